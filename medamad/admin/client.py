@@ -12,11 +12,11 @@ from attrs import frozen
 
 from medamad.admin.protocol import (
     MAX_FRAME_BYTES,
-    Answer,
     Done,
     Progress,
     Refused,
     Request,
+    Response,
     reachable,
 )
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 RESPONSE_TIMEOUT_S: Final = 20.0
 """How long the daemon may be silent: it reports the progress of longer work."""
 _LENGTH: Final = struct.Struct("!I")
-_ANSWERS: Final = msgspec.msgpack.Decoder(Answer)
+_RESPONSES: Final = msgspec.msgpack.Decoder(Response)
 
 
 class NotRunning(Exception):
@@ -56,17 +56,17 @@ class Connection:
         """Close the connection; the daemon cancels its work for it."""
         self._socket.close()
 
-    def ask(
+    def request(
         self, request: Request, result: type[T], progress: Callable[[Progress], None] = nothing
     ) -> T:
         """Send a request and return its result. Raises RequestFailed."""
         self.send(request)
         with _connection_errors():
-            while isinstance(answer := self._receive(), Progress):
-                progress(answer)
-        if isinstance(answer, Refused):
-            raise RequestFailed(answer.reason)
-        return _result(answer, result)
+            while isinstance(response := self._receive(), Progress):
+                progress(response)
+        if isinstance(response, Refused):
+            raise RequestFailed(response.reason)
+        return _result(response, result)
 
     def send(self, request: Request) -> None:
         """Send a request without waiting. Raises RequestFailed; ValueError if it is too large."""
@@ -76,15 +76,15 @@ class Connection:
         with _connection_errors():
             self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
 
-    def _receive(self) -> Answer:
+    def _receive(self) -> Response:
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         if length > MAX_FRAME_BYTES:
-            raise RequestFailed(f"the daemon sent an answer of {length} bytes")
+            raise RequestFailed(f"the daemon sent a response of {length} bytes")
         try:
-            answer: Answer = _ANSWERS.decode(self._exactly(length))
+            response: Response = _RESPONSES.decode(self._exactly(length))
         except msgspec.MsgspecError as error:
             raise RequestFailed(_unexpected(error)) from None
-        return answer
+        return response
 
     def _exactly(self, count: int) -> bytes:
         parts = []
@@ -120,14 +120,14 @@ def connect(data_dir: Path, timeout_s: float = RESPONSE_TIMEOUT_S) -> Connection
         raise NotRunning(f"{data_dir}: no daemon runs on it") from None
     except OSError as error:
         connection.close()
-        told = error.strerror or error
-        raise RequestFailed(f"{data_dir}: the daemon there cannot be reached: {told}") from None
+        reason = error.strerror or error
+        raise RequestFailed(f"{data_dir}: the daemon there cannot be reached: {reason}") from None
     return Connection(connection)
 
 
-def _result(answer: Done, result: type[T]) -> T:
+def _result(done: Done, result: type[T]) -> T:
     try:
-        return msgspec.msgpack.decode(answer.result, type=result)
+        return msgspec.msgpack.decode(done.result, type=result)
     except msgspec.MsgspecError as error:
         raise RequestFailed(_unexpected(error)) from None
 

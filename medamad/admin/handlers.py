@@ -9,8 +9,8 @@ from attrs import frozen
 
 from medamad.admin.import_requests import ImportDays, ImportRows
 from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportHandlers, UndoImport
-from medamad.admin.protocol import AskConfiguration, Configuration, State, Status
-from medamad.admin.server import Handlers, Tell
+from medamad.admin.protocol import Configuration, GetConfiguration, State, Status
+from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
 from medamad.storage.environment.trusted_clock import told_doubt
 from medamad.storage.settings import unregistered_warning
@@ -18,7 +18,7 @@ from medamad.web.metrics import unavailable_reasons
 from medamad.web.server.site import Site
 
 _FULL: Final = 0.7
-"""The share of the store's maximum size above which a warning is given."""
+"""The share of the store's maximum size above which there is a warning."""
 
 
 @frozen(kw_only=True)
@@ -39,7 +39,7 @@ class AdminHandlers:
         imports = ImportHandlers(backend.store, backend.clock)
         return {
             Status: self.status,
-            AskConfiguration: self.configuration,
+            GetConfiguration: self.configuration,
             BeginImport: imports.begin,
             HoldImport: imports.hold,
             ImportRows: imports.rows,
@@ -48,7 +48,9 @@ class AdminHandlers:
             UndoImport: imports.undo,
         }
 
-    async def configuration(self, _request: AskConfiguration, _tell: Tell) -> Configuration:
+    async def configuration(
+        self, _request: GetConfiguration, _report: ReportProgress
+    ) -> Configuration:
         """Return what the commands need of the daemon's configuration."""
         file = self.config_file
         return Configuration(
@@ -57,13 +59,13 @@ class AdminHandlers:
             min_free_disk=int(self.site.backend.store.settings.min_free_disk),
         )
 
-    async def status(self, _request: Status, _tell: Tell) -> State:
+    async def status(self, _request: Status, _report: ReportProgress) -> State:
         """Return the state of the daemon."""
         backend = self.site.backend
         pipeline, store, now = backend.pipeline, backend.store, backend.clock()
         websites, figures = store.websites.all(), store.figures()
         now_ms = int(now * 1000)
-        visitors = await backend.ask(
+        visitors = await backend.run_query(
             lambda: sum(store.live_visitors(website, now_ms) for website in websites)
         )
         return State(
@@ -76,7 +78,9 @@ class AdminHandlers:
             websites=len(websites),
             visitors=visitors,
             accepted=pipeline.accepted.last_day(now),
-            refused={one.reason: one.hits for one in pipeline.rejections.of_all(now)},
+            refused={
+                rejection.reason: rejection.hits for rejection in pipeline.rejections.of_all(now)
+            },
             last_minute=pipeline.accepted.last_minute(now),
             waiting=len(pipeline.queue),
             commits=len(store.commits),
@@ -86,13 +90,13 @@ class AdminHandlers:
             disk_free_bytes=figures.free_disk_bytes,
             last_backup=backend.backups.newest,
             backup_failure=backend.backups.failure,
-            lacks=tuple(unavailable_reasons(self.site)),
+            unavailable_reasons=tuple(unavailable_reasons(self.site)),
             warnings=tuple(self._warnings(figures.used_bytes, figures.map_bytes)),
         )
 
-    def _warnings(self, used_bytes: int, most_bytes: int) -> Iterator[str]:
-        if used_bytes > _FULL * most_bytes:
-            yield f"the store has reached {used_bytes / most_bytes:.0%} of its maximum size"
+    def _warnings(self, used_bytes: int, max_bytes: int) -> Iterator[str]:
+        if used_bytes > _FULL * max_bytes:
+            yield f"the store has reached {used_bytes / max_bytes:.0%} of its maximum size"
         for website in self.site.backend.store.websites.all():
             if website.number in self.site.backend.quiet:
                 yield f"{website.hostname} has gone quiet: it usually has visits at these hours"

@@ -14,12 +14,10 @@ from medamad.storage.import_content import DayCounts
 from medamad.storage.imports import ImportedHits
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS
-from medamad.storage.segments.parts import (
-    EventRows,
-)
+from medamad.storage.segments.parts import EventRows
 
 TEXT_BYTES: Final = 64
-"""What a text takes beside its letters."""
+"""The memory of a text besides its characters."""
 _VIEW_COLUMNS: Final[Mapping[str, str]] = {
     "time_ms": "<i8",
     "sequence": "<u8",
@@ -38,7 +36,7 @@ _EVENT_COLUMNS: Final[Mapping[str, str]] = {
 
 
 class ImportRows(Request, frozen=True, kw_only=True):
-    """Brings rows of a batch: columns of numbers as they are in memory, and texts."""
+    """Rows of a batch: columns of numbers as they are in memory, and texts by dimension."""
 
     number: int
     views: Mapping[str, bytes]
@@ -47,7 +45,7 @@ class ImportRows(Request, frozen=True, kw_only=True):
 
 
 def rows_request(number: int, piece: ImportedHits) -> ImportRows:
-    """Return what brings some rows."""
+    """Return the request that sends some rows."""
     content, events = piece.content, piece.content.events
     views = {name: _column(content, name) for name in _VIEW_COLUMNS}
     return ImportRows(
@@ -62,12 +60,12 @@ def rows_request(number: int, piece: ImportedHits) -> ImportRows:
 
 
 def _column(content: Content, name: str) -> NDArray[Any]:
-    found: NDArray[Any] | None = getattr(content, name, None)
-    return content.codes[Dimension[name.upper()]] if found is None else found
+    column: NDArray[Any] | None = getattr(content, name, None)
+    return content.codes[Dimension[name.upper()]] if column is None else column
 
 
 def rows_of(request: ImportRows) -> ImportedHits:
-    """Return the rows that were brought. Raises BadRequest."""
+    """Return the rows of a request. Raise BadRequest if they are inconsistent."""
     views = _columns(request.views, _VIEW_COLUMNS)
     events = _columns(request.events, _EVENT_COLUMNS)
     codes = {dimension: views.pop(dimension.attribute) for dimension in VIEW_DIMENSIONS}
@@ -77,7 +75,7 @@ def rows_of(request: ImportRows) -> ImportedHits:
     }
     for dimension, numbers in (*codes.items(), (Dimension.PROPERTY, events["property"])):
         if len(numbers) and int(numbers.max()) >= len(texts[dimension]):
-            raise BadRequest(f"{dimension.attribute}: expected codes of the texts beside")
+            raise BadRequest(f"{dimension.attribute}: expected codes of the texts sent with them")
     for name, times_ms in (("time_ms", views["time_ms"]), ("time_ms", events["time_ms"])):
         if len(times_ms) and int(times_ms.min()) < 0:
             raise BadRequest(f"{name}: expected times since 1970")
@@ -85,15 +83,15 @@ def rows_of(request: ImportRows) -> ImportedHits:
 
 
 def bytes_of(request: ImportRows) -> int:
-    """Tell about how much of memory rows take."""
+    """Return approximately how much memory rows take."""
     columns = (*request.views.values(), *request.events.values())
     texts = (text for texts in request.texts.values() for text in texts)
     return sum(map(len, columns)) + sum(TEXT_BYTES + len(text) for text in texts)
 
 
-def _columns(given: Mapping[str, bytes], known: Mapping[str, str]) -> dict[str, Any]:
+def _columns(encoded: Mapping[str, bytes], dtypes: Mapping[str, str]) -> dict[str, Any]:
     try:
-        columns = {name: np.frombuffer(given[name], dtype) for name, dtype in known.items()}
+        columns = {name: np.frombuffer(encoded[name], dtype) for name, dtype in dtypes.items()}
     except (KeyError, ValueError) as error:
         raise BadRequest(f"rows: not as expected: {error}") from None
     if len({len(column) for column in columns.values()}) > 1:
@@ -102,9 +100,9 @@ def _columns(given: Mapping[str, bytes], known: Mapping[str, str]) -> dict[str, 
 
 
 _DTYPE: Final = "<i8"
-_MOST: Final = 1 << 53
+_MAX_SUM: Final = 1 << 53
 _LAST_DAY: Final = 2_932_896
-"""The last one of the year 9999."""
+"""The last day of the year 9999."""
 _OF_ALL: Final = 0
 _DIMENSIONS: Final = frozenset({*VIEW_DIMENSIONS, Dimension.PROPERTY})
 
@@ -120,54 +118,54 @@ class Figures(Struct, frozen=True, array_like=True):
 
 
 class ImportDays(Request, frozen=True):
-    """Brings what is known of some days, in their order; of a day as many at a time as is best."""
+    """Figures of some days, in order; a day may be spread over several requests."""
 
     number: int
     figures: tuple[Figures, ...]
 
 
 def days_request(number: int, counts: Sequence[DayCounts]) -> ImportDays:
-    """Return what brings some days."""
+    """Return the request that sends figures of some days."""
     return ImportDays(
         number,
         tuple(
             Figures(
-                each.day,
-                each.span,
-                _OF_ALL if each.dimension is None else int(each.dimension),
-                tuple(each.texts),
-                each.sums.astype(_DTYPE).tobytes(),
+                entry.day,
+                entry.span,
+                _OF_ALL if entry.dimension is None else int(entry.dimension),
+                tuple(entry.texts),
+                entry.sums.astype(_DTYPE).tobytes(),
             )
-            for each in counts
+            for entry in counts
         ),
     )
 
 
 def counts_of(request: ImportDays, last_day: int) -> list[DayCounts]:
-    """Return what was brought. Raises BadRequest, also for a day before the last that came."""
-    found = []
-    for each in request.figures:
-        if not last_day <= each.day <= _LAST_DAY or each.span[0] > each.span[1]:
-            raise BadRequest("day: expected days since 1970, in their order")
-        last_day = each.day
-        if each.dimension != _OF_ALL and each.dimension not in _DIMENSIONS:
-            raise BadRequest("dimension: expected one of views, or of properties")
-        if len(each.sums) != SUMS * len(each.texts) * np.dtype(_DTYPE).itemsize:
+    """Return the figures of a request. Raise BadRequest if they are invalid or out of order."""
+    counts = []
+    for figures in request.figures:
+        if not last_day <= figures.day <= _LAST_DAY or figures.span[0] > figures.span[1]:
+            raise BadRequest("day: expected days since 1970, in order")
+        last_day = figures.day
+        if figures.dimension != _OF_ALL and figures.dimension not in _DIMENSIONS:
+            raise BadRequest("dimension: expected a dimension of views, or of properties")
+        if len(figures.sums) != SUMS * len(figures.texts) * np.dtype(_DTYPE).itemsize:
             raise BadRequest("sums: expected as many as there are texts")
-        sums = np.frombuffer(each.sums, _DTYPE).reshape(SUMS, len(each.texts))
-        if sums.size and not 0 <= int(sums.min()) <= int(sums.max()) < _MOST:
-            raise BadRequest(f"sums: expected whole numbers from 0 to {_MOST - 1}")
-        if each.dimension == _OF_ALL and set(each.texts) - {""}:
-            raise BadRequest("texts: expected none of what is of all views")
-        dimension = None if each.dimension == _OF_ALL else Dimension(each.dimension)
-        found.append(DayCounts(each.day, each.span, dimension, each.texts, sums))
-    return found
+        sums = np.frombuffer(figures.sums, _DTYPE).reshape(SUMS, len(figures.texts))
+        if sums.size and not 0 <= int(sums.min()) <= int(sums.max()) < _MAX_SUM:
+            raise BadRequest(f"sums: expected whole numbers from 0 to {_MAX_SUM - 1}")
+        if figures.dimension == _OF_ALL and set(figures.texts) - {""}:
+            raise BadRequest("texts: expected none for the figures of all views")
+        dimension = None if figures.dimension == _OF_ALL else Dimension(figures.dimension)
+        counts.append(DayCounts(figures.day, figures.span, dimension, figures.texts, sums))
+    return counts
 
 
 def whole_days(counts: Sequence[DayCounts]) -> tuple[list[DayCounts], list[DayCounts]]:
-    """Part the days of which all has come from the last, of which there may be more."""
+    """Separate the days that are complete from the last one, of which there may be more."""
     last = counts[-1].day
     return (
-        [each for each in counts if each.day != last],
-        [each for each in counts if each.day == last],
+        [entry for entry in counts if entry.day != last],
+        [entry for entry in counts if entry.day == last],
     )

@@ -1,4 +1,4 @@
-"""What `medamad import` asks, and what answers it: batches of rows on their way into the store."""
+"""The requests of `medamad import` and their handlers, which load batches of rows into the store."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -19,7 +19,7 @@ from medamad.admin.import_requests import (
     whole_days,
 )
 from medamad.admin.protocol import Request
-from medamad.admin.server import Tell
+from medamad.admin.server import ReportProgress
 from medamad.domain.errors import ApiError, NotFound
 from medamad.domain.websites import Website
 from medamad.storage.import_batches import ImportBatch, Span
@@ -27,16 +27,16 @@ from medamad.storage.import_content import DayCounts
 from medamad.storage.imports import ImportedHits
 from medamad.storage.store import Store
 
-_BLOCK_VIEWS: Final = 65_536
+_PIECE_ROWS: Final = 65_536
 """How many views, or rows of events, are stored at once."""
 _DAY_ROWS: Final = 8_192
-"""How many rows of days are stored at once; a day as a whole."""
-MOST_BYTES: Final = 32 << 20
-"""What is brought before that is stored too, however few rows it is: texts may be long."""
+"""How many rows of days are stored at once; a day is never split."""
+MAX_PENDING_BYTES: Final = 32 << 20
+"""The size at which fewer rows are also stored, since texts may be long."""
 
 
 class BeginImport(Request, frozen=True, kw_only=True):
-    """Asks for a batch to be begun; see `store.imports.Imports.begin`."""
+    """Begin a batch; see `storage.imports.Imports.begin`."""
 
     website: str
     source: str
@@ -46,19 +46,19 @@ class BeginImport(Request, frozen=True, kw_only=True):
 
 
 class HoldImport(Request, frozen=True):
-    """Is answered when an import has ended; if nobody waits for that any more, it is given up."""
+    """Wait until an import has ended. If the command exits meanwhile, the import is abandoned."""
 
     number: int
 
 
 class FinishImport(Request, frozen=True):
-    """Asks for a batch to be shown."""
+    """Finish a batch, which makes it visible."""
 
     number: int
 
 
 class UndoImport(Request, frozen=True):
-    """Asks for the removal of an import batch."""
+    """Remove a batch."""
 
     website: str
     number: int
@@ -118,11 +118,11 @@ class ImportHandlers:
 
     _store: Store
     _clock: Callable[[], float]
-    _most_bytes: int = MOST_BYTES
+    _max_pending_bytes: int = MAX_PENDING_BYTES
     _incoming: dict[int, _Incoming] = field(factory=dict)
     _log = Logger()
 
-    async def begin(self, request: BeginImport, _tell: Tell) -> Begun:
+    async def begin(self, request: BeginImport, _report: ReportProgress) -> Begun:
         """Begin a batch. One whose command has exited is abandoned."""
         website = self._website(request.website)
         for left in list(self._incoming.values()):
@@ -131,7 +131,7 @@ class ImportHandlers:
         batch: ImportBatch = await uncancelled(self._begin(website, request))
         return Begun(batch.number, batch.spans)
 
-    async def hold(self, request: HoldImport, _tell: Tell) -> Nothing:
+    async def hold(self, request: HoldImport, _report: ReportProgress) -> Nothing:
         """Wait for the end of a batch or of its command."""
         incoming = self._of(request.number)
         incoming.is_held = True
@@ -142,18 +142,18 @@ class ImportHandlers:
             raise
         return Nothing()
 
-    async def rows(self, request: ImportRows, _tell: Tell) -> Nothing:
+    async def rows(self, request: ImportRows, _report: ReportProgress) -> Nothing:
         """Receive rows."""
         incoming = self._of(request.number)
         piece = rows_of(request)
         incoming.pieces.append(piece)
         incoming.rows += max(len(piece.content), len(piece.content.events))
         incoming.bytes += bytes_of(request)
-        if incoming.rows >= _BLOCK_VIEWS or incoming.bytes >= self._most_bytes:
+        if incoming.rows >= _PIECE_ROWS or incoming.bytes >= self._max_pending_bytes:
             await self._flush(incoming)
         return Nothing()
 
-    async def days(self, request: ImportDays, _tell: Tell) -> Nothing:
+    async def days(self, request: ImportDays, _report: ReportProgress) -> Nothing:
         """Receive days that were summed up elsewhere."""
         incoming = self._of(request.number)
         counts = counts_of(request, incoming.days[-1].day if incoming.days else 0)
@@ -162,7 +162,7 @@ class ImportHandlers:
         incoming.bytes += sum(
             each.sums.nbytes + sum(TEXT_BYTES + len(text) for text in each.texts) for each in counts
         )
-        if incoming.rows >= _DAY_ROWS or incoming.bytes >= self._most_bytes:
+        if incoming.rows >= _DAY_ROWS or incoming.bytes >= self._max_pending_bytes:
             whole, begun = whole_days(incoming.days)
             if whole:
                 incoming.days = whole
@@ -170,7 +170,7 @@ class ImportHandlers:
                 incoming.days = begun
         return Nothing()
 
-    async def finish(self, request: FinishImport, _tell: Tell) -> Ended:
+    async def finish(self, request: FinishImport, _report: ReportProgress) -> Ended:
         """Make a batch visible."""
         incoming = self._of(request.number)
         await self._flush(incoming)
@@ -185,7 +185,7 @@ class ImportHandlers:
         )
         return Ended.of(whole)
 
-    async def undo(self, request: UndoImport, _tell: Tell) -> Ended:
+    async def undo(self, request: UndoImport, _report: ReportProgress) -> Ended:
         """Remove a batch."""
         website = self._website(request.website)
         gone = await uncancelled(self._store.imports.undo(website, request.number))

@@ -42,7 +42,7 @@ class Refused(Struct, frozen=True, tag=True):
     reason: str
 
 
-Answer: TypeAlias = Progress | Done | Refused
+Response: TypeAlias = Progress | Done | Refused
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def reachable(data_dir: Path) -> Iterator[str]:
 
 
 class Status(Request, frozen=True):
-    """Asks for the state of the daemon."""
+    """Request the state of the daemon."""
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -74,11 +74,11 @@ class State(Struct, frozen=True, kw_only=True):
     pid: int
     started: int
     listening: tuple[str, ...]
-    """Where it listens, as named by the configuration or systemd."""
+    """The endpoints, as named by the configuration or systemd."""
     connections: int
     websites: int
     visitors: int
-    """Visitors of all websites at the moment."""
+    """Current visitors of all websites."""
     accepted: int
     """Hits stored in the last 24 hours, or since the start."""
     refused: dict[str, int]
@@ -86,7 +86,7 @@ class State(Struct, frozen=True, kw_only=True):
     last_minute: int
     """Hits stored in the last full minute."""
     waiting: int
-    """Hits that wait to be written."""
+    """Hits waiting to be written."""
     commits: int
     commit_seconds: float
     """The total duration of the commits."""
@@ -97,13 +97,13 @@ class State(Struct, frozen=True, kw_only=True):
     """When the newest backup in the configured folder was made."""
     backup_failure: str = ""
     """Why the backups need attention; "" if they are fine."""
-    lacks: tuple[str, ...]
+    unavailable_reasons: tuple[str, ...] = msgspec.field(name="lacks")
     """Why no hits are accepted; empty if they are."""
     warnings: tuple[str, ...]
 
 
-class AskConfiguration(Request, frozen=True):
-    """Asks for the configuration of the daemon."""
+class GetConfiguration(Request, frozen=True):
+    """Request what commands need to know of the configuration."""
 
 
 class Configuration(Struct, frozen=True, kw_only=True):

@@ -26,14 +26,14 @@ _MAX_RESULT_BYTES: Final = MAX_FRAME_BYTES - 64
 _STOPS: Final = "the daemon is stopping"
 _FAULT: Final = "internal error; the daemon's log has the details"
 
-Tell: TypeAlias = Callable[[Progress], None]
-Handle: TypeAlias = Callable[[Any, Tell], Awaitable[object]]
+ReportProgress: TypeAlias = Callable[[Progress], None]
+Handle: TypeAlias = Callable[[Any, ReportProgress], Awaitable[object]]
 Handlers: TypeAlias = Mapping[type[Request], Handle]
 """The handler of each kind of request."""
 
 
 class Channel(Int32StringReceiver):
-    """A command's connection. One request is worked on, and one more may wait."""
+    """The connection of a command. One request is processed at a time, and one more may wait."""
 
     MAX_LENGTH = MAX_FRAME_BYTES
     _log = Logger()
@@ -43,20 +43,20 @@ class Channel(Int32StringReceiver):
         self._server = server
         self._under_way: Deferred[None] | None = None
         self._waiting: bytes | None = None
-        self._told_at = float("-inf")
+        self._reported_at = float("-inf")
 
     def connectionMade(self) -> None:
         """Register the connection."""
         self._server.channels.add(self)
 
     def connectionLost(self, _reason: Failure = connectionDone) -> None:
-        """Cancel the work that nobody waits for any more."""
+        """Cancel the work, since nobody waits for it any more."""
         self._server.channels.discard(self)
         self._waiting = None
         self.cancel()
 
     def stringReceived(self, string: bytes) -> None:
-        """Answer a request now, or after the one before."""
+        """Process a request now, or after the previous one."""
         if self._under_way is None:
             self._begin(string)
         else:
@@ -74,7 +74,7 @@ class Channel(Int32StringReceiver):
             self._under_way.cancel()
 
     async def close(self) -> None:
-        """Cancel the work under way, answer that, and close."""
+        """Cancel the work under way, send the response to it, and close."""
         self._waiting = None
         if self._under_way is not None:
             ended: Deferred[None] = Deferred()
@@ -84,9 +84,11 @@ class Channel(Int32StringReceiver):
         self.transport.loseConnection()
 
     def _begin(self, frame: bytes) -> None:
-        self._told_at = float("-inf")
-        work = self._under_way = Deferred.fromCoroutine(self._answer(frame))
-        work.addErrback(lambda failure: self._log.failure("a command was not answered", failure))
+        self._reported_at = float("-inf")
+        work = self._under_way = Deferred.fromCoroutine(self._respond(frame))
+        work.addErrback(
+            lambda failure: self._log.failure("responding to a command failed", failure)
+        )
         work.addCallback(self._ended)
 
     def _ended(self, _: None) -> None:
@@ -96,17 +98,17 @@ class Channel(Int32StringReceiver):
             self._begin(waiting)
             self.resumeProducing()
 
-    async def _answer(self, frame: bytes) -> None:
-        self._send(await self._server.answer(frame, self._tell))
+    async def _respond(self, frame: bytes) -> None:
+        self._send(await self._server.respond(frame, self._report))
 
-    def _tell(self, progress: Progress) -> None:
+    def _report(self, progress: Progress) -> None:
         now = self._server.seconds()
-        if now - self._told_at >= _PROGRESS_INTERVAL_S:
-            self._told_at = now
+        if now - self._reported_at >= _PROGRESS_INTERVAL_S:
+            self._reported_at = now
             self._send(progress)
 
-    def _send(self, answer: Progress | Done | Refused) -> None:
-        self.sendString(msgspec.msgpack.encode(answer))
+    def _send(self, response: Progress | Done | Refused) -> None:
+        self.sendString(msgspec.msgpack.encode(response))
 
 
 @define(eq=False)
@@ -127,7 +129,7 @@ class Server(Factory):
 
     @classmethod
     def start(cls, data_dir: Path, handlers: Handlers, reactor: Any) -> Self:
-        """Listen in this daemon's own data directory until `stop`. A failure is only logged."""
+        """Listen in the daemon's data directory until `stop`. A failure is only logged."""
         server = cls(handlers, reactor)
         with ExitStack() as opened:
             try:
@@ -156,21 +158,21 @@ class Server(Factory):
         """Stop listening and cancel all work; returns when it has ended."""
         await self._open.aclose()
 
-    async def answer(self, frame: bytes, tell: Tell) -> Done | Refused:
-        """Answer a request; errors of the handler become responses."""
+    async def respond(self, frame: bytes, report: ReportProgress) -> Done | Refused:
+        """Return the response to a request; errors of the handler become responses."""
         try:
             request = self._decoder.decode(frame)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return Refused(f"not understood by this daemon, version {VERSION}: {error}")
         try:
-            result = msgspec.msgpack.encode(await self._handlers[type(request)](request, tell))
+            result = msgspec.msgpack.encode(await self._handlers[type(request)](request, report))
             if len(result) > _MAX_RESULT_BYTES:
                 raise ValueError(f"a result of {len(result)} bytes")
         except CancelledError:
             return Refused(_STOPS)
         except (ApiError, StoreError) as error:
             return Refused(str(error))
-        except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
+        except Exception:  # noqa: BLE001 - any fault is logged and reported
             self._log.failure("a command's request failed")
             return Refused(_FAULT)
         return Done(msgspec.Raw(result))
@@ -182,7 +184,9 @@ class Server(Factory):
             # The socket was removed meanwhile.
             self._log.warn("the admin socket was removed: {error}", error=error)
             port.socket.close()
-        await DeferredList([Deferred.fromCoroutine(one.close()) for one in list(self.channels)])
+        await DeferredList(
+            [Deferred.fromCoroutine(channel.close()) for channel in list(self.channels)]
+        )
 
 
 def _union(handlers: Iterable[type[Request]]) -> Any:

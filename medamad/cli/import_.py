@@ -267,7 +267,7 @@ def _tell_unskipped(found: Survey, what: str) -> None:
 
 
 def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namespace) -> int:
-    begun = daemon.ask(
+    begun = daemon.request(
         BeginImport(
             website=plan.website.hostname,
             source=", ".join(given.path.name for given in plan.files),
@@ -284,12 +284,12 @@ def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namesp
     with _undone_on_failure(plan, daemon, begun.number):
         for request in plan.requests(gathering, begun.number):
             if request is not None:
-                daemon.ask(request, Nothing)
+                daemon.request(request, Nothing)
             progress.update(gathering.rows, plan.survey.rows)
         progress.end()
         if not gathering.views + gathering.events:
             raise RequestFailed(nothing_in(plan, gathering))
-        ended = daemon.ask(FinishImport(begun.number), Ended)
+        ended = daemon.request(FinishImport(begun.number), Ended)
     report(plan, gathering, ended, as_json=arguments.json)
     return 0
 
@@ -301,7 +301,7 @@ def _undone_on_failure(plan: Plan, daemon: Connection, number: int) -> Iterator[
     except (RequestFailed, BadRequest, OSError) as error:
         # A daemon that has gone removes it when it starts again.
         with suppress(RequestFailed):
-            daemon.ask(UndoImport(plan.website.hostname, number), Ended)
+            daemon.request(UndoImport(plan.website.hostname, number), Ended)
         raise error from None
 
 
@@ -312,7 +312,7 @@ def _undo(data_dir: Path, arguments: Namespace) -> int:
     if not of:
         raise NotFound(f"--undo: nothing was imported as number {number}")
     with connect(data_dir, _ANSWERS_WITHIN_S) as daemon:
-        gone = daemon.ask(UndoImport(of[0].hostname, number), Ended)
+        gone = daemon.request(UndoImport(of[0].hostname, number), Ended)
     told: dict[str, Any] = {"website": of[0].hostname} | msgspec.to_builtins(gone)
     if arguments.json:
         print(msgspec.json.encode(told).decode())

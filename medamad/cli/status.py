@@ -34,7 +34,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Ask the daemon and print its state."""
+    """Request the state of the daemon and print it."""
     try:
         config = settle(arguments, os.environ)
     except ConfigError as error:
@@ -42,19 +42,19 @@ def run(arguments: Namespace) -> int:
     data_dir = config.data_dir(os.environ)
     try:
         with connect(data_dir) as connection:
-            state = connection.ask(Status(), State)
+            state = connection.request(Status(), State)
     except NotRunning as error:
         if _is_in_use(data_dir):
-            told = f"{data_dir}: a daemon uses it and takes no commands, or not yet"
-            return _failed(told, 1, as_json=arguments.json)
+            message = f"{data_dir}: a daemon uses it and takes no commands, or not yet"
+            return _failed(message, 1, as_json=arguments.json)
         return _failed(str(error), NOT_RUNNING_STATUS, as_json=arguments.json)
     except RequestFailed as error:
         return _failed(str(error), 1, as_json=arguments.json)
     if arguments.json:
-        _print_json({"running": True, **msgspec.structs.asdict(state)})
+        _print_json({"running": True, **msgspec.to_builtins(state)})
     else:
         print("\n".join(lines_of(state, data_dir, int(time.time()))))
-    return 1 if state.lacks or state.backup_failure else 0
+    return 1 if state.unavailable_reasons or state.backup_failure else 0
 
 
 def _is_in_use(data_dir: Path) -> bool:
@@ -63,13 +63,13 @@ def _is_in_use(data_dir: Path) -> bool:
     return False
 
 
-def _failed(told: str, status: int, *, as_json: bool) -> int:
+def _failed(message: str, status: int, *, as_json: bool) -> int:
     if as_json:
         # A daemon that does not respond may or may not be running.
         running = False if status == NOT_RUNNING_STATUS else None
-        _print_json({"running": running, "error": told})
+        _print_json({"running": running, "error": message})
     else:
-        print_error(told)
+        print_error(message)
     return status
 
 
@@ -106,8 +106,8 @@ def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
         yield f"backup       {made} ({_period(now - state.last_backup)} ago)"
     if state.backup_failure:
         yield f"backups need attention: {state.backup_failure}"
-    for lack in state.lacks:
-        yield f"no hits are taken: {lack}"
+    for reason in state.unavailable_reasons:
+        yield f"no hits are accepted: {reason}"
     for warning in state.warnings:
         yield f"warning: {warning}"
 

@@ -17,7 +17,7 @@ from attrs import define, evolve, frozen
 
 from medamad.accounts import first_login
 from medamad.admin.client import NotRunning, RequestFailed, connect
-from medamad.admin.protocol import SOCKET_NAME, AskConfiguration, Configuration
+from medamad.admin.protocol import SOCKET_NAME, Configuration, GetConfiguration
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_data_dir
 from medamad.config.values import Endpoints, Size, read_value
 from medamad.daemon.install import ServicePaths
@@ -291,9 +291,9 @@ def min_free_disk(data_dir: Path, file: Path | None) -> int:
         with suppress(ConfigError):
             return load(file).store.min_free_disk
     with suppress(NotRunning, RequestFailed), connect(data_dir) as connection:
-        told = connection.ask(AskConfiguration(), Configuration).min_free_disk
-        if told is not None:
-            return told
+        reported = connection.request(GetConfiguration(), Configuration).min_free_disk
+        if reported is not None:
+            return reported
     return Config().store.min_free_disk
 
 
@@ -305,7 +305,7 @@ def effective_config(data_dir: Path, named: Path | None) -> EffectiveConfig:
     daemon = None
     try:
         with connect(data_dir) as connection:
-            daemon = connection.ask(AskConfiguration(), Configuration)
+            daemon = connection.request(GetConfiguration(), Configuration)
     except NotRunning:
         pass
     except RequestFailed:

@@ -179,10 +179,8 @@ class Daemon(Service):
             web_settings = settings.web_settings(self.config, lists, data_dir)
             await self._serve_outage(what_to_do(str(error), data_dir), web_settings, listening)
             return
-        questions = Pool.start(
-            "questions", QUERY_THREADS, self.reactor, per_client=QUERIES_PER_CLIENT
-        )
-        opened.callback(questions.stop)
+        queries = Pool.start("queries", QUERY_THREADS, self.reactor, per_client=QUERIES_PER_CLIENT)
+        opened.callback(queries.stop)
         accounts = Accounts(
             records=store.account,
             replace=store.replace_account,
@@ -207,7 +205,7 @@ class Daemon(Service):
             store=store,
             pipeline=pipeline,
             accounts=accounts,
-            ask=questions,
+            run_query=queries,
             settings=runtime.leave_room(
                 settings.web_settings(self.config, lists, data_dir), runtime.allowed()
             ),
@@ -233,7 +231,7 @@ class Daemon(Service):
         commands = Server.start(data_dir, handlers.handlers(), self.reactor)
         opened.push_async_callback(commands.stop)
         opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
-        returning = repeat(self.return_s, partial(_return_memory, store, questions), self.reactor)
+        returning = repeat(self.return_s, partial(_return_memory, store, queries), self.reactor)
         opened.callback(returning.stop)
         presence = Presence.begin(data_dir, self._now_ms())
         opened.callback(self._note, presence.end, store)
@@ -400,11 +398,11 @@ async def _give_up_on_standstill(store: Store, queue: WriteQueue) -> None:
         queue.give_up(Unavailable(reason, retry_after=_RETRY_AFTER_S))
 
 
-async def _return_memory(store: Store, questions: Pool) -> None:
+async def _return_memory(store: Store, queries: Pool) -> None:
     def give_back() -> None:
         store.evict_texts()
         runtime.return_free_memory()
 
-    # In a thread, so that nobody waits for it; when there are many questions, another time.
+    # In a thread, so that nobody waits for it; if many queries are waiting, this is skipped.
     with suppress(Unavailable):
-        await questions(give_back)
+        await queries(give_back)

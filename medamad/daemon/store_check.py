@@ -11,8 +11,8 @@ from twisted.logger import Logger
 
 from medamad.admin.import_requests import ImportDays, ImportRows
 from medamad.admin.imports import BeginImport, FinishImport, HoldImport, UndoImport
-from medamad.admin.protocol import AskConfiguration, Configuration, Request, State, Status
-from medamad.admin.server import Handlers, Tell
+from medamad.admin.protocol import Configuration, GetConfiguration, Request, State, Status
+from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION, commit
 from medamad.config.schema import Config
 from medamad.daemon.systemd import BUSY, Supervisor
@@ -124,7 +124,7 @@ def outage_handlers(
 ) -> Handlers:
     """Return what answers the operator's commands while the store is damaged."""
 
-    async def status(_request: Status, _tell: Tell) -> State:
+    async def status(_request: Status, _report: ReportProgress) -> State:
         store = data_dir / FILE_NAME
         disk = os.statvfs(data_dir)
         return State(
@@ -146,21 +146,21 @@ def outage_handlers(
             store_max_bytes=int(config.store.map_size),
             disk_free_bytes=disk.f_bavail * disk.f_frsize,
             last_backup=None,
-            lacks=(reason,),
+            unavailable_reasons=(reason,),
             warnings=(),
         )
 
-    async def configuration(_request: AskConfiguration, _tell: Tell) -> Configuration:
+    async def configuration(_request: GetConfiguration, _report: ReportProgress) -> Configuration:
         return Configuration(
             file=None if config.file is None else str(config.file),
             timezone=str(config.events.timezone),
             min_free_disk=int(config.store.min_free_disk),
         )
 
-    async def refuse(_request: Request, _tell: Tell) -> object:
+    async def refuse(_request: Request, _report: ReportProgress) -> object:
         raise Unavailable(reason, retry_after=_RETRY_AFTER_S)
 
     imports: dict[type[Request], Any] = dict.fromkeys(
         (BeginImport, HoldImport, ImportRows, ImportDays, FinishImport, UndoImport), refuse
     )
-    return {Status: status, AskConfiguration: configuration, **imports}
+    return {Status: status, GetConfiguration: configuration, **imports}

@@ -225,7 +225,7 @@ def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
 
 
 def _whole(field: str, number: float) -> int:
-    """Return a whole number. JSON does not tell 1.0 from 1."""
+    """Return a whole number. 1.0 and 1 are the same number in JSON."""
     if number.is_integer():
         return int(min(number, MAX_UINT16))
     raise BadRequest(f"{field}: {_EXPECTED[field]}")

@@ -18,7 +18,7 @@ from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
 from medamad.web import cors
 from medamad.web.auth import Access
-from medamad.web.backend import Ask, Backend
+from medamad.web.backend import Backend, RunQuery
 from medamad.web.dispatch import Route, Routes
 from medamad.web.parameters import decode
 from medamad.web.responses import Response, failure_response
@@ -44,12 +44,12 @@ PREFIX: Final = "api"
 """The first segment of a path under which the API is served, besides the root."""
 
 _UNROUTABLE: Final = "\N{REPLACEMENT CHARACTER}"
-"""Replaces a character or segment that no name contains, so that no route matches."""
+"""Replaces characters and segments that no name contains, so that no route matches."""
 
 _MAX_SEGMENTS: Final = 32
-"""Segments of a path that are decoded; no route has as many, nor has the dashboard."""
+"""The most segments of a path that are decoded; no route or dashboard page has as many."""
 
-_OPTIONS_OF_ALL: Final = (b"OPTIONS", b"*")
+_OPTIONS_OF_SERVER: Final = (b"OPTIONS", b"*")
 _METHODS: Final = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST"
 
 _DOCUMENTS: Final = (*documents.FIRST_SEGMENTS, *scripts.FIRST_SEGMENTS)
@@ -92,8 +92,9 @@ def operating_routes(backend: Backend, site: Site) -> Routes:
 class Root:
     """Finds the route of every request.
 
-    Klein routes all of them but events, which are so many that its work would cost as much as the
-    rest: those are found by their exact paths, and go to the same handlers through the same checks.
+    Klein routes all of them except events. There are so many events that routing by Klein would cost
+    as much as everything else, so they are looked up by their exact paths; the checks and handlers
+    are the same.
     """
 
     def __init__(self, backend: Backend, site: Site) -> None:
@@ -114,7 +115,7 @@ class Root:
         event = self._events.get((request.method, request.path))
         if event is not None:
             self._serve_event(request, event)
-        elif (request.method, request.path) == _OPTIONS_OF_ALL:
+        elif (request.method, request.path) == _OPTIONS_OF_SERVER:
             request.respond(Response(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
         else:
             resource = self._routes_of(request).resource
@@ -123,12 +124,12 @@ class Root:
     def _serve_event(self, request: Request, route: Route) -> None:
         responding = Deferred.fromCoroutine(self._interface.respond(request, route))
         responding.addErrback(failure_response, route.name)
-        responding.addCallback(self._answer_event, request)
+        responding.addCallback(self._respond_to_event, request)
         responding.addErrback(
-            lambda failure: _log.failure("an event could not be answered", failure)
+            lambda failure: _log.failure("responding to an event failed", failure)
         )
 
-    def _answer_event(self, response: Response, request: Request) -> None:
+    def _respond_to_event(self, response: Response, request: Request) -> None:
         if response is events.STORED and request.keeps_connection:
             request.respond_encoded(self._site.encoded_no_content())
         else:
@@ -139,7 +140,7 @@ class Root:
         return self._routes_of(request).error_response(request, error)
 
     def _routes_of(self, request: Request) -> Routes:
-        """Return the routes that a request is for, and set its path as they name it."""
+        """Return the routes for a request, and set its path within them."""
         segments = _segments(request)
         routes = self._interface
         request.prepath = []
@@ -170,7 +171,7 @@ _API: Final = b"/" + PREFIX.encode("ascii")
 def _event_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], Route]:
     """Return the routes of events by method and path, under both prefixes and both names.
 
-    A tracker whose tag names the API with a slash at its end sends two.
+    A tracker whose tag has a slash at the end of the API address sends two slashes.
     """
     return MappingProxyType(
         {
@@ -185,7 +186,7 @@ def _event_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes]
 
 
 def _segments(request: Request) -> list[str]:
-    """Return the decoded segments of a request's path, and set whether they are well-formed."""
+    """Return the decoded segments of a request's path, and mark the request if one is malformed."""
     if not request.path.startswith(b"/") or request.path.count(b"/") > _MAX_SEGMENTS:
         return [_UNROUTABLE]
     segments = []
@@ -204,19 +205,19 @@ def make_site(
     store: Store,
     pipeline: Pipeline,
     accounts: Accounts,
-    ask: Ask,
+    run_query: RunQuery,
     settings: WebSettings,
     clock: Callable[[], float],
     reactor: Reactor,
 ) -> Site:
-    """Return the site. Its `settings` may be replaced while it runs."""
+    """Return the site. Its backend's `settings` may be replaced while it runs."""
     backend = Backend(
         store=store,
         pipeline=pipeline,
         accounts=accounts,
         tokens=Tokens(store.tokens, clock),
         shares=Shares(store.shares, partial(accounts.hash_in_turn, is_known=False), clock),
-        ask=ask,
+        run_query=run_query,
         clock=clock,
         seconds=reactor.seconds,
         call_later=reactor.callLater,

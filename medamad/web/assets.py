@@ -23,20 +23,20 @@ PLAIN: Final = ""
 VARY: Final = (b"Vary", b"Accept-Encoding")
 
 _MAX_HEADER: Final = 512
-"""Characters of an Accept-Encoding that are parsed; browsers send a twentieth as many."""
-_WORTH_BYTES: Final = 1_024
+"""The bytes of an Accept-Encoding header that are parsed; browsers send a twentieth of that."""
+_MIN_BYTES: Final = 1_024
 """The smallest size of a response that is compressed."""
 _LEVEL: Final = 3
 
 
-def chosen(request: Request, offered: tuple[str, ...]) -> str:
-    """Return the best offered coding that the client accepts, PLAIN for none."""
+def negotiated_coding(request: Request, offered: tuple[str, ...]) -> str:
+    """Return the best offered content coding that the client accepts, or PLAIN."""
     accepted = request.headers.joined(b"Accept-Encoding")
-    return PLAIN if accepted is None else _chosen(accepted[:_MAX_HEADER], offered)
+    return PLAIN if accepted is None else _negotiated_coding(accepted[:_MAX_HEADER], offered)
 
 
 @lru_cache(256)
-def _chosen(accept_encoding: bytes, offered: tuple[str, ...]) -> str:
+def _negotiated_coding(accept_encoding: bytes, offered: tuple[str, ...]) -> str:
     accepted = parse_accept_header(accept_encoding.decode("latin-1"))
     best = max(offered, key=accepted.quality, default=PLAIN)
     quality = accepted.quality(best) if best else 0
@@ -44,15 +44,15 @@ def _chosen(accept_encoding: bytes, offered: tuple[str, ...]) -> str:
 
 
 def content_encoding(coding: str) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the headers of a response in a coding, or of a plain one that could be coded."""
+    """Return the headers of a response in a content coding, which may be PLAIN."""
     if coding == PLAIN:
         return (VARY,)
     return (VARY, (b"Content-Encoding", coding.encode("ascii")))
 
 
-def zipped(response: Response) -> Response:
-    """Return a response compressed by gzip, unless it is too short."""
-    if len(response.body) < _WORTH_BYTES:
+def gzipped(response: Response) -> Response:
+    """Return a response compressed with gzip, unless it is too short to gain anything."""
+    if len(response.body) < _MIN_BYTES:
         return evolve(response, headers=(*response.headers, *content_encoding(PLAIN)))
     return evolve(
         response,
@@ -73,14 +73,14 @@ TYPES: Final = MappingProxyType(
         ".yaml": b"application/yaml",
     }
 )
-ASK_AGAIN: Final = (b"Cache-Control", b"no-cache")
+REVALIDATE: Final = (b"Cache-Control", b"no-cache")
 
 _SUFFIXES: Final = MappingProxyType({BROTLI: ".br", GZIP: ".gz"})
-"""The suffix of a file in each coding, the best one first."""
+"""The file suffix of each content coding, the best first."""
 
 
 @frozen
-class Form:
+class Representation:
     """The content in one coding, with its strong validator (RFC 9110, section 8.8.3)."""
 
     body: bytes
@@ -89,32 +89,34 @@ class Form:
 
 @frozen
 class Asset:
-    """A file with its headers. `forms` are by coding, including PLAIN."""
+    """A file with its headers. `representations` are by content coding, including PLAIN."""
 
     content_type: bytes
     headers: Headers
-    forms: Mapping[str, Form]
+    representations: Mapping[str, Representation]
 
     @property
     def content(self) -> bytes:
         """The uncompressed content."""
-        return self.forms[PLAIN].body
+        return self.representations[PLAIN].body
 
     def __call__(self, call: Call) -> Response:
         """Return the file, or 304 if the client's copy is current."""
         request = call.request
-        coding = chosen(request, tuple(coding for coding in self.forms if coding != PLAIN))
-        form = self.forms[coding]
-        headers = (*self.headers, *content_encoding(coding), (b"ETag", form.etag))
-        known = request.headers.values(b"If-None-Match")
-        tags = {tag.strip().removeprefix(b"W/") for tag in b",".join(known).split(b",")}
-        if form.etag in tags or b"*" in tags:
+        coding = negotiated_coding(
+            request, tuple(coding for coding in self.representations if coding != PLAIN)
+        )
+        representation = self.representations[coding]
+        headers = (*self.headers, *content_encoding(coding), (b"ETag", representation.etag))
+        sent = request.headers.values(b"If-None-Match")
+        tags = {tag.strip().removeprefix(b"W/") for tag in b",".join(sent).split(b",")}
+        if representation.etag in tags or b"*" in tags:
             return Response(HTTPStatus.NOT_MODIFIED, headers=headers)
-        return Response(HTTPStatus.OK, form.body, self.content_type, headers)
+        return Response(HTTPStatus.OK, representation.body, self.content_type, headers)
 
 
 def read_asset(file: Path, headers: Headers) -> Asset:
-    """Return the asset of a file and its compressed forms beside it."""
+    """Return the asset of a file and of the compressed copies beside it."""
     bodies = {
         coding: beside.read_bytes()
         for coding, suffix in _SUFFIXES.items()
@@ -124,14 +126,14 @@ def read_asset(file: Path, headers: Headers) -> Asset:
 
 
 def make_asset(content: bytes, content_type: bytes, headers: Headers) -> Asset:
-    """Make an asset of a content that is known only now; it is compressed by gzip."""
+    """Return an asset of content that was made at run time, compressed with gzip."""
     return _asset({GZIP: gzip.compress(content, mtime=0), PLAIN: content}, content_type, headers)
 
 
 def files_below(folder: Path) -> Mapping[str, Path]:
-    """Return the files below a folder by their paths, without the compressed forms.
+    """Return the files below a folder by their paths, without the compressed copies.
 
-    Raises FileNotFoundError if the package was built without them.
+    Raise FileNotFoundError if the package was built without them.
     """
     files = {
         file.relative_to(folder).as_posix(): file
@@ -144,8 +146,8 @@ def files_below(folder: Path) -> Mapping[str, Path]:
 
 
 def _asset(bodies: Mapping[str, bytes], content_type: bytes, headers: Headers) -> Asset:
-    forms = {coding: Form(body, _etag(body)) for coding, body in bodies.items()}
-    return Asset(content_type, headers, MappingProxyType(forms))
+    representations = {coding: Representation(body, _etag(body)) for coding, body in bodies.items()}
+    return Asset(content_type, headers, MappingProxyType(representations))
 
 
 def _etag(body: bytes) -> bytes:

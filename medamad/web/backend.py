@@ -1,4 +1,4 @@
-"""The backend of the routes: the parts of the daemon that serve requests."""
+"""The parts of the daemon that the routes use to serve requests."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, MutableMapping
@@ -21,18 +21,16 @@ from medamad.web.usage import Usage
 T = TypeVar("T")
 
 
-class Ask(Protocol):
+class RunQuery(Protocol):
     """Runs a query in the query pool."""
 
-    def __call__(
-        self, question: Callable[[], T], /, client: tuple[Hashable, ...] = ()
-    ) -> Deferred[T]:
-        """Return the answer of `question`, found in another thread when it is the client's turn."""
+    def __call__(self, query: Callable[[], T], /, client: tuple[Hashable, ...] = ()) -> Deferred[T]:
+        """Return the result of `query`, run in another thread when it is the client's turn."""
 
 
 @frozen(eq=False)
-class Times:
-    """How long responses took."""
+class ResponseTimes:
+    """How long responses took, in seconds."""
 
     hits: Timings = field(factory=Timings)
     statistics: Timings = field(factory=Timings)
@@ -42,8 +40,8 @@ class Times:
 class Backend:
     """The parts of the daemon that serve requests. `clock` returns Unix seconds.
 
-    `seconds` returns the seconds since any fixed moment; `call_later` calls a function after a
-    number of seconds. `settings` may be replaced at any time, even during a request.
+    `seconds` is a monotonic clock, in seconds; `call_later` calls a function after a number of
+    seconds. `settings` may be replaced at any time, even during a request.
     """
 
     store: Store
@@ -51,7 +49,7 @@ class Backend:
     accounts: Accounts
     tokens: Tokens
     shares: Shares
-    ask: Ask
+    run_query: RunQuery
     clock: Callable[[], float]
     seconds: Callable[[], float]
     call_later: Callable[..., Any]
@@ -61,8 +59,8 @@ class Backend:
     """The number of exports in progress, by the network that receives them."""
     unsent: UnsentResponses = field(factory=UnsentResponses)
     unsent_to_guests: UnsentResponses = field(factory=UnsentResponses)
-    """Responses to readers of share links, who cannot use up the others' limit."""
-    times: Times = field(factory=Times)
+    """Responses to readers of share links, who have a limit of their own."""
+    response_times: ResponseTimes = field(factory=ResponseTimes)
     backups: BackupState = field(factory=BackupState)
     quiet: MutableMapping[int, int] = field(factory=dict)
-    """Websites that have gone quiet: the time of their last view, by number."""
+    """The time of the last view of each website that has gone quiet, by number."""

@@ -72,10 +72,10 @@ class Call:
         request = self.request
         return clients.sender_address(request.peer, request.headers, self.backend.settings)
 
-    def ask(self, query: Callable[[], T]) -> Deferred[T]:
+    def run_query(self, query: Callable[[], T]) -> Deferred[T]:
         """Run a query in the query pool, where callers take turns."""
         client = (self.caller.identity, network_of(self.request, self.backend))
-        return self.backend.ask(query, client=client)
+        return self.backend.run_query(query, client=client)
 
     def body(self, decoder: msgspec.json.Decoder[T]) -> T:
         """Return the decoded body. Raises BadRequest."""
@@ -180,8 +180,8 @@ class Routes:
     def _stream(self, call: Call, access: Access, response: Response) -> Stream | None:
         """Return how to send a body that is long, or made piece by piece.
 
-        Long statistics are limited per network, since strangers may have links to them. Raises
-        TooMany, Unavailable.
+        Long statistics are limited per network, since share links may be public. Raise TooMany,
+        Unavailable.
         """
         body, request = response.body, call.request
         if request.method != b"GET" or len(body) <= WRITTEN_BYTES:
@@ -192,7 +192,10 @@ class Routes:
         return stream_of(body, unsent.hold(network_of(request, self.backend), len(body)))
 
     def error_response(self, request: Request, error: ApiError) -> Response:
-        """Return the response to a request whose body cannot be read; a missing login goes first."""
+        """Return the response to a request whose body cannot be read.
+
+        If the request needs a login and has none, that error takes precedence.
+        """
         access = self.access(request.method.decode("ascii"), request.local_path)
         if access is not None and access.is_authenticated:
             try:

@@ -1,6 +1,6 @@
-"""Metrics of the daemon since its start, collected at each scrape of Prometheus.
+"""Metrics of the daemon since its start, collected at each scrape by Prometheus.
 
-There is no label for the website: websites are not limited in number, and their names concern only
+There is no label for the website: the number of websites is unbounded, and their names concern only
 the owner.
 """
 
@@ -29,9 +29,8 @@ _PREFIX: Final = "medamad_"
 
 def unavailable_reasons(site: Site) -> list[str]:
     """Return the reasons why no hits are accepted at the moment."""
-    found = ["the daemon is stopping"] if site.is_leaving else []
-    lack = site.backend.store.unavailable_reason()
-    return [*found, lack] if lack else found
+    stopping = "the daemon is stopping" if site.is_leaving else ""
+    return [reason for reason in (stopping, site.backend.store.unavailable_reason()) if reason]
 
 
 @frozen(eq=False)
@@ -50,8 +49,8 @@ class Metrics(Collector):
     def _service(self) -> Iterator[Metric]:
         site, backend = self._site, self._site.backend
         build = {"version": VERSION, "commit": backend.settings.commit}
-        yield InfoMetricFamily(f"{_PREFIX}build", "Which build runs.", build)
-        yield _gauge("ready", "Whether hits are taken.", float(not unavailable_reasons(site)))
+        yield InfoMetricFamily(f"{_PREFIX}build", "The running build.", build)
+        yield _gauge("ready", "Whether hits are accepted.", float(not unavailable_reasons(site)))
         yield _gauge("connections", "Open connections.", len(site.connections))
         yield _gauge("websites", "Registered websites.", len(backend.store.websites.all()))
         yield _gauge(
@@ -70,8 +69,8 @@ class Metrics(Collector):
         yield refused
         yield _histogram(
             "statistics_duration_seconds",
-            "Time to answer a statistic, waiting for its turn included.",
-            backend.times.statistics,
+            "Time to respond to a request for statistics, including the wait for a thread.",
+            backend.response_times.statistics,
         )
 
     def _backups(self) -> Iterator[Metric]:
@@ -93,8 +92,8 @@ class Metrics(Collector):
         yield _counter("hits_accepted", "Hits that were stored.", pipeline.accepted.total)
         refused = CounterMetricFamily(
             f"{_PREFIX}hits_refused",
-            "Hits that were not stored: ignored, answered 4xx (malformed, rate, unknown-website) "
-            "or 503 (capacity).",
+            "Hits that were not stored: ignored, or refused with a 4xx (malformed, rate, "
+            "unknown-website) or a 503 (capacity).",
             labels=["reason"],
         )
         totals = dict.fromkeys(REASONS, 0) | pipeline.rejections.totals()
@@ -104,30 +103,32 @@ class Metrics(Collector):
         yield _gauge("hits_waiting", "Hits that wait to be written.", len(pipeline.queue))
         yield _gauge(
             "hits_waiting_places",
-            "What those that no write was begun for take of hits_waiting_max: a place each, and "
-            "one more for each 1,024 bytes of the request.",
+            "The part of hits_waiting_max taken by hits whose write has not begun: one place for "
+            "each, and one more for each 1,024 bytes of its request.",
             pipeline.queue.places,
         )
         yield _gauge(
             "hits_waiting_max",
-            "How many places there are; beyond, hits are answered 503.",
+            "The number of places; when all are taken, hits get a 503.",
             pipeline.queue.settings.max_waiting,
         )
         yield _histogram(
             "hit_duration_seconds",
-            "Time to answer a hit, until it is on disk.",
-            backend.times.hits,
+            "Time to respond to a hit, which is then on disk.",
+            backend.response_times.hits,
         )
 
     def _store(self) -> Iterator[Metric]:
         store = self._site.backend.store
         figures = store.figures()
         yield _histogram(
-            "commit_duration_seconds", "Time of a commit, synced to disk.", store.commits
+            "commit_duration_seconds",
+            "Time of a commit, including the sync to disk.",
+            store.commits,
         )
         yield _gauge("store_bytes", "Bytes of the store in use.", figures.used_bytes)
-        yield _gauge("store_max_bytes", "What the store may grow to.", figures.map_bytes)
-        yield _gauge("disk_free_bytes", "Bytes of the disk that are free.", figures.free_disk_bytes)
+        yield _gauge("store_max_bytes", "The maximum size of the store.", figures.map_bytes)
+        yield _gauge("disk_free_bytes", "Free bytes on the disk.", figures.free_disk_bytes)
         yield _gauge(
             "retention_websites_unknown",
             "Tables of [retention.websites] that name no registered website; the log names them.",
@@ -135,11 +136,13 @@ class Metrics(Collector):
         )
         yield _gauge(
             "retention_waits_seconds",
-            "For how much longer [retention] removes nothing, as the clock is not believed yet.",
+            "For how much longer [retention] removes nothing, as the clock is not trusted yet.",
             store.retention_waits_ms(int(self._site.backend.clock() * 1000)) / 1000,
         )
-        yield _gauge("store_blocks", "Sealed blocks.", figures.segments)
-        yield _gauge("store_tail_views", "Views not sealed yet.", figures.memtable_views)
+        yield _gauge("store_blocks", "Segments.", figures.segments)
+        yield _gauge(
+            "store_tail_views", "Views in memtables, not flushed yet.", figures.memtable_views
+        )
 
 
 @frozen(eq=False)
@@ -157,7 +160,7 @@ class Exposition:
         return cls(registry)
 
     def text(self, accept: str) -> tuple[bytes, bytes]:
-        """Return all metrics in the format that an Accept header asks for, and its media type."""
+        """Return all metrics in the format that an Accept header prefers, and its media type."""
         try:
             encode, media_type = choose_encoder(accept)
             name = media_type.encode("ascii")

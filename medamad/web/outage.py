@@ -1,4 +1,4 @@
-"""What the daemon answers while its store is damaged: 503 to every request, the reason on /health."""
+"""The site while the store is damaged: every response is a 503, and /health has the reason."""
 
 from collections.abc import Callable
 from typing import Final, cast
@@ -27,23 +27,23 @@ class _Backend:
 
 @frozen
 class OutageRoot:
-    """Answers every request; only insiders get the reason."""
+    """Responds to every request; only those who may see /health get the reason."""
 
     _reason: str
     _settings: WebSettings
 
     def serve(self, request: Request) -> None:
-        """Answer a request."""
-        is_insider = may_see_health(request, self._settings)
-        if is_insider and request.path == b"/health/live":
+        """Respond to a request."""
+        may_see = may_see_health(request, self._settings)
+        if may_see and request.path == b"/health/live":
             request.respond(json_response({"live": True}))
-        elif is_insider and request.path == b"/health":
+        elif may_see and request.path == b"/health":
             request.respond(_unavailable(f"not ready: {self._reason}"))
         else:
             request.respond(_unavailable(_FOR_EVERYONE))
 
     def error_response(self, _request: Request, _error: ApiError) -> Response:
-        """Answer a request of which the body cannot be taken."""
+        """Return the response to a request whose body cannot be read."""
         return _unavailable(_FOR_EVERYONE)
 
 
@@ -60,8 +60,8 @@ def _unavailable(message: str) -> Response:
 def make_outage_site(
     reason: str, settings: WebSettings, clock: Callable[[], float], reactor: Reactor
 ) -> Site:
-    """Return a site that answers 503 to everything."""
-    # A site itself uses no more of its backend than this.
+    """Return a site that responds with 503 to everything."""
+    # A site uses nothing else of its backend.
     site = Site(cast("Backend", _Backend(settings, clock)), reactor)
     site.root = OutageRoot(reason, settings)
     return site

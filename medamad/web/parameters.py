@@ -12,7 +12,7 @@ from attrs import frozen
 from medamad.domain.errors import BadRequest
 from medamad.web.server.parser import RequestHeaders
 
-MOST_PARAMETERS: Final = 256
+MAX_PARAMETERS: Final = 256
 
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}\Z")
@@ -21,7 +21,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,18}\Z")
 def decode(text: bytes, field: str) -> str:
     """Undo the percent-encoding of a text (RFC 3986 section 2.1).
 
-    Raises BadRequest naming `field` for an invalid escape or when UTF-8 does not come out.
+    Raise BadRequest naming `field` for an invalid escape, or if the result is not UTF-8.
     """
     if b"%" in text:
         text = _unescaped(text, field)
@@ -32,7 +32,7 @@ def decode(text: bytes, field: str) -> str:
 
 
 def _unescaped(text: bytes, field: str) -> bytes:
-    """Return the bytes that a text with escapes stands for: much sooner than urllib does."""
+    """Return the decoded bytes of a text with escapes, much faster than urllib."""
     escaped = text.replace(b"\\", b"\\\\").replace(b"%", b"\\x")
     try:
         return escaped.decode("unicode_escape").encode("latin-1")
@@ -73,10 +73,10 @@ class QueryParameters:
         return int(text)
 
     def choice(self, name: str, choices: Iterable[str]) -> str | None:
-        """Return one of some words, or None."""
+        """Return a parameter that is one of some words, or None."""
         text = self.text(name)
-        if text is not None and text not in (known := tuple(choices)):
-            raise BadRequest(f"{name}: expected one of {', '.join(known)}")
+        if text is not None and text not in (words := tuple(choices)):
+            raise BadRequest(f"{name}: expected one of {', '.join(words)}")
         return text
 
 
@@ -86,8 +86,8 @@ def parse_query(text: bytes) -> QueryParameters:
     Raise BadRequest naming the parameter that is badly encoded or contains a NUL, and for too many
     parameters, which are counted before any is decoded.
     """
-    if text.count(b"&") >= MOST_PARAMETERS:
-        raise BadRequest(f"query: expected at most {MOST_PARAMETERS} parameters")
+    if text.count(b"&") >= MAX_PARAMETERS:
+        raise BadRequest(f"query: expected at most {MAX_PARAMETERS} parameters")
     pairs = []
     for part in text.split(b"&"):
         if part:
@@ -108,7 +108,9 @@ def _without_nul(text: str, field: str) -> str:
 T = TypeVar("T")
 
 _JSON_TYPE: Final = re.compile(rb"\s*application/(?:[\w.-]+\+)?json\s*(?:;.*)?\Z", re.IGNORECASE)
-_PLACE: Final = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<where>.*)`)?$", re.DOTALL)
+_LOCATED: Final = re.compile(
+    r"^(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<where>.*)`)?$", re.DOTALL
+)
 _HALF_A_PAIR: Final = re.compile("[\ud800-\udfff]")
 _MISMATCH: Final = re.compile(
     r"Expected `(?P<wanted>[^`]*)`(?: (?P<bound>[<>]=) (?P<limit>\S+))?(?:, got `(?P<got>[^`]*)`)?"
@@ -126,12 +128,12 @@ _WORDS: Final = MappingProxyType(
         "str": "text",
     }
 )
-"""What the decoder's types are called."""
+"""The names of the decoder's types in messages."""
 _BOUNDS: Final = MappingProxyType({">=": "of at least", "<=": "of at most"})
 
 
 def check_type(headers: RequestHeaders, body: bytes) -> None:
-    """Raise BadRequest when there is a body that is not said to be JSON."""
+    """Raise BadRequest if there is a body whose Content-Type is not JSON."""
     if not body:
         return
     types = headers.values(b"Content-Type")
@@ -152,7 +154,10 @@ def read_body(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _unreadable(body: bytes) -> str:
-    """Return why a body is no JSON. Half a surrogate pair is JSON to many, so its field is named."""
+    """Return why a body is not valid JSON.
+
+    Many encoders let half a surrogate pair through, so its field is named.
+    """
     try:
         sent = json.loads(body)
     except (ValueError, RecursionError):
@@ -165,9 +170,9 @@ def _unreadable(body: bytes) -> str:
 
 
 def _problem(text: str) -> str:
-    """Say in our words what the decoder found, the field first."""
-    place = _PLACE.match(text)
-    what, where = (place["what"], place["where"]) if place else (text, None)
+    """Return the message for an error of the decoder, the field first."""
+    located = _LOCATED.match(text)
+    what, where = (located["what"], located["where"]) if located else (text, None)
     missing = _MISSING.match(what)
     if missing:
         where = f"{where}.{missing['name']}" if where else missing["name"]

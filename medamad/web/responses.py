@@ -20,15 +20,15 @@ from medamad.domain.errors import ApiError, RetryLater, Unauthorised
 from medamad.query.result import Gap, Gaps
 
 WRITTEN_BYTES: Final = 65_536
-"""How much is written at once: what a client has to take within its time, with what the kernel
-holds, before it gets more."""
+"""The size of one write: a client has to receive this and what the kernel has buffered within its
+time before more is written."""
 
 
 @define(eq=False)
 class Stream:
-    """The body of an answer. `next_piece` gives a piece after the other, None at the end.
+    """The body of a response. `next_piece` returns one piece after the other, None at the end.
 
-    `close` is called once, when all was sent or nobody takes it any more.
+    `close` is called once, when everything was sent or the client is gone.
     """
 
     next_piece: Callable[[], Awaitable[bytes | None]]
@@ -36,7 +36,7 @@ class Stream:
 
 
 def stream_of(body: bytes, close: Callable[[], None] = lambda: None) -> Stream:
-    """Return a body that is there as a whole, to be sent as fast as the client takes it."""
+    """Return a stream of a complete body, to be sent as fast as the client receives it."""
     pieces = iter((body,))
 
     async def next_piece() -> bytes | None:
@@ -48,34 +48,34 @@ def stream_of(body: bytes, close: Callable[[], None] = lambda: None) -> Stream:
 @implementer(IPushProducer)
 @define(eq=False)
 class Flow:
-    """Tells whether the connection takes more at the moment."""
+    """The flow control of one response: whether the connection accepts more data."""
 
     paused: Callable[[], None]
-    """Is told when the connection begins to wait for the client."""
-    going_on: Callable[[], None]
-    """Is told when the next piece is to be made: the client has taken what there was."""
+    """Called when the connection begins to wait for the client."""
+    resumed: Callable[[], None]
+    """Called when the next piece is to be made: the client has received the others."""
     _waiting: "Deferred[None] | None" = None
     _is_paused: bool = False
 
     def pauseProducing(self) -> None:
-        """Take no more for now."""
+        """Accept no more data for now."""
         self._is_paused = True
         self.paused()
 
     def resumeProducing(self) -> None:
-        """Take more."""
+        """Accept more data."""
         self._is_paused = False
-        self.going_on()
+        self.resumed()
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.called:
             waiting.callback(None)
 
     def stopProducing(self) -> None:
-        """Take no more at all: whoever produces is told by the end of the request."""
+        """Accept no more data. The producer is cancelled when the request ends."""
         self._is_paused = True
 
     def ready(self) -> "Deferred[None]":
-        """Fire when more is taken."""
+        """Return a Deferred that fires when more data is accepted."""
         if not self._is_paused:
             return succeed(None)
         self._waiting = Deferred()
@@ -83,13 +83,13 @@ class Flow:
 
 
 async def send(request: Any, stream: Stream, flow: Flow) -> None:
-    """Send all pieces, with no more than one of them in memory beside what is on its way."""
+    """Send all pieces; besides what is being sent, at most one of them is in memory."""
     request.registerProducer(flow, True)
     while (piece := await stream.next_piece()) is not None:
         for begin in range(0, len(piece), WRITTEN_BYTES):
             request.write(piece[begin : begin + WRITTEN_BYTES])
             await flow.ready()
-            flow.going_on()
+            flow.resumed()
     request.unregisterProducer()
 
 
@@ -99,31 +99,33 @@ Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 JSON: Final = b"application/json"
 NO_STORE: Final = (b"Cache-Control", b"no-store")
 NO_SNIFFING: Final = (b"X-Content-Type-Options", b"nosniff")
-"""What keeps a browser from taking texts that strangers wrote for another kind of content."""
+"""Keeps browsers from guessing the type of a body that contains text from third parties."""
 
-PHRASES: Final = MappingProxyType({int(one): one.phrase.encode("ascii") for one in HTTPStatus})
-"""What a status is called in words."""
+PHRASES: Final = MappingProxyType(
+    {int(status): status.phrase.encode("ascii") for status in HTTPStatus}
+)
+"""The reason phrase of each status."""
 
 encode_json: Final = msgspec.json.Encoder().encode
 
 _ROWS_AT_ONCE: Final = 100
-"""How many rows are encoded in one go, for as long as which no other thread can run."""
+"""How many rows are encoded at once; no other thread can run meanwhile."""
 
 
 @frozen
 class Response:
-    """An answer. `content_type` is empty where there is no body."""
+    """A response. `content_type` is empty if there is no body."""
 
     status: int
     body: bytes = b""
     content_type: bytes = b""
     headers: Headers = ()
     stream: Stream | None = None
-    """What the body is made of, where that is sent piece by piece."""
+    """The body, if it is sent piece by piece."""
 
 
 def json_response(value: object, status: int = HTTPStatus.OK) -> Response:
-    """Answer with a value as JSON, never to be kept by a cache."""
+    """Return a response with a value as JSON, which no cache may store."""
     body = _encode_rows(value) if isinstance(value, list) else encode_json(value)
     return Response(status, body, JSON, (NO_STORE, NO_SNIFFING))
 
@@ -133,26 +135,26 @@ def _encode_rows(rows: list[object]) -> bytes:
         return encode_json(rows)
     written = BytesIO()
     for begin in range(0, len(rows), _ROWS_AT_ONCE):
-        some = encode_json(rows[begin : begin + _ROWS_AT_ONCE])
+        encoded = encode_json(rows[begin : begin + _ROWS_AT_ONCE])
         written.write(b"," if begin else b"[")
-        written.write(memoryview(some)[1:-1])
+        written.write(memoryview(encoded)[1:-1])
     written.write(b"]")
     return written.getvalue()
 
 
 def no_content(*headers: tuple[bytes, bytes]) -> Response:
-    """Answer that it is done, with nothing to say about it."""
+    """Return a response without a body."""
     return Response(HTTPStatus.NO_CONTENT, headers=(NO_STORE, *headers))
 
 
 def encoded_head(version: bytes, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the head of a response as it is sent, up to and including the empty line."""
+    """Return the bytes of a response up to and including the empty line."""
     lines = b"".join([b"%b: %b\r\n" % header for header in headers])
     return b"%b %d %b\r\n%b\r\n" % (version, status, PHRASES[status], lines)
 
 
 def encoded_last(response: Response, common: Headers) -> bytes:
-    """Return a response as it is sent, after which the connection is closed."""
+    """Return the bytes of a response after which the connection is closed."""
     headers = (
         *common,
         *response.headers,
@@ -167,19 +169,19 @@ NOT_FOUND: Final = "there is nothing at this address"
 FAULT: Final = "an internal error; see the server's log"
 
 _BEARER: Final = (b"WWW-Authenticate", b"Bearer")
-"""By what a program may make itself known (RFC 6750 section 3)."""
+"""The authentication scheme for programs (RFC 6750 section 3)."""
 
 _log = Logger()
 
 
 def _error_object(status: int, message: str, headers: Headers = ()) -> Response:
-    """Answer with the error object."""
+    """Return a response with the error object."""
     body = encode_json({"error": {"code": int(status), "message": message}})
     return Response(status, body, JSON, (NO_STORE, NO_SNIFFING, *headers))
 
 
 def error_response(error: ApiError) -> Response:
-    """Return the response that an error asks for."""
+    """Return the response to an error."""
     headers: Headers = ()
     if isinstance(error, RetryLater):
         headers = ((b"Retry-After", b"%d" % error.retry_after),)
@@ -189,7 +191,7 @@ def error_response(error: ApiError) -> Response:
 
 
 def failure_response(failure: Failure, where: str) -> Response:
-    """Answer a request that failed; a fault of our own is logged, under the name `where`."""
+    """Return the response to a request that failed. Log a fault of our own with the name `where`."""
     error = failure.value
     if isinstance(error, ApiError):
         return error_response(error)
@@ -197,12 +199,12 @@ def failure_response(failure: Failure, where: str) -> Response:
         return _method_not_allowed(error.valid_methods or ())
     if isinstance(error, HTTPException):
         return _error_object(HTTPStatus.NOT_FOUND, NOT_FOUND)
-    _log.failure("answering {where} failed", failure, where=where)
+    _log.failure("responding to {where} failed", failure, where=where)
     return _error_object(HTTPStatus.INTERNAL_SERVER_ERROR, FAULT)
 
 
 def _method_not_allowed(methods: Iterable[str]) -> Response:
-    """Answer that an address knows other methods than the one used."""
+    """Return the response to a method that an address does not support."""
     allowed = allow(methods)
     return _error_object(
         HTTPStatus.METHOD_NOT_ALLOWED,
@@ -212,7 +214,7 @@ def _method_not_allowed(methods: Iterable[str]) -> Response:
 
 
 def allow(methods: Iterable[str]) -> str:
-    """Return the value of an Allow header: some methods, and OPTIONS, in order."""
+    """Return the value of an Allow header: the methods and OPTIONS, sorted."""
     return ", ".join(sorted({*methods, "OPTIONS"}))
 
 
@@ -221,9 +223,9 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 def partial_headers(gaps: Gaps) -> Headers:
-    """Return the header that lists the gaps of a result, or none if there are none.
+    """Return the header that lists the gaps of a result, or nothing if there are no gaps.
 
-    For each kind of gap it has the first and the last day that has it, as a dictionary of RFC 8941:
+    For each kind of gap it has the first and the last such day, as a dictionary (RFC 8941):
     `figures="2025-01-01/2025-01-31"`.
     """
     entries = [

@@ -1,4 +1,4 @@
-"""The configuration of the HTTP side."""
+"""The settings of the HTTP side."""
 
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -9,53 +9,53 @@ from medamad.ingest.networks import Networks
 from medamad.lookup.referrers import Sources
 
 ProxyHeader: TypeAlias = Literal["X-Forwarded-For", "Forwarded"]
-"""The header by which proxies tell whose request they pass on."""
+"""The header in which proxies name the client of a request that they forward."""
 
 EVENTS: Final = "event"
-"""The first segment of the paths that events are sent to."""
+"""The first segment of the paths of events."""
 
 
 @frozen(kw_only=True)
 class WebSettings:
-    """The settings of one moment; a new value takes the place of the old one as a whole."""
+    """The current settings; a reload replaces the whole value."""
 
     sources: Sources
-    """What referrers are called."""
+    """The names of the sources of referrers."""
     data_dir: Path
-    """The folder on the volume whose use is reported."""
+    """The folder whose volume the usage report describes."""
     commit: str
-    """What `X-Api-Commit` says."""
+    """The value of `X-Api-Commit`."""
     demo: bool = False
-    """Whether every change but login and logout is refused."""
+    """Whether every change except login and logout is refused."""
     hostnames: frozenset[str] = frozenset()
-    """The names that the service is asked by; none for any."""
+    """The host names that requests may use; empty for any."""
     cors_origins: frozenset[str] = frozenset()
     """Origins, as browsers write them, whose pages may use the interface with the cookie."""
     trusted_proxies: Networks = field(factory=lambda: Networks(()))
-    """Where a peer has to be for its forwarding headers to be believed."""
+    """The networks of the proxies whose forwarding headers are trusted."""
     trust_unix: bool = False
-    """Whether the peers on a unix socket are trusted proxies too."""
+    """Whether peers on a unix socket are also trusted proxies."""
     proxy_header: ProxyHeader = "X-Forwarded-For"
-    """Which header they write; what stands in the other one anybody may have sent."""
+    """The header that they set; anybody may have sent the other one."""
     metrics_from: Networks = field(factory=lambda: Networks(()))
-    """Where a sender has to be to see health and metrics."""
+    """The networks that may see health and metrics."""
     metrics_from_unix: bool = False
-    """Whether whoever connects over a unix socket sees them too."""
+    """Whether clients on a unix socket may also see them."""
     script_name: str = "script.js"
-    """The further name at which the tracker is served, at the root."""
+    """A second name of the tracker, at the root."""
     event_name: str = EVENTS
-    """The further name of the path of events, which the tracker uses."""
+    """A second first segment of the paths of events, which the tracker uses."""
     max_body_bytes: int = 16_384
     max_connections: int = 10_000
     max_connections_per_network: int = 1_000
-    """How many of a /24 or /48, trusted proxies and local networks aside."""
+    """For each /24 or /48 except trusted proxies and local networks."""
     idle_seconds: float = 75.0
     """How long a connection may be silent between requests."""
     request_seconds: float = 12.0
     """How long a request may take to arrive, from its first byte to its last."""
     answer_seconds: float = 120.0
-    """How long an answer may take to be found."""
+    """How long a response, or the next piece of one, may take to be made."""
     reading_seconds: float = 12.0
-    """How long a client may take to receive an answer, or the next piece of a long one."""
+    """How long a client may take to receive a response, or the next piece of a long one."""
     stream_seconds: float = 3_600.0
-    """How long an answer that is sent piece by piece may take in all."""
+    """How long a response that is sent piece by piece may take in total."""

@@ -21,7 +21,7 @@ from twisted.internet.threads import deferToThread
 from medamad.admin import server as server_module
 from medamad.admin.client import Connection, NotRunning, RequestFailed, connect
 from medamad.admin.protocol import MAX_FRAME_BYTES, SOCKET_NAME, Progress, Request
-from medamad.admin.server import Server, Tell
+from medamad.admin.server import ReportProgress, Server
 from medamad.domain.errors import BadRequest
 from medamad.storage.errors import NoStore
 
@@ -70,13 +70,13 @@ class Work:
     first: "Deferred[None]" = field(factory=Deferred)
     all_gone: "Deferred[None]" = field(factory=Deferred)
 
-    async def add(self, request: Add, tell: Tell) -> Sum:
+    async def add(self, request: Add, report: ReportProgress) -> Sum:
         total = len(request.numbers)
         for done in range(total):
-            tell(Progress("adding", done, total))
+            report(Progress("adding", done, total))
         return Sum(sum(request.numbers))
 
-    async def fail(self, request: Fail, _tell: Tell) -> Sum:
+    async def fail(self, request: Fail, _report: ReportProgress) -> Sum:
         match request.how:
             case "request":
                 raise BadRequest("how: expected something better")
@@ -84,9 +84,9 @@ class Work:
                 raise NoStore("there is no store")
         raise LookupError(request.how)
 
-    async def wait(self, request: Wait, tell: Tell) -> Sum:
+    async def wait(self, request: Wait, report: ReportProgress) -> Sum:
         self.begun.append(request.number)
-        tell(Progress("waiting"))
+        report(Progress("waiting"))
         if not self.first.called:
             self.first.callback(None)
         released: Deferred[None] = Deferred()
@@ -99,7 +99,7 @@ class Work:
             raise
         return Sum(request.number)
 
-    async def fill(self, request: Fill, _tell: Tell) -> bytes:
+    async def fill(self, request: Fill, _report: ReportProgress) -> bytes:
         return bytes(request.count)
 
 
@@ -124,14 +124,14 @@ async def as_command(folder: Path, do: Callable[[Connection], T]) -> T:
 
 def why(connection: Connection, request: Request) -> str:
     with pytest.raises(RequestFailed) as refused:
-        connection.ask(request, Sum)
+        connection.request(request, Sum)
     return str(refused.value)
 
 
 @pytest_twisted.ensureDeferred
 async def test_requests_are_answered_in_order_on_one_connection(tmp_path: Path) -> None:
     def ask(connection: Connection) -> list[int]:
-        return [connection.ask(Add([1, number]), Sum).sum for number in range(100)]
+        return [connection.request(Add([1, number]), Sum).sum for number in range(100)]
 
     async with serving(tmp_path):
         assert await as_command(tmp_path, ask) == list(range(1, 101))
@@ -142,7 +142,7 @@ async def test_progress_comes_before_the_result_and_not_too_often(tmp_path: Path
     heard: list[Progress] = []
     async with serving(tmp_path):
         given = await as_command(
-            tmp_path, lambda connection: connection.ask(Add([1] * 1000), Sum, heard.append)
+            tmp_path, lambda connection: connection.request(Add([1] * 1000), Sum, heard.append)
         )
     assert given == Sum(1000)
     assert heard[0] == Progress("adding", 0, 1000)
@@ -161,9 +161,9 @@ async def test_what_cannot_be_done_is_refused_with_its_reason(
         yield why(connection, Add(["text"]))  # type: ignore[list-item]
         yield why(connection, Fill(MAX_FRAME_BYTES))
         with pytest.raises(RequestFailed, match="the daemon may have another version"):
-            connection.ask(Fill(7), Sum)
-        assert connection.ask(Add([2, 3]), Sum) == Sum(5)
-        assert connection.ask(Fill(MAX_FRAME_BYTES - 100), bytes)
+            connection.request(Fill(7), Sum)
+        assert connection.request(Add([2, 3]), Sum) == Sum(5)
+        assert connection.request(Fill(MAX_FRAME_BYTES - 100), bytes)
 
     async with serving(tmp_path):
         said = await as_command(tmp_path, lambda connection: list(ask(connection)))
@@ -227,7 +227,7 @@ async def test_the_work_of_a_command_that_has_gone_is_given_up(tmp_path: Path) -
         leaving.close()
         await work.all_gone
         assert work.gone == [1]
-        assert await as_command(tmp_path, lambda one: one.ask(Add([1]), Sum)) == Sum(1)
+        assert await as_command(tmp_path, lambda one: one.request(Add([1]), Sum)) == Sum(1)
 
 
 @pytest_twisted.ensureDeferred
@@ -257,7 +257,7 @@ async def test_one_left_by_a_killed_daemon_is_no_obstacle(tmp_path: Path) -> Non
     with pytest.raises(NotRunning, match=f"{tmp_path}: no daemon runs on it"):
         connect(tmp_path)
     async with serving(tmp_path):
-        assert await as_command(tmp_path, lambda one: one.ask(Add([1]), Sum)) == Sum(1)
+        assert await as_command(tmp_path, lambda one: one.request(Add([1]), Sum)) == Sum(1)
 
 
 @pytest_twisted.ensureDeferred
@@ -266,7 +266,7 @@ async def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
     folder.mkdir()
     descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - it is no path
     async with serving(folder):
-        assert await as_command(folder, lambda one: one.ask(Add([1]), Sum)) == Sum(1)
+        assert await as_command(folder, lambda one: one.request(Add([1]), Sum)) == Sum(1)
     assert not (folder / SOCKET_NAME).exists()
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 2  # noqa: PTH208 - the reactor's
 
@@ -311,6 +311,6 @@ def test_a_daemon_that_goes_is_told(tmp_path: Path) -> None:
 
 def test_the_docstring_of_the_package_says_what_there_is() -> None:
     text = str(__import__("medamad.admin").admin.__doc__)
-    for name in ("Request", "Tell", "handlers", "connect", "MAX_FRAME_BYTES"):
+    for name in ("Request", "ReportProgress", "handlers", "connect", "MAX_FRAME_BYTES"):
         assert name in text
-    assert hasattr(server_module, "Tell")
+    assert hasattr(server_module, "ReportProgress")

@@ -33,12 +33,12 @@ def test_what_is_brought_is_what_was_sent() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"day": 19_999}, "day: expected days since 1970, in their order"),
+        ({"day": 19_999}, "day: expected days since 1970, in order"),
         ({"day": 1 << 40}, "day: expected days"),
         ({"span": (5, 4)}, "day: expected days"),
-        ({"dimension": Dimension.PROPERTY_NAME}, "dimension: expected one of views"),
-        ({"dimension": 99}, "dimension: expected one of views"),
-        ({"dimension": 0}, "texts: expected none of what is of all views"),
+        ({"dimension": Dimension.PROPERTY_NAME}, "dimension: expected a dimension of views"),
+        ({"dimension": 99}, "dimension: expected a dimension of views"),
+        ({"dimension": 0}, "texts: expected none for the figures of all views"),
         ({"sums": b""}, "sums: expected as many as there are texts"),
         ({"sums": b"\xff" * 96}, "sums: expected whole numbers from 0"),
         ({"sums": b"\x7f" * 96}, "sums: expected whole numbers from 0"),

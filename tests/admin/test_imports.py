@@ -20,8 +20,8 @@ def house(tmp_path: Path) -> Iterator[House]:
     pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
 
 
-def tell(_: object) -> None:
-    """Tell nobody."""
+def ignore_progress(_: object) -> None:
+    """Discard progress."""
 
 
 @pytest_twisted.ensureDeferred
@@ -31,7 +31,7 @@ async def test_an_import_whose_command_goes_as_it_begins_is_in_no_others_way(hou
     request = BeginImport(
         website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
     )
-    left = Deferred.fromCoroutine(handlers.begin(request, tell))
+    left = Deferred.fromCoroutine(handlers.begin(request, ignore_progress))
     left.cancel()
     with pytest.raises(CancelledError):
         await left
@@ -40,7 +40,7 @@ async def test_an_import_whose_command_goes_as_it_begins_is_in_no_others_way(hou
     # The writer takes one after the other: it has been begun before this is answered.
     await house.store.rename_website(website, "renamed.example", 2)
     await house.store.rename_website(website, "twin.example", 3)
-    assert (await handlers.begin(request, tell)).number == 2
+    assert (await handlers.begin(request, ignore_progress)).number == 2
 
 
 @pytest_twisted.ensureDeferred
@@ -50,7 +50,7 @@ async def test_an_import_is_told_in_the_log(house: House) -> None:
     request = BeginImport(
         website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
     )
-    begun = await handlers.begin(request, tell)
+    begun = await handlers.begin(request, ignore_progress)
     with told_in_log(LogLevel.info) as lines:
-        await handlers.finish(FinishImport(number=begun.number), tell)
+        await handlers.finish(FinishImport(number=begun.number), ignore_progress)
     assert lines == ["imported into twin.example as number 1: views (0) and events (0)"]

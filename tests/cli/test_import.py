@@ -292,7 +292,7 @@ def test_it_needs_a_daemon(tmp_path: Path, daemon: Daemon) -> None:
 
 def begin(connection: Connection, holding: Connection) -> Begun:
     """Bring a segment, and a little more, of an import."""
-    begun = connection.ask(
+    begun = connection.request(
         BeginImport(
             website="example.org", source="", digest="d", ranges=(("feed", 1, 99_999),), newest=99
         ),
@@ -302,7 +302,7 @@ def begin(connection: Connection, holding: Connection) -> Begun:
     for first in range(1, 80_000, 8_000):
         rows = [ViewRow(time_ms=first + n, path=f"/{n}", number=first + n) for n in range(8_000)]
         piece = build_chunk([begun.spans[0].at + row.number - 1 for row in rows], rows, [])
-        connection.ask(rows_request(begun.number, piece), Nothing)
+        connection.request(rows_request(begun.number, piece), Nothing)
     return begun
 
 
@@ -334,9 +334,9 @@ def test_an_import_ends_with_its_command(daemon: Daemon) -> None:
             with pytest.raises(
                 RequestFailed, match=f"no import of number {begun.number} is under way"
             ):
-                connection.ask(FinishImport(begun.number), Ended)
+                connection.request(FinishImport(begun.number), Ended)
             assert pageviews(daemon) == 0
-            assert connection.ask(FinishImport(again.number), Ended).views == 80_000
+            assert connection.request(FinishImport(again.number), Ended).views == 80_000
     assert pageviews(daemon) == 80_000
 
 
@@ -355,7 +355,7 @@ def test_a_kill_of_the_daemon_leaves_all_or_nothing(daemon: Daemon, is_whole: bo
     with connect(daemon.data) as connection, connect(daemon.data) as holding:
         begun = begin(connection, holding)
         if is_whole:
-            connection.ask(FinishImport(begun.number), Ended)
+            connection.request(FinishImport(begun.number), Ended)
         daemon.kill()
     assert unfinished(begun) not in daemon.log
     daemon.start()

@@ -97,15 +97,15 @@ def test_a_kill_of_the_daemon_leaves_all_or_nothing(
     file = ImportFile.of(export.zip(tmp_path / "export.zip"), None)
     *_, found = survey_days([file])
     with connect(daemon.data) as connection, connect(daemon.data) as holding:
-        begun = connection.ask(
+        begun = connection.request(
             BeginImport(website=HOST, source="", digest="d", ranges=(), newest=0), Begun
         )
         holding.send(HoldImport(begun.number))
         for piece in DayGatherer(found.days, UTC, 1 << 20, set()).gather():
             if piece is not None:
-                connection.ask(days_request(begun.number, piece), Nothing)
+                connection.request(days_request(begun.number, piece), Nothing)
         if is_whole:
-            connection.ask(FinishImport(begun.number), Ended)
+            connection.request(FinishImport(begun.number), Ended)
         daemon.kill()
     daemon.start()
     (views, visitors, *_) = export.sums().of["summary"][""]

@@ -79,7 +79,7 @@ def test_hits_are_told_with_the_time_of_which_they_are(age_s: int, counted: str)
         store_max_bytes=0,
         disk_free_bytes=0,
         last_backup=None,
-        lacks=(),
+        unavailable_reasons=(),
         warnings=(),
     )
     told = f"hits         1,200 accepted, 3 refused {counted} (bot 2, gpc 1)"
@@ -92,7 +92,7 @@ def test_a_daemon_that_takes_no_hits_is_not_well(tmp_path: Path) -> None:
         told = status(daemon.data)
         assert told.returncode == 1
         assert re.search(
-            r"^no hits are taken: \d+ MiB of the disk are free, "
+            r"^no hits are accepted: \d+ MiB of the disk are free, "
             r"store.min_free_disk asks for \d+ MiB$",
             told.stdout,
             re.MULTILINE,

@@ -235,7 +235,7 @@ async def test_questions_do_not_hold_the_stop_up(tmp_path: Path) -> None:
             seen.append(given_up.wait(PATIENCE_S))
 
         try:
-            await backends[0].ask(work, client=(asker,))
+            await backends[0].run_query(work, client=(asker,))
         finally:
             given_up.set()
 
@@ -371,7 +371,7 @@ async def test_it_gives_memory_back_while_it_runs(
 async def test_the_operators_commands_reach_it_while_it_runs(tmp_path: Path) -> None:
     def ask() -> State:
         with connect(tmp_path) as connection:
-            return connection.ask(Status(), State)
+            return connection.request(Status(), State)
 
     told = Told()
     daemon = daemon_of(config_in(tmp_path), told)

@@ -109,11 +109,11 @@ async def test_where_too_much_is_asked_it_looks_another_time(house: House) -> No
     await visited(house, "example.com")
     house.now += 4 * HOUR
     backend = house.site.backend
-    usual = backend.ask
-    backend.ask = lambda _question: fail(Unavailable("too much", retry_after=1))
+    usual = backend.run_query
+    backend.run_query = lambda _question: fail(Unavailable("too much", retry_after=1))
     await watch_of(house).look()
     assert backend.quiet == {}
-    backend.ask = usual
+    backend.run_query = usual
     await watch_of(house).look()
     assert list(backend.quiet.values()) == [NOW]
 

@@ -129,15 +129,15 @@ async def test_a_share_link_with_a_password_needs_it(house: House) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_questions_are_answered_in_the_turn_of_whoever_asks(house: House) -> None:
+async def test_queries_wait_in_the_queue_of_their_client(house: House) -> None:
     backend, clients = house.site.backend, []
-    ask = backend.ask
+    run_query = backend.run_query
 
-    def noted(question: Any, client: tuple[Any, ...] = ()) -> Any:
+    def recorded(query: Any, client: tuple[Any, ...] = ()) -> Any:
         clients.append(client)
-        return ask(question, client=client)
+        return run_query(query, client=client)
 
-    backend.ask = noted
+    backend.run_query = recorded
     share = make_share("club", 1, (), "", NOW)
     await house.store.shares.add(share.id.encode(), share)
     owner = await house.owner()

@@ -290,12 +290,12 @@ async def test_a_preflight_is_answered_for_configured_origins(
 async def test_a_fault_is_500_and_told_to_the_log_alone(
     house: House, owner: Browser, website: str, logged_failures: LoggedFailures, prefix: str
 ) -> None:
-    house.site.backend.ask = lambda _question, **_: fail(ZeroDivisionError("a secret"))
+    house.site.backend.run_query = lambda _question, **_: fail(ZeroDivisionError("a secret"))
     answer = await owner.ask("GET", f"{prefix}/website/{website}/pages?path=/secret")
     assert answer.status == 500
     assert answer.error == "an internal error; see the server's log"
     (text,) = logged_failures.texts()
-    assert text.startswith("answering GET /website/<hostname>/pages failed\n")
+    assert text.startswith("responding to GET /website/<hostname>/pages failed\n")
     assert "/secret" not in text
     assert len(logged_failures.take(ZeroDivisionError)) == 1
 
@@ -319,7 +319,7 @@ async def test_a_question_is_let_go_when_its_sender_goes(
     house: House, owner: Browser, website: str
 ) -> None:
     asked: Deferred[bytes] = Deferred()
-    house.site.backend.ask = lambda _question, **_: asked
+    house.site.backend.run_query = lambda _question, **_: asked
     connection = Connection(house.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("GET", f"/website/{website}/pages", headers))
@@ -341,7 +341,7 @@ async def test_a_question_that_was_begun_ends_when_its_sender_goes(
 
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     assert (await owner.ask("POST", "/event/hit", body=body)).status == 204
-    house.site.backend.ask = ask
+    house.site.backend.run_query = ask
     connection = Connection(house.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("GET", f"/website/{website}/pages?path=/", headers))

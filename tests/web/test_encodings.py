@@ -7,7 +7,7 @@ from support.web.client import Browser
 from support.web.daemon_in_memory import NOW, House
 
 from medamad.domain.hits import View
-from medamad.web.assets import _chosen
+from medamad.web.assets import _negotiated_coding
 
 BOTH = ("br", "gzip")
 
@@ -36,8 +36,8 @@ BOTH = ("br", "gzip")
     ],
 )
 def test_the_coding_is_the_one_most_wanted(accepted: str, coding: str) -> None:
-    assert _chosen(accepted.encode("latin-1"), BOTH) == coding
-    assert _chosen(accepted.encode("latin-1"), ()) == ""
+    assert _negotiated_coding(accepted.encode("latin-1"), BOTH) == coding
+    assert _negotiated_coding(accepted.encode("latin-1"), ()) == ""
 
 
 @pytest_twisted.ensureDeferred

@@ -22,7 +22,7 @@ PING = encoded("GET", "/event/ping", {})
 async def test_there_are_so_many_requests_answered_and_no_more(house: House, website: str) -> None:
     house.set(max_connections=2)
     owner = await house.owner()
-    house.site.backend.ask = lambda _question, **_: Deferred()
+    house.site.backend.run_query = lambda _question, **_: Deferred()
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     first, second = Connection(house.site), Connection(house.site, "198.51.100.1")
     for one in (first, second):
@@ -96,7 +96,7 @@ async def test_a_long_answer_of_which_more_is_made_gives_way_to_nobody(
     pieces = iter((succeed(b"x" * (HEAD_BYTES + 1)), Deferred()))
     stream = Stream(lambda: next(pieces), lambda: None)
     owner = await house.owner()
-    house.site.backend.ask = lambda *_asked, **_how: succeed(
+    house.site.backend.run_query = lambda *_asked, **_how: succeed(
         Response(200, b"", JSON, stream=stream)
     )
     receiving, other = slow(house), Connection(house.site, "198.51.100.1")

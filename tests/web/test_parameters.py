@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medamad.domain.errors import BadRequest
-from medamad.web.parameters import MOST_PARAMETERS, Query, decode, query_of
+from medamad.web.parameters import MAX_PARAMETERS, QueryParameters, decode, parse_query
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_is_not_utf8_is_refused(raw: bytes) -> None:
     ],
 )
 def test_a_query_is_taken_apart(raw: bytes, pairs: tuple[tuple[str, str], ...]) -> None:
-    assert query_of(raw).pairs == pairs
+    assert parse_query(raw).pairs == pairs
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_a_query_is_taken_apart(raw: bytes, pairs: tuple[tuple[str, str], ...]) 
 )
 def test_a_badly_encoded_parameter_is_named(raw: bytes, message: str) -> None:
     with pytest.raises(BadRequest) as refusal:
-        query_of(raw)
+        parse_query(raw)
     assert str(refusal.value) == message
 
 
 def test_the_last_of_a_repeated_parameter_counts() -> None:
-    query = query_of(b"limit=1&limit=2")
+    query = parse_query(b"limit=1&limit=2")
     assert query.integer("limit", 1, 10) == 2
     assert query.text("offset") is None
 
@@ -80,26 +80,26 @@ def test_the_last_of_a_repeated_parameter_counts() -> None:
     [("true", True), ("TRUE", True), ("1", True), ("false", False), ("False", False), ("0", False)],
 )
 def test_a_boolean_is_read(text: str, value: bool) -> None:
-    query = Query((("summary", text),))
+    query = QueryParameters((("summary", text),))
     assert query.boolean("summary", default=not value) is value
 
 
 def test_an_absent_parameter_has_its_default() -> None:
-    assert Query().boolean("grouped", default=True) is True
-    assert Query().boolean("grouped", default=False) is False
-    assert Query().integer("limit", 1, 5000) is None
-    assert Query().choice("interval", ("day",)) is None
+    assert QueryParameters().boolean("grouped", default=True) is True
+    assert QueryParameters().boolean("grouped", default=False) is False
+    assert QueryParameters().integer("limit", 1, 5000) is None
+    assert QueryParameters().choice("interval", ("day",)) is None
 
 
 @pytest.mark.parametrize("text", ["", "yes", "2", "on", " true", "tru", "null"])
 def test_what_is_no_boolean_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match=r"^summary: expected true, false, 1 or 0$"):
-        Query((("summary", text),)).boolean("summary", default=False)
+        QueryParameters((("summary", text),)).boolean("summary", default=False)
 
 
 @pytest.mark.parametrize("text", ["1", "5000", "0001", "42"])
 def test_a_number_within_bounds_is_read(text: str) -> None:
-    assert Query((("limit", text),)).integer("limit", 1, 5000) == int(text)
+    assert QueryParameters((("limit", text),)).integer("limit", 1, 5000) == int(text)
 
 
 @pytest.mark.parametrize(
@@ -107,22 +107,22 @@ def test_a_number_within_bounds_is_read(text: str) -> None:
 )
 def test_another_number_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match=r"^limit: expected a whole number from 1 to 5000$"):
-        Query((("limit", text),)).integer("limit", 1, 5000)
+        QueryParameters((("limit", text),)).integer("limit", 1, 5000)
 
 
 def test_a_choice_is_one_of_its_words() -> None:
-    query = Query((("interval", "day"),))
+    query = QueryParameters((("interval", "day"),))
     assert query.choice("interval", ("hour", "day")) == "day"
     with pytest.raises(BadRequest, match=r"^interval: expected one of hour, week$"):
         query.choice("interval", iter(("hour", "week")))
 
 
 def test_a_query_has_so_many_parameters_at_most() -> None:
-    assert len(query_of(b"&".join([b"a"] * MOST_PARAMETERS)).pairs) == MOST_PARAMETERS
+    assert len(parse_query(b"&".join([b"a"] * MAX_PARAMETERS)).pairs) == MAX_PARAMETERS
     # None is looked at.
-    for text in (b"&" * MOST_PARAMETERS, b"%zz&" * MOST_PARAMETERS):
+    for text in (b"&" * MAX_PARAMETERS, b"%zz&" * MAX_PARAMETERS):
         with pytest.raises(BadRequest, match=r"^query: expected at most 256 parameters$"):
-            query_of(text)
+            parse_query(text)
 
 
 @given(st.binary(max_size=80), st.sets(st.integers(0, 255)))

@@ -186,7 +186,7 @@ async def test_an_answer_has_to_come_in_time(house: House, website: str) -> None
     start(house)
     owner = await house.owner()
     asked: Deferred[bytes] = Deferred()
-    house.site.backend.ask = lambda _question, **_: asked
+    house.site.backend.run_query = lambda _question, **_: asked
     connection = Connection(house.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("GET", f"/website/{website}/pages", headers))

@@ -17,7 +17,7 @@ from medamad.web.server.channel import MAX_AHEAD_BYTES
 def question(house: House, website: str) -> bytes:
     """What asks for a long answer, as half of what a network may have waiting."""
     body = b"x" * (MAX_UNSENT_PER_NETWORK // 2)
-    house.site.backend.ask = lambda *_asked, **_how: succeed(Response(200, body, JSON))
+    house.site.backend.run_query = lambda *_asked, **_how: succeed(Response(200, body, JSON))
     owner = pytest_twisted.blockon(Deferred.fromCoroutine(house.owner()))
     return encoded("GET", f"/website/{website}/pages", {"Cookie": f"_me_sess={owner.cookie}"})
 

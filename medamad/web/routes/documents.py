@@ -1,4 +1,4 @@
-"""What is served as files: the dashboard's page and what it loads, the interface's description."""
+"""Files: the pages and assets of the dashboard, and the OpenAPI description."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,34 +10,34 @@ from attrs import evolve
 
 from medamad.build import GENERATED
 from medamad.domain.errors import NotFound
-from medamad.web.assets import ASK_AGAIN, TYPES, Asset, files_below, make_asset, read_asset
+from medamad.web.assets import REVALIDATE, TYPES, Asset, files_below, make_asset, read_asset
 from medamad.web.auth import Access
 from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Response
 
 FIRST_SEGMENTS: Final = ("", "dashboard", "share")
-"""How the paths begin that lead here."""
+"""The first segments of the paths in this module."""
 
 _DASHBOARD: Final = GENERATED / "frontend" / "dashboard"
 _DESCRIPTION: Final = Path(__file__).parents[1] / "openapi.yaml"
 _PAGE: Final = "index.html"
 _SHARE_PAGE: Final = "share.html"
 _HASHED: Final = "assets/"
-"""How the paths begin of what is named by its content."""
+"""The folder of the files that have a hash of their content in their names."""
 
 _POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     b"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors %b"
 )
-_NOWHERE: Final = b"'none'"
-"""Where the dashboard may be shown in a frame."""
+_NO_FRAMES: Final = b"'none'"
+"""The ancestors that may show the dashboard in a frame."""
 _FOREVER_HEADERS: Final[Headers] = (
     (b"Cache-Control", b"public, max-age=31536000, immutable"),
     NO_SNIFFING,
     (b"Cross-Origin-Resource-Policy", b"same-origin"),
 )
-_ON_A_PAGE: Final[Headers] = (
-    ASK_AGAIN,
+_HTML_HEADERS: Final[Headers] = (
+    REVALIDATE,
     NO_SNIFFING,
     (b"Cross-Origin-Opener-Policy", b"same-origin"),
     (b"Permissions-Policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
@@ -46,15 +46,15 @@ _ON_A_PAGE: Final[Headers] = (
 
 
 def _framed(ancestors: bytes) -> Headers:
-    """Return the headers that say in whose frames a page may be shown."""
-    origin = b"same-origin" if ancestors == _NOWHERE else b"cross-origin"
+    """Return the headers that limit which pages may show this one in a frame."""
+    origin = b"same-origin" if ancestors == _NO_FRAMES else b"cross-origin"
     return (
         (b"Content-Security-Policy", _POLICY % ancestors),
         (b"Cross-Origin-Resource-Policy", origin),
     )
 
 
-_PAGE_HEADERS: Final[Headers] = (*_ON_A_PAGE, *_framed(_NOWHERE))
+_PAGE_HEADERS: Final[Headers] = (*_HTML_HEADERS, *_framed(_NO_FRAMES))
 _NO_ROBOTS: Final = (b"X-Robots-Tag", b"noindex, nofollow")
 
 
@@ -62,7 +62,7 @@ _NO_ROBOTS: Final = (b"X-Robots-Tag", b"noindex, nofollow")
 def read_dashboard(folder: Path = _DASHBOARD) -> Mapping[str, Asset]:
     """Return the dashboard's files by their paths below /dashboard/.
 
-    Raises FileNotFoundError when the package was made without them, or without one of the pages.
+    Raise FileNotFoundError if the package was built without them, or without one of the pages.
     """
     files = files_below(folder)
     for page in (_PAGE, _SHARE_PAGE):
@@ -75,7 +75,7 @@ def read_dashboard(folder: Path = _DASHBOARD) -> Mapping[str, Asset]:
 
 
 def open_dashboard(call: Call, place: str = _PAGE) -> Response:
-    """Return a file of the dashboard; whatever is none is a place in the page, which finds it."""
+    """Return a file of the dashboard. Other paths are routes of the page itself, so return that."""
     files = read_dashboard()
     if place not in files and place.startswith(_HASHED):
         raise NotFound(NOT_FOUND)
@@ -83,34 +83,34 @@ def open_dashboard(call: Call, place: str = _PAGE) -> Response:
 
 
 def open_share(call: Call, share: str) -> Response:
-    """Return the page of a share link, to be shown in the frames that the link allows."""
+    """Return the page of a share link, which may be shown in the frames that the link allows."""
     try:
-        ancestors = " ".join(call.backend.shares.find(share).embed).encode("ascii") or _NOWHERE
+        ancestors = " ".join(call.backend.shares.find(share).embed).encode("ascii") or _NO_FRAMES
         status = HTTPStatus.OK
     except NotFound:
-        ancestors, status = _NOWHERE, HTTPStatus.NOT_FOUND
-    headers = (*_ON_A_PAGE, *_framed(ancestors), _NO_ROBOTS)
+        ancestors, status = _NO_FRAMES, HTTPStatus.NOT_FOUND
+    headers = (*_HTML_HEADERS, *_framed(ancestors), _NO_ROBOTS)
     response = evolve(read_dashboard()[_SHARE_PAGE], headers=headers)(call)
     return evolve(response, status=status) if response.status == HTTPStatus.OK else response
 
 
 def _redirect_to_dashboard(_call: Call) -> Response:
-    return Response(HTTPStatus.FOUND, headers=((b"Location", b"/dashboard/"), ASK_AGAIN))
+    return Response(HTTPStatus.FOUND, headers=((b"Location", b"/dashboard/"), REVALIDATE))
 
 
 @cache
 def _read_description() -> Asset:
     content_type = TYPES[_DESCRIPTION.suffix]
-    return make_asset(_DESCRIPTION.read_bytes(), content_type, (ASK_AGAIN, NO_SNIFFING))
+    return make_asset(_DESCRIPTION.read_bytes(), content_type, (REVALIDATE, NO_SNIFFING))
 
 
 def add_description(routes: Routes) -> None:
-    """Add the description of the interface."""
+    """Add the OpenAPI description."""
     routes.add("GET", "/openapi.yaml", _read_description(), Access.OPEN)
 
 
 def add_to(routes: Routes) -> None:
-    """Add the dashboard. Raises FileNotFoundError when the package was made without it."""
+    """Add the dashboard. Raise FileNotFoundError if the package was built without it."""
     read_dashboard()
     routes.add("GET", "/", _redirect_to_dashboard, Access.OPEN)
     routes.add("GET", "/dashboard", _redirect_to_dashboard, Access.OPEN)

@@ -1,7 +1,7 @@
-"""What pages send: hits, pings and pixels; and hits that servers send for their visitors.
+"""Hits, pings and pixels from pages, and hits that servers send for their visitors.
 
-Each is decoded, checked and stored by `ingest/pipeline.py`. What is here turns a request into what
-the pipeline takes, and what it returns or raises into a response.
+Hits are decoded, checked and stored by `ingest/pipeline.py`. This module turns a request into the
+pipeline's arguments, and the pipeline's result or error into a response.
 """
 
 from http import HTTPStatus
@@ -40,7 +40,7 @@ _ANY_PAGE: Final = (b"Cross-Origin-Resource-Policy", b"cross-origin")
 
 
 async def hit(call: Call) -> Response:
-    """Take a hit of a tracker, or of a server that sends a token."""
+    """Store a hit from a tracker, or from a server that sends a token."""
     request, token = call.request, None
     if b"Authorization" in request.headers:
         token = token_of(request, call.backend)
@@ -48,15 +48,15 @@ async def hit(call: Call) -> Response:
     try:
         ignored = await backend.pipeline.receive(request.body, _sender(call), token)
     finally:
-        backend.times.hits.add(backend.seconds() - begun_s)
+        backend.response_times.hits.add(backend.seconds() - begun_s)
     return Response(HTTPStatus.NO_CONTENT, headers=_ignored(ignored)) if ignored else STORED
 
 
 async def pixel(call: Call) -> Response:
-    """Take a view from an image, for pages where no script runs.
+    """Store a view from an image, for pages where no script runs.
 
-    The browser keeps one date for each URL of the pixel, so that it cannot tell the first view of
-    a page (`q`) from the first of the day (`p`): both are what the date says.
+    The browser keeps one date for each URL of the pixel. That date cannot distinguish the first
+    view of a page (`q`) from the first of the day (`p`), so both are taken from it.
     """
     request, query = call.request, parse_query(call.request.query)
     referer = (request.headers.joined(b"Referer") or b"").decode("latin-1")
@@ -86,10 +86,10 @@ async def pixel(call: Call) -> Response:
     return Response(HTTPStatus.OK, _GIF, b"image/gif", headers)
 
 
-def ping(call: Call) -> Response:
-    """Tell a browser whether its visitor was here today, or how often with `n`, and count it.
+def respond_to_ping(call: Call) -> Response:
+    """Return whether the visitor was here today, or how often with `n`, and count this view.
 
-    After `n=` comes whatever makes the URL unique for the browser's cache, encoded or not.
+    The value of `n` only makes the URL unique for the browser's cache; it need not be encoded.
     """
     query = call.request.query
     is_counted = query.startswith(_COUNTED)
@@ -97,15 +97,15 @@ def ping(call: Call) -> Response:
         parse_query(query)
     elif b"%00" in query:
         raise BadRequest("n: expected text without NUL")
-    answer = _ping(call)
-    body = str(answer.views_before) if is_counted else answer.body
+    ping = _ping(call)
+    body = str(ping.views_before) if is_counted else ping.body
     return Response(
-        HTTPStatus.OK, body.encode("ascii"), b"text/plain; charset=utf-8", _remembered(answer)
+        HTTPStatus.OK, body.encode("ascii"), b"text/plain; charset=utf-8", _remembered(ping)
     )
 
 
 def _sender(call: Call) -> Sender:
-    """Return who sends a hit, as the headers describe it."""
+    """Return the sender of a hit, as its headers describe it."""
     request, rules = call.request, call.backend.pipeline.rules
     return Sender(
         address=call.sender,
@@ -123,24 +123,24 @@ def _text(request: Request, name: bytes) -> str:
 
 
 def _ignored(reason: str | None) -> Headers:
-    """Return the header that names why a hit is ignored, if it is."""
+    """Return the header with the reason why a hit was ignored, if it was."""
     return ((_IGNORED, reason.encode("ascii")),) if reason else ()
 
 
 def _ping(call: Call) -> pings.Ping:
-    """Return what the visitor's browser remembers of today. Raises BadRequest."""
+    """Return what the visitor's browser remembers of today. Raise BadRequest."""
     value = call.request.headers.joined(b"If-Modified-Since")
     since = None if value is None else value.decode("latin-1")
     return pings.answer(since, call.backend.clock(), call.backend.pipeline.rules.zone)
 
 
-def _remembered(answer: pings.Ping) -> Headers:
+def _remembered(ping: pings.Ping) -> Headers:
     """Return the headers that make the browser remember its views of today."""
-    return (_FOR_A_DAY, (b"Last-Modified", answer.last_modified.encode("ascii")))
+    return (_FOR_A_DAY, (b"Last-Modified", ping.last_modified.encode("ascii")))
 
 
 def add_to(routes: Routes) -> None:
     """Add the routes of this module."""
     routes.add("POST", HIT, hit, Access.EVENT)
-    routes.add("GET", PING, ping, Access.EVENT)
+    routes.add("GET", PING, respond_to_ping, Access.EVENT)
     routes.add("GET", PIXEL, pixel, Access.EVENT)

@@ -23,10 +23,10 @@ from medamad.web.dispatch import Call, Routes
 from medamad.web.parameters import QueryParameters
 from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, Stream, partial_headers
 
-MOST_EXPORTS: Final = 4
-"""The most exports at once: each leases the segments that it reads."""
-MOST_OF_A_NETWORK: Final = 2
-"""The most of them for one network, so that a slow reader does not take all."""
+MAX_EXPORTS: Final = 4
+"""The most exports at once; each holds a lease on the segments that it reads."""
+MAX_EXPORTS_PER_NETWORK: Final = 2
+"""The most exports at once for one network, so that slow readers do not take all."""
 _RETRY_AFTER_S: Final = 10
 _WAIT_S: Final = 0.5
 _STEP_BYTES: Final = 4 << 20
@@ -45,10 +45,10 @@ class _File:
     gaps: Gaps = NO_GAPS
     """The gaps in what has been made."""
 
-    async def begin(self, *, to_the_end: bool) -> None:
-        """Make the first piece, or all of them. Raise the error of one that cannot be made."""
-        self._ready.append(await self._call.ask(self._step))
-        while to_the_end and self._ready[-1] is not None:
+    async def begin(self, *, is_complete: bool) -> None:
+        """Make the first piece, or all of them. Raise the error if one cannot be made."""
+        self._ready.append(await self._call.run_query(self._step))
+        while is_complete and self._ready[-1] is not None:
             self._ready.append(await self._make())
 
     async def next_piece(self) -> bytes | None:
@@ -63,12 +63,12 @@ class _File:
             self._encoded = iter(())
             # Freeing many rows takes long, so a thread of the pool does it. If the pool refuses,
             # they are freed here.
-            self._call.ask(discarded.clear).addErrback(lambda _failure: None)
+            self._call.run_query(discarded.clear).addErrback(lambda _failure: None)
 
     async def _make(self) -> bytes | None:
         while True:
             try:
-                return await self._call.ask(self._step)
+                return await self._call.run_query(self._step)
             except Unavailable:
                 # Too many queries are waiting: they go first.
                 waited: Deferred[None] = Deferred()
@@ -108,9 +108,9 @@ async def export(call: Call, hostname: str) -> Response:
     backend, website = call.backend, call.website(hostname)
     request = request_from(call.query)
     network = network_of(call.request, backend)
-    if backend.exports[network] >= MOST_OF_A_NETWORK:
+    if backend.exports[network] >= MAX_EXPORTS_PER_NETWORK:
         raise TooMany("too many exports at once from there", retry_after=_RETRY_AFTER_S)
-    if backend.exports.total() >= MOST_EXPORTS:
+    if backend.exports.total() >= MAX_EXPORTS:
         raise Unavailable("too many exports at once", retry_after=_RETRY_AFTER_S)
     with ExitStack() as stack:
         backend.exports[network] += 1
@@ -126,7 +126,7 @@ async def export(call: Call, hostname: str) -> Response:
         file = _File(call, source.cancellation, encoded)
         stack.callback(file.close)
         # The headers have the gaps of statistics, which are known once all of them are made.
-        await file.begin(to_the_end=request.what == STATISTICS.name)
+        await file.begin(is_complete=request.what == STATISTICS.name)
         name = request.file_name(website.hostname).encode("ascii")
         return Response(
             HTTPStatus.OK,

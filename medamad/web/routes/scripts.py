@@ -1,4 +1,4 @@
-"""The tracker's scripts: one for each set of features, and the one chosen in the settings."""
+"""The tracker's scripts: one for each set of features, and the one selected in the settings."""
 
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -43,8 +43,8 @@ def read_scripts() -> Mapping[str, Asset]:
 
 def file_name(features: Collection[str]) -> str:
     """Return the file name of a set of features."""
-    chosen = [name for name in SCRIPT_TYPES if name in features and name != _DEFAULT]
-    return (".".join(chosen) or _DEFAULT) + _SUFFIX
+    selected = [name for name in SCRIPT_TYPES if name in features and name != _DEFAULT]
+    return (".".join(selected) or _DEFAULT) + _SUFFIX
 
 
 @define(eq=False)
@@ -67,8 +67,8 @@ class Scripts:
             self._renamed[name] = make_asset(content, script.content_type, _HEADERS)
         return self._renamed[name](call)
 
-    def chosen(self, call: Call) -> Response:
-        """Return the script that is chosen in the settings."""
+    def selected(self, call: Call) -> Response:
+        """Return the script with the features selected in the settings."""
         account = call.backend.store.account.read()
         settings = Settings() if account is None else account.settings
         return self.respond(call, file_name(settings.script_type))
@@ -85,5 +85,5 @@ def add_to(routes: Routes) -> None:
     """Add the scripts. Raises FileNotFoundError if the package was built without them."""
     read_scripts()
     scripts = Scripts()
-    routes.add("GET", f"/{SCRIPT}", scripts.chosen, Access.SCRIPT)
+    routes.add("GET", f"/{SCRIPT}", scripts.selected, Access.SCRIPT)
     routes.add("GET", "/scripts/<name>", scripts.named, Access.SCRIPT)

@@ -16,7 +16,7 @@ from medamad.query.reports.dimensions import Column
 from medamad.query.request import MAX_ROWS, Cancellation, Query
 from medamad.query.result import Result
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.web.assets import GZIP, chosen, zipped
+from medamad.web.assets import GZIP, gzipped, negotiated_coding
 from medamad.web.auth import Access
 from medamad.web.dispatch import Call, Routes
 from medamad.web.parameters import QueryParameters
@@ -50,7 +50,7 @@ async def _respond(call: Call, hostname: str, query: Query, report: Report) -> R
     website, sources = call.website(hostname), backend.settings.sources
 
     begun = backend.seconds()
-    coding = chosen(call.request, (GZIP,))
+    coding = negotiated_coding(call.request, (GZIP,))
     cancellation = Cancellation()
 
     def response() -> Response:
@@ -60,13 +60,13 @@ async def _respond(call: Call, hostname: str, query: Query, report: Report) -> R
         cancellation.check()
         encoded = json_response(result.content)
         encoded = evolve(encoded, headers=(*encoded.headers, *partial_headers(result.gaps)))
-        return zipped(encoded) if coding == GZIP else encoded
+        return gzipped(encoded) if coding == GZIP else encoded
 
     try:
-        return await call.ask(response)
+        return await call.run_query(response)
     finally:
         cancellation.cancel()
-        backend.times.statistics.add(backend.seconds() - begun)
+        backend.response_times.statistics.add(backend.seconds() - begun)
 
 
 async def summarise(call: Call, hostname: str) -> Response:
@@ -132,7 +132,7 @@ async def live(call: Call, hostname: str) -> Response:
     """Return the number of visitors at present."""
     backend, website = call.backend, call.website(hostname)
     now_ms = int(backend.clock() * 1000)
-    visitors = await call.ask(lambda: backend.store.live_visitors(website, now_ms))
+    visitors = await call.run_query(lambda: backend.store.live_visitors(website, now_ms))
     return json_response({"visitors": visitors})
 
 

@@ -63,7 +63,7 @@ async def make(call: Call) -> Response:
 
 
 def _second(sent: float | None) -> int | None:
-    """Return a whole number of Unix seconds. JSON does not tell 1.0 from 1."""
+    """Return a whole number of Unix seconds. 1.0 and 1 are the same number in JSON."""
     if sent is None:
         return None
     if not sent.is_integer():

@@ -33,7 +33,7 @@ async def list_all(call: Call) -> Response:
     if not call.query.boolean("summary", default=False):
         return json_response([_website(website, backend) for website in websites])
     now_ms = int(backend.clock() * 1000)
-    visitors = await call.ask(
+    visitors = await call.run_query(
         lambda: [store.visitors_last_day(website, now_ms) for website in websites]
     )
     return json_response(

@@ -193,7 +193,7 @@ class Request:
 
         flow = Flow(
             paused=lambda: channel.pause_response(at_most(settings.reading_seconds)),
-            going_on=lambda: channel.continue_response(at_most(settings.answer_seconds)),
+            resumed=lambda: channel.continue_response(at_most(settings.answer_seconds)),
         )
         try:
             if self.method != b"HEAD":

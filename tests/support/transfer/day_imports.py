@@ -10,7 +10,13 @@ from attrs import frozen
 from support.transfer.round_trips import exported
 
 from medamad.admin.import_requests import days_request
-from medamad.admin.imports import MOST_BYTES, BeginImport, Ended, FinishImport, ImportHandlers
+from medamad.admin.imports import (
+    MAX_PENDING_BYTES,
+    BeginImport,
+    Ended,
+    FinishImport,
+    ImportHandlers,
+)
 from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
 from medamad.ingest.pipeline import Rules
@@ -46,7 +52,7 @@ async def take_days(
     *,
     zone: tzinfo = UTC,
     today: int = TODAY,
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MAX_PENDING_BYTES,
     is_finished: bool = True,
 ) -> Taken:
     """Import files, as the command does."""

@@ -10,7 +10,13 @@ from attrs import frozen
 from support.storage.hits import DAY_MS, NOW_MS
 
 from medamad.admin.import_requests import rows_request
-from medamad.admin.imports import MOST_BYTES, BeginImport, Ended, FinishImport, ImportHandlers
+from medamad.admin.imports import (
+    MAX_PENDING_BYTES,
+    BeginImport,
+    Ended,
+    FinishImport,
+    ImportHandlers,
+)
 from medamad.domain.websites import Website
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
@@ -68,7 +74,7 @@ async def take_in(
     store: Store,
     website: Website,
     paths: Iterable[Path],
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MAX_PENDING_BYTES,
     *,
     overlapping: bool = False,
 ) -> Taken:

@@ -113,7 +113,7 @@ async def build_house(
         store=store,
         pipeline=pipeline,
         accounts=accounts,
-        ask=at_once,
+        run_query=at_once,
         settings=WebSettings(sources=SOURCES, data_dir=data_dir, commit="c0ffee1"),
         clock=clock,
         reactor=turns,

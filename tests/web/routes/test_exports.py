@@ -22,7 +22,7 @@ from medamad.query.scan import select
 from medamad.storage.compaction.planner import Sizes
 from medamad.transfer.export import STEP_ROWS, EncodedPiece, ExportRequest
 from medamad.web.responses import WRITTEN_BYTES
-from medamad.web.routes.exports import MOST_EXPORTS, MOST_OF_A_NETWORK
+from medamad.web.routes.exports import MAX_EXPORTS, MAX_EXPORTS_PER_NETWORK
 
 PATH = "/api/website/example.com/export"
 
@@ -127,7 +127,7 @@ async def test_a_report_of_many_rows_is_made_in_one_turn(tmp_path: Path) -> None
 def slowly(house: House, seconds: float) -> list[int]:
     """Have each piece of an export take so long to be made; gives what is counted."""
     backend, made_pieces = house.site.backend, [0]
-    ask = backend.ask
+    ask = backend.run_query
 
     async def ask_slowly(question: Callable[[], object]) -> object:
         found = await ask(question)
@@ -136,7 +136,7 @@ def slowly(house: House, seconds: float) -> list[int]:
         made_pieces[0] += 1
         return found
 
-    backend.ask = lambda question, **_: Deferred.fromCoroutine(ask_slowly(question))
+    backend.run_query = lambda question, **_: Deferred.fromCoroutine(ask_slowly(question))
     return made_pieces
 
 
@@ -190,7 +190,7 @@ async def test_what_is_not_sent_is_freed_in_a_thread(
             in_thread[0] = False
 
     monkeypatch.setattr(ExportRequest, "encoded", recorded)
-    house.site.backend.ask = ask
+    house.site.backend.run_query = ask
     connection = await asked(house, over=slow(house))
     assert not ended_in
     connection.close()
@@ -214,7 +214,7 @@ async def test_a_report_ends_when_the_client_has_gone(
         list(select(*arguments).views())
 
     monkeypatch.setattr(pages, "report", report)
-    house.site.backend.ask = ask
+    house.site.backend.run_query = ask
     connection = await asked(house, f"{PATH}?what=statistics")
     # Before it come the beginning of the file and two other reports.
     for _ in range(3):
@@ -228,10 +228,10 @@ async def test_a_report_ends_when_the_client_has_gone(
 async def test_a_client_that_stops_reading_is_dropped(house: House, goes: bool) -> None:
     await filled(house, 3_000)
     connections = [
-        await asked(house, over=slow(house, f"198.51.{number // MOST_OF_A_NETWORK}.{number}"))
-        for number in range(MOST_EXPORTS)
+        await asked(house, over=slow(house, f"198.51.{number // MAX_EXPORTS_PER_NETWORK}.{number}"))
+        for number in range(MAX_EXPORTS)
     ]
-    assert house.site.backend.exports.total() == MOST_EXPORTS
+    assert house.site.backend.exports.total() == MAX_EXPORTS
     refused = await (await asked(house)).answer()
     assert (refused.status, refused.error) == (503, "too many exports at once")
     assert refused.header("Retry-After") == "10"
