@@ -1,7 +1,8 @@
 """Session tokens, and the devices by which browsers are recognised at their next login.
 
-Devices are not stored. A device's cookie holds an id and its MAC, keyed by the hash of the account's
-password with its random salt: only a successful login yields one, and it ends with that password.
+Devices are not stored. A device's cookie holds an id and its MAC, keyed by the hash of the
+account's password with its random salt: only a successful login yields one, and it is
+valid until the password changes.
 """
 
 import hashlib

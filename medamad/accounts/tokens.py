@@ -106,7 +106,10 @@ class Tokens:
     async def make(
         self, name: str, scope: Scope, websites: Collection[int] | None, expires: int | None
     ) -> tuple[str, Token]:
-        """Make a token, and return it with its text, which is not stored. Raises BadRequest, Conflict."""
+        """Make a token, and return it with its text, which is not stored.
+
+        Raise BadRequest, Conflict.
+        """
         text, key, token = make_token(name, scope, websites, expires, int(self._clock()))
         await self._store.add(key, token)
         return text, token

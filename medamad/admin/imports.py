@@ -1,4 +1,4 @@
-"""The requests of `medamad import` and their handlers, which load batches of rows into the store."""
+"""The requests of `medamad import` and their handlers, which load batches into the store."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
 from medamad.demo.sites import NO_CAMPAIGN, SITES, Site
-from medamad.domain.hits import Event, Hit, Leaving, View
+from medamad.domain.hits import Event, Hit, Unload, View
 
 DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
@@ -130,7 +130,7 @@ class _Visitor:
             if random.random() < site.event_probability:
                 hits.append(self._event(random.randrange(now_ms, left_ms), beacon))
             if random.random() < _UNLOAD_PROBABILITY:
-                hits.append(Leaving(time_ms=left_ms, beacon=beacon, duration_ms=seen_ms))
+                hits.append(Unload(time_ms=left_ms, beacon=beacon, duration_ms=seen_ms))
             now_ms, is_first = left_ms + random.randrange(200, 1500), False
             if random.random() < 1 / site.depth:
                 break

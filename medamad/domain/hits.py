@@ -61,8 +61,8 @@ class View:
 
 
 @frozen(kw_only=True)
-class Leaving:
-    """A page that was left (an `unload`), after `duration_ms` (1 to 86,400,000) of being seen."""
+class Unload:
+    """The end of the view of a page that was visible for `duration_ms` (1 to 86,400,000)."""
 
     time_ms: int
     beacon: str
@@ -83,4 +83,4 @@ class Event:
     """When it happened, if a server stated it; 0 for `time_ms`, when it arrived."""
 
 
-Hit: TypeAlias = View | Leaving | Event
+Hit: TypeAlias = View | Unload | Event

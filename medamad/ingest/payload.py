@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import msgspec
 
@@ -27,7 +27,7 @@ MAX_UINT16: Final = 65_535
 """The largest view number and width; larger ones are reduced to it."""
 
 
-class Load(msgspec.Struct, frozen=True):
+class LoadPayload(msgspec.Struct, frozen=True):
     """A page was shown. `number_today` and `width_px` are 0 if unknown."""
 
     beacon: str
@@ -41,14 +41,14 @@ class Load(msgspec.Struct, frozen=True):
     width_px: int = 0
 
 
-class Unload(msgspec.Struct, frozen=True):
+class UnloadPayload(msgspec.Struct, frozen=True):
     """A page was left or hidden, after `duration_ms` (1 to MAX_DURATION_MS) of being seen."""
 
     beacon: str
     duration_ms: int
 
 
-class Custom(msgspec.Struct, frozen=True):
+class CustomPayload(msgspec.Struct, frozen=True):
     """Something happened on the website at `hostname` (canonical)."""
 
     hostname: str
@@ -70,7 +70,10 @@ class ServerFields(msgspec.Struct, frozen=True):
     country: str | None = None
 
 
-def decode(body: bytes) -> Load | Unload | Custom:
+Payload: TypeAlias = LoadPayload | UnloadPayload | CustomPayload
+
+
+def decode(body: bytes) -> Payload:
     """Return the decoded body of a tracker. Raises BadRequest naming the JSON member that is wrong.
 
     Raises Unauthorised for members that need a token.
@@ -83,7 +86,7 @@ def decode(body: bytes) -> Load | Unload | Custom:
     return _payload(wire, by_visitor=False)
 
 
-def decode_server_hit(body: bytes) -> tuple[Load | Unload | Custom, ServerFields]:
+def decode_server_hit(body: bytes) -> tuple[Payload, ServerFields]:
     """Return the decoded body of a server. Raises BadRequest.
 
     A load with a visitor may omit `p` and `q`.
@@ -106,7 +109,7 @@ def decode_server_hit(body: bytes) -> tuple[Load | Unload | Custom, ServerFields
     return _payload(wire, by_visitor=bool(visitor)), fields
 
 
-def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Load | Unload | Custom:
+def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Payload:
     if isinstance(wire, _Load):
         first_today, first_of_page = wire.p, wire.q
         if first_today is _UNSET or first_of_page is _UNSET:
@@ -114,7 +117,7 @@ def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Load | U
                 missing = "p" if first_today is _UNSET else "q"
                 raise BadRequest(f"{missing}: required, {_EXPECTED[missing]}")
             first_today = first_of_page = False
-        return Load(
+        return LoadPayload(
             beacon=wire.b,
             url=wire.u,
             first_today=first_today,
@@ -126,10 +129,10 @@ def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Load | U
             width_px=_whole("w", wire.w),
         )
     if isinstance(wire, _Unload):
-        return Unload(wire.b, max(1, int(min(wire.m, MAX_DURATION_MS))))
+        return UnloadPayload(wire.b, max(1, int(min(wire.m, MAX_DURATION_MS))))
     if not wire.d:
         raise BadRequest(f"d: {_EXPECTED['d']}, at least one")
-    return Custom(canonical_hostname(wire.g, "g"), _properties(wire.d), wire.b)
+    return CustomPayload(canonical_hostname(wire.g, "g"), _properties(wire.d), wire.b)
 
 
 _Beacon = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
@@ -202,8 +205,8 @@ _NUL: Final = b"\\u0000"
 
 _MISSING: Final = "Object missing required field `"
 _AT: Final = " - at `$."
-"""What precedes the name of the field in msgspec's messages. The last one counts, since a message may
-quote a value before it."""
+"""What precedes the name of the field in msgspec's messages. The last one counts, since a message
+may quote a value before it."""
 
 
 def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:

@@ -20,15 +20,16 @@ from twisted.logger import Logger
 
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
-from medamad.domain.hits import Event, Hit, Leaving, View, Visitor
+from medamad.domain.hits import Event, Hit, Unload, View, Visitor
 from medamad.domain.websites import Website
 from medamad.ingest.networks import Networks, Sender, prefix_of
 from medamad.ingest.page import OriginRule, host_of, page_of, referrer_of, websites_of
 from medamad.ingest.payload import (
-    Custom,
-    Load,
+    CustomPayload,
+    LoadPayload,
+    Payload,
     ServerFields,
-    Unload,
+    UnloadPayload,
     decode,
     decode_server_hit,
 )
@@ -123,7 +124,7 @@ class Pipeline:
     _log = Logger()
 
     async def receive(
-        self, sent: bytes | Load, sender: Sender, token: Token | None = None
+        self, sent: bytes | LoadPayload, sender: Sender, token: Token | None = None
     ) -> str | None:
         """Take one hit, and return once it is on disk, or at once if it is ignored.
 
@@ -138,11 +139,11 @@ class Pipeline:
         """
         now = self._clock()
         try:
-            payload: Load | Unload | Custom
+            payload: Payload
             hit: Hit | _Ignored
-            if token is None or isinstance(sent, Load):
+            if token is None or isinstance(sent, LoadPayload):
                 self._check_rate(sender, now)
-                payload = sent if isinstance(sent, Load) else decode(sent)
+                payload = sent if isinstance(sent, LoadPayload) else decode(sent)
                 source = _Source(sender, now)
             else:
                 if token.scope is Scope.READ:
@@ -150,11 +151,11 @@ class Pipeline:
                 payload, fields = decode_server_hit(sent)
                 source = self._server_source(sender, fields, token, now)
             match payload:
-                case Load():
+                case LoadPayload():
                     hit = self._view(payload, source)
-                case Custom():
+                case CustomPayload():
                     hit = self._event(payload, source)
-                case Unload():
+                case UnloadPayload():
                     hit = self._unload(payload, source)
             if isinstance(hit, _Ignored):
                 if hit.website is not None:
@@ -196,7 +197,7 @@ class Pipeline:
         websites = None if token.websites is None else frozenset(token.websites)
         return _Source(described, now, websites, happened_ms, visitor, fields.country)
 
-    def _view(self, load: Load, source: _Source) -> View | _Ignored:
+    def _view(self, load: LoadPayload, source: _Source) -> View | _Ignored:
         sender, rules = source.sender, self.rules
         page = page_of(load.url)
         website = self._website("u", page.host, source)
@@ -236,7 +237,7 @@ class Pipeline:
             visitor=source.visitor,
         )
 
-    def _event(self, custom: Custom, source: _Source) -> Event | _Ignored:
+    def _event(self, custom: CustomPayload, source: _Source) -> Event | _Ignored:
         website = self._website("g", custom.hostname, source)
         reason = self._reason_to_ignore(source.sender, website)
         if reason is not None:
@@ -249,7 +250,7 @@ class Pipeline:
             happened_ms=source.happened_ms,
         )
 
-    def _unload(self, unload: Unload, source: _Source) -> Leaving | _Ignored:
+    def _unload(self, unload: UnloadPayload, source: _Source) -> Unload | _Ignored:
         """Return the end of a view. Only the store knows, by the beacon, which website it is of."""
         reason = self._reason_to_ignore(source.sender)
         if reason is not None:
@@ -259,7 +260,7 @@ class Pipeline:
             websites = self._websites_of_origin(source.sender)
         if websites is not None and not websites:
             return _Ignored(ORIGIN)
-        return Leaving(
+        return Unload(
             time_ms=round(source.now * 1000),
             beacon=unload.beacon,
             duration_ms=unload.duration_ms,
@@ -305,7 +306,7 @@ class Pipeline:
         try:
             outcome = await self.queue.add(hit, network, sender.sent_bytes)
         except Unavailable:
-            website = None if isinstance(hit, Leaving) else hit.website
+            website = None if isinstance(hit, Unload) else hit.website
             self._reject(website, CAPACITY, source.now)
             raise
         if outcome is Outcome.STORED:

@@ -5,9 +5,10 @@ arriving, after `interval_s` or `max_records`. One batch is written at a time; t
 meanwhile, and is larger if much is waiting. Each caller awaits its own hit; a failed batch fails
 exactly the callers in it.
 
-If more hits are waiting than fit in a batch, half of the batch are the oldest, and the rest is taken
-from each sender in turn: a burst of one sender delays the others by a batch or two, and no steady
-stream delays a hit forever. If the queue is full, the sender with most in it loses its latest hit.
+If more hits are waiting than fit in a batch, half of the batch are the oldest, and the rest is
+taken from each sender in turn: a burst of one sender delays the others by a batch or two, and no
+steady stream delays a hit forever. If the queue is full, the sender with most in it loses its
+latest hit.
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
@@ -22,7 +23,7 @@ from twisted.python.failure import Failure
 
 from medamad.domain.errors import Unavailable
 from medamad.domain.fair_queue import FairQueue
-from medamad.domain.hits import Hit, Leaving
+from medamad.domain.hits import Hit, Unload
 from medamad.storage.wal.journal import Outcome
 
 
@@ -45,8 +46,8 @@ four to twenty times as much."""
 _SHARE: Final = 8
 _MOST_RECORDS: Final = 5_000
 _MOST_HITS: Final = 1_000
-"""If more is waiting, a batch holds this share of it, up to these limits: the slower the disk syncs,
-the larger the batches have to be. The largest takes another 12 ms to write, and 3 MiB."""
+"""If more is waiting, a batch holds this share of it, up to these limits: the slower the disk
+syncs, the larger the batches have to be. The largest takes another 12 ms to write, and 3 MiB."""
 _log: Final = Logger()
 
 Append: TypeAlias = Callable[[Sequence[Hit]], Awaitable[list[Outcome]]]
@@ -217,4 +218,4 @@ def _deliver(batch: Sequence[_Entry], outcomes: Sequence[Outcome | Failure]) -> 
 
 
 def _records_of(hit: Hit) -> int:
-    return 1 if isinstance(hit, Leaving) else 1 + len(hit.properties)
+    return 1 if isinstance(hit, Unload) else 1 + len(hit.properties)

@@ -92,9 +92,9 @@ def operating_routes(backend: Backend, site: Site) -> Routes:
 class Root:
     """Finds the route of every request.
 
-    Klein routes all of them except events. There are so many events that routing by Klein would cost
-    as much as everything else, so they are looked up by their exact paths; the checks and handlers
-    are the same.
+    Klein routes all of them except events. There are so many events that routing by Klein would
+    cost as much as everything else, so they are looked up by their exact paths. The checks and
+    handlers are the same.
     """
 
     def __init__(self, backend: Backend, site: Site) -> None:

@@ -191,7 +191,7 @@ def error_response(error: ApiError) -> Response:
 
 
 def failure_response(failure: Failure, where: str) -> Response:
-    """Return the response to a request that failed. Log a fault of our own with the name `where`."""
+    """Return the response to a request that failed. Log a fault of our own, naming `where`."""
     error = failure.value
     if isinstance(error, ApiError):
         return error_response(error)

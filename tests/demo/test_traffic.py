@@ -5,7 +5,7 @@ import pytest
 
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import DAY_MS, TrafficPlan, hits
-from medamad.domain.hits import Event, Hit, Leaving, View
+from medamad.domain.hits import Event, Hit, Unload, View
 
 UNTIL_MS = 1_790_000_000_123
 NUMBERS = {site.hostname: number for number, site in enumerate(SITES, start=1)}
@@ -55,7 +55,7 @@ def test_beacons_are_unique_and_leavings_follow_their_views(
 ) -> None:
     begun = {view.beacon: view for view in views}
     assert len(begun) == len(views)
-    left = [hit for hit in sample if isinstance(hit, Leaving)]
+    left = [hit for hit in sample if isinstance(hit, Unload)]
     assert len({leaving.beacon for leaving in left}) == len(left)
     for leaving in left:
         assert leaving.time_ms == begun[leaving.beacon].time_ms + leaving.duration_ms

@@ -29,11 +29,11 @@ def hit(number: int, hostname: str) -> tuple[str, str, bytes, int]:
 
 def asked(number: int) -> tuple[str, str, bytes, int]:
     """Return a request by its number, and the status of its answer: a few kinds by turns."""
-    leaving = {"b": f"beacon {number % BEACONS}", "e": "unload", "m": 5}
+    unload = {"b": f"beacon {number % BEACONS}", "e": "unload", "m": 5}
     return (
         hit(number, "example.com"),
         hit(number, f"unknown{number % BEACONS}.example"),
-        ("POST", "/api/event/hit", json.dumps(leaving).encode(), 204),
+        ("POST", "/api/event/hit", json.dumps(unload).encode(), 204),
         ("GET", "/api/event/ping", b"", 200),
         ("GET", f"/nothing/{number}", b"", 404),
         ("POST", "/api/event/hit", b"{", 400),

@@ -79,7 +79,7 @@ def test_a_damaged_store_is_answered_503_and_named(
     assert client.request("GET", "/health/live").status == 200
     status = finished("status", daemon.data)
     assert status.returncode == 1
-    assert "no hits are taken: the store is damaged: " in status.stdout
+    assert "no hits are accepted: the store is damaged: " in status.stdout
     assert "no hits are taken and no statistics returned: the store is damaged" in daemon.log
     checked = finished("check", daemon.data)
     assert checked.returncode == 1

@@ -6,7 +6,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from medamad.domain.errors import BadRequest
-from medamad.ingest.payload import Custom, Load, Unload, decode, decode_server_hit
+from medamad.ingest.payload import (
+    CustomPayload,
+    LoadPayload,
+    UnloadPayload,
+    decode,
+    decode_server_hit,
+)
 
 LOAD = {"e": "load", "b": "1", "u": "https://a.test/", "p": True, "q": False}
 UNLOAD = {"e": "unload", "b": "1", "m": 1000}
@@ -19,7 +25,7 @@ def sent(base: dict[str, Any], **fields: Any) -> bytes:
 
 def test_a_load_with_all_its_fields() -> None:
     body = sent(LOAD, r="https://b.test/", t="Asia/Tokyo", d={"plan": "pro"}, n=3, w=1280, x=[1])
-    assert decode(body) == Load(
+    assert decode(body) == LoadPayload(
         beacon="1",
         url="https://a.test/",
         first_today=True,
@@ -33,7 +39,7 @@ def test_a_load_with_all_its_fields() -> None:
 
 
 def test_a_load_with_what_is_required() -> None:
-    assert decode(sent(LOAD)) == Load("1", "https://a.test/", True, False)
+    assert decode(sent(LOAD)) == LoadPayload("1", "https://a.test/", True, False)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,7 @@ def test_a_load_with_what_is_required() -> None:
 )
 def test_large_counts_are_cut(fields: dict[str, int], number_today: int, width_px: int) -> None:
     load = decode(sent(LOAD, **fields))
-    assert isinstance(load, Load)
+    assert isinstance(load, LoadPayload)
     assert (load.number_today, load.width_px) == (number_today, width_px)
 
 
@@ -67,14 +73,14 @@ def test_large_counts_are_cut(fields: dict[str, int], number_today: int, width_p
 )
 def test_an_unload_has_whole_milliseconds_up_to_a_day(milliseconds: str, duration_ms: int) -> None:
     body = f'{{"m": {milliseconds}, "b": "x", "e": "unload"}}'.encode()
-    assert decode(body) == Unload("x", duration_ms)
+    assert decode(body) == UnloadPayload("x", duration_ms)
 
 
 def test_a_custom_names_its_website_in_one_spelling() -> None:
-    assert decode(sent(CUSTOM, g="Www.BÜCHER.test.")) == Custom(
+    assert decode(sent(CUSTOM, g="Www.BÜCHER.test.")) == CustomPayload(
         "www.xn--bcher-kva.test", (("a", "b"),)
     )
-    assert decode(sent(CUSTOM, b="7")) == Custom("a.test", (("a", "b"),), "7")
+    assert decode(sent(CUSTOM, b="7")) == CustomPayload("a.test", (("a", "b"),), "7")
 
 
 @pytest.mark.parametrize(
@@ -99,24 +105,24 @@ def test_a_custom_names_its_website_in_one_spelling() -> None:
 )
 def test_a_property_is_kept_as_text(value: str, text: str) -> None:
     body = f'{{"e": "custom", "g": "a.test", "d": {{"name": {value}}}}}'.encode()
-    assert decode(body) == Custom("a.test", (("name", text),))
+    assert decode(body) == CustomPayload("a.test", (("name", text),))
 
 
 def test_properties_are_kept_without_the_space_around_them() -> None:
     properties = {" plan ": " pro\n", " ": "lost", "author": "Ada  L. ", "plan": "free"}
     kept = (("plan", "free"), ("author", "Ada  L."))
-    assert decode(sent(CUSTOM, d=properties)) == Custom("a.test", kept)
+    assert decode(sent(CUSTOM, d=properties)) == CustomPayload("a.test", kept)
 
 
 def test_thirty_properties_keep_their_order() -> None:
     properties = {"n" * 64: "0"} | {f"name{number}": str(number) for number in range(29)}
-    assert decode(sent(CUSTOM, d=properties)) == Custom("a.test", tuple(properties.items()))
+    assert decode(sent(CUSTOM, d=properties)) == CustomPayload("a.test", tuple(properties.items()))
 
 
 def test_properties_beyond_thirty_and_long_names_lose_no_hit() -> None:
     properties = {"n" * 65: "0"} | {f"name{number}": str(number) for number in range(30)}
     load = decode(sent(LOAD, d=properties))
-    assert isinstance(load, Load)
+    assert isinstance(load, LoadPayload)
     kept = tuple((f"name{number}", str(number)) for number in range(29))
     assert load.properties == (("n" * 64, "0"), *kept)
 
@@ -230,7 +236,7 @@ def test_a_country_is_stated_by_two_letters(country: str) -> None:
 
 
 def test_a_field_that_is_not_ours_may_hold_a_nul() -> None:
-    assert decode(sent(UNLOAD, x="\x00")) == Unload("1", 1000)
+    assert decode(sent(UNLOAD, x="\x00")) == UnloadPayload("1", 1000)
 
 
 JSON = st.recursive(

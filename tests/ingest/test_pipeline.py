@@ -14,7 +14,7 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
 from medamad.ingest.networks import Networks, Sender
-from medamad.ingest.payload import Load
+from medamad.ingest.payload import LoadPayload
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.rejections import Rejections
@@ -267,7 +267,7 @@ async def test_an_objection_counts_for_nothing_unless_the_operator_says_so(
 async def test_a_view_without_a_tracker_is_taken_as_any_other(
     pipeline: Pipeline, store: Store
 ) -> None:
-    load = Load("b1", "https://example.com/a", first_today=True, first_of_page=True)
+    load = LoadPayload("b1", "https://example.com/a", first_today=True, first_of_page=True)
     assert await pipeline.receive(load, SENDER) is None
     assert await pipeline.receive(load, BLOCKED) == "blocked"
     with pytest.raises(NotFound):

@@ -5,7 +5,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from medamad.domain.errors import Unavailable
-from medamad.domain.hits import Event, Hit, Leaving
+from medamad.domain.hits import Event, Hit, Unload
 from medamad.ingest.write_queue import QueueSettings, WriteQueue
 from medamad.storage.wal.journal import Outcome
 
@@ -66,8 +66,8 @@ def queue(reactor: Reactor, store: RecordingStore) -> WriteQueue:
     )
 
 
-def hit(name: str) -> Leaving:
-    return Leaving(time_ms=1, beacon=name, duration_ms=1)
+def hit(name: str) -> Unload:
+    return Unload(time_ms=1, beacon=name, duration_ms=1)
 
 
 def results(deferreds: "Sequence[Deferred[Outcome]]") -> list[object]:

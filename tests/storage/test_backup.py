@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 from support.storage.backups import SIZES, back_up_of, filled
 from support.storage.contents import agrees, held, orphans, settled
-from support.storage.hits import DAY_MS, NOW_MS, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, unload, views
 from support.storage.kill_at_each_step import killed
 
 from medamad.domain.accounts import Account
@@ -75,7 +75,7 @@ async def test_a_backup_of_a_store_in_use_holds_what_it_held(
     assert again.account.read() == Account("ada", "hash", 1, 1)
     assert again.account.login(b"digest") is None, "a login has come back"
     assert await again.append(views(35, 35)) == [Outcome.REPEATED]
-    await again.append([*views(41, 60), leaving(5, 800)])
+    await again.append([*views(41, 60), unload(5, 800)])
     await settled(again, NOW_MS + 3 * DAY_MS)
     assert len(held(again, website)[0]) == 60
     again.ask(website, agrees)

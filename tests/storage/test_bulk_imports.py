@@ -18,7 +18,7 @@ from support.storage.contents import (
     segments_and_merged,
     settled,
 )
-from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, unload, views
 from support.storage.reactor import Listening
 from twisted.internet.defer import Deferred
 
@@ -78,7 +78,7 @@ async def test_imports_and_hits_interleave(open_store: OpenStore, seed: int) -> 
     hits = [views(10 * n, 10 * n + 9, NOW_MS + n) for n in range(6)]
     await store.append([event("b0"), *hits[0]])
     await load(store, website, bulks[0])
-    await store.append([leaving(0, 700), *hits[1]])
+    await store.append([unload(0, 700), *hits[1]])
 
     async def load_two() -> None:
         for bulk in bulks[1:3]:
@@ -86,7 +86,7 @@ async def test_imports_and_hits_interleave(open_store: OpenStore, seed: int) -> 
 
     under_way = Deferred.fromCoroutine(load_two())
     for more in hits[2:4]:
-        await store.append([*more, leaving(20, 900)])
+        await store.append([*more, unload(20, 900)])
         assert len(held(store, website)[0]) >= 30
     await under_way
     await store.append(hits[4])
@@ -234,13 +234,13 @@ async def test_an_import_between_hits_takes_no_correction_from_them(
     await store.tidy(NOW_MS + DAY_MS + 1)
     later_ms = NOW_MS + 2 * DAY_MS
     await store.append([*views(6, 6, later_ms), *views(7, 10, later_ms + 23 * HOUR_MS)])
-    await store.append([leaving(7, 500, later_ms + 23 * HOUR_MS)])
+    await store.append([unload(7, 500, later_ms + 23 * HOUR_MS)])
     await load(store, website, made(1, 5, 0, first_ms=NOW_MS))
     await store.tidy(later_ms + DAY_MS + 1)
     assert segments_and_merged(store.environment) == (2, 0)
     assert entries(store, "wal") == [0]
     # This is longer than the known duration; or shorter, which changes nothing.
-    await store.append([leaving(7, duration_ms, later_ms + DAY_MS + 2)])
+    await store.append([unload(7, duration_ms, later_ms + DAY_MS + 2)])
     for days in tidied_after_days:
         await store.tidy(later_ms + DAY_MS + 3 + days * DAY_MS)
         for _ in range(2):

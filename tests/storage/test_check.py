@@ -10,7 +10,7 @@ import pytest
 import pytest_twisted
 from attrs import astuple, evolve
 from support.storage.contents import idle, keys_of, settled
-from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 from support.storage.scenes import Scene, Telling
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
@@ -62,13 +62,13 @@ async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
     await store.add_website("example.com", 1)
     long_ago_ms = NOW_MS - 5 * DAY_MS
     await store.append([*views(20, 23, long_ago_ms), event("b20", long_ago_ms)])
-    await store.append([leaving(21, 70_000, long_ago_ms), *views(24, 25, long_ago_ms + DAY_MS)])
-    await store.append([*views(1, 8), event("b1"), event(""), leaving(3, 700)])
+    await store.append([unload(21, 70_000, long_ago_ms), *views(24, 25, long_ago_ms + DAY_MS)])
+    await store.append([*views(1, 8), event("b1"), event(""), unload(3, 700)])
     await store.tidy(NOW_MS + DAY_MS + 1)
     await store.append([*views(9, 17, NOW_MS + 2 * DAY_MS), event("b9", NOW_MS + 2 * DAY_MS)])
     async with store.maintenance.one_at_a_time:
         pass
-    await store.append([leaving(9, 1_000, NOW_MS + 2 * DAY_MS + 4)])
+    await store.append([unload(9, 1_000, NOW_MS + 2 * DAY_MS + 4)])
     await store.close()
     return tmp_path / "data"
 

@@ -16,7 +16,7 @@ from support.storage.contents import (
     segments_and_merged,
     settled,
 )
-from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, unload, views
 from support.storage.reactor import Listening
 from twisted.internet.defer import CancelledError, Deferred
 
@@ -98,7 +98,7 @@ async def test_corrections_that_arrive_during_a_flush_are_kept(
     # The first step of the flush is queued: these writes come between it and the next one.
     between = [
         Deferred.fromCoroutine(store.append(hits))
-        for hits in ([leaving(1, 700)], [leaving(1, 900), leaving(2, 5)], views(9, 9))
+        for hits in ([unload(1, 700)], [unload(1, 900), unload(2, 5)], views(9, 9))
     ]
     for done in between:
         await done
@@ -126,7 +126,7 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
     await store.append([*views(1, 1), *views(2, 2, NOW_MS + 10)])
     await store.tidy(now_ms + 5)
     await store.append(views(3, 3, now_ms - 6))
-    await store.append([leaving(2, 100, now_ms + 5)])
+    await store.append([unload(2, 100, now_ms + 5)])
     assert entries(store, "corrections") == [1]
 
     between: list[Deferred[Any]] = []
@@ -134,7 +134,7 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
     def heard(result: object) -> None:
         if isinstance(result, Job):
             listening.heard = lambda _: None
-            between.append(Deferred.fromCoroutine(store.append([leaving(2, 200, now_ms + 9)])))
+            between.append(Deferred.fromCoroutine(store.append([unload(2, 200, now_ms + 9)])))
 
     # The clock was set back: this view is flushed by age before the others are settled.
     await store.append(views(4, 4, NOW_MS))
@@ -192,7 +192,7 @@ async def test_corrections_are_folded_in_once_no_more_can_arrive(
     website = await store.add_website("example.com", 1)
     await store.append([event("b9"), *views(1, 5)])
     await idle(store)
-    await store.append([leaving(1, 5_000), leaving(2, 6_000), *views(9, 9)])
+    await store.append([unload(1, 5_000), unload(2, 6_000), *views(9, 9)])
     assert entries(store, "corrections") == [3]
     assert store.ask(website, agrees) > 0
     await store.tidy(NOW_MS + SETTLED_MS)
@@ -210,10 +210,10 @@ async def test_corrections_are_folded_in_once_no_more_can_arrive(
 async def test_a_shorter_duration_corrects_nothing(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=1, merged_members=9))
     website = await store.add_website("example.com", 1)
-    await store.append([*views(1, 3), leaving(1, 500)])
+    await store.append([*views(1, 3), unload(1, 500)])
     await idle(store)
-    await store.append([leaving(1, 400), leaving(1, 600), leaving(1, 550)])
-    await store.append([leaving(1, 599)])
+    await store.append([unload(1, 400), unload(1, 600), unload(1, 550)])
+    await store.append([unload(1, 599)])
     assert durations(store, website) == {"/1": 600, "/2": 0, "/3": 0}
     await store.close()
 
@@ -228,7 +228,7 @@ async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> No
     await store.tidy(now_ms)
     assert segments_and_merged(store.environment) == (4, 3)
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
-    assert await store.append([leaving(3, 700)]) == [Outcome.STORED]
+    assert await store.append([unload(3, 700)]) == [Outcome.STORED]
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
     # The merged segment of all four and that of the last two are split, the other one is not.
     assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 3
@@ -286,7 +286,7 @@ async def test_a_website_deleted_during_a_flush_leaves_nothing(
     listening = Listening()
     store = open_store(sizes=ONE_EACH, its_reactor=listening)
     website = await store.add_website("example.com", 1)
-    await store.append([*views(1, 2), event("b1"), leaving(1, 300)])
+    await store.append([*views(1, 2), event("b1"), unload(1, 300)])
     await idle(store)
     deleted: list[Deferred[None]] = []
 
@@ -310,7 +310,7 @@ async def test_a_hit_of_a_deleted_website_brings_nothing_back(open_store: OpenSt
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 2))
     await store.delete_website(website)
-    hits: list[Hit] = [*views(3, 4), event("b1"), leaving(1, 7)]
+    hits: list[Hit] = [*views(3, 4), event("b1"), unload(1, 7)]
     outcomes = await store.append(hits)
     assert outcomes == [Outcome.NO_WEBSITE] * 3 + [Outcome.NO_VIEW]
     assert [partition.website for partition in store.partitions.all()] == []
@@ -321,10 +321,10 @@ async def test_a_hit_of_a_deleted_website_brings_nothing_back(open_store: OpenSt
 async def test_corrections_that_change_nothing_are_deleted(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=4, counted_from=0))
     website = await store.add_website("example.com", 1)
-    await store.append([*views(1, 4), *(leaving(number, 9_000) for number in range(1, 5))])
+    await store.append([*views(1, 4), *(unload(number, 9_000) for number in range(1, 5))])
     await store.append(views(5, 9))
     await idle(store)
-    await store.append([leaving(number, 10) for number in range(1, 5)])
+    await store.append([unload(number, 10) for number in range(1, 5)])
     assert entries(store, "corrections") == [4]
     seen = durations(store, website)
     await store.tidy(NOW_MS + SETTLED_MS + 1)

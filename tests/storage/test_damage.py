@@ -19,7 +19,7 @@ from support.storage.contents import (
     rows,
     settled,
 )
-from support.storage.hits import DAY_MS, NOW_MS, a_view, event, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, a_view, event, unload, views
 from support.storage.log_lines import told_in_log
 from twisted.internet import reactor
 
@@ -47,13 +47,13 @@ CORRECTED = 3
 async def fill(store: Store) -> Website:
     """Two segments in a group, one with corrections, and a memtable."""
     website = await store.add_website("example.com", 1)
-    await store.append([*views(1, 8), event("b1"), event(""), leaving(3, 700), leaving(7, 9_000)])
+    await store.append([*views(1, 8), event("b1"), event(""), unload(3, 700), unload(7, 9_000)])
     await store.tidy(NOW_MS + DAY_MS + 1)
     await store.append([*views(9, 12, LATER_MS), event("b9", LATER_MS), event("b90", LATER_MS)])
     await store.append(views(13, 17, LATER_MS + 1))
     await settled(store, LATER_MS + 2)
     await store.append([*views(18, 18, LATER_MS + 3), event("b18", LATER_MS + 3)])
-    await store.append([leaving(n, 1_000 * n, LATER_MS + 4) for n in (9, 12, 15)])
+    await store.append([unload(n, 1_000 * n, LATER_MS + 4) for n in (9, 12, 15)])
     await store.append(views(90, 90, LATER_MS + 5))
     await settled(store, LATER_MS + 6)
     return website
@@ -155,7 +155,7 @@ async def test_a_damaged_column_takes_its_segment_out_of_the_answers(
                 found = held(store, website)
                 store.ask(website, agrees)
                 # Hits go on to be corrected, those of that segment too.
-                await store.append([leaving(9, 10**6, LATER_MS + 9), leaving(12, 1, LATER_MS + 9)])
+                await store.append([unload(9, 10**6, LATER_MS + 9), unload(12, 1, LATER_MS + 9)])
             whole = expected(pieces, without=number)
             assert {row["path"] for row in found[0]} == {row["path"] for row in whole[0]}
             assert without_views(found[1]) == whole[1]
@@ -225,7 +225,7 @@ async def test_without_its_watermark_a_website_goes_on(
     with told_in_log():
         store = open_store(sizes=SIZES, name="damaged")
     (website,) = store.websites.all()
-    await store.append([leaving(9, 10**6, LATER_MS + 9), *views(20, 22, LATER_MS + 9)])
+    await store.append([unload(9, 10**6, LATER_MS + 9), *views(20, 22, LATER_MS + 9)])
     await settled(store, LATER_MS + 10)
     for _ in range(2):
         assert durations(store, website)["/9"] == 10**6

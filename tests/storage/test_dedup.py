@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import pytest_twisted
-from support.storage.hits import HOUR_MS, NOW_MS, event, leaving
+from support.storage.hits import HOUR_MS, NOW_MS, event, unload
 
 from medamad.storage.environment.environment import Environment
 from medamad.storage.store import Store
@@ -127,8 +127,8 @@ LET_GO_MS = KEPT_MS + HOUR_MS + 1
 
 def test_the_longest_duration_and_all_events_of_a_website_wait() -> None:
     unmatched = UnmatchedBeacons(10)
-    unmatched.add_leaving(b"b", NOW_MS, 300)
-    unmatched.add_leaving(b"b", NOW_MS + 1, 200)
+    unmatched.add_unload(b"b", NOW_MS, 300)
+    unmatched.add_unload(b"b", NOW_MS + 1, 200)
     unmatched.add_event(b"b", NOW_MS + 2, SITE, 77)
     unmatched.add_event(b"b", NOW_MS + 2, 2, 78)
     unmatched.add_event(b"b", NOW_MS + 2, SITE, 79)
@@ -146,9 +146,9 @@ def test_the_longest_duration_and_all_events_of_a_website_wait() -> None:
 
 def test_each_unload_and_event_waits_for_60_seconds() -> None:
     unmatched = UnmatchedBeacons(10)
-    unmatched.add_leaving(b"b", NOW_MS, 300)
+    unmatched.add_unload(b"b", NOW_MS, 300)
     unmatched.add_event(b"b", NOW_MS, SITE, 7)
-    unmatched.add_leaving(b"b", NOW_MS + 50_000, 200)
+    unmatched.add_unload(b"b", NOW_MS + 50_000, 200)
     unmatched.add_event(b"b", NOW_MS + 50_000, SITE, 8)
     for after_ms, duration_ms, events in (
         (50_000, 300, [7, 8]),
@@ -163,7 +163,7 @@ def test_each_unload_and_event_waits_for_60_seconds() -> None:
 
 def test_setting_the_clock_back_a_little_loses_nothing() -> None:
     unmatched = UnmatchedBeacons(10)
-    unmatched.add_leaving(b"b", NOW_MS, 300)
+    unmatched.add_unload(b"b", NOW_MS, 300)
     unmatched.add_event(b"b", NOW_MS, SITE, 7)
     assert unmatched.duration_ms(b"b", SITE, NOW_MS - KEPT_MS) == 300
     assert unmatched.events(b"b", SITE, NOW_MS - KEPT_MS) == [7]
@@ -172,9 +172,9 @@ def test_setting_the_clock_back_a_little_loses_nothing() -> None:
 
 def test_an_unload_waits_only_for_websites_that_its_page_may_be_of() -> None:
     unmatched = UnmatchedBeacons(10)
-    unmatched.add_leaving(b"b", NOW_MS, 100)
-    unmatched.add_leaving(b"b", NOW_MS, 200, frozenset({SITE, 3}))
-    unmatched.add_leaving(b"b", NOW_MS, 300, frozenset({2, 3}))
+    unmatched.add_unload(b"b", NOW_MS, 100)
+    unmatched.add_unload(b"b", NOW_MS, 200, frozenset({SITE, 3}))
+    unmatched.add_unload(b"b", NOW_MS, 300, frozenset({2, 3}))
     found = {site: unmatched.duration_ms(b"b", site, NOW_MS) for site in (SITE, 2, 3, 4)}
     assert found == {SITE: 200, 2: 300, 3: 300, 4: 100}
 
@@ -182,9 +182,9 @@ def test_an_unload_waits_only_for_websites_that_its_page_may_be_of() -> None:
 def test_memory_is_bounded() -> None:
     unmatched = UnmatchedBeacons(3)
     for number in range(10):
-        unmatched.add_leaving(bytes([number]), NOW_MS, 1)
-    unmatched.add_leaving(bytes([7]), NOW_MS, 1)
-    unmatched.add_leaving(bytes([10]), NOW_MS, 1)
+        unmatched.add_unload(bytes([number]), NOW_MS, 1)
+    unmatched.add_unload(bytes([7]), NOW_MS, 1)
+    unmatched.add_unload(bytes([10]), NOW_MS, 1)
     kept = [number for number in range(11) if unmatched.duration_ms(bytes([number]), SITE, NOW_MS)]
     assert kept == [7, 9, 10]
     for number in range(100):
@@ -195,7 +195,7 @@ def test_memory_is_bounded() -> None:
 def test_what_waits_in_vain_expires_in_steps() -> None:
     unmatched = UnmatchedBeacons(10)
     for number in range(5):
-        unmatched.add_leaving(bytes([number]), NOW_MS, 1)
+        unmatched.add_unload(bytes([number]), NOW_MS, 1)
     unmatched.add_event(b"\0", NOW_MS + LET_GO_MS, SITE, 7)
     assert unmatched.expire(NOW_MS + LET_GO_MS - 1, 2) == 0
     assert [unmatched.expire(NOW_MS + LET_GO_MS, 2) for _ in range(3)] == [2, 2, 0]
@@ -216,7 +216,7 @@ async def test_tidying_expires_what_waits_in_vain(
 ) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
-    await store.append([*(leaving(number, 1) for number in range(1_000)), event("e")])
+    await store.append([*(unload(number, 1) for number in range(1_000)), event("e")])
     counts = []
     for after_ms in (0, LET_GO_MS - 1, LET_GO_MS):
         await store.tidy(NOW_MS + after_ms)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 import pytest
 import pytest_twisted
 from support.storage.contents import agrees, durations, entries, idle
-from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, leaving, views
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, unload, views
 
-from medamad.domain.hits import Leaving
+from medamad.domain.hits import Unload
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
 
@@ -23,7 +23,7 @@ def room(store: Store) -> tuple[int, int]:
     return records, corrected
 
 
-def in_batches(hits: Sequence[Leaving], size: int) -> list[Sequence[Leaving]]:
+def in_batches(hits: Sequence[Unload], size: int) -> list[Sequence[Unload]]:
     return [hits[first : first + size] for first in range(0, len(hits), size)]
 
 
@@ -36,7 +36,7 @@ async def test_durations_that_are_not_longer_take_no_room(
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 2))
-    for batch in in_batches([leaving(1, ms) for ms in told_ms], size):
+    for batch in in_batches([unload(1, ms) for ms in told_ms], size):
         await store.append(batch)
     assert room(store) == (3, 0)
     for _ in range(2):
@@ -54,7 +54,7 @@ async def test_a_view_with_many_durations_is_flushed(open_store: OpenStore, size
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 2))
     most = 0
-    for batch in in_batches([leaving(1, ms) for ms in range(1, TIMES + 1)], size):
+    for batch in in_batches([unload(1, ms) for ms in range(1, TIMES + 1)], size):
         await store.append(batch)
         await idle(store)
         most = max(most, sum(room(store)))
@@ -78,13 +78,13 @@ async def test_a_view_and_its_unload_in_one_batch(open_store: OpenStore) -> None
     store = open_store()
     website = await store.add_website("example.com", 1)
     # The first unload arrives before its page load.
-    await store.append([leaving(1, 5), a_view(beacon="b1", path="/1"), *views(2, 3)])
+    await store.append([unload(1, 5), a_view(beacon="b1", path="/1"), *views(2, 3)])
     await store.append(
         [
-            *(leaving(1, ms) for ms in (5, 4)),
-            *(leaving(2, ms) for ms in (7, 7, 9, 8)),
+            *(unload(1, ms) for ms in (5, 4)),
+            *(unload(2, ms) for ms in (7, 7, 9, 8)),
             a_view(beacon="b4", path="/4"),
-            *(leaving(4, ms) for ms in (3, 2, 6, 6)),
+            *(unload(4, ms) for ms in (3, 2, 6, 6)),
         ]
     )
     assert room(store) == (4 + 1 + 2 + 2, 0)
@@ -101,7 +101,7 @@ async def test_all_views_of_a_new_website_and_their_unloads_in_one_batch(
 ) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
-    await store.append([*views(1, 1), leaving(1, 5), leaving(1, 6)])
+    await store.append([*views(1, 1), unload(1, 5), unload(1, 6)])
     assert room(store) == (3, 0)
     assert durations(store, website) == {"/1": 6}
     await store.close()
@@ -113,11 +113,11 @@ async def test_many_durations_of_a_flushed_view_take_no_more_room(
 ) -> None:
     store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
     website = await store.add_website("example.com", 1)
-    await store.append([*views(1, 5), leaving(1, 5), leaving(1, 6)])
+    await store.append([*views(1, 5), unload(1, 5), unload(1, 6)])
     await idle(store)
     assert room(store) == (3 + 2, 0)
     for ms in range(1, 101):
-        await store.append([leaving(1, ms), leaving(1, ms)])
+        await store.append([unload(1, ms), unload(1, ms)])
     assert room(store) == (3 + 2, 1)
     for _ in range(2):
         assert durations(store, website) == {"/1": 100, "/2": 0, "/3": 0, "/4": 0, "/5": 0}

@@ -21,7 +21,7 @@ from support.storage.contents import (
     segments_and_merged,
     settled,
 )
-from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 from support.storage.log_lines import told_in_log
 from support.storage.reactor import Listening
 from twisted.internet.defer import Deferred
@@ -99,7 +99,7 @@ def findings(store: Store) -> list[str]:
 async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: OpenStore) -> None:
     store = open_store(sizes=SIZES)
     website = await store.add_website("example.com", 1)
-    await store.append([event("b1"), *views(1, 12), leaving(2, 700)])
+    await store.append([event("b1"), *views(1, 12), unload(2, 700)])
     await settled(store, NOW_MS + DAY_MS + 1)
     before = held(store, website)
     bulk = made(1, 40, 9)
@@ -108,7 +108,7 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
     assert held(store, website) == before
     assert store.imports.batches(website) == []
     # What comes meanwhile is flushed and merged beside it.
-    await store.append([*views(13, 40, NOW_MS + DAY_MS), leaving(13, 900, NOW_MS + DAY_MS)])
+    await store.append([*views(13, 40, NOW_MS + DAY_MS), unload(13, 900, NOW_MS + DAY_MS)])
     await settled(store, NOW_MS + 3 * DAY_MS)
     before = held(store, website)
     whole = await store.imports.finish(batch)

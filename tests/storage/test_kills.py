@@ -21,7 +21,7 @@ from support.storage.naive_store import Told
 from support.storage.scenes import DAY_MS, Append, Delete, Scene, Step, Telling
 from twisted.internet import reactor
 
-from medamad.domain.hits import Event, Hit, Leaving
+from medamad.domain.hits import Event, Hit, Unload
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest
 from medamad.storage.store import Store
@@ -209,7 +209,7 @@ async def test_a_kill_in_the_midst_of_what_takes_many_steps(
             beacon = f"{number}-{each}"
             hits.append(a_view(beacon=beacon, path=f"/{number}/{each}", browser=f"B{each % 7}"))
             if each % 2:
-                hits.append(Leaving(time_ms=NOW_MS, beacon=beacon, duration_ms=1 + each))
+                hits.append(Unload(time_ms=NOW_MS, beacon=beacon, duration_ms=1 + each))
             else:
                 properties = (("n", str(each % 5)),)
                 hits.append(Event(website=1, time_ms=NOW_MS, properties=properties, beacon=beacon))

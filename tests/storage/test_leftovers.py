@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import pytest_twisted
 from support.storage.contents import entries, idle, settled
-from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 from support.storage.log_lines import told_in_log
 
 from medamad.storage.compaction.planner import Sizes
@@ -24,7 +24,7 @@ async def test_data_of_no_website_is_logged(open_store: OpenStore, name: str) ->
     await store.add_website("example.com", 1)
     await store.append([*views(1, 9), event("b1")])
     await settled(store, NOW_MS + DAY_MS + 1)
-    await store.append([*views(10, 12, NOW_MS + 2 * DAY_MS), leaving(1, 700)])
+    await store.append([*views(10, 12, NOW_MS + 2 * DAY_MS), unload(1, 700)])
     await store.close()
     with told_in_log() as lines:
         store = open_store(SIZES)

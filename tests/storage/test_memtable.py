@@ -35,7 +35,7 @@ def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Record:
     )
 
 
-def leaving(sequence: int, of: int, duration_ms: int) -> Record:
+def unload(sequence: int, of: int, duration_ms: int) -> Record:
     return duration_record(journal_key(1, 2000, sequence), of, duration_ms)
 
 
@@ -59,7 +59,7 @@ def test_published_views_never_change() -> None:
     memtable = Memtable()
     extend(memtable, [view(1), property_record(journal_key(1, 1, 2), 2, 0, 5)])
     ((before,), (events_before,)) = memtable.publish()
-    extend(memtable, [view(3), leaving(4, 1, 700), binding_record(journal_key(1, 1, 5), 2, 3)])
+    extend(memtable, [view(3), unload(4, 1, 700), binding_record(journal_key(1, 1, 5), 2, 3)])
     ((after,), (events_after,)) = memtable.publish()
     assert (before.sequence.tolist(), before.duration_ms.tolist()) == ([1], [0])
     assert (after.sequence.tolist(), after.duration_ms.tolist()) == ([1, 3], [700, 0])
@@ -96,8 +96,8 @@ def test_published_arrays_are_read_only() -> None:
 
 def test_the_longest_duration_counts() -> None:
     memtable = Memtable()
-    extend(memtable, [view(1), view(2), leaving(3, 1, 500), leaving(4, 1, 300)])
-    extend(memtable, [leaving(5, 1, 400), leaving(6, 2, 1)])
+    extend(memtable, [view(1), view(2), unload(3, 1, 500), unload(4, 1, 300)])
+    extend(memtable, [unload(5, 1, 400), unload(6, 2, 1)])
     ((part,), _) = memtable.publish()
     assert part.duration_ms.tolist() == [500, 1]
 
@@ -105,16 +105,14 @@ def test_the_longest_duration_counts() -> None:
 def test_the_duration_of_each_view_is_known() -> None:
     memtable = Memtable(chunk_views=2)
     assert memtable.duration_ms(1) == 0
-    extend(memtable, [view(2), view(3), view(5), leaving(6, 2, 70), leaving(7, 5, 50)])
+    extend(memtable, [view(2), view(3), view(5), unload(6, 2, 70), unload(7, 5, 50)])
     assert [memtable.duration_ms(number) for number in range(1, 8)] == [0, 70, 0, 0, 50, 0, 0]
 
 
 def test_durations_of_unknown_views_are_ignored() -> None:
     memtable = Memtable()
-    extend(memtable, [leaving(1, 99, 500)])
-    extend(
-        memtable, [view(10), view(12), leaving(13, 9, 1), leaving(14, 11, 1), leaving(15, 99, 1)]
-    )
+    extend(memtable, [unload(1, 99, 500)])
+    extend(memtable, [view(10), view(12), unload(13, 9, 1), unload(14, 11, 1), unload(15, 99, 1)])
     ((part,), _) = memtable.publish()
     assert part.duration_ms.tolist() == [0, 0]
 
@@ -124,7 +122,7 @@ def test_chunks_fill_one_after_the_other() -> None:
     memtable = Memtable(chunk_views=100)
     for size in (30, 250, 1):
         extend(memtable, [view(next(sequences)) for _ in range(size)])
-    extend(memtable, [leaving(1000, 100, 5), leaving(1001, 101, 6), leaving(1002, 281, 7)])
+    extend(memtable, [unload(1000, 100, 5), unload(1001, 101, 6), unload(1002, 281, 7)])
     parts, _ = memtable.publish()
     assert [len(part) for part in parts] == [100, 100, 81]
     assert np.concatenate([part.sequence for part in parts]).tolist() == list(range(1, 282))
@@ -186,7 +184,7 @@ def numbers(cut: Cut) -> tuple[list[list[int]], list[int]]:
 def test_the_oldest_chunk_is_cut_and_dropped_with_its_events() -> None:
     memtable = Memtable(chunk_views=2)
     extend(memtable, [view(1), an_event(2, 2), view(3), an_event(4, 4), an_event(5, 4), view(6)])
-    extend(memtable, [an_event(7, 7), leaving(8, 1, 50)])
+    extend(memtable, [an_event(7, 7), unload(8, 1, 50)])
     cut = memtable.cut(everything=False)
     assert (numbers(cut), cut.watermark) == (([[1, 3]], [2, 4, 4]), 5)
     extend(memtable, [view(9), view(10)])
@@ -199,7 +197,7 @@ def test_the_oldest_chunk_is_cut_and_dropped_with_its_events() -> None:
 
 def test_everything_is_cut_and_dropped() -> None:
     memtable = Memtable(chunk_views=2)
-    extend(memtable, [view(1), an_event(2, 2), view(3), view(4), leaving(5, 1, 50)])
+    extend(memtable, [view(1), an_event(2, 2), view(3), view(4), unload(5, 1, 50)])
     cut = memtable.cut(everything=True)
     assert (numbers(cut), cut.watermark) == (([[1, 3], [4]], [2]), 5)
     assert not memtable.is_empty
@@ -227,11 +225,11 @@ def test_events_alone_are_cut_and_dropped() -> None:
 def test_corrections_since_a_cut() -> None:
     memtable = Memtable(chunk_views=2)
     extend(memtable, [view(1), view(2), an_event(3, 3), an_event(4, 3), an_event(5, 5), view(6)])
-    extend(memtable, [leaving(7, 1, 500)])
+    extend(memtable, [unload(7, 1, 500)])
     cut = memtable.cut(everything=False)
     assert memtable.corrections_since(cut) == []
-    extend(memtable, [leaving(8, 1, 400), leaving(9, 2, 70), leaving(10, 6, 9), binding(11, 3, 6)])
-    extend(memtable, [leaving(12, 2, 80), an_event(13, 13), binding(14, 13, 6)])
+    extend(memtable, [unload(8, 1, 400), unload(9, 2, 70), unload(10, 6, 9), binding(11, 3, 6)])
+    extend(memtable, [unload(12, 2, 80), an_event(13, 13), binding(14, 13, 6)])
     assert memtable.corrections_since(cut) == [
         Correction(Corrected.DURATION, 2, 80),
         Correction(Corrected.VIEW, 3, 6),
@@ -250,7 +248,7 @@ def test_a_cut_can_be_repeated_after_a_failure() -> None:
     memtable = Memtable(chunk_views=4)
     extend(memtable, [view(1), view(2)])
     first = memtable.cut(everything=True)
-    extend(memtable, [view(3), leaving(4, 1, 30)])
+    extend(memtable, [view(3), unload(4, 1, 30)])
     second = memtable.cut(everything=True)
     assert numbers(first) == ([[1, 2]], [])
     assert (numbers(second), second.watermark) == (([[1, 2], [3]], []), 4)
@@ -284,7 +282,7 @@ def test_no_record_of_a_cut_is_later_than_its_latest_time(set_back_ms: int) -> N
 def test_a_large_chunk_is_counted() -> None:
     memtable = Memtable()
     extend(memtable, [view(n, time_ms=n * 1000, path=n % 3) for n in range(1, 1_030)])
-    extend(memtable, [leaving(2_000 + n, n, n) for n in range(1, 100)])
+    extend(memtable, [unload(2_000 + n, n, n) for n in range(1, 100)])
     ((part,), _) = memtable.publish()
     counters = part.counters(Dimension.PATH)
     assert counters is not None
@@ -300,7 +298,7 @@ def test_a_large_chunk_is_counted() -> None:
     slots = part.slots()
     assert slots is not None
     assert (slots.codes.tolist(), slots.sums[0].tolist()) == ([0, 1], [899, 130])
-    extend(memtable, [leaving(3_000, 3, 9_000)])
+    extend(memtable, [unload(3_000, 3, 9_000)])
     ((after,), _) = memtable.publish()
     assert after.counters(Dimension.PATH).sums[5].tolist() == [1683 - 3 + 9_000, 1617, 1650]
     assert part.counters(Dimension.PATH).sums[5].tolist() == [1683, 1617, 1650]

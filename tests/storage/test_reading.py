@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.daemon import PATIENCE_S
 from support.storage.contents import entries, keys_of, leaves, orphans, settled
-from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
@@ -192,7 +192,7 @@ async def test_a_replaced_segment_is_kept_for_the_queries_that_read_it(
     sizes = Sizes(chunk_views=10_000, counted_from=0)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
-    await store.append([*views(1, 3_000), event("b1"), leaving(1, 300)])
+    await store.append([*views(1, 3_000), event("b1"), unload(1, 300)])
     await store.tidy(NOW_MS + DAY_MS + 1)
     (old,) = store.partitions.get_or_create(website.number).segments
     now_ms = NOW_MS + 2 * DAY_MS
@@ -220,7 +220,7 @@ async def test_a_deleted_website_is_kept_for_the_queries_that_read_it(
 ) -> None:
     store = open_store(sizes=Sizes(chunk_views=1_000, counted_from=0))
     website = await store.add_website("example.com", 1)
-    await store.append([*views(1, 2_500), event("b1"), leaving(1, 300)])
+    await store.append([*views(1, 2_500), event("b1"), unload(1, 300)])
     await settled(store, NOW_MS)
     kept = ("segments", "counters", "headers", "dictionary", "codes", "wal")
     before = entries(store, *kept)

@@ -36,7 +36,7 @@ VIEW = view_record(
 )
 RECORDS = {
     "view": VIEW,
-    "leaving": duration_record(KEY, 41, 86_400_000),
+    "unload": duration_record(KEY, 41, 86_400_000),
     "property": property_record(KEY, 40, 41, 9),
     "binding": binding_record(KEY, 40, 41),
 }
@@ -49,7 +49,7 @@ def test_keys_sort_by_website_then_time_then_sequence() -> None:
 
 
 def test_a_view_comes_back_as_columns() -> None:
-    rows = rows_by_kind([VIEW, RECORDS["leaving"], VIEW])[Kind.VIEW]
+    rows = rows_by_kind([VIEW, RECORDS["unload"], VIEW])[Kind.VIEW]
     assert len(rows) == 2
     assert rows.keys["website"].tolist() == [7, 7]
     assert rows.keys["time_ms"].tolist() == [1_790_000_000_123] * 2
@@ -62,8 +62,8 @@ def test_a_view_comes_back_as_columns() -> None:
 
 def test_the_other_kinds_come_back_as_columns() -> None:
     rows = rows_by_kind(RECORDS.values())
-    leaving, event, binding = rows[Kind.DURATION], rows[Kind.PROPERTY], rows[Kind.BINDING]
-    assert (leaving.values["view"][0], leaving.values["duration_ms"][0]) == (41, 86_400_000)
+    unload, event, binding = rows[Kind.DURATION], rows[Kind.PROPERTY], rows[Kind.BINDING]
+    assert (unload.values["view"][0], unload.values["duration_ms"][0]) == (41, 86_400_000)
     assert [int(event.values[name][0]) for name in ("event", "view", "property")] == [40, 41, 9]
     assert [int(binding.values[name][0]) for name in ("event", "view")] == [40, 41]
 
@@ -92,9 +92,9 @@ def test_junk_is_not_sound(value: bytes) -> None:
 
 
 def test_a_damaged_record_does_not_hide_the_others() -> None:
-    view, leaving = RECORDS["view"], RECORDS["leaving"]
+    view, unload = RECORDS["view"], RECORDS["unload"]
     damaged = (view[0], view[1][:-1] + b"x")
-    rows, keys = sound_rows([view, damaged, leaving, view])
+    rows, keys = sound_rows([view, damaged, unload, view])
     assert {kind: len(found) for kind, found in rows.items()} == {Kind.VIEW: 2, Kind.DURATION: 1}
     assert keys == [view[0]]
 

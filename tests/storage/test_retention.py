@@ -14,14 +14,14 @@ from attrs import evolve
 from support.query.oracle import Entry, Oracle
 from support.query.snapshots import ENDPOINTS, SOURCES, result
 from support.storage.contents import agrees, entries, held, orphans, settled
-from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, leaving, views
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, unload, views
 from support.storage.log_lines import told_in_log
 from support.storage.reactor import Listening
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel
 
 from medamad.domain.dimensions import Dimension
-from medamad.domain.hits import Event, Leaving, View
+from medamad.domain.hits import Event, Unload, View
 from medamad.domain.websites import Website
 from medamad.query.result import Gap
 from medamad.storage.compaction.job import Job
@@ -75,7 +75,7 @@ async def past(store: Store, days: int) -> Website:
         noon_ms = MIDNIGHT_MS - ago * DAY_MS + 12 * HOUR_MS
         number = 10 * (days - ago)
         await store.append(views(number, number + 2, noon_ms))
-        await store.append([leaving(number, 1000 + ago, noon_ms + 1), event("", noon_ms)])
+        await store.append([unload(number, 1000 + ago, noon_ms + 1), event("", noon_ms)])
         await store.append([event(f"b{number + 1}", noon_ms + 5)])
     return website
 
@@ -274,7 +274,7 @@ async def test_views_that_can_still_be_corrected_do_not_expire(open_store: OpenS
     await store.append(views(1, 1, last_ms))
     await settled(store, last_ms + DAY_MS + 1)
     assert days_of(store, website) == []
-    await store.append([leaving(1, 4000, last_ms + DAY_MS)])
+    await store.append([unload(1, 4000, last_ms + DAY_MS)])
     await settled(store, last_ms + DAY_MS + HOUR_MS)
     assert days_of(store, website) == []
     await settled(store, last_ms + DAY_MS + HOUR_MS + 1)
@@ -297,7 +297,7 @@ async def test_corrections_that_arrive_during_an_expiry_are_kept(open_store: Ope
     def heard(result: object) -> None:
         if isinstance(result, Job):
             listening.heard = lambda _: None
-            overlay = Leaving(time_ms=MIDNIGHT_MS, beacon="b2", duration_ms=700)
+            overlay = Unload(time_ms=MIDNIGHT_MS, beacon="b2", duration_ms=700)
             between.append(Deferred.fromCoroutine(store.append([overlay])))
 
     listening.heard = heard
@@ -309,7 +309,7 @@ async def test_corrections_that_arrive_during_an_expiry_are_kept(open_store: Ope
     assert days_of(store, website) == [-1]
     assert ask(store, website, "summary")[0]["current"]["duration"] == 700
     # From now on it is too late, and unloads leave nothing behind.
-    await store.append([Leaving(time_ms=MIDNIGHT_MS, beacon="b1", duration_ms=900)])
+    await store.append([Unload(time_ms=MIDNIGHT_MS, beacon="b1", duration_ms=900)])
     assert entries(store, "corrections") == [1]
     await settled(store, MIDNIGHT_MS + 3 * DAY_MS)
     assert ask(store, website, "summary")[0]["current"]["duration"] == 700
@@ -429,7 +429,7 @@ class Story:
             ms = rng.choice((1, 300, 5000, 5001, 70_000))
             view["duration_ms"] = max(view["duration_ms"], ms)
             await self.store.append(
-                [Leaving(time_ms=self.now_ms, beacon=f"b{view['id']}", duration_ms=ms)]
+                [Unload(time_ms=self.now_ms, beacon=f"b{view['id']}", duration_ms=ms)]
             )
             return
         properties = rng.choice(((("plan", "pro"),), (("plan", "free"), ("n", "1"))))

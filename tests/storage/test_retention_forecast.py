@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from support.storage.contents import held, settled
-from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import Forecast, cutoff_of
@@ -24,7 +24,7 @@ async def past(store: Store) -> None:
     for day in range(9, -1, -1):
         at_ms = NOW_MS - day * DAY_MS
         await store.append([*views(10 * day, 10 * day + 6, at_ms), event(f"b{10 * day}", at_ms)])
-        await store.append([event("", at_ms), leaving(10 * day, 70_000 + day, at_ms)])
+        await store.append([event("", at_ms), unload(10 * day, 70_000 + day, at_ms)])
     await settled(store, NOW_MS)
 
 

@@ -13,7 +13,7 @@ from support.storage.visible_hits import paths, reopened, seen, until_removed
 from twisted.internet.defer import Deferred
 
 from medamad.domain.errors import NotFound, Unavailable
-from medamad.domain.hits import Event, Leaving
+from medamad.domain.hits import Event, Unload
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
@@ -66,19 +66,19 @@ async def test_unloads_find_their_view_in_any_order(open_store: OpenStore) -> No
     store = open_store()
     website = await store.add_website("example.com", 1)
 
-    def leaving(beacon: str, duration_ms: int, after_ms: int = 0) -> Leaving:
-        return Leaving(time_ms=NOW_MS + after_ms, beacon=beacon, duration_ms=duration_ms)
+    def unload(beacon: str, duration_ms: int, after_ms: int = 0) -> Unload:
+        return Unload(time_ms=NOW_MS + after_ms, beacon=beacon, duration_ms=duration_ms)
 
-    outcomes = await store.append([a_view(beacon="a"), leaving("a", 5), leaving("b", 7)])
+    outcomes = await store.append([a_view(beacon="a"), unload("a", 5), unload("b", 7)])
     assert outcomes == [Outcome.STORED, Outcome.STORED, Outcome.NO_VIEW]
-    await store.append([leaving("b", 6), leaving("c", 9)])
+    await store.append([unload("b", 6), unload("c", 9)])
     await store.append([a_view(beacon="b"), a_view(beacon="c", time_ms=NOW_MS + 60_001)])
-    await store.append([leaving("a", 4), leaving("b", 8)])
+    await store.append([unload("a", 4), unload("b", 8)])
     assert durations(seen(store, website)) == [5, 8, 0]
-    assert await store.append([leaving("a", 99, after_ms=86_400_001)]) == [Outcome.NO_VIEW]
+    assert await store.append([unload("a", 99, after_ms=86_400_001)]) == [Outcome.NO_VIEW]
     store, snapshot = await reopened(store, open_store)
     assert durations(snapshot) == [5, 8, 0]
-    assert await store.append([leaving("c", 3, after_ms=60_002)]) == [Outcome.STORED]
+    assert await store.append([unload("c", 3, after_ms=60_002)]) == [Outcome.STORED]
     await store.close()
 
 
@@ -331,7 +331,7 @@ async def test_live_figures(open_store: OpenStore) -> None:
             a_view(time_ms=NOW_MS - 5 * minute_ms - 1),
             a_view(time_ms=NOW_MS - 5 * minute_ms, first_today=False),
             a_view(time_ms=NOW_MS, beacon="left"),
-            Leaving(time_ms=NOW_MS, beacon="left", duration_ms=10),
+            Unload(time_ms=NOW_MS, beacon="left", duration_ms=10),
         ]
     )
     assert store.visitors_last_day(website, NOW_MS) == 3

@@ -7,7 +7,7 @@ import pytest
 import pytest_twisted
 from attrs import define
 from support.storage.contents import held, idle, settled
-from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, leaving, views
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, unload, views
 from support.storage.log_lines import told_in_log
 from twisted.internet.defer import Deferred, fail
 from twisted.logger import LogLevel
@@ -232,7 +232,7 @@ async def test_hits_and_beacons_stay_until_a_time_that_is_trusted(open_store: Op
     await settled_by(store, ahead_ms, NOW_MS + MINUTE_MS)
     later_ms = NOW_MS + 2 * MINUTE_MS
     assert await store.append(views(1, 3, later_ms)) == [Outcome.REPEATED] * 3
-    assert await store.append([leaving(1, 7_000, later_ms)]) == [Outcome.STORED]
+    assert await store.append([unload(1, 7_000, later_ms)]) == [Outcome.STORED]
     assert sum(row["duration_ms"] for row in held(store, website)[0]) == 7_000
     assert len(held(store, website)[0]) == 5
     await settled(store, NOW_MS + 92 * DAY_MS)

@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest_twisted
-from support.storage.hits import a_view, leaving
+from support.storage.hits import a_view, unload
 from support.transfer.day_files import BEGIN, HOST, GoatCounter, Plausible
 from support.transfer.day_imports import END_MS, EPOCH, statistics, take_days
 from support.transfer.round_trips import SOURCES
@@ -75,7 +75,7 @@ async def test_what_is_known_of_other_days_is_exported_beside_cells_that_are_emp
     for number, (path, duration_ms) in enumerate((("/", 9_000), ("/own", 9_000), ("/untimed", 0))):
         await store.append([a_view(time_ms=END_MS, beacon=f"b{number}", path=path)])
         if duration_ms:
-            await store.append([leaving(number, duration_ms, END_MS)])
+            await store.append([unload(number, duration_ms, END_MS)])
     found = {
         (row["report"], row.get("name", row.get("date", "")[:10])): (
             row.get("bounce_percentage"),

@@ -13,7 +13,7 @@ import pytest
 import pytest_twisted
 from support.storage.bulk_loads import load, made
 from support.storage.contents import agrees, in_order, rows, settled
-from support.storage.hits import DAY_MS, NOW_MS, a_view, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, a_view, unload, views
 from support.transfer.filled_store import NASTY, fill
 from support.transfer.round_trips import LATER_MS, SOURCES, exported
 
@@ -211,7 +211,7 @@ async def test_statistics_have_no_figure_of_which_nothing_is_known(open_store: O
     store = open_store()
     website = await store.add_website("example.com", 1)
     later = a_view(beacon="b3", path="/3", first_today=False)
-    await store.append([*views(1, 2), later, leaving(1, 70_000), leaving(3, 500)])
+    await store.append([*views(1, 2), later, unload(1, 70_000), unload(3, 500)])
     for format_name in FORMAT_NAMES:
         request = ExportRequest(what="statistics", format=format_name)
         found = read(exported(store, website, request), request)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest_twisted
 from support.storage.contents import agrees, rows, settled
-from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 from support.transfer.filled_store import fill
 from support.transfer.round_trips import answers, exported, files_of, take_in
 
@@ -105,7 +105,7 @@ async def test_exports_of_one_call_may_overlap(open_store: OpenStore, tmp_path: 
             file = tmp_path / f"{what}-{number}.csv"
             file.write_bytes(exported(origin, website, ExportRequest(what=what, period=period)))
             files.append(file)
-        await origin.append([leaving(7, 900)])
+        await origin.append([unload(7, 900)])
     there = open_store(name="there")
     twin = await there.add_website("example.org", 1)
     for order in (sorted(files), files[::-1]):

@@ -193,7 +193,7 @@ class _Unmatched:
     """What arrived for one beacon before its page load."""
 
     latest_ms: int = 0
-    leavings: deque[tuple[int, int, frozenset[int] | None]] = field(
+    unloads: deque[tuple[int, int, frozenset[int] | None]] = field(
         factory=lambda: deque(maxlen=_MAX_PER_BEACON)
     )
     """Time, duration, and the websites that the page may be of (None for any)."""
@@ -211,7 +211,7 @@ class UnmatchedBeacons:
     _capacity: int
     _by_digest: OrderedDict[bytes, _Unmatched] = field(factory=OrderedDict)
 
-    def add_leaving(
+    def add_unload(
         self,
         digest: bytes,
         now_ms: int,
@@ -219,7 +219,7 @@ class UnmatchedBeacons:
         websites: frozenset[int] | None = None,
     ) -> None:
         """Keep the unload of a page of one of these websites (None for any)."""
-        self._of(digest, now_ms).leavings.append((now_ms, duration_ms, websites))
+        self._of(digest, now_ms).unloads.append((now_ms, duration_ms, websites))
 
     def add_event(self, digest: bytes, now_ms: int, website: int, event: int) -> None:
         """Keep the number of an event that names this beacon and was stored without a view."""
@@ -233,7 +233,7 @@ class UnmatchedBeacons:
         return max(
             (
                 duration_ms
-                for time_ms, duration_ms, websites in unmatched.leavings
+                for time_ms, duration_ms, websites in unmatched.unloads
                 if (websites is None or website in websites) and _is_kept(time_ms, now_ms)
             ),
             default=0,

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from attrs import define, evolve, field
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS
-from medamad.domain.hits import Event, Hit, Leaving, Properties, View, Visitor
+from medamad.domain.hits import Event, Hit, Properties, Unload, View, Visitor
 from medamad.storage.dictionary.encode import Dictionary, Encoder
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.last_numbers import read_number, write_number
@@ -140,8 +140,8 @@ class WriteBatch:
         match hit:
             case View():
                 outcome = self._add_view(hit)
-            case Leaving():
-                outcome = self._add_leaving(hit)
+            case Unload():
+                outcome = self._add_unload(hit)
             case Event():
                 outcome = self._add_event(hit)
         self.outcomes.append(outcome)
@@ -226,17 +226,17 @@ class WriteBatch:
                 key = journal_key(website, time_ms, self._journal.next_sequence())
                 self._put(website, binding_record(key, event, view))
 
-    def _add_leaving(self, leaving: Leaving) -> Outcome:
-        digest = self._journal.beacons.digest(leaving.beacon)
-        location = self._find(digest, leaving.time_ms)
+    def _add_unload(self, unload: Unload) -> Outcome:
+        digest = self._journal.beacons.digest(unload.beacon)
+        location = self._find(digest, unload.time_ms)
         if location is None:
-            self._journal.unmatched.add_leaving(
-                digest, leaving.time_ms, leaving.duration_ms, leaving.websites
+            self._journal.unmatched.add_unload(
+                digest, unload.time_ms, unload.duration_ms, unload.websites
             )
             return Outcome.NO_VIEW
-        if leaving.websites is not None and location.website not in leaving.websites:
+        if unload.websites is not None and location.website not in unload.websites:
             return Outcome.NO_VIEW
-        self._put_duration(location, leaving.time_ms, leaving.duration_ms)
+        self._put_duration(location, unload.time_ms, unload.duration_ms)
         return Outcome.STORED
 
     def _put_duration(self, location: ViewLocation, time_ms: int, duration_ms: int) -> None:

@@ -13,7 +13,7 @@ from attrs import evolve
 from medamad.domain.errors import BadRequest
 from medamad.ingest import ping as pings
 from medamad.ingest.networks import Sender
-from medamad.ingest.payload import Load
+from medamad.ingest.payload import LoadPayload
 from medamad.web.auth import Access, token_of
 from medamad.web.dispatch import Call, Routes
 from medamad.web.parameters import parse_query
@@ -69,7 +69,7 @@ async def pixel(call: Call) -> Response:
     ignored = None
     if request.method != b"HEAD":
         is_first = ping.views_before == 0
-        load = Load(
+        load = LoadPayload(
             beacon=token_urlsafe(_BEACON_BYTES),
             url=page,
             first_today=is_first,

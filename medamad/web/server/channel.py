@@ -39,8 +39,8 @@ LINGER_BYTES: Final = 1_000_000
 MAX_AHEAD_BYTES: Final = 16_384
 """How much of further requests is read while one is being answered."""
 SHORT_BYTES: Final = 2_048
-"""Requests up to this size are parsed as they arrive, as most hits and pings are. Longer and chunked
-ones are scheduled for a later reactor turn, as pipelined ones are."""
+"""Requests up to this size are parsed as they arrive, as most hits and pings are. Longer and
+chunked ones are scheduled for a later reactor turn, as pipelined ones are."""
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)

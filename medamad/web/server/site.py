@@ -35,8 +35,8 @@ SWEEP_SECONDS: Final = 1.0
 EXPIRED_PER_TURN: Final = 50
 """How many connections whose time is up are closed in a reactor turn."""
 ARRIVE_SECONDS: Final = 0.2
-"""When connections are to be closed, how long a request may take to arrive, and a TLS client to close
-its end."""
+"""When connections are to be closed, how long a request may take to arrive, and a TLS client to
+close its end."""
 _RETRY_AFTER_S: Final = 10
 
 _log: Final = Logger()
@@ -118,8 +118,8 @@ class Site(Factory):
         """Accept a connection, unless there are as many as may be and none can be evicted.
 
         An idle one is evicted first, so opening connections and sending nothing keeps nobody out.
-        If none has been idle for long, it is one over which a request arrives slowly, of the network
-        with most of these, or one whose client receives nothing.
+        If none has been idle for long, it is one over which a request arrives slowly, of the
+        network with most of these, or one whose client receives nothing.
         """
         if self.is_draining:
             return None

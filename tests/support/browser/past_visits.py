@@ -15,7 +15,7 @@ from attrs import asdict, frozen
 
 from medamad.cli import run
 from medamad.cli.support import read_config
-from medamad.domain.hits import Hit, Leaving, View
+from medamad.domain.hits import Hit, Unload, View
 from medamad.web.backend import Backend
 
 HOSTNAME: Final = "past.example"
@@ -56,7 +56,7 @@ async def fill(visits: Sequence[Visit], backend: Backend) -> None:
             first_of_page=visit.is_first,
             path=visit.path,
         )
-        left = Leaving(
+        left = Unload(
             time_ms=visit.time_ms + visit.milliseconds,
             beacon=beacon,
             duration_ms=visit.milliseconds,

@@ -10,7 +10,7 @@ from pathlib import Path
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
-from medamad.domain.hits import Event, Leaving, View
+from medamad.domain.hits import Event, Unload, View
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import Keep, Retention, StoreSettings
 from medamad.storage.startup import start_store
@@ -43,8 +43,8 @@ async def go_on(folder: Path, turn: int, raw_days: int) -> None:
             )
             event = Event(website=1, time_ms=now_ms, properties=(("n", path),), beacon=path)
             earlier = f"/{turn - 7}/{number}"
-            leaving = Leaving(time_ms=now_ms, beacon=earlier, duration_ms=7 * HOUR_MS)
-            await store.append([event, leaving])
+            unload = Unload(time_ms=now_ms, beacon=earlier, duration_ms=7 * HOUR_MS)
+            await store.append([event, unload])
             await store.append([view])
             sys.stdout.write(f"{path}\n")
             sys.stdout.flush()

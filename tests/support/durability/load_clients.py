@@ -19,7 +19,7 @@ class Sent:
     """Noted as soon as the answer was read."""
     unanswered: list[str] = field(factory=list)
     left: dict[str, int] = field(factory=dict)
-    """After how many milliseconds the pages were left whose leaving was acknowledged."""
+    """After how many milliseconds the pages were left whose unload was acknowledged."""
     events: list[str] = field(factory=list)
     """The pages on which an event was acknowledged, one on each."""
 
@@ -51,8 +51,8 @@ class Connection:
             }
         )
 
-    def leaving(self, path: str, after_ms: int) -> bytes:
-        """Post the leaving of a page; returns what `load` does."""
+    def unload(self, path: str, after_ms: int) -> bytes:
+        """Post the unload of a page; returns what `load` does."""
         return self.post({"e": "unload", "b": beacon_of(path), "m": after_ms})
 
     def event(self, path: str) -> bytes:
@@ -109,7 +109,7 @@ def press(port: int, prefix: str, stop: Event, sent: Sent, *, whole: bool = Fals
                 break
             sent.acknowledged.append(path)
             if whole:
-                if not is_acknowledged(connection.leaving, path, number + 1):
+                if not is_acknowledged(connection.unload, path, number + 1):
                     break
                 sent.left[path] = number + 1
                 if number % 3 == 0:

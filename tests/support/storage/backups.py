@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from support.storage.contents import settled
-from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, leaving, views
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, unload, views
 
 from medamad.domain.accounts import Account, Login
 from medamad.domain.websites import Website
@@ -22,9 +22,9 @@ async def filled(open_store: OpenStore) -> tuple[Store, Website]:
     await store.account.put(Account("ada", "hash", 1, 1))
     await store.account.add_login(b"digest", Login(1, 2))
     website = await store.add_website("example.com", 1)
-    await store.append([*views(1, 30), event("b1"), leaving(2, 700)])
+    await store.append([*views(1, 30), event("b1"), unload(2, 700)])
     await settled(store, NOW_MS + DAY_MS + HOUR_MS + 1)
-    await store.append([*views(31, 40, NOW_MS + DAY_MS + HOUR_MS), leaving(3, 900)])
+    await store.append([*views(31, 40, NOW_MS + DAY_MS + HOUR_MS), unload(3, 900)])
     return store, website
 
 

@@ -3,7 +3,7 @@
 from itertools import count
 from typing import Any
 
-from medamad.domain.hits import Event, Leaving, View
+from medamad.domain.hits import Event, Unload, View
 
 NOW_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
@@ -26,8 +26,8 @@ def views(first: int, last: int, time_ms: int = NOW_MS) -> list[View]:
     return [a_view(beacon=f"b{n}", path=f"/{n}", time_ms=time_ms) for n in range(first, last + 1)]
 
 
-def leaving(number: int, duration_ms: int, time_ms: int = NOW_MS) -> Leaving:
-    return Leaving(time_ms=time_ms, beacon=f"b{number}", duration_ms=duration_ms)
+def unload(number: int, duration_ms: int, time_ms: int = NOW_MS) -> Unload:
+    return Unload(time_ms=time_ms, beacon=f"b{number}", duration_ms=duration_ms)
 
 
 def event(beacon: str, time_ms: int = NOW_MS) -> Event:

@@ -6,7 +6,7 @@ from typing import Any
 from attrs import asdict, define, field
 from support.storage.contents import Row, StoredRows, in_order
 
-from medamad.domain.hits import Event, Hit, Leaving, View
+from medamad.domain.hits import Event, Hit, Unload, View
 
 DAY_MS = 86_400_000
 EARLY_MS = 60_000
@@ -35,7 +35,7 @@ class Told:
         match hit:
             case View():
                 self._view(hit)
-            case Leaving():
+            case Unload():
                 self._leaving(hit)
             case Event():
                 self._event(hit)
@@ -72,12 +72,12 @@ class Told:
                 early[1]["view"] = row
         self._early = [early for early in self._early if early[0] != view.beacon]
 
-    def _leaving(self, leaving: Leaving) -> None:
-        known = self._find(leaving.beacon, leaving.time_ms)
+    def _leaving(self, unload: Unload) -> None:
+        known = self._find(unload.beacon, unload.time_ms)
         if known is None:
-            self._early.append((leaving.beacon, leaving.time_ms, leaving.duration_ms))
+            self._early.append((unload.beacon, unload.time_ms, unload.duration_ms))
         else:
-            known[1]["duration_ms"] = max(known[1]["duration_ms"], leaving.duration_ms)
+            known[1]["duration_ms"] = max(known[1]["duration_ms"], unload.duration_ms)
 
     def _event(self, event: Event) -> None:
         if event.website not in self.websites:

@@ -11,7 +11,7 @@ from support.storage.naive_store import Told
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
-from medamad.domain.hits import Event, Hit, Leaving, View
+from medamad.domain.hits import Event, Hit, Unload, View
 from medamad.domain.websites import Website
 from medamad.storage.store import Store
 
@@ -90,7 +90,7 @@ class Scene:
             return self._view()
         beacon = self._named()
         if kind < 0.8:
-            return Leaving(
+            return Unload(
                 time_ms=self.now_ms, beacon=beacon, duration_ms=self.rng.choice(_DURATIONS_MS)
             )
         return self._event(self.rng.choice(("", beacon, beacon)))

@@ -1,7 +1,7 @@
 """A store with views in segments, groups and the memtable, and with odd texts."""
 
 from support.storage.bulk_loads import load, made
-from support.storage.hits import DAY_MS, NOW_MS, event, leaving, views
+from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 
 from medamad.domain.hits import Event, View
 from medamad.domain.websites import Website
@@ -26,11 +26,11 @@ async def fill(store: Store) -> Website:
         )
         for n, text in enumerate(NASTY)
     ]  # fmt: skip
-    await store.append([event("b1"), *odd, *views(1, 9), leaving(2, 700)])
+    await store.append([event("b1"), *odd, *views(1, 9), unload(2, 700)])
     await store.tidy(NOW_MS + DAY_MS + 1)
     await load(store, website, made(1, 30, 12))
     await store.append([*views(10, 30, NOW_MS + DAY_MS), event("b3", NOW_MS + DAY_MS)])
-    await store.append([leaving(3, 900, NOW_MS + 5)])
+    await store.append([unload(3, 900, NOW_MS + 5)])
     await store.append(
         [Event(website=1, time_ms=NOW_MS + DAY_MS + 1, properties=(("lost", "1"),), beacon="none")]
     )
