@@ -6,7 +6,7 @@ import numpy as np
 from bulk import Bulk
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
-from medamad.domain.hits import Event, Hit, Leaving, Properties, View
+from medamad.domain.hits import Event, Hit, Properties, Unload, View
 
 
 def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:
@@ -60,7 +60,7 @@ def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:
         )
         if duration_ms:
             left_ms = time_ms + duration_ms
-            hits.append(Leaving(time_ms=left_ms, beacon=beacon, duration_ms=duration_ms))
+            hits.append(Unload(time_ms=left_ms, beacon=beacon, duration_ms=duration_ms))
     return sorted([*hits, *customs], key=lambda hit: hit.time_ms)
 
 

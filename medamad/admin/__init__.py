@@ -22,5 +22,6 @@ write a coroutine that handles it and raises an `ApiError` if it fails; add that
 
 and send it from a command: `connect(data_dir).request(Count("example.com"), Counted)`. Handlers
 run in the reactor's thread. Large data is sent in several requests on one connection, each
-smaller than `MAX_FRAME_BYTES`. Each gets its response before the next is read, so they do not pile up.
+smaller than `MAX_FRAME_BYTES`. Each gets its response before the next is
+read, so they do not pile up.
 """

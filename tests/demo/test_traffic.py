@@ -50,7 +50,7 @@ def test_each_day_has_traffic(views: list[View]) -> None:
     assert min(days.values()) > 100
 
 
-def test_beacons_are_unique_and_leavings_follow_their_views(
+def test_beacons_are_unique_and_unloads_follow_their_views(
     sample: list[Hit], views: list[View]
 ) -> None:
     begun = {view.beacon: view for view in views}
