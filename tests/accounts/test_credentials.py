@@ -1,12 +1,19 @@
+import re
 from typing import Any
 
 import pytest
+from argon2 import extract_parameters
 
 from medamad.accounts.credentials import (
+    DUMMY_HASH,
     changed_settings,
     check_login,
+    check_name,
     check_password,
     check_username,
+    hash_password,
+    random_password,
+    verify,
 )
 from medamad.domain.accounts import SCRIPT_TYPES, Settings
 from medamad.domain.errors import BadRequest
@@ -35,7 +42,7 @@ def test_passwords_that_are_refused_and_never_repeated(text: str) -> None:
     assert not text or text not in str(error.value)
 
 
-def test_a_login_is_looked_at_up_to_1024_characters() -> None:
+def test_a_login_may_have_up_to_1024_characters() -> None:
     check_login("x" * 1_024, "")
     check_login("", "\n")
     with pytest.raises(BadRequest, match=r"^username: expected at most 1024 characters$"):
@@ -80,3 +87,54 @@ def test_settings_that_are_refused(change: dict[str, Any], message: str) -> None
     with pytest.raises(BadRequest) as error:
         changed_settings(Settings(), change)
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("name", ["a", "weekly report", "日本", "x" * 64])
+def test_names_are_stripped(name: str) -> None:
+    assert check_name(name) == name
+    assert check_name(f"  {name}\t") == name
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "name: expected 1 to 64 characters, got 0"),
+        (" \n ", "name: expected 1 to 64 characters, got 0"),
+        ("x" * 65, "name: expected 1 to 64 characters, got 65"),
+        ("a\nb", "name: expected text of one line, without control characters"),
+        ("a\x1b[31mb", "name: expected text of one line, without control characters"),
+        ("a\ud800b", "name: expected text of one line, without control characters"),
+    ],
+)
+def test_invalid_names_are_refused(name: str, reason: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        check_name(name)
+    assert str(refused.value) == reason
+
+
+def test_a_password_matches_only_its_own_hash() -> None:
+    encoded = hash_password("correct horse")
+    assert verify(encoded, "correct horse")
+    assert not verify(encoded, "correct horsf")
+    assert not verify(encoded, "")
+
+
+def test_equal_passwords_have_different_hashes() -> None:
+    assert hash_password("correct horse") != hash_password("correct horse")
+
+
+def test_the_dummy_hash_takes_the_same_work() -> None:
+    dummy, real = extract_parameters(DUMMY_HASH), extract_parameters(hash_password("x"))
+    for figure in ("type", "version", "time_cost", "memory_cost", "parallelism", "hash_len"):
+        assert getattr(dummy, figure) == getattr(real, figure)
+
+
+@pytest.mark.parametrize("encoded", ["", "x", "$argon2id$", DUMMY_HASH[:-4]])
+def test_an_invalid_hash_matches_no_password(encoded: str) -> None:
+    assert verify(encoded, "x") is False
+
+
+def test_a_random_password_is_long_and_easy_to_copy() -> None:
+    made = {random_password() for _ in range(100)}
+    assert len(made) == 100
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{20}", password) for password in made)

@@ -1,12 +1,15 @@
 import gzip
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_twisted
 from support.web.client import Browser
+from support.web.daemon_in_memory import NOW, House
 
 from medamad.build import GENERATED
-from medamad.web.assets import files_below
+from medamad.domain.hits import View
+from medamad.web.assets import _negotiated_coding, files_below
 
 DASHBOARD = GENERATED / "frontend" / "dashboard"
 STYLE = next(
@@ -22,7 +25,7 @@ FORMS = {
 }
 
 
-def test_a_package_without_its_front_end_is_told(tmp_path: Path) -> None:
+def test_a_package_without_its_front_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "main.js.br").write_bytes(b"")
     with pytest.raises(FileNotFoundError, match="medamad was installed without"):
         files_below(tmp_path)
@@ -66,3 +69,75 @@ async def test_head_tells_the_length_of_the_coding(stranger: Browser) -> None:
     answer = await stranger.ask("HEAD", TARGET, headers={"Accept-Encoding": "br"})
     assert (answer.status, answer.body) == (200, b"")
     assert answer.header("Content-Length") == str(len(FORMS["br"] or b""))
+
+
+BOTH = ("br", "gzip")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [
+        ("gzip, deflate, br, zstd", "br"),
+        ("gzip, deflate", "gzip"),
+        ("GZIP", "gzip"),
+        ("*", "br"),
+        ("br;q=0.5, gzip;q=0.9", "gzip"),
+        ("br;q=0, *", "gzip"),
+        ("gzip;q=0.001", "gzip"),
+        ("*;q=0.1, br;q=0", "gzip"),
+        ("gzip;q=0.5, identity", ""),
+        ("gzip;q=0.5, identity;q=0.5", "gzip"),
+        ("gzip;q=0, br;q=0.0", ""),
+        ("identity", ""),
+        ("identity;q=0", ""),
+        ("*;q=0", ""),
+        ("deflate, zstd", ""),
+        ("", ""),
+        (',;q=x=,"', ""),
+        ("gzipped", ""),
+    ],
+)
+def test_the_coding_is_the_one_most_wanted(accepted: str, coding: str) -> None:
+    assert _negotiated_coding(accepted.encode("latin-1"), BOTH) == coding
+    assert _negotiated_coding(accepted.encode("latin-1"), ()) == ""
+
+
+@pytest_twisted.ensureDeferred
+async def test_long_answers_are_compressed_for_whoever_takes_it(
+    house: House, owner: Browser, website: str
+) -> None:
+    number = house.store.websites.all()[0].number
+    await house.store.append(
+        [
+            View(
+                website=number,
+                time_ms=NOW * 1000,
+                beacon=f"b{page}",
+                first_today=True,
+                first_of_page=True,
+                path=f"/page-{page}",
+            )
+            for page in range(100)
+        ]
+    )
+    target = f"/api/website/{website}/pages"
+    plain = await owner.ask("GET", target)
+    assert plain.header("Content-Encoding") is None
+    for accepted in ("br", "gzip;q=0"):
+        answer = await owner.ask("GET", target, headers={"Accept-Encoding": accepted})
+        assert answer.header("Content-Encoding") is None
+        assert answer.json == plain.json
+    packed = await owner.ask("GET", target, headers={"Accept-Encoding": "gzip, br"})
+    assert packed.header("Content-Encoding") == "gzip"
+    assert packed.header("Vary") == "Accept-Encoding"
+    assert packed.header("Cache-Control") == "no-store"
+    assert packed.header("Content-Type") == "application/json"
+    assert len(packed.body) < len(plain.body) / 3
+    assert msgspec.json.decode(gzip.decompress(packed.body)) == plain.json
+    assert len(plain.json) == 100
+    accepting = {"Accept-Encoding": "gzip"}
+    short = await owner.ask("GET", f"{target}?limit=1", headers=accepting)
+    assert short.header("Content-Encoding") is None
+    assert short.json == plain.json[:1]
+    wrong = await owner.ask("GET", f"{target}?limit=x", headers=accepting)
+    assert (wrong.status, wrong.header("Content-Encoding")) == (400, None)
