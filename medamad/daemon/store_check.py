@@ -18,6 +18,7 @@ from medamad.config.schema import Config
 from medamad.daemon.systemd import BUSY, Supervisor
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.environment import FILE_NAME, needs_check
+from medamad.storage.environment.files import check_is_store
 from medamad.storage.environment.state_file import (
     STATE_NAME,
     StoreState,
@@ -45,10 +46,12 @@ async def check_store(
     """Read the store if the last shutdown was not clean; return a check that is not finished.
 
     The start waits for CHECK_S, but for all of it where the daemon was killed once more before it
-    had read the store: that may have been the damage. Raises DamagedStore.
+    had read the store: that may have been the damage. Raises DamagedStore, and WrongFormat for a
+    file that is no store: what somebody put there by mistake is not a damaged store.
     """
     if not needs_check(data_dir):
         return None
+    check_is_store(data_dir / FILE_NAME)
     state = read_state(data_dir)
     if state is StoreState.DAMAGED:
         again = f"delete {data_dir / STATE_NAME} to try again"

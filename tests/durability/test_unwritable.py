@@ -77,28 +77,30 @@ def runs_for_nobody() -> bool:
     return ran.returncode == 0
 
 
-def own_but_closed(data: Path) -> Path:
+def own_but_closed(data: Path) -> str:
+    """Make a folder that its owner may not write to; return why it cannot be used."""
     data.mkdir()
     os.chown(data, NOBODY, NOBODY)
     data.chmod(0o500)
-    return data
+    return f"{data}: Permission denied"
 
 
-def with_a_file_of_roots(data: Path) -> Path:
+def with_a_file_of_roots(data: Path) -> str:
+    """Make a folder whose store belongs to root; return why it cannot be used."""
     open_environment(data, 16 << 20).close()
     for path in (data, *data.iterdir()):
         os.chown(path, NOBODY, NOBODY)
     os.chown(data / FILE_NAME, 0, 0)
-    return data / FILE_NAME
+    return f"{data / FILE_NAME}: cannot be read: Permission denied"
 
 
 @pytest.mark.parametrize("made", [own_but_closed, with_a_file_of_roots])
-def test_a_user_who_may_not_write(reachable: Path, made: Callable[[Path], Path]) -> None:
+def test_a_user_who_may_not_write(reachable: Path, made: Callable[[Path], str]) -> None:
     if not runs_for_nobody():
         pytest.skip("others cannot run this tree")
     data = reachable / "data"
-    named = made(data)
-    is_not_started(AS_NOBODY, data, f"{named}: Permission denied")
+    reason = made(data)
+    is_not_started(AS_NOBODY, data, reason)
 
 
 def test_a_store_that_may_not_be_read(reachable: Path) -> None:
