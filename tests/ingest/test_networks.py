@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medamad.build import shipped_file
-from medamad.ingest.networks import Networks, is_local, prefix_of, read_networks
+from medamad.ingest.networks import (
+    Networks,
+    address_of,
+    is_address,
+    is_local,
+    prefix_of,
+    read_networks,
+)
 
 NETWORKS = Networks(
     map(
@@ -39,7 +46,7 @@ def test_an_address_is_in_a_network(address: str, is_in: bool) -> None:
     assert (ip_address(address) in NETWORKS) is is_in
 
 
-def test_what_is_no_address_is_in_no_network() -> None:
+def test_an_invalid_address_is_in_no_network() -> None:
     assert "192.0.2.7" not in NETWORKS
     assert ip_address("192.0.2.7") not in Networks()
     assert ip_address("2001:db8::1") in Networks([IPv6Network("::/0")])
@@ -53,7 +60,7 @@ SOME = st.lists(st.builds(lambda a, n: ip_network((a, a.max_prefixlen - n), stri
 
 
 @given(SOME, ADDRESSES)
-def test_membership_is_that_of_any_network(networks, address) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
+def test_an_address_is_in_a_set_if_it_is_in_any_of_its_networks(networks, address) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
     assert (address in Networks(networks)) == any(address in network for network in networks)
 
 
@@ -65,7 +72,7 @@ def test_membership_is_that_of_any_network(networks, address) -> None:  # type: 
         ("2001:db8:12:34::5", b"\x20\x01\x0d\xb8\x00\x12"),
     ],
 )
-def test_the_neighbourhood_is_a_24_or_a_48(address: str, prefix: bytes) -> None:
+def test_the_prefix_is_a_24_or_a_48(address: str, prefix: bytes) -> None:
     assert prefix_of(ip_address(address)) == prefix
 
 
@@ -87,7 +94,7 @@ def test_the_neighbourhood_is_a_24_or_a_48(address: str, prefix: bytes) -> None:
         ("2001:db8::1", False),
     ],
 )
-def test_local_addresses_are_told(address: str, is_one: bool) -> None:
+def test_local_addresses_are_recognised(address: str, is_one: bool) -> None:
     assert is_local(ip_address(address)) is is_one
 
 
@@ -103,10 +110,59 @@ def test_networks_are_read_from_lines() -> None:
 @pytest.mark.parametrize(
     "line", ["example.com", "192.0.2.0/33", "192.0.2", "198.51.100.0/2", "2001:db8:12::/4"]
 )
-def test_a_line_that_is_no_network_is_named(line: str) -> None:
+def test_an_invalid_line_is_named(line: str) -> None:
     with pytest.raises(ValueError, match="line 2: expected an address or a network"):
         list(read_networks(f"192.0.2.7\n{line}\n"))
 
 
 def test_nothing_is_blocked_by_the_shipped_file() -> None:
     assert list(read_networks(shipped_file("blocked.txt").read_text("utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "is_one"),
+    [
+        ("192.0.2.1", True),
+        ("192.0.2.1.", True),
+        ("2130706433", True),
+        ("0x7f.1", True),
+        ("0x7f000001", True),
+        ("127.1", True),
+        ("010.0.0.1", True),
+        ("::1", True),
+        ("[2001:db8::1]", True),
+        ("::ffff:192.0.2.1", True),
+        ("fe80::1%eth0", True),
+        ("example.com", False),
+        ("1.example.com", False),
+        ("0xabc.example", False),
+        ("example.c0m", False),
+        ("a:b", False),
+        ("", False),
+    ],
+)
+def test_addresses_and_names_are_distinguished(host: str, is_one: bool) -> None:
+    assert is_address(host) is is_one
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("192.0.2.1:8080", "192.0.2.1"),
+        ("192.0.2.1:_port", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("[2001:db8::1]:8080", "2001:db8::1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+    ],
+)
+def test_an_address_is_parsed(text: str, address: str) -> None:
+    assert address_of(text) == ip_address(address)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "unknown", "_hidden", "192.0.2.256", "192.0.2.1:", "example.com", "1", "[::1"]
+)
+def test_an_invalid_address_is_none(text: str) -> None:
+    assert address_of(text) is None

@@ -1,12 +1,23 @@
+import tracemalloc
+
+from hypothesis import example, given
+from hypothesis import strategies as st
 from support.call_counts import calls_of
 
-from medamad.ingest.rejections import Rejection, Rejections
+from medamad.ingest.rejections import (
+    MAX_HOSTNAMES,
+    Rejection,
+    Rejections,
+    Tally,
+    UnknownHostnames,
+    Unregistered,
+)
 
 NOW = 1_700_000_000.0
 DAY_S = 86_400
 
 
-def test_refusals_are_counted_by_website_and_reason() -> None:
+def test_rejections_are_counted_by_website_and_reason() -> None:
     rejections = Rejections()
     for website, reason in [(1, "bot"), (1, "spam"), (1, "bot"), (2, "bot"), (None, "malformed")]:
         rejections.count(website, reason, NOW)
@@ -27,7 +38,7 @@ def test_the_most_frequent_reason_comes_first_and_ties_by_name() -> None:
     assert [refused.reason for refused in rejections.of(1, NOW)] == ["spam", "blocked", "bot"]
 
 
-def test_a_day_later_they_are_forgotten_but_for_the_totals() -> None:
+def test_a_day_later_only_the_totals_are_left() -> None:
     rejections = Rejections()
     rejections.count(1, "bot", NOW)
     rejections.count(1, "bot", NOW + 3_600)
@@ -39,7 +50,7 @@ def test_a_day_later_they_are_forgotten_but_for_the_totals() -> None:
     assert rejections.totals() == {"bot": 3}
 
 
-def test_many_days_take_no_more_room_than_one() -> None:
+def test_many_days_take_no_more_memory_than_one() -> None:
     rejections = Rejections()
     for minute in range(3 * 1440):
         rejections.count(1, "bot", NOW + 60 * minute)
@@ -79,7 +90,7 @@ def test_many_websites_are_no_more_work_together_than_one() -> None:
     assert calls_of(lambda: many.of_all(NOW)) == calls_of(lambda: one.of_all(NOW))
 
 
-def test_a_website_that_is_no_more_is_forgotten() -> None:
+def test_a_deleted_website_is_forgotten() -> None:
     rejections = Rejections()
     rejections.count(1, "bot", NOW)
     rejections.forget(1)
@@ -87,3 +98,111 @@ def test_a_website_that_is_no_more_is_forgotten() -> None:
     assert rejections.of(1, NOW) == []
     assert rejections.of_all(NOW) == [Rejection("bot", 1, int(NOW))]
     assert rejections.totals() == {"bot": 1}
+
+
+SLOT_S = 300
+SLOTS_OF_A_DAY = 288
+
+
+def test_a_day_is_counted() -> None:
+    tally = Tally()
+    assert (tally.last, tally.last_day(NOW)) == (0, 0)
+    for second in (0, 1, 90, 3_600):
+        tally.count(NOW + second)
+    assert (tally.last, tally.last_day(NOW + 3_600)) == (int(NOW) + 3_600, 4)
+    assert tally.last_day(NOW + DAY_S + 1_000) == 1
+    assert tally.last_day(NOW + 2 * DAY_S) == 0
+    assert tally.last == int(NOW) + 3_600
+
+
+@given(
+    st.lists(st.integers(0, 400) | st.integers(0, 100_000) | st.integers(-200_000, 0), max_size=30),
+    st.integers(-100_000, 200_000),
+)
+@example([*[60] * 3 * 1440], 0)
+def test_a_day_is_counted_as_by_hand(steps: list[int], later: int) -> None:
+    tally, now, kept = Tally(), NOW, []
+    for step in steps:
+        now += step
+        tally.count(now)
+        slot = now // SLOT_S
+        kept = [min(one, slot) for one in [*kept, slot] if one >= slot - SLOTS_OF_A_DAY]
+    oldest = max((now + later) // SLOT_S, *kept, 0) - SLOTS_OF_A_DAY
+    assert tally.last_day(now + later) == sum(one >= oldest for one in kept)
+    assert tally.total == len(steps)
+
+
+def test_any_number_of_hits_takes_the_same_memory() -> None:
+    tracemalloc.start()
+    try:
+        tally = Tally()
+        for step in range(4_000):
+            tally.count(NOW + 61 * step)
+        room_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert tally.total == 4_000
+    assert room_bytes < 4_000
+
+
+def test_a_tally_survives_a_clock_set_back() -> None:
+    tally = Tally()
+    tally.count(NOW)
+    tally.count(NOW - 3_600)
+    assert tally.last_day(NOW) == 2
+
+
+def test_counts_from_the_future_are_forgotten_too() -> None:
+    tally = Tally()
+    for _ in range(3):
+        tally.count(NOW + 365 * DAY_S)
+    tally.count(NOW)
+    assert tally.last_day(NOW) == 4
+    tally.count(NOW + DAY_S + 120)
+    assert tally.last_day(NOW + DAY_S + 120) == 1
+
+
+def test_the_last_minute_is_the_last_full_one() -> None:
+    tally = Tally()
+    minute = NOW // 60 * 60
+    tally.count(minute - 1)
+    for second in (0, 30, 59):
+        assert tally.last_minute(minute + second) == 1
+        tally.count(minute + second)
+    tally.count(minute + 60)
+    assert tally.last_minute(minute + 60) == tally.last_minute(minute + 119) == 3
+    assert tally.last_minute(minute + 120) == 1
+    assert tally.last_minute(minute + 240) == 0
+    assert tally.total == 5
+
+
+def test_the_newest_comes_first() -> None:
+    unknown = UnknownHostnames()
+    for second, hostname in enumerate(["a.example", "b.example", "a.example", "c.example"]):
+        unknown.count(hostname, NOW + second)
+    assert unknown.newest(NOW + 3) == [
+        Unregistered("c.example", 1, int(NOW) + 3),
+        Unregistered("a.example", 2, int(NOW) + 2),
+        Unregistered("b.example", 1, int(NOW) + 1),
+    ]
+
+
+def test_a_day_later_it_is_forgotten() -> None:
+    unknown = UnknownHostnames()
+    unknown.count("a.example", NOW)
+    unknown.count("b.example", NOW + 7_200)
+    assert [each.hostname for each in unknown.newest(NOW + DAY_S + 300)] == ["b.example"]
+    assert unknown.newest(NOW + 2 * DAY_S) == []
+
+
+def test_strangers_cannot_make_it_grow() -> None:
+    unknown = UnknownHostnames()
+    unknown.count("kept.example", NOW)
+    for number in range(1_000):
+        unknown.count(f"{number}.example", NOW)
+        unknown.count("kept.example", NOW)
+    names = [each.hostname for each in unknown.newest(NOW)]
+    assert names[:2] == ["kept.example", "999.example"]
+    assert len(names) == MAX_HOSTNAMES
+    unknown.count("9" * 10_000, NOW)
+    assert len(unknown.newest(NOW)[0].hostname) == 253

@@ -1,13 +1,29 @@
 import re
-from urllib.parse import quote, unquote_plus, urlencode
+import unicodedata
+from collections.abc import Callable
+from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 
 import pytest
+from attrs import define
 from hypothesis import given
 from hypothesis import strategies as st
 from support.call_counts import calls_of
 
 from medamad.domain.errors import BadRequest
-from medamad.ingest.page import MAX_PATH, MAX_UTM, Page, page_of, stored_path
+from medamad.domain.websites import Website, canonical_hostname
+from medamad.ingest.page import (
+    MAX_AUTHORITY,
+    MAX_PATH,
+    MAX_UTM,
+    Page,
+    host_of,
+    page_of,
+    referrer_of,
+    split_url,
+    stored_path,
+    websites_of,
+)
+from medamad.storage.websites import Websites
 
 
 @pytest.mark.parametrize(
@@ -259,3 +275,192 @@ def test_a_long_query_is_little_work(piece: str) -> None:
         == unquote_plus(piece * 600)[: MAX_UTM if "&" not in piece else 0]
     )
     assert calls_of(lambda: page_of(f"https://calls.test/{query}")) < 3 * MAX_PATH
+
+
+MARKS = "\u0301\u0316" * 2_000
+"""Marks that a normal form puts into another order."""
+
+
+@given(st.text("/:?#@[]%\\ \t\nhtps019é\u2100\u0301\x00"))
+def test_a_url_is_taken_apart_as_urlsplit_does(url: str) -> None:
+    try:
+        expected = urlsplit(url)
+    except ValueError:
+        with pytest.raises(ValueError, match=r".+"):
+            split_url(url)
+    else:
+        assert split_url(url) == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://é.test/" + MARKS,
+        "http://é.test?q=" + MARKS,
+        "http://é.test#" + MARKS,
+        "http://é" + "a" * (MAX_AUTHORITY - 1),
+        "/é//" + MARKS,
+        MARKS,
+    ],
+)
+def test_only_the_host_has_to_be_short(url: str) -> None:
+    assert split_url(url).geturl() == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://a{MARKS}",
+        f"http://a{MARKS}/path",
+        f"http://{MARKS}@a.test:80/",
+        f"//a{MARKS}?q",
+        f" \x00http:\n/\t\r/\na{MARKS}#x",
+    ],
+)
+def test_nothing_long_is_normalised(url: str) -> None:
+    assert normalised(split_url, url) == (ValueError, 0)
+    assert normalised(page_of, url) == (BadRequest, 0)
+    assert normalised(lambda url: referrer_of(url, ()), url) == (None, 0)
+    assert normalised(canonical_hostname, url) == (BadRequest, 0)
+
+
+def test_a_short_host_is_normalised() -> None:
+    # What the tests above count is there to be counted.
+    assert normalised(split_url, "http://e\u0301.example/1") == (None, 1)
+
+
+def normalised(take: Callable[[str], object], text: str) -> tuple[type[Exception] | None, int]:
+    """Return what is raised for a text, and how often anything is normalised for it."""
+    raised: list[type[Exception]] = []
+
+    def attempt() -> None:
+        try:
+            take(text)
+        except (ValueError, BadRequest) as error:
+            raised.append(type(error))
+
+    count = calls_of(attempt, unicodedata.normalize)
+    return next(iter(raised), None), count
+
+
+OWN = ("example.com", "www.shop.example")
+
+
+@pytest.mark.parametrize(
+    ("url", "referrer"),
+    [
+        ("https://www.google.co.uk/search?q=x#y", "google.co.uk/search"),
+        ("https://t.co/AbC", "t.co/AbC"),
+        ("http://Other.Example/", "other.example"),
+        ("http://other.example", "other.example"),
+        ("HTTPS://WWW.other.example:8080//a//", "other.example//a"),
+        ("https://user:pw@other.example/a%20b/", "other.example/a b"),
+        ("https://bücher.example/", "xn--bcher-kva.example"),
+        ("https://my_blog.other.example/", "my_blog.other.example"),
+        ("https://other.example:99999/a", "other.example/a"),
+        ("android-app://com.google.android.gm/", "com.google.android.gm"),
+        ("android-app://com.some_app.x", "com.some_app.x"),
+        ("https://other.example/" + "a" * 5_000, "other.example/" + "a" * 2_034),
+        # None.
+        ("", ""),
+        ("   ", ""),
+        ("about:blank", ""),
+        ("garbage", ""),
+        ("other.example/a", ""),
+        ("//other.example/a", ""),
+        ("file:///home/x", ""),
+        ("https://", ""),
+        ("https://[", ""),
+        ("https://\u2100.example/", ""),
+        ("https://a b/", ""),
+        # The site itself.
+        ("https://example.com/a", ""),
+        ("https://www.example.com/a", ""),
+        ("https://EXAMPLE.com.:8080/a", ""),
+        ("http://shop.example/", ""),
+        ("http://www.shop.example/", ""),
+        ("https://blog.example.com/a", "blog.example.com/a"),
+        # Addresses.
+        ("http://192.0.2.1/a", ""),
+        ("http://192.0.2.1.:8080/a", ""),
+        ("http://[2001:db8::1]:80/a", ""),
+        ("http://[::ffff:192.0.2.1]/", ""),
+        ("http://2130706433/", ""),
+        ("http://0x7f.0.0.1/", ""),
+        ("http://017700000001/", ""),
+    ],
+)
+def test_a_referrer_is_kept_as_host_and_path(url: str, referrer: str) -> None:
+    assert referrer_of(url, OWN) == referrer
+
+
+@given(st.text(), st.text("/:?#@[]%.\\ \t\nhtps0123456789é\u2100\x00"))
+def test_no_referrer_raises(text: str, more: str) -> None:
+    for url in (text, more, f"http://{text}", f"https://{more}", f"http://a.test/{text}{more}"):
+        assert len(referrer_of(url, OWN)) <= 2_048
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("https://example.com", "example.com"),
+        ("http://www.example.com:8080", "www.example.com"),
+        ("https://xn--bcher-kva.example", "xn--bcher-kva.example"),
+        ("http://[::1]:8080", "[::1]"),
+        ("https://example.com.", "example.com"),
+        ("https://example.com.:8443", "example.com"),
+        ("https://", ""),
+        ("https://example.com:", "example.com:"),
+        ("", None),
+        ("null", None),
+        ("file://", None),
+        ("chrome-extension://abcdefgh", None),
+        ("capacitor://localhost", None),
+    ],
+)
+def test_an_origin_tells_the_host_of_a_page(origin: str, host: str | None) -> None:
+    assert host_of(origin) == host
+
+
+@define
+class Registered:
+    """Websites by hostname."""
+
+    numbers: dict[str, int]
+    asked: int = 0
+
+    def serving(self, hostname: str) -> Website | None:
+        self.asked += 1
+        number = self.numbers.get(hostname)
+        return None if number is None else Website(number, hostname, created=1, updated=1)
+
+
+@pytest.mark.parametrize(
+    ("host", "numbers"),
+    [
+        ("example.com", {1}),
+        ("shop.example.com", {1, 2}),
+        ("a.b.shop.example.com", {1, 2}),
+        ("blog.example.com", {1}),
+        ("notexample.com", set()),
+        ("example.com.evil.example", set()),
+        ("com", set()),
+        ("", set()),
+        ("[::1]", set()),
+    ],
+)
+def test_a_page_may_report_for_its_host_and_those_above(host: str, numbers: set[int]) -> None:
+    websites: Websites = Registered({"example.com": 1, "shop.example.com": 2})  # type: ignore[assignment]
+    assert websites_of(host, websites) == numbers
+
+
+def test_pages_of_the_same_websites_share_what_tells_of_them() -> None:
+    websites: Websites = Registered({"example.com": 1_000, "shop.example.com": 2_000})  # type: ignore[assignment]
+    found = [websites_of(f"{name}.shop.example.com", websites) for name in ("a", "b")]
+    assert found[0] is found[1]
+
+
+def test_a_long_host_makes_no_work() -> None:
+    websites = Registered({})
+    assert websites_of("a." * 8_000, websites) == frozenset()  # type: ignore[arg-type]
+    assert websites.asked == 0
