@@ -18,9 +18,9 @@ from typing import Any, Final, NoReturn
 
 from medamad.build import version_text
 from medamad.cli.exit_statuses import INTERRUPTED_STATUS, UNREAD_STATUS, USAGE_STATUS, statuses
-from medamad.cli.support import interruptible
-from medamad.daemon.install import SERVICE_PATHS, ServicePaths
+from medamad.cli.signals import interruptible
 from medamad.daemon.logs import complain, reason_of
+from medamad.daemon.service_paths import SERVICE_PATHS, ServicePaths
 
 COMMANDS: Final = {
     "run": "run the daemon in the foreground",

@@ -10,7 +10,8 @@ from typing import Final
 from medamad.accounts.credentials import check_password, hash_password
 from medamad.accounts.first_login import remove_file
 from medamad.cli.exit_statuses import INTERRUPTED_STATUS
-from medamad.cli.support import add_data, ignore_interrupts, on_data
+from medamad.cli.signals import ignore_interrupts
+from medamad.cli.support import add_data, on_data
 from medamad.domain.errors import BadRequest
 from medamad.storage.environment.environment import check_there
 from medamad.storage.offline import change_password

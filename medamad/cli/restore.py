@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from medamad.accounts.first_login import FILE_NAME
-from medamad.cli.support import ProgressPhases, add_data, ignore_interrupts, on_data
+from medamad.cli.signals import ignore_interrupts
+from medamad.cli.support import ProgressPhases, add_data, on_data
 from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
 from medamad.storage.errors import StoreInUse
 from medamad.storage.restore import Restored, restore

@@ -1,16 +1,14 @@
-"""What the commands share: arguments, effective configuration, progress, signals and output."""
+"""What the commands share: arguments, effective configuration, progress and output."""
 
 import os
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from signal import SIG_DFL, SIG_IGN, SIGHUP, SIGINT, SIGTERM, getsignal, signal
-from types import FrameType
-from typing import Final, NoReturn, TextIO
+from typing import Final, TextIO
 
 import msgspec
 from attrs import define, evolve, frozen
@@ -20,8 +18,8 @@ from medamad.admin.client import NotRunning, RequestFailed, connect
 from medamad.admin.protocol import SOCKET_NAME, Configuration, GetConfiguration
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_data_dir
 from medamad.config.values import Endpoints, Size, read_value
-from medamad.daemon.install import ServicePaths
 from medamad.daemon.logs import complain, reason_of, warn
+from medamad.daemon.service_paths import ServicePaths
 from medamad.domain.errors import ApiError, BadRequest, Conflict
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME
 from medamad.storage.environment.folder import PRESENCE_NAME
@@ -217,38 +215,6 @@ class ProgressPhases:
         """Show the final state and end the line."""
         if self._line is not None:
             self._line.end()
-
-
-_ENDING: Final = (SIGINT, SIGTERM, SIGHUP)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does.
-
-    A terminal that closes sends several signals; only the first counts. Signals that were ignored
-    before, as under nohup, stay ignored.
-    """
-    before = {number: getsignal(number) for number in _ENDING}
-
-    def end(_number: int, _frame: FrameType | None) -> NoReturn:
-        ignore_interrupts()
-        raise KeyboardInterrupt
-
-    for number, handler in before.items():
-        if handler is SIG_DFL:
-            signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal(number, handler)
-
-
-def ignore_interrupts() -> None:
-    """Ignore the signals of `interruptible` from now on: the remaining work is short."""
-    for number in _ENDING:
-        signal(number, SIG_IGN)
 
 
 @frozen

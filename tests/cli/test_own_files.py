@@ -46,8 +46,8 @@ def is_refused(asked: Asked, file: Path, data: Path, capsys: pytest.CaptureFixtu
     before = sorted((each.name, each.stat().st_ino) for each in data.iterdir())
     assert main([*asked(file), "--data", str(data)]) == 1
     assert capsys.readouterr().err == (
-        f"medamad: {file}: so the daemon names a file of its own, which would be lost;"
-        " name another one to write into\n"
+        f"medamad: {file}: this name belongs to one of the daemon's own files,"
+        " which would be lost; choose another name\n"
     )
     assert sorted((each.name, each.stat().st_ino) for each in data.iterdir()) == before
     with reading_beside(data) as guest:

@@ -26,7 +26,7 @@ def test_it_changes_the_password_of_a_running_daemon(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         changed = passwd(daemon.data, given=f"{OTHER}\n")
-        assert (changed.returncode, changed.stdout) == (0, "The password of ada is changed.\n")
+        assert (changed.returncode, changed.stdout) == (0, "The password of ada was changed.\n")
         assert client.request("GET", "/api/user").status == 401
         assert not may_log_in(client, PASSWORD)
         assert may_log_in(client, OTHER)
@@ -62,7 +62,7 @@ def test_where_there_is_no_store_none_is_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("again", "status", "said"),
-    [(OTHER, 0, "is changed"), ("a mistake", 1, "password: the two are not the same")],
+    [(OTHER, 0, "was changed"), ("a mistake", 1, "password: the two are not the same")],
 )
 def test_on_a_terminal_it_asks_twice_and_shows_nothing(
     tmp_path: Path, again: str, status: int, said: str
@@ -172,6 +172,6 @@ def test_a_password_that_is_changed_is_said_to_be(tmp_path: Path, told: str) -> 
             check=False,
             timeout=60,
         )
-        assert (changed.returncode, changed.stdout) == (0, "The password of ada is changed.\n")
+        assert (changed.returncode, changed.stdout) == (0, "The password of ada was changed.\n")
         assert not first.exists()
         assert may_log_in(Client(daemon.port), OTHER)

@@ -9,7 +9,7 @@ from medamad.cli import main
 from medamad.cli.exit_statuses import NOT_RUNNING_STATUS
 from medamad.cli.support import settle
 from medamad.config.schema import ConfigError
-from medamad.daemon.install import SERVICE_PATHS, ServicePaths
+from medamad.daemon.service_paths import SERVICE_PATHS, ServicePaths
 from medamad.storage.environment.environment import open_environment
 
 
