@@ -1,5 +1,6 @@
 """A child process finds damage in a store's trees that could kill whatever reads them."""
 
+import errno
 import os
 import re
 import struct
@@ -17,7 +18,7 @@ from medamad.storage.environment.environment import (
     open_environment,
 )
 from medamad.storage.environment.state_file import STATE_NAME, StoreState, read_state, write_state
-from medamad.storage.environment.tree_check import TreeCheck, damage_of
+from medamad.storage.environment.tree_check import TreeCheck, damage_of, main
 from medamad.storage.errors import DamagedStore
 
 MAP_SIZE = 64 << 20
@@ -182,3 +183,14 @@ def test_a_refused_store_keeps_its_state(folder: Path) -> None:
     with pytest.raises(DamagedStore, match="cut short"):
         open_environment(folder, MAP_SIZE)
     assert read_state(folder) is StoreState.CLEAN
+
+
+def test_the_check_works_where_a_unit_forbids_it_to_set_limits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_arguments: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("resource.setrlimit", forbidden)
+    monkeypatch.setattr("os.nice", forbidden)
+    assert main(folder / FILE_NAME, is_private=False) == 0
