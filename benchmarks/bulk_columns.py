@@ -18,7 +18,10 @@ def bulk_of(
     audience: Audience,
     until_ms: int,
 ) -> Bulk:
-    """Return views, in order of time, as one value; without the events that lie after `until_ms`."""
+    """Return views, in order of time, as one value.
+
+    Without the events that lie after `until_ms`.
+    """
     kind, campaign = columns["kind"], columns["campaign"]
     return Bulk(
         time_ms=columns["time_ms"],

@@ -122,7 +122,7 @@ def _time(query: Query) -> str:
 
 
 def _summary(query: Query) -> str:
-    """Return the totals of the period, its days, and the totals of the period before, in this order.
+    """Return the totals of the period, its days, and the totals of the previous period, in order.
 
     Rows of (kind, day, …). The totals and the days come out of one pass.
     """

@@ -34,7 +34,7 @@ _DUCK_CONNECTIONS = (1, 4, 16)
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """Run processes that are started here on one core, and this process on the others afterwards."""
+    """Run child processes on one core, and this process on the others afterwards."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:

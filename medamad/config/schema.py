@@ -287,7 +287,7 @@ def _with_website(key: str, content: Any) -> str:
 
 
 def _check_quoted(file: Path, key: str, content: Any, unknown: str) -> None:
-    """Raise ConfigError if an unknown key is part of a website's name that lacks quotation marks."""
+    """Raise ConfigError if an unknown key is part of a website's name without quotation marks."""
     name = key.removeprefix("retention.websites.")
     if name == key or "." in name:
         return

@@ -30,7 +30,10 @@ from medamad.storage.environment.tree_check import TreeCheck
 from medamad.storage.errors import DamagedStore, StoreError
 
 CHECK_S: Final = 10.0
-"""How long the start waits for the check; what is not read by then is read alongside the service."""
+"""How long the start waits for the check.
+
+What is not read by then is read alongside the service.
+"""
 LOOK_S: Final = 1.0
 """How often the daemon looks whether a check alongside the service has finished."""
 _RETRY_AFTER_S: Final = 60
@@ -86,7 +89,10 @@ class Failing(Protocol):
 
 @define(eq=False)
 class CheckAlongside:
-    """A check that goes on alongside the service. Damage ends the daemon: the next start finds it."""
+    """A check that goes on alongside the service.
+
+    Damage ends the daemon: the next start finds it.
+    """
 
     _check: TreeCheck
     _store: Failing

@@ -39,7 +39,7 @@ class Buckets:
         return np.searchsorted(self.edges_ms, time_ms, side="right") - 1
 
     def are_aligned(self, step_ms: int, least_ms: int, greatest_ms: int) -> bool:
-        """Return whether every bucket that begins between two times begins at a multiple of a step."""
+        """Return whether all buckets that begin between two times begin at a multiple of a step."""
         begin, end = np.searchsorted(self.edges_ms, [least_ms, greatest_ms], side="right")
         return not np.any(self.edges_ms[begin:end] % step_ms)
 

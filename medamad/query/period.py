@@ -132,7 +132,10 @@ ALWAYS: Final = Period()
 
 
 def parse_period(start: str | None, end: str | None) -> Period:
-    """Return the period between two instants. Raise BadRequest if malformed or the wrong way round."""
+    """Return the period between two instants.
+
+    Raise BadRequest if malformed or the wrong way round.
+    """
     first = None if start is None else parse_instant(start, "start")
     last = None if end is None else parse_instant(end, "end")
     if first and last:
@@ -148,7 +151,10 @@ def parse_period(start: str | None, end: str | None) -> Period:
 
 
 def previous_period(period: Period) -> Period:
-    """Return the period of the same length just before one. Raise BadRequest without both bounds."""
+    """Return the period of the same length just before one.
+
+    Raise BadRequest without both bounds.
+    """
     if period.start_ms is None or period.end_ms is None:
         raise BadRequest("previous: expected start and end to be given as well")
     length_ms = period.end_ms - period.start_ms + 1

@@ -124,8 +124,8 @@ def revoke_logins(txn: Txn, databases: Databases, keep: bytes | None = None) -> 
 class StoredAccount:
     """The account of an open store and its logins. Reads return at once, writes are awaited.
 
-    The key of a login is the SHA-256 of its token. Each write raises Unavailable, and stores nothing,
-    if the store cannot take it.
+    The key of a login is the SHA-256 of its token. Each write raises Unavailable, and stores
+    nothing, if the store cannot take it.
     """
 
     _environment: Environment
@@ -155,8 +155,8 @@ class StoredAccount:
     ) -> Account:
         """Apply a change to the account in the writer thread; return the changed account.
 
-        `end_logins` revokes all logins except `login`. Raises Unauthorised if there is no account or
-        `login` has been revoked by then.
+        `end_logins` revokes all logins except `login`. Raises Unauthorised if there is no account
+        or `login` has been revoked by then.
         """
         databases = self._environment.databases
 

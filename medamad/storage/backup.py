@@ -216,7 +216,10 @@ def _verify(file: BinaryIO, target: Path, progress: Progress) -> None:
 
 @contextmanager
 def _only(part: Path) -> Iterator[BinaryIO]:
-    """Open the file that is to become the backup. Raises StoreError if another process writes it."""
+    """Open the file that is to become the backup.
+
+    Raises StoreError if another process writes it.
+    """
     with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE), "r+b") as file:  # noqa: PTH123 - with a mode
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

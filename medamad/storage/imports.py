@@ -46,7 +46,7 @@ from medamad.storage.wal.journal import Journal
 
 @define
 class ImportTotals:
-    """What an unfinished import batch has received so far, including hits that retention has deleted."""
+    """What an unfinished import batch has received, including hits deleted by retention."""
 
     visitors: int = 0
     time_bounds: tuple[int, int] = NO_TIME
@@ -124,8 +124,8 @@ class Imports:
     ) -> ImportBatch:
         """Begin a batch. `ranges` are the numbers of its hits, by store of origin.
 
-        Raises Conflict if the same files were imported before, or another import is under way or was
-        finished after the batch `newest`; BadRequest for impossible numbers, NotFound, and
+        Raises Conflict if the same files were imported before, or another import is under way or
+        was finished after the batch `newest`; BadRequest for impossible numbers, NotFound, and
         Unavailable if hits are being refused.
         """
         check_ranges(ranges)
@@ -157,8 +157,8 @@ class Imports:
     async def load_days(self, batch: ImportBatch, counts: Sequence[DayCounts]) -> None:
         """Store rollups of days: the counts of a day together, and each day once.
 
-        Raises NotFound if the batch was abandoned or its website deleted, and Unavailable if hits are
-        being refused.
+        Raises NotFound if the batch was abandoned or its website deleted, and Unavailable if hits
+        are being refused.
         """
         texts = texts_by_dimension(counts)
         first_ms = min((each.span[0] for each in counts), default=0)

@@ -37,8 +37,8 @@ from medamad.storage.websites import Websites, read_websites
 def change_password(directory: Path, password_hash: str, now: int) -> str:
     """Change the account's password and revoke its logins; return its name.
 
-    The daemon does not cache the account, so this takes effect at once. Raises NoStore if there is no
-    store or no account in it, and StoreError if it cannot be opened.
+    The daemon does not cache the account, so this takes effect at once. Raises NoStore if there is
+    no store or no account in it, and StoreError if it cannot be opened.
     """
     environment = open_as_guest(directory)
     try:
@@ -200,7 +200,10 @@ def _websites(txn: Txn, databases: Databases) -> Iterator[Website]:
 
 @contextmanager
 def _guest(directory: Path, *, write: bool) -> Iterator[tuple[Txn, Databases]]:
-    """Return a transaction of a store beside a daemon that may be running; kept if all went well."""
+    """Return a transaction of a store beside a daemon that may be running.
+
+    Kept if all went well.
+    """
     environment = open_as_guest(directory)
     try:
         with store_errors(environment.path), environment.lmdb.begin(write=write) as txn:

@@ -63,8 +63,8 @@ def restore(
     """Put the store of a backup into a directory, and delete its logins.
 
     `at_last` is called before the last steps, which are short and must not be interrupted. Raises
-    StoreInUse while a daemon is running there, NoBackup for a file that is not a sound backup, other
-    StoreErrors and OSError; then everything is as before.
+    StoreInUse while a daemon is running there, NoBackup for a file that is not a sound backup,
+    other StoreErrors and OSError; then everything is as before.
     """
     with backup.open("rb") as file:
         try:

@@ -245,8 +245,8 @@ class Store:
         Flushes hits of more than a day ago, folds corrections into segments, applies retention,
         deletes what is left of undone imports and deleted websites, and forgets expired beacons,
         unmatched ones and readers that have died. What is deleted for good expires by `trusted_ms`,
-        or `now_ms` without it. Raises Unavailable when the store has no room for some of it, which is
-        retried the next time.
+        or `now_ms` without it. Raises Unavailable when the store has no room for some of it, which
+        is retried the next time.
         """
         self.environment.lmdb.reader_check()
         self.free_space.long_readers.log_long_ones()

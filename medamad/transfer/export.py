@@ -165,7 +165,7 @@ def _event_rows(part: ViewColumns) -> int:
 
 
 def _events_of(part: ViewColumns) -> NDArray[np.uint64]:
-    """Return a copy of a part's events: rows of number, time, sequence number of the view, property."""
+    """Return a copy of a part's events: number, time, sequence number of the view, property."""
     own, loose = part.own, part.loose
     of_own = part.sequence[own.view.astype(np.intp)] if len(own) else own.view
     found = np.concatenate([_copied(own, of_own), _copied(loose, loose.view)], axis=1)

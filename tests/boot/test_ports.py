@@ -30,7 +30,10 @@ PING = b"GET /api/event/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\
 
 
 def pinging(family: str, address: object) -> tuple[str, ...]:
-    """Return a command by which somebody who is not root asks; it prints the answer's first line."""
+    """Return a command by which somebody who is not root asks.
+
+    It prints the answer's first line.
+    """
     connect = f"s = k.socket(k.{family}); s.settimeout(60); s.connect({address!r});"
     asked = f"s.sendall({PING!r}); print(s.makefile().readline())"
     return (

@@ -32,7 +32,8 @@ def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
         right = f"{file}: nothing is wrong with it (1 websites, 1 views, 0 blocks)\n"
         assert beside.returncode == 0, beside.stderr
         assert beside.stdout == (
-            f"{daemon.data}: a daemon is running on it; what it has stored so far is checked\n{right}"
+            f"{daemon.data}: a daemon is running on it; "
+            f"what it has stored so far is checked\n{right}"
         )
         told = json.loads(check(daemon.data, "--json").stdout)
         counts = {"websites": 1, "views": 1, "blocks": 0, "days": 0}

@@ -38,7 +38,7 @@ The first finds an empty store, as no other does: it is there to fill it.
 EARLY_MIN, LATE_MIN = (5.0, 8.0), (30.0, 33.0)
 MOST_GROWTH = 1.05
 LEAST_PER_SECOND = 800
-"""So many hits a second fill a segment of 65,536 views, and have it flushed, within the three minutes
+"""Hits a second that fill a segment of 65,536 views, and have it flushed, within three minutes
 over which memory is averaged. By fewer, what is seen is a memtable that fills as it should."""
 
 
@@ -193,7 +193,7 @@ def check(owner: Client, counted: Counter[str]) -> None:
 
 
 def growths(long: Life, after: Life) -> dict[str, float]:
-    """Return by how much memory is more: within a long life, and in one after it, on a larger store.
+    """Return how much memory grew: within a long run, and in a later one, on a larger store.
 
     Twenty-five minutes lie between the two means of the long one: at half a percent a minute,
     which could not be seen within a few, it would be an eighth more.

@@ -1,4 +1,4 @@
-"""kill -9 of a process that flushes, merges and groups all the time, with segments of a few views."""
+"""kill -9 of a process that flushes and merges all the time, with segments of a few views."""
 
 import random
 import subprocess

@@ -90,7 +90,7 @@ def agreeing(store: Store, states: Sequence[Told]) -> Telling:
 async def check_copies(
     open_store: OpenStore, copying: Copying, sizes: Sizes, now_ms: int, step: int
 ) -> set[str]:
-    """Open a store on every copy, or every `step`th: it has what was acknowledged, or one change more.
+    """Open every copy, or every `step`th: it has what was acknowledged, or one change more.
 
     Returns what kinds of keys were left behind in any of the copies, until the next start removes
     them.

@@ -122,7 +122,7 @@ def come_of(sound: Path, tmp_path: Path) -> Callable[[int, int], Counter[str]]:
         )
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(lines) == count
-        # LMDB has no checksums on its pages: some changes show when a page is written to, not before.
+        # LMDB has no checksums on its pages: some changes show only when a page is written to.
         killed = [line for line in lines if line[2] in KILLED]
         assert len(killed) <= max(2, count // 20), killed
         bad = [line for line in lines if line[2] not in NOTICED | KILLED]

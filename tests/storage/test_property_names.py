@@ -58,7 +58,10 @@ def test_names_that_are_damaged_or_missing_are_one(environment: Environment) -> 
 async def test_neither_flushing_nor_retention_reads_the_texts_that_questions_need(
     open_store: Callable[..., Store],
 ) -> None:
-    """There may be many, of which a segment has few; and a question that reads them holds a lock."""
+    """There may be many, of which a segment has few.
+
+    And a question that reads them holds a lock.
+    """
     store = open_store(
         sizes=Sizes(chunk_views=4, counted_from=0), retention=Retention(others=Keep(2))
     )

@@ -1,4 +1,4 @@
-"""The summary: visitors, views, bounces and durations of a period, the one before, and over time."""
+"""The summary: visitors, views, bounces and durations of a period, and its series."""
 
 from collections.abc import Sequence
 from itertools import chain

@@ -1,8 +1,8 @@
 """The jobs of flush, compaction, retention and import: what is written and what it replaces.
 
 A job is decided by the planner and carried out by the compactor. Its drafts are written in steps of
-a few milliseconds, over several transactions; then one transaction publishes all of them and retires
-the segments that they replace.
+a few milliseconds, over several transactions; then one transaction publishes all of them and
+retires the segments that they replace.
 """
 
 from abc import abstractmethod

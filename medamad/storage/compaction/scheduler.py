@@ -1,4 +1,4 @@
-"""Schedule a store's background work: after a start, when a memtable is full, and as time passes."""
+"""Schedule background work: after a start, when a memtable is full, and as time passes."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
@@ -60,7 +60,10 @@ class Maintenance:
     _log = Logger()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin work that nobody waits for. What fails is retried, at the next start if not before."""
+        """Begin work that nobody waits for.
+
+        What fails is retried, at the next start if not before.
+        """
         Deferred.fromCoroutine(work).addErrback(self._log_failure)
 
     def close(self) -> None:

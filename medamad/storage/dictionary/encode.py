@@ -92,7 +92,10 @@ class Encoder:
         return code
 
     def property_codes(self, website: int, properties: Properties) -> list[int]:
-        """Return the codes of properties. Names have a bound, values one for each name and in all."""
+        """Return the codes of properties.
+
+        Names have a bound, values one for each name and in all.
+        """
         codes = []
         for name, value in properties:
             kept_name = self._bounded_name(website, name)
@@ -130,7 +133,7 @@ class Encoder:
         return self._add(known, space, text)
 
     def _is_past_bound(self, space: CodeSpace, name: str) -> bool:
-        """Return whether a property may have no new value today, by its own limit or that of all."""
+        """Return whether a property may have no new value today, by its own or the total limit."""
         of_each = self._names.bounds[Dimension.PROPERTY]
         of_all = of_each * self._names.bounds[Dimension.PROPERTY_NAME]
         new = self._new_on_day(space)

@@ -63,7 +63,8 @@ def is_consistent(
 def last_assigned(txn: Txn, databases: Databases, space: CodeSpace, sound: int) -> int:
     """Return the last code that was assigned, beyond the last consistent entry.
 
-    A damaged code may be any number, so one that stands in one place only counts if it is no further
+    A damaged code may be any number, so one that stands in one place only counts if it is no
+    further
     away than there are codes. `sound` is the code of the last consistent entry, -1 for none.
     """
     begin = ENTRY_KEY.pack(*space, sound + 1)

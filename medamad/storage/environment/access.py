@@ -119,7 +119,10 @@ class Leases:
                 self._reactor.callFromThread(self._fire_ended)
 
     def now(self) -> int:
-        """Return the present moment. Leases that begin later do not cover what is replaced by now."""
+        """Return the present moment.
+
+        Leases that begin later do not cover what is replaced by now.
+        """
         with self._lock:
             return self._next
 
@@ -129,7 +132,7 @@ class Leases:
             return all(number >= moment for number, of in self._held.items() if of == website)
 
     def ended(self, website: int) -> Deferred[None]:
-        """Return a Deferred that fires in the reactor when all present leases on a website have ended."""
+        """Return a Deferred that fires when all present leases on a website have ended."""
         done: Deferred[None] = Deferred()
         with self._lock:
             self._waiting.append((self._next, website, done))

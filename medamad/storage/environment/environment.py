@@ -196,7 +196,8 @@ class Environment:
 def open_environment(directory: Path, map_size: int) -> Environment:
     """Open the store in `directory` for the daemon; create either if it is missing.
 
-    Raises StoreInUse if another daemon has it, WrongFormat for a file that is not ours or in another
+    Raises StoreInUse if another daemon has it, WrongFormat for a file that is not ours or in
+    another
     format, DamagedStore, NoStore if the store has gone, and StoreError if the directory or file
     cannot be used.
     """

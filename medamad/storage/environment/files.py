@@ -51,7 +51,10 @@ class OpenedFiles:
         return cls(tuple((path, _inode(path)) for path in paths))
 
     def check(self) -> None:
-        """Raise Lost when a path no longer names the same file, OSError if that is unknown. Cheap."""
+        """Raise Lost when a path no longer names the same file, OSError if that is unknown.
+
+        Cheap.
+        """
         for path, inode in self._inodes:
             try:
                 is_same = _inode(path) == inode
@@ -145,7 +148,7 @@ def store_errors(path: Path) -> Iterator[None]:
 
 
 def shortage_behind(error: Exception, folder: Path) -> str:
-    """Return the shortage that caused an error of a store in a folder, "" if it has another cause."""
+    """Return the shortage that caused an error of a store, "" if it has another cause."""
     if isinstance(error, lmdb.MapFullError):
         return "all that store.map_size allows is in use"
     # A full disk does not explain damage.

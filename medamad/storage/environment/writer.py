@@ -65,7 +65,7 @@ class StallWatch:
         )
 
     def look(self) -> str:
-        """Look again and return `unavailable_reason`; log when a change gets stuck and when it ends.
+        """Return `unavailable_reason` now; log when a change gets stuck and when it ends.
 
         Call it every second or so, in one thread.
         """

@@ -37,7 +37,7 @@ def enclosing_bounds(bounds: Iterable[tuple[int, int]]) -> tuple[int, int]:
 
 
 class Events(Protocol):
-    """The properties of events as columns of shape (m,), with a row for each property of each event.
+    """The properties of events as columns of shape (m,), a row for each property of an event.
 
     Rows are in ascending order of `event`. The rows of an event have the same view.
     """

@@ -44,7 +44,10 @@ _log: Final = Logger()
 
 @define(eq=False)
 class Partitions:
-    """A partition for each website. Changed by the writer thread; `ask` and its like are for any."""
+    """A partition for each website.
+
+    Changed by the writer thread; `ask` and its like are for any.
+    """
 
     _environment: Environment
     _chunk_views: int

@@ -135,7 +135,7 @@ class BeaconIndex:
         return deleted
 
     def _find_stored(self, txn: Txn, digest: bytes, now_ms: int) -> bytes | None:
-        # Hours from `_complete_since_hour` on are in memory. Hours ahead come last: they were stored
+        # Hours from `_complete_since_hour` on are in memory. Future hours come last, stored
         # before the clock was set back.
         begin = bisect_left(self._hours, max(0, now_ms - DAY_MS) // _HOUR_MS)
         ahead = bisect_right(self._hours, now_ms // _HOUR_MS)

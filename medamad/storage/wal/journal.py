@@ -188,7 +188,7 @@ class WriteBatch:
         return Outcome.STORED
 
     def _with_visitor_flags(self, view: View, visitor: Visitor) -> View:
-        """Return a view with its flags: whether it is its visitor's first that day, and of a page."""
+        """Return a view with its flags: the visitor's first of the day, and of the page."""
         number = self._count(view, visitor)
         return evolve(
             view,

@@ -1,7 +1,7 @@
 """The records of the write-ahead log: keys, values, columns, and the flush watermark.
 
-A record's key is (website, time, sequence); its value ends in a CRC-32 over key and value. There are
-four kinds, each of a fixed width:
+A record's key is (website, time, sequence); its value ends in a CRC-32 over key and value. There
+are four kinds, each of a fixed width:
 
 - a view, its texts as dictionary codes;
 - the duration of a view, from an unload;

@@ -1,8 +1,8 @@
 """Access logs of web servers: the page views among the requests.
 
 A view is a GET request with status 200, or 304 (the browser had the page cached), for a page: by
-its Content-Type if the log has it, otherwise by the extension of its path. The rules for hits apply,
-and requests by anything but a browser are skipped too, unless the logs were written without
+its Content-Type if the log has it, otherwise by the extension of its path. The rules for hits
+apply, and requests by anything but a browser are skipped too, unless the logs were written without
 User-Agents. A visitor is an address with a User-Agent, for one day, and is kept in memory only.
 """
 
@@ -49,7 +49,10 @@ _MINOR_BROWSERS: Final = re.compile(
 def read_access_log(
     file: BinaryIO, target: ImportTarget, context: ReadContext
 ) -> Iterator[Row | RejectedRow]:
-    """Yield the views of a log. Its lines may have different formats; the last may be incomplete."""
+    """Yield the views of a log.
+
+    Its lines may have different formats; the last may be incomplete.
+    """
     lacks_agent = False
     number = 0
     while line := file.readline(_MAX_LINE_BYTES):

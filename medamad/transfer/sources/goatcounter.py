@@ -1,8 +1,9 @@
 """GoatCounter's exports: single pageviews as CSV, and figures by hour and day as JSON in a zip.
 
 The CSV follows GoatCounter's help ("CSV export", versions 1 and 2 of the format). A session in
-GoatCounter lasts eight hours; a visitor who comes back later on the same day counts again, as there.
-Where it kept no sessions, it considered every view a first visit, and so does the import. A referrer
+GoatCounter lasts eight hours; a visitor who comes back later on the same day counts again, as
+there. Where it kept no sessions, it considered every view a first visit, and so does the import. A
+referrer
 that GoatCounter named itself ("Hacker News") keeps its name. The text of a campaign becomes the UTM
 source, since GoatCounter does not say which parameter it came from.
 

@@ -144,7 +144,7 @@ class _EventReader:
                 self.context.skip(SkipReason.NO_VIEW)
 
     def _check_website(self, line: int, website: str) -> None:
-        """Raise BadRequest for another website: a table copied from the database has all of them."""
+        """Raise BadRequest for another website: a table copied from the database has them all."""
         if not website:
             return
         self.context.website = self.context.website or website

@@ -124,7 +124,7 @@ class Scene:
         )
 
     def _loaded(self) -> str:
-        """Return the beacon of a load: a new one, or one that came early, or one that is repeated."""
+        """Return the beacon of a load: a new one, one that came early, or a repeated one."""
         kind = self.rng.random()
         if self._early and kind < 0.4:
             return self._early.pop(self.rng.randrange(len(self._early)))

@@ -15,7 +15,7 @@ NASTY = (
 
 
 async def fill(store: Store) -> Website:
-    """Store views in segments, groups and the memtable, with corrections, late events, and odd texts."""
+    """Store views in segments and the memtable, with corrections, late events and odd texts."""
     website = await store.add_website("example.com", 1)
     odd = [
         View(
