@@ -36,7 +36,7 @@ class Clock:
     ahead_s: int = 0
 
     def set_by(self, seconds: int) -> None:
-        """Set it, and wait until the daemon goes by that."""
+        """Move the clock, and wait until the daemon uses the new time."""
         self.ahead_s += seconds
         with self.file.open("a", encoding="ascii") as file:
             file.write(f"{seconds}\n")

@@ -133,7 +133,7 @@ def _read_tree(env: lmdb.Environment, database: Any, parent: int) -> None:
                 key = bytes(cursor.key())
                 if count and key <= last:
                     raise Damaged("its keys are out of order")
-                # From the root: a reader that looks for a key goes by the keys of the branches.
+                # From the root: a search for a key follows the keys of the branches.
                 if not search.set_key(key):
                     raise Damaged("a key is not found by a search for it")
                 # Touches every page of the value.

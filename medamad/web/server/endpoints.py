@@ -66,7 +66,7 @@ _WITH_BACKLOG: Final = (*OF_TCP, "unix")
 @implementer(IOpenSSLServerConnectionCreator)
 @define(eq=False)
 class Certificate:
-    """What each new connection of a port goes by; it may be replaced at any time."""
+    """The TLS options of each new connection of a port; they may be replaced at any time."""
 
     options: Any
     """Twisted's CertificateOptions: key, certificate and chain."""
