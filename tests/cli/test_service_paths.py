@@ -104,9 +104,7 @@ def test_one_that_cannot_be_used_tells_all_the_same_where_the_data_are(
         assert settled(service, config=file) == (file, file.with_name("elsewhere"))
 
 
-@pytest.mark.parametrize(
-    "text", ["[server]\ndata_dir = 7\n", "[", '[log]\nlevel = "info"', "[server]\n[server]\n"]
-)
+@pytest.mark.parametrize("text", ["[server]\ndata_dir = 7\n", "[", "[server]\n[server]\n"])
 def test_one_that_may_have_named_another_folder_ends_what_is_not_told_the_folder(
     service: ServicePaths, tmp_path: Path, text: str
 ) -> None:

@@ -238,16 +238,17 @@ def test_temporary_files_that_take_no_more_are_named(
 
 def test_data_that_the_disk_does_not_give_are_named(with_data: Path) -> None:
     script = """
-import errno, os, stat
-fstat = os.fstat
-def failing(descriptor):
-    if stat.S_ISREG(fstat(descriptor).st_mode):
+import errno, os, pathlib
+opened = pathlib.Path.open
+def failing(path, *arguments, **options):
+    if path.name == "store.mdb":
         raise OSError(errno.EIO, os.strerror(errno.EIO))
-    return fstat(descriptor)
-os.fstat = failing
+    return opened(path, *arguments, **options)
+pathlib.Path.open = failing
 """
     said = exported_to_a_pipe(script, with_data)
-    assert said == f"medamad: {with_data / 'data'}: Input/output error\n"
+    store = with_data / "data" / "store.mdb"
+    assert said == f"medamad: {store}: cannot be read: Input/output error\n"
 
 
 @pytest.mark.parametrize("command", [("status", "--data", "nowhere"), ("export",)])

@@ -71,8 +71,8 @@ def test_what_is_made_of_the_code_is_in_it(site: Path) -> None:
     assert "/websites/{hostname}/shares" in (site / "interface.html").read_text("utf-8")
     assert "medamad check-config" in (site / "commands.html").read_text("utf-8")
     architecture = (site / "architecture.html").read_text("utf-8")
-    assert "<code>vocabulary</code>" in architecture
-    assert "journal: website u32" in architecture
+    assert "<code>lookup</code>" in architecture
+    assert "wal: website u32" in architecture
 
 
 def test_links_to_files_of_the_checkout_lead_to_their_pages(site: Path) -> None:
