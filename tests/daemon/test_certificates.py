@@ -46,8 +46,7 @@ def test_a_certificate_is_renewed_by_a_reload_of_a_file_that_is_refused(tmp_path
     daemon = Daemon(tmp_path, arguments, configuration="[log]\nlevel = 'info'")
     daemon.start()
     try:
-        # One that seems to be cut, and one that cannot be read.
-        for number, refused in enumerate(("", "[[["), 1):
+        for number, refused in enumerate(("[[[", "[log]\nlevel = 7\n"), 1):
             authority.renew()
             configure(daemon, refused)
             until(lambda: daemon.log.count("the configuration was not changed") == number)  # noqa: B023
