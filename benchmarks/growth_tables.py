@@ -42,7 +42,7 @@ def tenfold_table(fewer: Result, more: Result) -> str:
     worst = max(times, key=lambda name: times[name])
     met = sum(grown <= MOST_TIMES for grown in times.values())
     return table(
-        ("all time, unfiltered", "times the cost, at most", "asked for", "met"),
+        ("all time, unfiltered", "times the cost, at most", "target", "met"),
         [
             (
                 f"{more['views']:,} views for {fewer['views']:,}",

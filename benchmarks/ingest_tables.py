@@ -30,7 +30,7 @@ def storing_table(result: Result) -> str:
         ("DuckDB in-process, all cores", f"{result['theirs_on_all_cores_per_second']:,}", "-", "-"),
         ("bare twisted.web, 204 and no more, one core", f"{result['bare_per_second']:,}", "-", "-"),
     )
-    return table(("hits a second", "measured", "asked for", "met"), rows)
+    return table(("hits a second", "measured", "target", "met"), rows)
 
 
 def both_table(result: Result) -> str:
@@ -48,7 +48,7 @@ def both_table(result: Result) -> str:
             (f"statistic over {result['views']:,} views", "statistics"),
         )
     ]
-    return table(("", "median ms", "99th percentile ms", "asked for", "met"), rows)
+    return table(("", "median ms", "99th percentile ms", "target", "met"), rows)
 
 
 def _is_met(is_met: bool) -> str:

@@ -20,9 +20,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def targets_table(result: Result) -> str:
-    """Return what was asked for and what came out."""
+    """Return the targets and the figures that were measured."""
     return table(
-        ("query", "asked for", "slowest median", "least ratio to DuckDB", "met"),
+        ("query", "target", "slowest median", "least ratio to DuckDB", "met"),
         [*_query_targets(result), *_further_targets(result)],
     )
 
