@@ -1,8 +1,8 @@
-"""The daemon put together: what is started in what order, and stopped in what order.
+"""The daemon as a service: what starts in which order, and stops in which order.
 
-Started: configuration, store, first account, site, sockets, the operator's socket; then systemd
-hears that all is ready. Stopped: the operator's socket, sockets, requests under way, hits that
-wait, threads, store.
+Start: configuration, store, first account, site, listening sockets, the operator's socket; then
+systemd is notified. Stop: the operator's socket, listening sockets, requests in progress, waiting
+hits, threads, store.
 """
 
 import os
@@ -23,9 +23,9 @@ from twisted.python.failure import Failure
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.first_login import FILE_NAME, FirstLogin, FirstLoginError
 from medamad.admin.handlers import AdminHandlers
-from medamad.admin.server import Server
+from medamad.admin.server import Handlers, Server
 from medamad.config import settings
-from medamad.config.lists import load_lists
+from medamad.config.lists import Lists, load_lists
 from medamad.config.reload import Reloading
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
@@ -63,49 +63,49 @@ QUERY_THREADS: Final = 3
 QUERIES_PER_CLIENT: Final = 2
 """How many of one client run at a time, so that a thread is left for another."""
 DRAIN_SECONDS: Final = 3.5
-"""How long the answers under way may take when the daemon stops: it is to end within 5 seconds."""
+"""How long requests in progress may take at a stop, which should end within 5 seconds."""
 STOP_SECONDS: Final = 4.2
-"""How long after the begin of a stop the store is waited for, but for CLOSE_SECONDS at least."""
+"""How long a stop waits for the store in all, although at least CLOSE_SECONDS for it alone."""
 CLOSE_SECONDS: Final = 0.5
 STANDSTILL_SECONDS: Final = 1.0
-"""How often it is looked whether the store's writer stands still."""
+"""How often to check whether the store's writer has stalled."""
 TIDY_SECONDS: Final = 60.0
 _REASONS: Final = (
     *(ConfigError, FirstLoginError, StoreError, CannotListenThere, Unavailable),
     OSError,
 )
-"""What a start fails by that needs no more than its own words."""
+"""Errors of a start whose message says enough without a traceback."""
 RETURN_SECONDS: Final = 15.0
-"""How often the system is given back the memory that is free."""
+"""How often free memory is returned to the system."""
 _RETRY_AFTER_S: Final = 10
 
 
 @frozen
 class Started:
-    """What the operator wants to know of a daemon that has started."""
+    """What to print about a daemon that has started."""
 
     urls: tuple[str, ...]
-    """Where it answers, for a browser on this machine; empty when on unix sockets alone."""
+    """URLs for a browser on this machine; empty if there are only unix sockets."""
     first_login: FirstLogin | None
-    """The account made by this start, None where there was one already."""
+    """The account that this start created; None if there was one already."""
     username: str
     """The account's name."""
     login_file: Path | None
-    """The file that the first password was left in, as long as it holds."""
+    """The file with the first password, until that is changed."""
 
 
 def nothing(_started: Started) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 @define(eq=False, kw_only=True)
 class Daemon(Service):
-    """The whole service. `ended` is called with an exit status when it cannot start or go on."""
+    """The whole service. Calls `ended` with an exit status if it cannot start or continue."""
 
     _log = Logger()
 
     config: Config
-    """What the daemon was started by."""
+    """The configuration at the start."""
     reactor: Any
     environ: Mapping[str, str]
     supervisor: Supervisor
@@ -114,7 +114,7 @@ class Daemon(Service):
     ended: Callable[[int], None]
     started: Callable[[Started], None] = nothing
     prepare: Callable[[Backend], Awaitable[None]] | None = None
-    """What is done before the daemon can be reached."""
+    """Runs before the daemon can be reached."""
     clock: Callable[[], float] = time.time
     drain_s: float = DRAIN_SECONDS
     tidy_s: float = TIDY_SECONDS
@@ -122,31 +122,31 @@ class Daemon(Service):
     return_s: float = RETURN_SECONDS
     standstill_s: float = STANDSTILL_SECONDS
     is_abandoned: Callable[[], bool] = lambda: False
-    """Tells, on a hangup, whether the terminal that the daemon was started on is gone."""
+    """Called on a hangup: whether the terminal that the daemon was started on has gone."""
     log_lines: LogLines | None = None
-    """What writes the log, None where that is not ours."""
+    """The writer of the log; None if it is not ours."""
     _reloading: Reloading | None = None
-    _open: AsyncExitStack = field(factory=AsyncExitStack)
+    _opened: AsyncExitStack = field(factory=AsyncExitStack)
     _one_at_a_time: DeferredLock = field(factory=DeferredLock)
     _starting: "Deferred[None] | None" = None
     _has_ended: bool = False
     _stopping_since: float = 0.0
 
     def startService(self) -> None:
-        """Begin to start; `started` or `ended` tells how it went, unless it is stopped before."""
+        """Begin to start; calls `started` or `ended` unless the service is stopped before that."""
         super().startService()
-        self._starting = Deferred.fromCoroutine(self._one_after_another(self._start))
+        self._starting = Deferred.fromCoroutine(self._serially(self._start))
         self._starting.addErrback(self._could_not_start)
 
     def stopService(self) -> "Deferred[None]":
-        """Stop, also in the midst of the start; fires when the store is closed."""
+        """Stop, even during the start; fires when the store is closed."""
         super().stopService()
         if self._starting is not None:
             self._starting.cancel()
-        return Deferred.fromCoroutine(self._one_after_another(self._stop))
+        return Deferred.fromCoroutine(self._serially(self._stop))
 
     async def reload(self) -> None:
-        """Go by what the configuration says now, once the start is done; see `Reloading`."""
+        """Apply the configuration file as it is now, once the start is done; see `Reloading`."""
         if self._reloading is not None:
             await self._reloading.reload()
 
@@ -157,30 +157,28 @@ class Daemon(Service):
         if not failure.check(CancelledError):
             self._log.failure("hits will have to load their tables", failure)
 
-    async def _one_after_another(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _serially(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async with self._one_at_a_time:
             await step()
 
     async def _start(self) -> None:
-        opened = self._open
+        """Start everything in this order; `_opened` stops it in the reverse order."""
         self._reload_on_hangup()
-        passwords = Pool.start("passwords", PASSWORD_THREADS, self.reactor)
-        opened.callback(passwords.stop)
-        # Meanwhile: opening the store mostly waits for the disk.
+        passwords = self._start_pool("passwords", PASSWORD_THREADS)
+        # Opening the store mostly waits for the disk; the tables can be loaded meanwhile.
         passwords(load_tables).addErrback(self._tables_not_loaded)
-        data_dir = self.config.data_dir(self.environ)
         for warning in self.config.warnings:
             self._log.warn("{warning}", warning=warning)
+        data_dir = self.config.data_dir(self.environ)
         lists = load_lists(self.config)
         listening = places(self.config, self.reactor)
+        web_settings = settings.web_settings(self.config, lists, data_dir)
         try:
             store = await self._open_store(data_dir, passwords)
         except DamagedStore as error:
-            web_settings = settings.web_settings(self.config, lists, data_dir)
             await self._serve_outage(what_to_do(str(error), data_dir), web_settings, listening)
             return
-        queries = Pool.start("queries", QUERY_THREADS, self.reactor, per_client=QUERIES_PER_CLIENT)
-        opened.callback(queries.stop)
+        queries = self._start_pool("queries", QUERY_THREADS, QUERIES_PER_CLIENT)
         accounts = Accounts(
             records=store.account,
             replace=store.replace_account,
@@ -190,37 +188,19 @@ class Daemon(Service):
             environ=self.environ,
         )
         first_login = await accounts.ensure_first()
-        queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))
-        giving_up = partial(_give_up_on_standstill, store, queue)
-        opened.callback(repeat(self.standstill_s, giving_up, self.reactor).stop)
-        pipeline = Pipeline(
-            store.websites,
-            queue,
-            Rejections(),
-            RateLimiter(self.config.limits.hits_per_minute),
-            settings.rules(self.config, lists),
-            self.clock,
-        )
         site = make_site(
             store=store,
-            pipeline=pipeline,
+            pipeline=self._start_pipeline(store, lists),
             accounts=accounts,
             run_query=queries,
-            settings=runtime.leave_room(
-                settings.web_settings(self.config, lists, data_dir), runtime.allowed()
-            ),
+            settings=runtime.leave_room(web_settings, runtime.allowed()),
             clock=self.clock,
             reactor=self.reactor,
         )
         if self.prepare is not None:
             await self.prepare(site.backend)
-        opened.push_async_callback(drain, site, self.drain_s, self.reactor)
-        urls = []
-        for place in listening:
-            port = await place.listen(site)
-            opened.push_async_callback(maybeDeferred, port.stopListening)
-            urls.append(place.url(port))
-            self._log.info("listening on {place}", place=place.text)
+        self._opened.push_async_callback(drain, site, self.drain_s, self.reactor)
+        urls = await self._listen(site, listening)
         handlers = AdminHandlers(
             site=site,
             started=int(self.clock()),
@@ -228,26 +208,12 @@ class Daemon(Service):
             config_file=self.config.file,
             login_file=data_dir / FILE_NAME,
         )
-        commands = Server.start(data_dir, handlers.handlers(), self.reactor)
-        opened.push_async_callback(commands.stop)
-        opened.callback(repeat(self.tidy_s, self._tidy(store, accounts), self.reactor).stop)
-        returning = repeat(self.return_s, partial(_return_memory, store, queries), self.reactor)
-        opened.callback(returning.stop)
-        presence = Presence.begin(data_dir, self._now_ms())
-        opened.callback(self._note, presence.end, store)
-        watch = Watch(site.backend, presence.since_ms)
-        looking = self._looking(watch, presence, store)
-        opened.callback(repeat(self.look_s, looking, self.reactor).stop)
-        backup_watch = BackupWatch(
-            settings.backup_plan(self.config, data_dir),
-            site.backend.backups,
-            self.reactor,
-            self.clock,
-        )
-        await backup_watch.look()
-        opened.callback(repeat(self.look_s, backup_watch.look, self.reactor).stop)
-        if self.supervisor.beat_s is not None:
-            opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
+        self._serve_commands(data_dir, handlers.handlers())
+        self._repeat(self.tidy_s, self._tidy(store, accounts))
+        self._repeat(self.return_s, partial(_return_memory, store, queries))
+        self._watch_for_silence(data_dir, site.backend)
+        backup_watch = await self._watch_backups(data_dir, site.backend)
+        self._send_heartbeats()
         self._reloading = Reloading(
             started_with=self.config,
             read_config=self.read_config,
@@ -262,39 +228,89 @@ class Daemon(Service):
         self.supervisor.tell(READY)
         self.started(_started(urls, first_login, store, data_dir))
 
-    async def _open_store(self, data_dir: Path, in_thread: Pool) -> Store:
-        """Open the store, checked if the last shutdown was not clean. Raises DamagedStore."""
-        opened = self._open
-        check = await check_store(data_dir, in_thread, self.supervisor)
-        if check is not None:
-            opened.callback(check.stop)
-        store = start_store(data_dir, settings.store_settings(self.config), self.reactor)
-        opened.push_async_callback(self._close, store)
-        store.broken.addCallback(self._store_broke)
-        if check is not None:
-            alongside = CheckAlongside(check, store, data_dir)
-            opened.callback(repeat(LOOK_S, alongside.look, self.reactor).stop)
-        return store
-
     async def _serve_outage(
         self, reason: str, web_settings: WebSettings, listening: Sequence[Place]
     ) -> None:
-        """Answer 503 while the store is damaged: to end would only have us started again."""
-        opened, data_dir = self._open, self.config.data_dir(self.environ)
+        """Return 503 while the store is damaged: if the daemon ended, it would be restarted."""
+        data_dir = self.config.data_dir(self.environ)
         self._log.critical("no hits are taken and no statistics returned: {why}", why=reason)
-        opened.callback(os.close, take_lock(data_dir))
+        self._opened.callback(os.close, take_lock(data_dir))
         site = make_outage_site(reason, web_settings, self.clock, self.reactor)
-        for place in listening:
-            port = await place.listen(site)
-            opened.push_async_callback(maybeDeferred, port.stopListening)
-            self._log.info("listening on {place}", place=place.text)
+        await self._listen(site, listening)
         texts = [place.text for place in listening]
         handlers = outage_handlers(reason, self.config, int(self.clock()), texts, data_dir)
-        commands = Server.start(data_dir, handlers, self.reactor)
-        opened.push_async_callback(commands.stop)
-        if self.supervisor.beat_s is not None:
-            opened.callback(repeat(self.supervisor.beat_s, self._beat, self.reactor).stop)
+        self._serve_commands(data_dir, handlers)
+        self._send_heartbeats()
         self.supervisor.tell(READY, "STATUS=The store is damaged, see the log")
+
+    def _start_pool(self, name: str, threads: int, per_client: int | None = None) -> Pool:
+        pool = Pool.start(name, threads, self.reactor, per_client=per_client)
+        self._opened.callback(pool.stop)
+        return pool
+
+    async def _open_store(self, data_dir: Path, in_thread: Pool) -> Store:
+        """Open the store; check it if the last shutdown was not clean. Raises DamagedStore."""
+        check = await check_store(data_dir, in_thread, self.supervisor)
+        if check is not None:
+            self._opened.callback(check.stop)
+        store = start_store(data_dir, settings.store_settings(self.config), self.reactor)
+        self._opened.push_async_callback(self._close, store)
+        store.broken.addCallback(self._store_broke)
+        if check is not None:
+            self._repeat(LOOK_S, CheckAlongside(check, store, data_dir).look)
+        return store
+
+    def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
+        queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))
+        self._repeat(self.standstill_s, partial(_give_up_on_standstill, store, queue))
+        return Pipeline(
+            store.websites,
+            queue,
+            Rejections(),
+            RateLimiter(self.config.limits.hits_per_minute),
+            settings.rules(self.config, lists),
+            self.clock,
+        )
+
+    async def _listen(self, site: Any, listening: Sequence[Place]) -> list[str]:
+        """Listen everywhere; return the URLs. Raises CannotListenThere."""
+        urls = []
+        for place in listening:
+            port = await place.listen(site)
+            self._opened.push_async_callback(maybeDeferred, port.stopListening)
+            urls.append(place.url(port))
+            self._log.info("listening on {place}", place=place.text)
+        return urls
+
+    def _serve_commands(self, data_dir: Path, handlers: Handlers) -> None:
+        server = Server.start(data_dir, handlers, self.reactor)
+        self._opened.push_async_callback(server.stop)
+
+    def _watch_for_silence(self, data_dir: Path, backend: Backend) -> None:
+        presence = Presence.begin(data_dir, self._now_ms())
+        self._opened.callback(self._record_presence, presence.end, backend.store)
+        watch = Watch(backend, presence.since_ms)
+
+        async def look() -> None:
+            self._record_presence(presence.note, backend.store)
+            await watch.look()
+
+        self._repeat(self.look_s, look)
+
+    async def _watch_backups(self, data_dir: Path, backend: Backend) -> BackupWatch:
+        plan = settings.backup_plan(self.config, data_dir)
+        watch = BackupWatch(plan, backend.backups, self.reactor, self.clock)
+        await watch.look()
+        self._repeat(self.look_s, watch.look)
+        return watch
+
+    def _send_heartbeats(self) -> None:
+        if self.supervisor.beat_s is not None:
+            self._repeat(self.supervisor.beat_s, self._beat)
+
+    def _repeat(self, seconds: float, task: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a task until the daemon stops."""
+        self._opened.callback(repeat(seconds, task, self.reactor).stop)
 
     async def _stop(self) -> None:
         self._stopping_since = self.reactor.seconds()
@@ -302,31 +318,22 @@ class Daemon(Service):
         reloading, self._reloading = self._reloading, None
         if reloading is not None:
             reloading.end()
-        await self._open.aclose()
+        await self._opened.aclose()
         if reloading is not None:
             self._log.info("stopped")
 
     async def _close(self, store: Store) -> None:
         left_s = self._stopping_since + STOP_SECONDS - self.reactor.seconds()
-        # That clock may be set meanwhile.
+        # The clock may have been changed meanwhile.
         await store.close(min(max(left_s, CLOSE_SECONDS), STOP_SECONDS))
 
     def _now_ms(self) -> int:
         return int(self.clock() * 1000)
 
-    def _looking(
-        self, watch: Watch, presence: Presence, store: Store
-    ) -> Callable[[], Awaitable[None]]:
-        async def look() -> None:
-            self._note(presence.note, store)
-            await watch.look()
-
-        return look
-
-    def _note(self, note: Callable[[int], None], store: Store) -> None:
-        """Note the time in a file, unless its disk may not answer: everybody would wait for it."""
+    def _record_presence(self, record: Callable[[int], None], store: Store) -> None:
+        """Write the time to a file, unless its disk may hang and block the reactor."""
         if not store.stall_watch.unavailable_reason:
-            note(self._now_ms())
+            record(self._now_ms())
 
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
         async def tidy() -> None:
@@ -348,7 +355,7 @@ class Daemon(Service):
         before = signal.signal(
             signal.SIGHUP, lambda _number, _frame: self.reactor.callFromThread(self._hung_up)
         )
-        self._open.callback(signal.signal, signal.SIGHUP, before)
+        self._opened.callback(signal.signal, signal.SIGHUP, before)
 
     def _hung_up(self) -> None:
         if self.is_abandoned():
@@ -403,6 +410,6 @@ async def _return_memory(store: Store, queries: Pool) -> None:
         store.evict_texts()
         runtime.return_free_memory()
 
-    # In a thread, so that nobody waits for it; if many queries are waiting, this is skipped.
+    # In a thread, so that nothing waits for it; skipped if the pool is full.
     with suppress(Unavailable):
         await queries(give_back)
