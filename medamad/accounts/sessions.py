@@ -13,9 +13,9 @@ from typing import Final
 from medamad.domain.accounts import Account, Login
 
 LIFETIME_S: Final = 30 * 86_400
-"""A login ends this long after it began (contract, section 2)."""
+"""A login ends this long after it began."""
 IDLE_S: Final = 7 * 86_400
-"""A login ends this long after it was last used (contract, section 2)."""
+"""A login ends this long after it was last used."""
 _TOUCH_S: Final = 60
 _TOKEN_BYTES: Final = 32
 MAX_TOKEN: Final = 128

@@ -1,4 +1,4 @@
-"""The body of POST /event/hit, decoded and checked (contract, section 4)."""
+"""The body of POST /event/hit, decoded and checked."""
 
 import json
 import re

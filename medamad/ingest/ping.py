@@ -1,4 +1,4 @@
-"""Counting a visitor's views without identifying the visitor (contract, section 4: Ping).
+"""Counting a visitor's views without identifying the visitor.
 
 The browser caches the date of the last response and sends it back with the next view of the day:
 its seconds past midnight are the number of views so far.

@@ -256,7 +256,7 @@ BotRule: TypeAlias = Literal["declared", "strict", "off"]
 
 
 def is_bot(user_agent: str, rule: BotRule) -> bool:
-    """Return whether a hit with this User-Agent is ignored (contract, section 4).
+    """Return whether a hit with this User-Agent is ignored.
 
     A plain HTTP client or an unknown agent does not run a tracker by accident: it is a script that
     sends hits on purpose, and only the strict rule ignores it.

@@ -132,7 +132,10 @@ LINKS = """
 """
 
 
-def test_links_to_other_websites(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
+def test_links_to_other_websites(
+    website: Statistics, daemon: Daemon, someone_in_full_chromium: Callable[..., Visitor]
+) -> None:
+    visitor = someone_in_full_chromium()
     wire = watched(visitor.context)
     contents: dict[str, str] = {}
     with served(tag(daemon.base, "outbound-links"), contents) as site:

@@ -57,7 +57,7 @@ _COMPRESSED: Final = frozenset(
 
 @frozen(eq=False)
 class Content:
-    """The views and events that become a segment. Shapes and dtypes as of `parts.Views`.
+    """The views and events that become a segment. Shapes and dtypes as of `parts.ViewColumns`.
 
     `events` are all loose: they name their views by sequence number.
     """

@@ -83,7 +83,7 @@ class Partition:
         )
 
     def delete(self) -> None:
-        """CountMark the website as deleted."""
+        """Mark the website as deleted."""
         self.is_deleted = self.texts.is_deleted = True
 
     def leaves(self) -> list[Segment]:
