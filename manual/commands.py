@@ -1,4 +1,4 @@
-"""What the parsers of the command line say, as values, and as a page in Markdown."""
+"""The command-line reference, from the argument parsers: as values and as a Markdown page."""
 
 from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class Argument:
 
 @frozen(kw_only=True)
 class Command:
-    """A command, or what one can be asked to do (`token add`)."""
+    """A command or subcommand (`token add`)."""
 
     name: str
     usage: str
@@ -34,7 +34,7 @@ class Command:
 def read_commands() -> list[Command]:
     """Return every command."""
     parser = make_parser(COMMANDS)
-    (subparsers,) = (each for each in parser._actions if isinstance(each, _SubParsersAction))  # noqa: SLF001 - argparse tells it in no other way
+    (subparsers,) = (each for each in parser._actions if isinstance(each, _SubParsersAction))  # noqa: SLF001 - argparse has no public way
     return [
         _command(
             name,
@@ -55,8 +55,8 @@ def _command(
         if isinstance(action, _SubParsersAction):
             purposes = {each.dest: each.help or "" for each in action._choices_actions}  # noqa: SLF001
             for what, its_parser in action.choices.items():
-                told = its_parser.description or f"{purposes[what].capitalize()}."
-                below.append(_command(f"{name} {what}", its_parser, told, ()))
+                its_purpose = its_parser.description or f"{purposes[what].capitalize()}."
+                below.append(_command(f"{name} {what}", its_parser, its_purpose, ()))
         elif action.dest != "help" and action.help != SUPPRESS:
             arguments.append(Argument(_written(action), (action.help or "").replace("%%", "%")))
     notes = (parser.epilog or "").removesuffix(epilog(name, examples))
@@ -88,7 +88,7 @@ def page() -> str:
 
 def _page() -> Iterator[str]:
     yield "# Commands\n"
-    yield "`medamad COMMAND --help` says the same. `medamad completion` has shells complete it.\n"
+    yield "`medamad COMMAND --help` prints the same; `medamad completion` is for shells.\n"
     for command in read_commands():
         yield f"## medamad {command.name}\n"
         yield f"{command.purpose}\n"

@@ -32,13 +32,13 @@ def page() -> str:
 def _page(document: Node) -> Iterator[str]:
     yield "# Interface\n"
     yield document["info"]["description"]
-    yield "Paths are below `/api`, and the same at the root, but where something else is said.\n"
-    yield "A running daemon serves the document that this page is made of at `/openapi.yaml`.\n"
+    yield "Paths are below `/api`, and also at the root unless stated otherwise.\n"
+    yield "A running daemon serves the document behind this page at `/openapi.yaml`.\n"
     yield (
         "Statistics take `start` and `end` (RFC 3339), `limit`, `offset`, `summary`, and filters,"
-        " such as `path[starts_with]=/blog` or `country[in]=Germany,France`. All have to hold.\n"
+        " such as `path[starts_with]=/blog` or `country[in]=Germany,France`. All must match.\n"
     )
-    yield "## Who asks\n\n| | |\n| --- | --- |"
+    yield "## Authentication\n\n| | |\n| --- | --- |"
     for name, scheme in document["components"]["securitySchemes"].items():
         yield f"| {name}: `{_shown(scheme)}` | {_line(scheme['description'])} |"
     yield ""
@@ -67,7 +67,7 @@ def _operation(document: Node, path: str, item: Node, method: str) -> Iterator[s
     if "description" in operation:
         yield f"{operation['description']}\n"
     if any("description" in each for each in item.get("servers", ())):
-        yield "At the root alone.\n"
+        yield "Only at the root.\n"
     schemes = [name for each in operation.get("security", document["security"]) for name in each]
     yield f"For: {' or '.join(schemes)}.\n" if schemes else "For everybody.\n"
     given = [*item.get("parameters", ()), *operation.get("parameters", ())]
@@ -85,14 +85,14 @@ def _responses(document: Node, responses: Node) -> Iterator[str]:
     examples: list[Any] = []
     for status, reference in responses.items():
         response = _found(document, reference)
-        told = _line(response["description"])
+        text = _line(response["description"])
         for kind, content in response.get("content", {}).items():
             if kind != "application/json":
-                told += f" Body: `{kind}`."
+                text += f" Body: `{kind}`."
             elif content["schema"] != {"$ref": "#/components/schemas/Error"}:
-                told += f" Body: {_kind(content['schema'])}."
+                text += f" Body: {_kind(content['schema'])}."
                 examples += _examples(content)
-        yield f"| {status} | {told} |"
+        yield f"| {status} | {text} |"
     yield ""
     yield from map(_fenced, examples[:1])
 
@@ -103,8 +103,8 @@ def _parameters(document: Node, references: list[Node]) -> Iterator[str]:
         yield "| parameter | in | value | |\n| --- | --- | --- | --- |"
     for each in parameters:
         name = f"`{each['name']}`" + (", required" if each.get("required") else "")
-        told = _line(each.get("description", ""))
-        yield f"| {name} | {each['in']} | {_kind(each['schema'])} | {told} |"
+        text = _line(each.get("description", ""))
+        yield f"| {name} | {each['in']} | {_kind(each['schema'])} | {text} |"
     if parameters:
         yield ""
 
@@ -149,14 +149,14 @@ def _kind(schema: Node) -> str:
     if "allOf" in schema:
         return " and ".join(_kind(each) for each in schema["allOf"])
     if schema.get("type") == "array":
-        told = f"array of {_kind(schema.get('items', {}))}"
+        kind = f"array of {_kind(schema.get('items', {}))}"
     else:
         kinds = schema.get("type", "any value")
-        told = kinds if isinstance(kinds, str) else " or ".join(kinds)
+        kind = kinds if isinstance(kinds, str) else " or ".join(kinds)
     if schema.get("format"):
-        told += f" ({schema['format']})"
+        kind += f" ({schema['format']})"
     bounds = [form.format(schema[key]) for key, form in _BOUNDS.items() if key in schema]
-    return ", ".join([told, *bounds])
+    return ", ".join([kind, *bounds])
 
 
 def _examples(content: Node) -> list[Any]:

@@ -37,7 +37,7 @@ class Key:
 
     @property
     def needs_restart(self) -> bool:
-        """Return whether a reload is not enough."""
+        """Whether a change takes effect only at the next start."""
         return RESTART in self.meaning
 
 
@@ -95,8 +95,8 @@ def _kind(kind: Any) -> str:
         case inspected.CustomType():
             if kind.cls is ZoneInfo:
                 return 'the IANA name of a time zone, such as "Europe/Berlin"'
-            told = (kind.cls.__doc__ or "").strip().removesuffix(".")
-            return told[:1].lower() + told[1:]
+            text = (kind.cls.__doc__ or "").strip().removesuffix(".")
+            return text[:1].lower() + text[1:]
     raise TypeError(f"{kind}: a kind of value that the manual cannot name")
 
 
@@ -123,8 +123,8 @@ def _page() -> Iterator[str]:
     yield "# Configuration\n"
     yield (
         "The daemon reads the file that `--config` names, the service `/etc/medamad/medamad.toml`."
-        " Every key may be left out. `medamad check-config FILE` says what is wrong with a file."
-        " A reload (`systemctl reload medamad`, or SIGHUP) applies a change, but for keys marked"
+        " Every key may be left out. `medamad check-config FILE` reports what is wrong with a file."
+        " A reload (`systemctl reload medamad`, or SIGHUP) applies changes, except to keys marked"
         " (restart). Paths are relative to the file.\n"
     )
     table = ""
@@ -138,7 +138,7 @@ def _page() -> Iterator[str]:
         yield f"- Default: `{key.default}`\n"
         if (table, key.name) == ("retention", "after"):
             yield (
-                "Both can be said for one website; what is left out there is as for all:\n\n"
+                "Both can be set for one website; what is left out there is as for all:\n\n"
                 "```toml\n"
                 '[retention.websites."example.com"]\nraw_days = 90\nafter = "nothing"\n```\n'
             )

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: puts what is made out of the code, and files of the checkout, into the site."""
+"""MkDocs hooks: add the generated pages, and files of the checkout, to the site."""
 
 import ast
 import inspect
@@ -28,21 +28,21 @@ MADE_OF: Final = {
     "../CHANGELOG.md": "changes.md",
     "../CONTRIBUTING.md": "contributing.md",
 }
-"""The files of the checkout that pages link to, and what the site has of each."""
+"""The files of the checkout that pages link to, and the page of each."""
 
 _LINK: Final = re.compile(r"\]\((\.\./[^)#]*)")
 _OUTSIDE: Final = re.compile(r"\[([^\]]*)\]\((?:\.\./|docs/)[^)]*\)")
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages that are made."""
+    """Add the generated pages."""
     for name, make in MADE.items():
         files.append(File.generated(config, name, content=make()))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fill in what docstrings say, and have links lead to what the site has, or nowhere."""
+    """Insert docstrings; point links at the site's pages, and remove those that have none."""
     del page, config, files
     for marker, make in DOCSTRINGS.items():
         if marker in markdown:
@@ -54,8 +54,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 def _packages() -> str:
     rows = ["| package | |", "| --- | --- |"]
     for file in sorted((ROOT / "medamad").glob("*/__init__.py")):
-        told = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
-        rows.append(f"| `{file.parent.name}` | {told.partition(chr(10))[0]} |")
+        text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+        rows.append(f"| `{file.parent.name}` | {text.partition(chr(10))[0]} |")
     return "\n".join(rows)
 
 

@@ -1,4 +1,4 @@
-"""`medamad check`: reads all of a store and reports what is wrong with it."""
+"""`medamad check`: read a whole store and report any damage."""
 
 import json
 from argparse import ArgumentParser, Namespace

@@ -1,4 +1,4 @@
-"""`medamad export`: writes out the views, the events or the statistics of a website."""
+"""`medamad export`: export the views, the events or the statistics of a website."""
 
 import os
 import shutil
@@ -52,10 +52,10 @@ def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("hostname", metavar="HOSTNAME", help="the website")
     parser.add_argument(
-        "--what", choices=WHAT, default="views", help="what is written out (without: views)"
+        "--what", choices=WHAT, default="views", help="what to export (default: views)"
     )
     parser.add_argument(
-        "--format", choices=FORMAT_NAMES, default="csv", help="in which format (without: csv)"
+        "--format", choices=FORMAT_NAMES, default="csv", help="the format (default: csv)"
     )
     for name, where in (("start", "begins"), ("end", "ends")):
         parser.add_argument(
@@ -69,21 +69,20 @@ def configure(parser: ArgumentParser) -> None:
         "--output",
         default=_STANDARD_OUTPUT,
         metavar="FILE",
-        help="the file that is written; - for standard output (without: -)",
+        help="the file to write; - for standard output (default: -)",
     )
     add_data(parser)
     parser.epilog = (
-        "Writes nothing to the store, and may be used beside a running daemon; meanwhile the\n"
-        "daemon cannot use freed room again, so that its file may grow. What goes into a pipe is\n"
-        "read at full speed into a temporary file first ($TMPDIR, without: /tmp), however slow\n"
-        "its reader is. `medamad import` reads the views and the events again, exactly as they\n"
-        "were.\n\n"
+        "Writes nothing to the store, and can run beside a daemon; meanwhile the daemon cannot\n"
+        "reuse freed space, so its file may grow. Output for a pipe first goes to a temporary\n"
+        "file (in $TMPDIR, default: /tmp), since the reader may be slow. `medamad import`\n"
+        "imports views and events exactly as they were.\n\n"
         f"{parser.epilog}"
     )
 
 
 def _moment(text: str) -> str:
-    """Take a moment as it is written."""
+    """Check that a time can be parsed; return it unchanged."""
     try:
         parse_period(text, None)
     except BadRequest as error:
@@ -92,7 +91,7 @@ def _moment(text: str) -> str:
 
 
 def run(arguments: Namespace) -> int:
-    """Write out a website; the exit status is 1 if anything of it is damaged and left out."""
+    """Export a website; the exit status is 1 if damaged parts were left out."""
     return on_data(arguments, lambda data_dir: _export(data_dir, arguments), by_file=True)
 
 
@@ -103,7 +102,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         period=parse_period(arguments.start, arguments.end),
     )
     if arguments.output == _STANDARD_OUTPUT and request.format == "parquet" and sys.stdout.isatty():
-        raise BadRequest("--output: expected a file, since Parquet is nothing for a terminal")
+        raise BadRequest("--output: expected a file: Parquet cannot be printed on a terminal")
     if arguments.output != _STANDARD_OUTPUT:
         reject_own_file(Path(arguments.output), data_dir)
     left_out: list[str] = []
@@ -112,7 +111,6 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         left_out.append(str(error))
 
     config = effective_config(data_dir, arguments.config).config
-    # What waits for a slow reader waits without a transaction.
     with (
         _output(arguments.output) as (file, place),
         _naming(str(data_dir)),
@@ -137,12 +135,12 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     for place in dict.fromkeys(left_out):
         print_error(f"a damaged segment is left out: {place}")
     for what in _without(gaps_of):
-        print_warning(f"{what}, since there are only sums of them")
+        print_warning(f"{what}, because only their sums are kept")
     return 1 if left_out else 0
 
 
 def _without(gaps_of: Mapping[str, Gaps]) -> Iterator[str]:
-    """Return sentences on the gaps of tables or reports, one for those with the same days."""
+    """Return a sentence for each gap; tables or reports with the same days share one."""
     for gap, incomplete in (
         (Gap.FIGURES, "without"),
         (Gap.INTERVAL, "the series is without"),
@@ -151,16 +149,16 @@ def _without(gaps_of: Mapping[str, Gaps]) -> Iterator[str]:
     ):
         names: dict[tuple[int, ...], list[str]] = {}
         for name, gaps in gaps_of.items():
-            if days := gaps.days(gap):
-                names.setdefault(tuple(days), []).append(name)
-        for gone, those in names.items():
-            bounds = f"from {format_day(gone[0])} to {format_day(gone[-1])}"
-            yield f"{', '.join(those)}: {incomplete} {counted(len(gone), 'day')} {bounds}"
+            if missing := gaps.days(gap):
+                names.setdefault(tuple(missing), []).append(name)
+        for days, those in names.items():
+            bounds = f"from {format_day(days[0])} to {format_day(days[-1])}"
+            yield f"{', '.join(those)}: {incomplete} {counted(len(days), 'day')} {bounds}"
 
 
 @contextmanager
 def _naming(place: str) -> Iterator[None]:
-    """Have an OSError that does not say where it arose name that place."""
+    """Add a place to an OSError that names none."""
     try:
         yield
     except OSError as error:
@@ -171,7 +169,7 @@ def _naming(place: str) -> Iterator[None]:
 
 @contextmanager
 def _output(name: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Return the file to write, and what is to be named where it takes no more."""
+    """Return the file to write, and its name for errors."""
     target = "standard output" if name == _STANDARD_OUTPUT else name
     with _naming(target), _opened(name, target) as opened:
         yield opened
@@ -179,7 +177,7 @@ def _output(name: str) -> Iterator[tuple[BinaryIO, str]]:
 
 @contextmanager
 def _opened(name: str, place: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Return what `_output` does: what bears the name in the end is whole."""
+    """Return the same as `_output`; the file gets its name only once it is complete."""
     if name == _STANDARD_OUTPUT:
         with _at_full_speed(sys.stdout.buffer, place) as taking:
             yield taking
@@ -196,7 +194,7 @@ def _opened(name: str, place: str) -> Iterator[tuple[BinaryIO, str]]:
     except OSError as error:
         raise OSError(error.errno, error.strerror, name) from error
     try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - it is for nobody else to read
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - only the owner may read it
             yield file, place
         part.replace(whole)
     finally:
@@ -206,10 +204,10 @@ def _opened(name: str, place: str) -> Iterator[tuple[BinaryIO, str]]:
 
 @contextmanager
 def _at_full_speed(target: BinaryIO, place: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Return a file that takes all at once; where the target may not, it gets all of it in the end.
+    """Return a file that can be written at full speed, and its name for errors.
 
-    A pipe is as slow as whoever reads it, and may stand still for hours. With either file goes what
-    is to be named where it takes no more; `place` is that of the target.
+    A pipe may be slow, or stall for hours, and must not keep the store's transaction open: a
+    temporary file takes the output first. `place` is the name of the target.
     """
     if stat.S_ISREG(os.fstat(target.fileno()).st_mode):
         yield target, place

@@ -23,7 +23,7 @@ class GrantCommands(Generic[G]):
 
     kind: Kind[G]
     one: str
-    told: Callable[[G, Hostnames], dict[str, object]]
+    as_json: Callable[[G, Hostnames], dict[str, object]]
     """Return the JSON members of a grant."""
     heads: tuple[str, ...]
     row: Callable[[G, Hostnames], tuple[str, ...]]
@@ -43,14 +43,14 @@ class GrantCommands(Generic[G]):
     def print_new(self, grant: G, data_dir: Path, opens: dict[str, str]) -> None:
         """Print a new grant as JSON, with the secret that opens it."""
         hostnames = list_grants(data_dir, self.kind).hostnames
-        print(json.dumps({**self.told(grant, hostnames), **opens}, indent=1))
+        print(json.dumps({**self.as_json(grant, hostnames), **opens}, indent=1))
 
     def _list(self, arguments: Namespace, data_dir: Path) -> int:
         listed = list_grants(data_dir, self.kind)
         hostnames = listed.hostnames
         if arguments.json:
-            told = [self.told(grant, hostnames) for _, grant in listed.grants]
-            print(json.dumps(told, indent=1))
+            listing = [self.as_json(grant, hostnames) for _, grant in listed.grants]
+            print(json.dumps(listing, indent=1))
         elif listed.grants:
             rows = [self.heads]
             rows += [self.row(grant, hostnames) for _, grant in listed.grants]

@@ -1,4 +1,4 @@
-"""`medamad import`: take an export into a website, list imports, or undo one."""
+"""`medamad import`: import files into a website, list imports, or undo one."""
 
 import sys
 import time
@@ -29,8 +29,8 @@ from medamad.cli.import_report import (
     date_of_time,
     known_rows,
     nothing_in,
+    print_rejected,
     report,
-    tell_refused,
 )
 from medamad.cli.support import ProgressLine, add_data, effective_config, on_data, print_error
 from medamad.config.lists import load_lists
@@ -49,7 +49,7 @@ from medamad.transfer.rows import format_day
 
 
 class Listed(msgspec.Struct):
-    """An import, as it is listed."""
+    """An import in the list."""
 
     number: int
     website: str
@@ -63,7 +63,7 @@ class Listed(msgspec.Struct):
 
 
 def list_imports(data_dir: Path, *, as_json: bool) -> int:
-    """Write the list on standard output; gives the exit status."""
+    """Print the list; return the exit status."""
     with reading_beside(data_dir) as guest:
         found = [
             Listed(
@@ -95,7 +95,7 @@ def batches(guest: Guest) -> Iterator[tuple[Website, ImportBatch]]:
 
 
 def _dates(batch: ImportBatch) -> tuple[str, str]:
-    """Return the first and the last date, as the import itself told them."""
+    """Return the first and the last date, as the import reported them."""
     if batch.days is not None:
         return format_day(batch.days[0]), format_day(batch.days[1])
     return date_of_time(batch.first_ms), date_of_time(batch.last_ms)
@@ -109,60 +109,60 @@ def _line(each: Listed) -> str:
 
 
 _ANSWERS_WITHIN_S: Final = 300.0
-"""A block is stored in far less, but the disk may be slow and others may be at work."""
+"""A request usually takes far less, but the disk may be slow or busy."""
 
 EXAMPLES: Final = (
-    ("medamad import --website example.com --dry-run views.csv", "what would come in"),
+    ("medamad import --website example.com --dry-run views.csv", "what would be imported"),
     ("medamad import --website example.com views.csv events.csv", "both as one import"),
     ("medamad import --website example.com access.log.1.gz access.log", "logs of a web server"),
-    ("medamad import --website example.com plausible.zip", "what Plausible exported"),
-    ("medamad import --list", "what was imported, by number"),
-    ("medamad import --undo 1", "takes back import 1"),
+    ("medamad import --website example.com plausible.zip", "an export of Plausible"),
+    ("medamad import --list", "list imports by number"),
+    ("medamad import --undo 1", "remove what import 1 added"),
 )
 
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="what is imported")
-    parser.add_argument("--website", metavar="HOSTNAME", help="the website that it goes into")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="a file to import")
+    parser.add_argument("--website", metavar="HOSTNAME", help="the website to import into")
     parser.add_argument(
         "--from",
         dest="source",
         choices=SOURCE_NAMES,
-        help="what the files are (without: told by how they begin)",
+        help="the source of the files (default: recognized by their contents)",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would come in, and store nothing"
+        "--dry-run", action="store_true", help="show what would be imported; store nothing"
     )
     parser.add_argument(
-        "--skip-refused", action="store_true", help="import without the rows that are refused"
+        "--skip-refused", action="store_true", help="import without the rows that are rejected"
     )
     parser.add_argument(
         "--overlapping",
         action="store_true",
-        help="take hits also of times that were counted, as far as they are known by that alone",
+        help="also import hits of times that were counted here or imported before",
     )
-    parser.add_argument("--list", action="store_true", help="list what was imported")
+    parser.add_argument("--list", action="store_true", help="list imports")
     parser.add_argument(
-        "--undo", type=int, metavar="NUMBER", help="remove what was imported as that number"
+        "--undo", type=int, metavar="NUMBER", help="remove what the import with this number added"
     )
-    parser.add_argument("--json", action="store_true", help="write JSON on standard output")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     add_data(parser)
     parser.set_defaults(misused=parser.error)
     parser.epilog = (
-        "Needs a running daemon, but for --dry-run and --list. All files of one call become one\n"
-        "import, which is seen when it is whole, and counts once: hits that the website has\n"
-        "already are left out, also where only sums of them remain, and the same files are\n"
-        "refused a second time. Hits that another program has counted are left out from the\n"
-        "first on that was counted here, and between the first and the last of an earlier\n"
-        "import, and of days that it has added up those of which there is anything;\n"
-        "--overlapping takes them all the same.\n\n"
+        "Needs a running daemon, except for --dry-run and --list. All files of one command\n"
+        "become one import, which becomes visible when it is complete. Nothing is counted twice:\n"
+        "hits that the website already has are left out, even if only their sums remain, and the\n"
+        "same files cannot be imported again. Hits counted by another program are left out from\n"
+        "the first hit counted here on, and between the first and the last hit of an earlier\n"
+        "import; so are the daily sums of another program for days that already have data.\n"
+        "--overlapping imports them anyway.\n\n"
         f"{parser.epilog}"
     )
 
 
 def run(arguments: Namespace) -> int:
-    """Import, list or undo; the exit status is 1 when not all came in that was to."""
+    """Import, list or undo; the exit status is 1 if not everything was imported."""
     if (wrong := _misuse(arguments)) is not None:
         arguments.misused(wrong)
     by_file = not arguments.list and arguments.undo is None
@@ -187,7 +187,7 @@ def _misuse(arguments: Namespace) -> str | None:
     if not arguments.files:
         return "FILE: expected at least one file"
     if arguments.website is None:
-        return "--website: expected the website that it goes into"
+        return "--website: expected the website to import into"
     return None
 
 
@@ -204,11 +204,11 @@ def _run(data_dir: Path, arguments: Namespace) -> int:
 
 
 def _import(data_dir: Path, arguments: Namespace) -> int:
-    progress = ProgressLine("rows looked through", sys.stderr)
+    progress = ProgressLine("rows read", sys.stderr)
     with reading_beside(data_dir) as guest:
         website = guest.website(arguments.website)
         before = guest.batches(website)
-    # The files may be long or slow: no transaction waits for them.
+    # The files may be long or slow: they are read without a transaction.
     effective = effective_config(data_dir, arguments.config)
     effective.check_zone()
     config = effective.config
@@ -237,8 +237,8 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     if arguments.dry_run:
         return _dry_run(plan, arguments)
     if found.rejected_rows and not arguments.skip_refused:
-        tell_refused(found)
-        _tell_unskipped(found, "and nothing was stored")
+        print_rejected(found)
+        _print_unskipped(found, "and nothing was stored")
         return 1
     with connect(data_dir, _ANSWERS_WITHIN_S) as daemon, connect(data_dir) as holding:
         return _send(plan, daemon, holding, arguments)
@@ -253,7 +253,7 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
     progress.end()
     report(plan, gathering, None, as_json=arguments.json)
     if plan.survey.rejected_rows and not arguments.skip_refused:
-        _tell_unskipped(plan.survey, "and nothing would be stored")
+        _print_unskipped(plan.survey, "and nothing would be stored")
         return 1
     if not gathering.views + gathering.events:
         print_error(nothing_in(plan, gathering))
@@ -261,9 +261,11 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
     return 0
 
 
-def _tell_unskipped(found: Survey, what: str) -> None:
-    told = f"{found.rejected_rows:,} of {found.rows:,} rows are refused, {what}"
-    print_error(f"{told}; --skip-refused imports the others")
+def _print_unskipped(found: Survey, what: str) -> None:
+    print_error(
+        f"{found.rejected_rows:,} of {found.rows:,} rows are rejected, {what};"
+        " --skip-refused imports the others"
+    )
 
 
 def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namespace) -> int:
@@ -277,7 +279,7 @@ def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namesp
         ),
         Begun,
     )
-    # If this process ends before the import does, the daemon takes back what came in.
+    # If this process ends before the import does, the daemon removes what it has added.
     holding.send(HoldImport(begun.number))
     gathering = plan.gathering(begun.spans)
     progress = ProgressLine("rows", sys.stderr)
@@ -299,7 +301,7 @@ def _undone_on_failure(plan: Plan, daemon: Connection, number: int) -> Iterator[
     try:
         yield
     except (RequestFailed, BadRequest, OSError) as error:
-        # A daemon that has gone removes it when it starts again.
+        # If the daemon is gone, it removes the import at its next start.
         with suppress(RequestFailed):
             daemon.request(UndoImport(plan.website.hostname, number), Ended)
         raise error from None
@@ -312,13 +314,13 @@ def _undo(data_dir: Path, arguments: Namespace) -> int:
     if not of:
         raise NotFound(f"--undo: nothing was imported as number {number}")
     with connect(data_dir, _ANSWERS_WITHIN_S) as daemon:
-        gone = daemon.request(UndoImport(of[0].hostname, number), Ended)
-    told: dict[str, Any] = {"website": of[0].hostname} | msgspec.to_builtins(gone)
+        removed = daemon.request(UndoImport(of[0].hostname, number), Ended)
     if arguments.json:
-        print(msgspec.json.encode(told).decode())
+        found: dict[str, Any] = {"website": of[0].hostname} | msgspec.to_builtins(removed)
+        print(msgspec.json.encode(found).decode())
     else:
         print(
-            f"{of[0].hostname}: removed {counted(gone.views, 'view')} and "
-            f"{counted(gone.events, 'event')} that were imported as number {number}"
+            f"{of[0].hostname}: removed {counted(removed.views, 'view')} and "
+            f"{counted(removed.events, 'event')} that were imported as number {number}"
         )
     return 0

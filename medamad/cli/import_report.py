@@ -1,4 +1,4 @@
-"""What an import is about to bring, and the report at its end."""
+"""The plan of an import, and its report."""
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -33,26 +33,26 @@ from medamad.transfer.rows import format_day
 
 @define(eq=False)
 class Past:
-    """Counts, of what comes in, the hits and the days that are to go by a bound; None for none."""
+    """Counts what retention will remove of an import; with `bound` None, nothing."""
 
     bound: Cutoff | None
     waits_ms: int = 0
-    """For how much longer nothing goes, as the clock is not believed yet."""
+    """For how much longer nothing is removed, as the clock is not believed yet."""
     views: int = 0
     events: int = 0
     days: int = 0
-    """Of those that another program has added up."""
+    """Days with only the sums of another program."""
     _day: int | None = None
 
     @classmethod
     def of(cls, guest: Guest, website: Website, retention: Retention, now_ms: int) -> "Past":
-        """Begin to count, for a website."""
+        """Return the counter for a website."""
         registered = {each.hostname for each in guest.websites()}
         keep = retention.of(website.hostname, registered)
         return cls(cutoff_of(keep, retention.zone, now_ms), guest.doubt_left_ms(now_ms))
 
     def add(self, content: Content) -> None:
-        """Count hits; an event comes in one piece."""
+        """Count hits; no event is split between two calls."""
         if self.bound is None:
             return
         before_ms, events = self.bound.before_ms, content.events
@@ -60,15 +60,15 @@ class Past:
         self.events += len(np.unique(events.event[events.time_ms < before_ms]))
 
     def add_days(self, counts: Sequence[DayCounts]) -> None:
-        """Count days, which come one after another; sums are kept where those of views are."""
+        """Count days, which come in order; if sums of views are kept, so are these."""
         if self.bound is None or self.bound.keeps_rollups:
             return
         for each in counts:
             self.days += each.day != self._day and each.span[0] < self.bound.before_ms
             self._day = each.day
 
-    def told(self) -> Iterator[str]:
-        """Return what does not stay, if anything."""
+    def summary(self) -> Iterator[str]:
+        """Return a line on what will be removed, if anything."""
         if self.bound is None or not (self.views or self.events or self.days):
             return
         before = datetime.fromtimestamp(self.bound.before_ms // 1000, self.bound.zone).date()
@@ -94,7 +94,7 @@ Gathered: TypeAlias = RowGatherer | DayGatherer
 
 @frozen(eq=False)
 class KnownDays:
-    """The days of which a website has something in a zone, and which day it is."""
+    """The days for which a website has data, in a time zone, and today."""
 
     there: AbstractSet[int]
     zone: tzinfo
@@ -104,27 +104,27 @@ class KnownDays:
     def of(
         cls, guest: Guest, website: Website, zone: tzinfo, today: int, *, overlapping: bool
     ) -> "KnownDays":
-        """Look at what a website has, or take it for nothing. Raises Conflict."""
+        """Return the days of a website, none if `overlapping`. Raises Conflict."""
         there = set() if overlapping else existing_days(guest.snapshot(website, _damaged), zone)
         return cls(there, zone, today)
 
 
 @frozen(eq=False)
 class Plan:
-    """What is to be imported, and what the website has of it."""
+    """What is to be imported, and what of it the website already has."""
 
     website: Website
     files: Sequence[ImportFile]
     digest: str
     survey: Survey
     newest: int
-    """The last batch of the website that it was checked against."""
+    """The number of the latest batch that the files were compared with."""
     known: ExistingHits | KnownDays
     past: Past
-    """What of it does not stay: that is counted as it comes in."""
+    """What of it retention will remove: counted during the import."""
 
     def gathering(self, spans: Sequence[Span]) -> Gathered:
-        """Begin to gather what comes in."""
+        """Return a new gatherer of what is imported."""
         if isinstance(self.known, ExistingHits):
             return RowGatherer(self.known, self.survey, spans)
         assert isinstance(self.survey, DaySurvey)  # noqa: S101 - only its days are looked for
@@ -132,7 +132,7 @@ class Plan:
         return DayGatherer(self.survey.days, known.zone, known.today, known.there)
 
     def requests(self, gathering: Gathered, number: int) -> Iterator[Request | None]:
-        """Go through it, a little with every step; gives what brings some of it, or nothing yet."""
+        """Yield the requests that import it; None for a step without one."""
         if isinstance(gathering, RowGatherer):
             for piece in gathering.gather(self.files):
                 if piece is not None:
@@ -146,25 +146,25 @@ class Plan:
 
 
 def known_rows(guest: Guest, website: Website, found: Survey, *, overlapping: bool) -> ExistingHits:
-    """Find which rows a website has. Raises Conflict."""
+    """Return which rows a website already has. Raises Conflict."""
     snapshot, origins = guest.snapshot(website, _damaged), guest.origins(website)
     batches = guest.batches(website)
     return ExistingHits.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
 
 
 def _damaged(error: DamagedSegment) -> None:
-    raise Conflict(f"the store is damaged, and it cannot be told what is there: {error}")
+    raise Conflict(f"the store is damaged, so existing data cannot be compared: {error}")
 
 
 _LEFT_OUT: Final = MappingProxyType(
     {
-        SkipReason.NO_VIEW: "of what is no view of a page",
+        SkipReason.NO_VIEW: "without a page view",
         SkipReason.OTHER_HOSTS: "of other hosts",
         SkipReason.NO_PAGE: "without an address of a page",
         SkipReason.BLOCKED: "from blocked networks",
-        SkipReason.PROGRAMS: "of programs, which are no browsers (see `[events] bots`)",
+        SkipReason.PROGRAMS: "of bots (see `[events] bots`)",
         SkipReason.SPAM: "with a referrer that is spam",
-        SkipReason.REPEATED: "that come again",
+        SkipReason.REPEATED: "that are repeated",
         SkipReason.LONG: "of 64 KiB or more",
         SkipReason.CUT: "cut off at the end of a log",
     }
@@ -172,11 +172,11 @@ _LEFT_OUT: Final = MappingProxyType(
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What came in, or would."""
+    """What was imported, or would be."""
 
     website: str
     number: int | None
-    """Of the import, None where it was none."""
+    """The number of the import; None for a dry run."""
     dry_run: bool
     files: list[str]
     views: int
@@ -199,21 +199,21 @@ class Report(msgspec.Struct, kw_only=True):
     days_not_over: int = 0
     days_without_views: int = 0
     left_out: dict[str, int] = {}
-    """Of files of other programs: how many of their rows are no hits that count, by reason."""
+    """Rows of other programs' files that are no hits to count, by reason."""
     past_views: int = 0
-    """How many do not stay, as the website's are not kept for so long; and so on."""
+    """How many retention will remove; likewise below."""
     past_events: int = 0
     past_days: int = 0
 
 
 def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: bool) -> None:
-    """Return what came in; what would, where nothing has."""
+    """Print what was imported, or what would be."""
     found = _report(plan, gathering, ended)
     if as_json:
         print(msgspec.json.encode(found).decode())
         return
     if ended is None:
-        print(f"{found.website}: this would come in, and nothing was stored:")
+        print(f"{found.website}: this would be imported (nothing was stored):")
     else:
         print(f"{found.website}: imported as number {found.number}:")
     views, visitors = counted(found.views, "view"), counted(found.visitors, "visitor")
@@ -221,27 +221,27 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
     if found.first is not None:
         print(f"  from {found.first} to {found.last}")
     if found.days:
-        print(f"  {counted(found.days, 'day')}, of which only sums are known")
-    for told in _left_out(plan, gathering):
-        print(f"  {told}, left out")
-    for told in plan.past.told():
-        print(f"  {told}")
+        print(f"  {counted(found.days, 'day')}, with only sums")
+    for line in _left_out(plan, gathering):
+        print(f"  {line}, left out")
+    for line in plan.past.summary():
+        print(f"  {line}")
     if found.refused:
-        print(f"  {counted(found.refused, 'row')} refused:")
-        tell_refused(plan.survey)
+        print(f"  {counted(found.refused, 'row')} rejected:")
+        print_rejected(plan.survey)
     if ended is not None:
         print(f"`medamad import --undo {found.number}` removes them again.")
 
 
 def nothing_in(plan: Plan, gathering: Gathered) -> str:
-    """Return why there is nothing to be imported."""
+    """Return why there is nothing to import."""
     nothing = "day" if isinstance(gathering, DayGatherer) else "view or event"
-    told = ", ".join(_left_out(plan, gathering)) or f"there is no {nothing} in it"
-    return f"nothing was imported: {told}"
+    reason = ", ".join(_left_out(plan, gathering)) or f"there is no {nothing} in it"
+    return f"nothing was imported: {reason}"
 
 
-def tell_refused(found: Survey) -> None:
-    """Say on standard error which rows are refused, and why."""
+def print_rejected(found: Survey) -> None:
+    """Print on standard error which rows are rejected, and why."""
     for reason in _reasons(found):
         print_error(reason)
     if found.rejected_rows > len(found.rejected):
@@ -296,25 +296,25 @@ def _reasons(found: Survey) -> Iterator[str]:
 
 
 def _left_out(plan: Plan, gathering: Gathered) -> Iterator[str]:
-    """Return what does not come in, and why."""
+    """Yield what is left out, and why."""
     for reason, what in _LEFT_OUT.items():
         if rows := plan.survey.skipped[reason]:
             yield f"{counted(rows, 'row')} {what}"
     if not isinstance(gathering, DayGatherer):
         if there := gathering.left_out - gathering.covered:
-            yield f"{counted(there, 'hit')} there already"
+            yield f"{counted(there, 'hit')} already imported or counted"
         if gathering.covered:
-            yield f"{counted(gathering.covered, 'hit')} of a time that was counted already"
+            yield f"{counted(gathering.covered, 'hit')} of a time that was already counted"
         return
     for days, why in (
-        (gathering.days_existing, "there is something already"),
-        (gathering.days_not_over, "not all is known yet"),
+        (gathering.days_existing, "there is data already"),
+        (gathering.days_not_over, "the data is not complete yet"),
         (gathering.days_without_views, "no view is known"),
     ):
         if days:
-            yield f"{counted(days, 'day')} of which {why}"
+            yield f"{counted(days, 'day')} for which {why}"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return how many there are of something."""
+    """Return a number with its noun."""
     return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -46,7 +46,7 @@ def configure(parser: ArgumentParser) -> None:
         "--raw-days",
         type=whole(0, MAX_DAYS),
         metavar="N",
-        help="a dry run as if every website's views were kept for N days, 0 for ever",
+        help="a dry run as if every website's views were kept for N days, 0 for forever",
     )
     parser.add_argument(
         "--after",
@@ -65,17 +65,17 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print it; the exit status is 1 if anything is damaged, which is kept whatever its age."""
-    return on_data(arguments, lambda data_dir: _tell(data_dir, arguments), by_file=True)
+    return on_data(arguments, lambda data_dir: _show(data_dir, arguments), by_file=True)
 
 
-def _tell(data_dir: Any, arguments: Namespace) -> int:
+def _show(data_dir: Any, arguments: Namespace) -> int:
     effective = effective_config(data_dir, arguments.config)
     given = retention(effective.config)
     if (another := effective.another) is not None:
         print_warning(f"{arguments.config}: the daemon uses {another} instead")
     is_trial = arguments.raw_days is not None or arguments.after is not None
     now_ms = int(time.time() * 1000)
-    told: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     lines: list[str] = []
     damaged, has_past = 0, False
     with reading_beside(data_dir) as guest:
@@ -92,14 +92,14 @@ def _tell(data_dir: Any, arguments: Namespace) -> int:
                 print_error(place)
             damaged += len(found.damaged)
             if arguments.json:
-                told.append({"hostname": website.hostname, **asdict(keep), **asdict(found)})
+                rows.append({"hostname": website.hostname, **asdict(keep), **asdict(found)})
             else:
                 rule = _rule(keep, "would be" if is_trial else "are")
                 lines.append(f"{website.hostname}: {rule}")
                 lines.append(_there(found, given.zone))
                 lines += _due(found) if is_dry_run and bound else ()
     if arguments.json:
-        sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(rows) + b"\n")
     elif lines:
         print(*lines, sep="\n")
     if has_past and left_ms:
@@ -122,7 +122,7 @@ def _tried(keep: Keep, arguments: Namespace) -> Keep:
 
 def _rule(keep: Keep, are: str) -> str:
     if not keep.raw_days:
-        return f"views {are} kept for ever"
+        return f"views {are} kept forever"
     remains = "the sums of their days" if keep.after == "sums" else "nothing"
     return f"views {are} kept for {_count(keep.raw_days, 'day')}, then {remains}"
 
@@ -131,7 +131,7 @@ def _there(found: Forecast, zone: tzinfo) -> str:
     since = ""
     if found.earliest_ms is not None:
         since = f" since {datetime.fromtimestamp(found.earliest_ms / 1000, zone).date()}"
-    kept = f"  there: {_count(found.views, 'view')}{since} ({format_bytes(found.bytes)})"
+    kept = f"  stored: {_count(found.views, 'view')}{since} ({format_bytes(found.bytes)})"
     if found.days:
         kept += f", sums of {_count(found.days, 'day')} ({format_bytes(found.bytes_of_days)})"
     return kept
@@ -139,15 +139,15 @@ def _there(found: Forecast, zone: tzinfo) -> str:
 
 def _due(found: Forecast) -> Iterator[str]:
     gone = f"{_count(found.due_views, 'view')} and {_count(found.due_events, 'event')}"
-    told = f"  would go: {gone} ({format_bytes(found.due_bytes)})"
+    text = f"  would be removed: {gone} ({format_bytes(found.due_bytes)})"
     if found.due_days:
-        told += (
+        text += (
             f", sums of {_count(found.due_days, 'day')} ({format_bytes(found.bytes_of_due_days)})"
         )
-    yield told
+    yield text
     if found.new_days:
         days = _count(found.new_days, "day")
-        yield f"  would be made: sums of {days} ({format_bytes(found.bytes_of_new_days)})"
+        yield f"  would be added: sums of {days} ({format_bytes(found.bytes_of_new_days)})"
 
 
 def _count(number: int, what: str) -> str:

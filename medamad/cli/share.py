@@ -1,4 +1,4 @@
-"""`medamad share`: makes, lists and revokes share links, whether the daemon runs or not."""
+"""`medamad share`: add, list or revoke share links, whether the daemon runs or not."""
 
 import sys
 import time
@@ -19,34 +19,34 @@ from medamad.storage.offline import add_grant, website_numbers
 _PAGE = "/share/"
 
 EXAMPLES: Final = (
-    ("medamad share add example.com club --password", "asks for the password of the link"),
+    ("medamad share add example.com club --password", "prompts for the password of the link"),
     (
         "medamad share add example.com widget --embed https://www.example.com",
-        "may be framed by that website",
+        "that website may show it in a frame",
     ),
-    ("medamad share list", "which there are"),
-    ("medamad share revoke ID", "at once; the list tells the ID"),
+    ("medamad share list", "list them"),
+    ("medamad share revoke ID", "the list shows the ID"),
 )
 
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    add = what.add_parser("add", help="make a share link, and write the path of its page")
-    add.add_argument("hostname", metavar="HOSTNAME", help="the website that it shows")
+    add = what.add_parser("add", help="make a share link and print the path of its page")
+    add.add_argument("hostname", metavar="HOSTNAME", help="the website to show")
     add.add_argument("name", metavar="NAME", help="what to call it")
     add.add_argument(
         "--password",
         action="store_true",
-        help="have it ask for a password, which is read from the terminal or standard input",
+        help="protect it with a password, read from the terminal or standard input",
     )
     add.add_argument(
         "--embed",
         action="append",
         default=[],
         metavar="ORIGIN",
-        help='whose pages may show it in a frame, such as "https://www.example.com",'
-        ' or "*" for any (without: none); may be repeated',
+        help='an origin that may show it in a frame, such as "https://www.example.com",'
+        ' or "*" for any (default: none); may be repeated',
     )
     add_json(add)
     add.set_defaults(work=_add)
@@ -55,7 +55,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Do what is asked; the exit status tells how it went."""
+    """Run the subcommand; return its exit status."""
     return on_data(arguments, partial(arguments.work, arguments))
 
 
@@ -77,7 +77,7 @@ def _password() -> str:
     return sys.stdin.readline().removesuffix("\n").removesuffix("\r")
 
 
-def _told(share: Share, hostnames: Hostnames) -> dict[str, object]:
+def _as_json(share: Share, hostnames: Hostnames) -> dict[str, object]:
     return {
         "id": share.id,
         "name": share.name,
@@ -102,7 +102,7 @@ def _row(share: Share, hostnames: Hostnames) -> tuple[str, ...]:
 _LIST_AND_REVOKE: Final = GrantCommands(
     kind=SHARES,
     one="share link",
-    told=_told,
+    as_json=_as_json,
     heads=("ID", "WEBSITE", "NAME", "PASSWORD", "EMBED", "MADE"),
     row=_row,
 )

@@ -150,14 +150,14 @@ _KIB: Final = 1024
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def print_error(told: str) -> None:
+def print_error(text: str) -> None:
     """Print on standard error why a command failed."""
-    complain(told, sys.stderr, os.environ)
+    complain(text, sys.stderr, os.environ)
 
 
-def print_warning(told: str) -> None:
+def print_warning(text: str) -> None:
     """Print on standard error what the user should know although the command succeeds."""
-    warn(told, sys.stderr, os.environ)
+    warn(text, sys.stderr, os.environ)
 
 
 @define(eq=False)
@@ -167,7 +167,7 @@ class ProgressLine:
     _what: str
     _stream: TextIO
     _now: Callable[[], float] = time.monotonic
-    _told_at: float = float("-inf")
+    _shown_at: float = float("-inf")
     _last: str = ""
 
     def update(self, done: int, total: int = 0) -> None:
@@ -175,8 +175,8 @@ class ProgressLine:
         share = f" of {total:,} ({100 * done // total} %)" if total else ""
         self._last = f"{self._what}: {done:,}{share}"
         now = self._now()
-        if self._stream.isatty() and now - self._told_at >= _EVERY_S:
-            self._told_at = now
+        if self._stream.isatty() and now - self._shown_at >= _EVERY_S:
+            self._shown_at = now
             self._stream.write(f"\r{self._last}{_ERASE}")
             self._stream.flush()
 

@@ -1,4 +1,4 @@
-"""`medamad token`: makes, lists and revokes API tokens, whether the daemon runs or not."""
+"""`medamad token`: add, list or revoke API tokens, whether the daemon runs or not."""
 
 import sys
 import time
@@ -21,30 +21,32 @@ EXAMPLES: Final = (
         "medamad token add reports --website example.com --days 90",
         "reads one website, for 90 days",
     ),
-    ("medamad token add shop --scope send --json", "for programs, with its ID"),
-    ("medamad token list --json", "which there are, for programs"),
-    ("medamad token revoke ID", "at once; the list tells the ID"),
+    ("medamad token add shop --scope send --json", "print JSON, with its ID"),
+    ("medamad token list --json", "list them as JSON"),
+    ("medamad token revoke ID", "the list shows the ID"),
 )
 
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    add = what.add_parser("add", help="make a token, and write it: it is shown this once")
+    add = what.add_parser("add", help="make a token and print it; it is shown only once")
     add.add_argument("name", metavar="NAME", help="what to call it")
     add.add_argument(
         "--scope",
         choices=tuple(Scope),
         default=Scope.READ,
-        help="read figures; send hits; full: both, and change websites (without: read)",
+        help="read figures; send hits; full: both, and change websites (default: read)",
     )
     add.add_argument(
         "--website",
         action="append",
         metavar="HOSTNAME",
-        help="what it is for (without: all websites); may be repeated",
+        help="a website that it is valid for (default: all); may be repeated",
     )
-    add.add_argument("--days", type=days, metavar="N", help="for how long (without: for good)")
+    add.add_argument(
+        "--days", type=days, metavar="N", help="how long it is valid (default: forever)"
+    )
     add_json(add)
     add.set_defaults(work=_add)
     add_data(add)
@@ -52,7 +54,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Do what is asked; the exit status tells how it went."""
+    """Run the subcommand; return its exit status."""
     return on_data(arguments, partial(arguments.work, arguments))
 
 
@@ -67,11 +69,11 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
         return 0
     print(text)
     if sys.stdout.isatty():
-        print(f"Keep it: it is shown this once. `medamad token revoke {token.id}` ends it.")
+        print(f"Keep it: it is shown only once. `medamad token revoke {token.id}` revokes it.")
     return 0
 
 
-def _told(token: Token, hostnames: Hostnames) -> dict[str, object]:
+def _as_json(token: Token, hostnames: Hostnames) -> dict[str, object]:
     return {
         "id": token.id,
         "name": token.name,
@@ -102,7 +104,7 @@ def _hosts(token: Token, hostnames: Hostnames) -> list[str]:
 _LIST_AND_REVOKE: Final = GrantCommands(
     kind=TOKENS,
     one="token",
-    told=_told,
+    as_json=_as_json,
     heads=("ID", "NAME", "SCOPE", "WEBSITES", "MADE", "LAST USED", "ENDS"),
     row=_row,
 )

@@ -52,9 +52,9 @@ class Reloading:
     async def reload(self) -> None:
         """Read and apply the configuration; if it is invalid, keep the old one.
 
-        Certificates are read again in any case: whoever has renewed one cannot know what else is
-        wrong. While one reload waits for another to finish, further ones are skipped: the one that
-        waits will read everything that was written by then.
+        Certificates are read again in any case: a renewal must not depend on the rest of the file.
+        While one reload waits for another to finish, further ones are skipped: the one that waits
+        will read everything that was written by then.
         """
         if self._lock.waiting:
             return

@@ -40,7 +40,7 @@ class Endpoints(tuple[str, ...]):
 
 
 class Origin(str):
-    """An origin as browsers write it: scheme and host, with the port where it is not the usual."""
+    """An origin as browsers write it: scheme and host, with the port if not the default."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class Hostname(str):
 
 
 class Proxy(str):
-    """An address or a network, or "unix" for whoever connects over a unix socket."""
+    """An address or a network, or "unix" for clients of a unix socket."""
 
     __slots__ = ()
 

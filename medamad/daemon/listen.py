@@ -1,9 +1,9 @@
 """Listening sockets, from systemd or on the configured endpoints.
 
-A socket from systemd takes the place of the endpoints that cannot be opened beside it; all others
-are opened. It speaks TLS if the endpoint that has its address does; where none has it, if one of
-those in whose place it is does, or else one of its port. An endpoint of IPv6 takes the connections
-of IPv4, too, unless an endpoint or a socket of that has its port.
+A socket from systemd replaces the endpoints that cannot be opened beside it; all others are opened.
+It speaks TLS if the endpoint with its address does; if there is none, if an endpoint that it
+replaces does, or else one with its port. An IPv6 endpoint also accepts IPv4 connections, unless an
+IPv4 endpoint or socket has its port.
 """
 
 import socket
@@ -36,10 +36,10 @@ ACCEPTED_AT_ONCE: Final = 16
 
 
 def accept_few(port: tcp.Port) -> None:
-    """Have one of Twisted's ports take ACCEPTED_AT_ONCE at most.
+    """Limit one of Twisted's ports to ACCEPTED_AT_ONCE connections per reactor turn.
 
-    By itself it takes twenty more in each turn than in the one before, for as long as more come,
-    and whoever only connects could have a turn take as long as they like.
+    Otherwise it accepts twenty more in each turn than in the previous one while more arrive, so
+    that clients that only connect could make a turn arbitrarily long.
     """
     accept: Callable[[], None] = port.doRead
 
@@ -51,7 +51,7 @@ def accept_few(port: tcp.Port) -> None:
 
 
 def keep_addresses_out_of_the_log(port: tcp.Port) -> None:
-    """Have what Twisted logs of a connection, such as a fault, be logged without who it is from."""
+    """Keep client addresses out of what Twisted logs about a connection, such as an error."""
     connect: Callable[..., tcp.Server] = port.transport
 
     def connect_nameless(*arguments: object) -> tcp.Server:
@@ -64,21 +64,21 @@ def keep_addresses_out_of_the_log(port: tcp.Port) -> None:
 
 KEY: Final = "server.listen"
 _MAX_PORT: Final = 65_535
-_ANY_HOST: Final = ("", "0.0.0.0", "::", "127.0.0.1", "::1")  # noqa: S104 - told apart, not bound
+_ANY_HOST: Final = ("", "0.0.0.0", "::", "127.0.0.1", "::1")  # noqa: S104 - compared, not bound
 
 
 class CannotListenThere(Exception):
-    """A place to listen at is taken or not ours. `str(error)` is for the operator."""
+    """An address is in use or not ours. `str(error)` is for the operator."""
 
 
 class Port(Protocol):
-    """A port that is listened on (Twisted's IListeningPort)."""
+    """A listening port (Twisted's IListeningPort)."""
 
     def getHost(self) -> IPv4Address | IPv6Address | UNIXAddress:
-        """Return the address of this end."""
+        """Return the local address."""
 
     def stopListening(self) -> Deferred[None] | None:
-        """Take no further connection."""
+        """Accept no further connections."""
 
 
 class Endpoint(Protocol):
@@ -90,14 +90,14 @@ class Endpoint(Protocol):
 
 @frozen
 class Place:
-    """A place to listen at. `text` says which, for the operator."""
+    """A place to listen at; `text` describes it to the operator."""
 
     text: str
     endpoint: Endpoint
     address: Address
-    """As the configuration has it; of a socket that of the endpoint by which it goes, if any."""
+    """As configured; for a socket, that of the endpoint whose settings it uses, if any."""
     certificate: Certificate | None = None
-    """By what it speaks TLS; None when it does not."""
+    """For TLS; None for plain HTTP."""
 
     async def listen(self, factory: Any) -> Port:
         """Begin to listen. Raises CannotListenThere."""
@@ -108,8 +108,8 @@ class Place:
             port = await self.endpoint.listen(factory)
         except (CannotListenError, OSError) as error:
             reason = error.socketError if isinstance(error, CannotListenError) else error
-            told = getattr(reason, "strerror", None) or str(reason)
-            raise CannotListenThere(f"cannot listen on {self.text}: {told}") from error
+            why = getattr(reason, "strerror", None) or str(reason)
+            raise CannotListenThere(f"cannot listen on {self.text}: {why}") from error
         if isinstance(port, tcp.Port):
             accept_few(port)
             keep_addresses_out_of_the_log(port)
@@ -127,7 +127,7 @@ class Place:
 
 @frozen
 class _OnlyIPv6:
-    """An endpoint that leaves the connections of IPv4 to another one."""
+    """An endpoint that leaves IPv4 connections to another one."""
 
     _reactor: Any
     _port: int
@@ -202,17 +202,17 @@ def systemd_first(
     known = {at for _, at in meant}
 
     def is_kept_out(at: Address) -> bool:
-        # A name that stands for nothing yet may be that of a socket which is nobody else's.
+        # A name that does not resolve yet may be that of a socket without an endpoint.
         return any(one.keeps_out(at) for one in inherited if at.host or one.address not in known)
 
     return found + [place for place, at in meant if not is_kept_out(at)]
 
 
 def _nearest(meant: Sequence[tuple[Place, Address]], one: Inherited) -> Place | None:
-    """Return the endpoint by which a socket goes.
+    """Return the endpoint whose settings a socket uses, if any.
 
-    Some have its port where the unit is older than the configuration, where the socket takes what
-    several of them would, or where it is the twin that one of IPv6 has for IPv4.
+    Several may have its port: if the unit is older than the configuration, if the socket covers
+    several endpoints, or if it is the IPv4 twin of an IPv6 one.
     """
 
     def rank(candidate: tuple[Place, Address]) -> tuple[bool, ...]:
@@ -232,17 +232,18 @@ def _numeric(place: Place) -> Address:
     try:
         return place.address.numeric()
     except OSError:
-        return evolve(place.address, host="")  # a name that is not known yet may be any of IPv4
+        return evolve(
+            place.address, host=""
+        )  # a name that does not resolve yet may be any IPv4 address
     except ValueError:
-        return place.address  # that it is none is told where it is listened on
+        return place.address  # listening will report that it is invalid
 
 
 def renew(listening: Sequence[Place], config: Config) -> list[ConfigError]:
-    """Have new connections go by the certificates as their files now are.
+    """Use the current certificate files for new connections.
 
-    One that the configuration has no certificate for is renewed as well: until the next start, it
-    is listened there. Gives what is wrong with those that cannot be read, in whose place nothing
-    changes.
+    This includes endpoints that are no longer configured: the daemon listens there until the next
+    start. Return the errors of unreadable certificates, which are not replaced.
     """
     refused: dict[str, ConfigError] = {}
     read: dict[Address, Certificate] = {}
@@ -291,12 +292,12 @@ def _other_place(config: Config, text: str, reactor: Any) -> Place:
 
 
 def _refusal(config: Config, text: str, error: Exception) -> ConfigError:
-    told = reason_of(error) if isinstance(error, OSError) else str(error)
-    reason = f"{text}: {told or type(error).__name__}"
+    why = reason_of(error) if isinstance(error, OSError) else str(error)
+    reason = f"{text}: {why or type(error).__name__}"
     return ConfigError(config.file or Path("the command line"), KEY, reason)
 
 
 def _check_port(port: str) -> None:
-    """Raise ValueError for a port that there is not; Twisted finds out when it listens."""
+    """Raise ValueError for an invalid port, which Twisted would only report when it listens."""
     if not (port.isdecimal() and int(port) <= _MAX_PORT):
         raise ValueError(f"expected a port from 0 to {_MAX_PORT}")

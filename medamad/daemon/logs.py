@@ -140,20 +140,20 @@ def reason_of(error: OSError) -> str:
 
 
 def complain(
-    told: str, stream: TextIO, environ: Mapping[str, str], program: str = "medamad"
+    text: str, stream: TextIO, environ: Mapping[str, str], program: str = "medamad"
 ) -> None:
     """Print, outside the log, why a command failed."""
-    _say(f"{program}: {told}", LogLevel.error, stream, environ)
+    _print(f"{program}: {text}", LogLevel.error, stream, environ)
 
 
-def warn(told: str, stream: TextIO, environ: Mapping[str, str]) -> None:
+def warn(text: str, stream: TextIO, environ: Mapping[str, str]) -> None:
     """Print, outside the log, what the user should know although the command succeeds."""
-    _say(f"medamad: {told}", LogLevel.warn, stream, environ)
+    _print(f"medamad: {text}", LogLevel.warn, stream, environ)
 
 
-def _say(told: str, level: Any, stream: TextIO, environ: Mapping[str, str]) -> None:
+def _print(text: str, level: Any, stream: TextIO, environ: Mapping[str, str]) -> None:
     prefix = f"<{_PRIORITIES[level]}>" if is_journal(stream, environ) else ""
-    stream.write(f"{prefix}{told}\n")
+    stream.write(f"{prefix}{text}\n")
 
 
 def _as_json(event: LogEvent, level: str, namespace: str) -> str:

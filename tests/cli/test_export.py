@@ -123,7 +123,7 @@ def test_it_is_said_what_a_file_is_without(
             assert main(["export", "example.com", "--what", what, "-o", str(out), *data]) == 0
         assert capsys.readouterr().err == (
             "medamad: views: without 2 days from 2024-03-28 to 2024-03-29, "
-            "since there are only sums of them\n"
+            "because only their sums are kept\n"
         )
         assert main([*export, *data]) == 0
     rows = [row for row in csv.DictReader(out.read_text().splitlines()) if row["report"] == "days"]
@@ -134,11 +134,11 @@ def test_it_is_said_what_a_file_is_without(
     assert told == (
         "medamad: pages, time, referrers, referrer_urls, sources, mediums, campaigns, terms, "
         "contents, browsers, os, devices, countries, languages, locales: "
-        "without 2 days from 2024-03-28 to 2024-03-29, since there are only sums of them\n"
+        "without 2 days from 2024-03-28 to 2024-03-29, because only their sums are kept\n"
         "medamad: summary, days: times are without 2 days from "
-        "2024-03-28 to 2024-03-29, since there are only sums of them\n"
+        "2024-03-28 to 2024-03-29, because only their sums are kept\n"
         "medamad: summary, days: bounce rates are without 2 days from "
-        "2024-03-28 to 2024-03-29, since there are only sums of them\n"
+        "2024-03-28 to 2024-03-29, because only their sums are kept\n"
     )
     # Days that begin elsewhere than those of which there are sums are not known.
     utc = tmp_path / "utc.toml"

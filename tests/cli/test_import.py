@@ -149,7 +149,7 @@ def test_what_is_refused_is_said_and_nothing_stored(tmp_path: Path, daemon: Daem
     assert planned.returncode == refused.returncode == 1
     assert f"{views}, line 302: time: expected an RFC 3339 date-time" in refused.stderr
     assert f"{views}, line 303: view: 3 occurs more than once, with" in refused.stderr
-    assert "2 of 302 rows are refused, and nothing was stored" in refused.stderr
+    assert "2 of 302 rows are rejected, and nothing was stored" in refused.stderr
     assert planned.stderr == refused.stderr.replace("was stored", "would be stored")
     assert imports(daemon) == []
     skipped = call(
@@ -184,7 +184,7 @@ def test_what_cannot_be_is_said(
     ("arguments", "reason"),
     [
         ([], "FILE: expected at least one file"),
-        (["a.csv"], "--website: expected the website that it goes into"),
+        (["a.csv"], "--website: expected the website to import into"),
         (["--undo", "1", "--dry-run"], "--dry-run: not expected with --undo"),
         (["--undo", "1", "a.csv"], "FILE: not expected with --undo"),
         (["--undo", "1", "--website", "example.org"], "--website: not expected with --undo"),
@@ -227,7 +227,7 @@ def test_a_dry_run_ends_as_the_import_would(data: Path, capsys: pytest.CaptureFi
     assert said.err == (
         f"medamad: {data}/views.csv, line 3: time: "
         "expected a time that is at most a day ahead\n"
-        "medamad: 1 of 2 rows are refused, and nothing would be stored; "
+        "medamad: 1 of 2 rows are rejected, and nothing would be stored; "
         "--skip-refused imports the others\n"
     )
     assert dry_run(data, content, "--skip-refused") == 0
@@ -243,8 +243,8 @@ def test_what_is_left_out_of_a_log_is_said(data: Path, capsys: pytest.CaptureFix
     program = f'{begin} / HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
     log = f'{program}{program}{begin} /a.css HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
     assert dry_run(data, log) == 1
-    programs = "2 rows of programs, which are no browsers (see `[events] bots`)"
-    told = "1 row of what is no view of a page", programs
+    programs = "2 rows of bots (see `[events] bots`)"
+    told = "1 row without a page view", programs
     assert capsys.readouterr().err == f"medamad: nothing was imported: {told[0]}, {told[1]}\n"
     log += f'{begin} / HTTP/1.1" 200 1 "-" "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"\n'
     assert dry_run(data, log) == 0
@@ -266,7 +266,7 @@ def test_what_is_left_out_by_its_time_is_said(tmp_path: Path, daemon: Daemon) ->
     again = call(daemon.data, "import", second, "--website", "example.org")
     assert (again.returncode, again.stderr) == (
         1,
-        "medamad: nothing was imported: 1 hit of a time that was counted already\n",
+        "medamad: nothing was imported: 1 hit of a time that was already counted\n",
     )
     planned = call(daemon.data, "import", second, "--website", "example.org", "--dry-run", "--json")
     found = json.loads(planned.stdout)

@@ -60,11 +60,11 @@ def test_plausible_comes_in_and_goes_by_command(tmp_path: Path, daemon: Daemon) 
     assert twice.stderr == "medamad: the same was imported before, as number 1\n"
     other = [Plausible(seed=9).zip(tmp_path / "other.zip")]
     dry = call(daemon.data, "import", *other, "--website", HOST, "--dry-run")
-    assert "6 days of which there is something already, left out" in dry.stdout
+    assert "6 days for which there is data already, left out" in dry.stdout
     again = call(daemon.data, "import", *other, "--website", HOST)
     assert (again.returncode, again.stderr) == (
         1,
-        "medamad: nothing was imported: 6 days of which there is something already\n",
+        "medamad: nothing was imported: 6 days for which there is data already\n",
     )
     undone = call(daemon.data, "import", "--undo", 1)
     assert f"removed {views:,} views" in undone.stdout
@@ -84,7 +84,7 @@ def test_goatcounter_comes_in_but_for_bad_rows(tmp_path: Path, daemon: Daemon) -
     assert summary(daemon) == (0, 0)
     done = call(daemon.data, "import", file, "--website", HOST, "--skip-refused")
     assert done.returncode == 0, done.stderr
-    assert "6 days, of which only sums are known" in done.stdout
+    assert "6 days, with only sums" in done.stdout
     (count, *_) = export.found.of["summary"][""]
     assert summary(daemon) == (count, count)
 

@@ -59,7 +59,7 @@ def test_an_import_says_what_does_not_stay(tmp_path: Path) -> None:
         assert f"{WAITS}: 6 days; nothing of them remains\n" in told
         # Of days that were added up, nothing is missing where sums are kept.
         told = finished(*days, "other.example", "--dry-run").stdout
-        assert "6 days, of which only sums are known" in told
+        assert "6 days, with only sums" in told
         assert "[retention]" not in told
 
 
@@ -74,9 +74,9 @@ def test_a_day_counts_once_however_many_pieces_it_has() -> None:
         past.add_days(piece)
         past.add_days(piece * 2)
     assert past.days == 2
-    (told,) = past.told()
+    (told,) = past.summary()
     assert told.endswith(" soon after: 2 days; nothing of them remains")
     for bound in (None, Cutoff(before_ms, ZONE, keeps_rollups=True)):
         staying = Past(bound)
         staying.add_days(piece)
-        assert (staying.days, list(staying.told())) == (0, [])
+        assert (staying.days, list(staying.summary())) == (0, [])

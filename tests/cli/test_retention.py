@@ -58,14 +58,14 @@ def test_it_says_what_is_there_and_what_would_go(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rule, there = told(capsys, folder)
-    assert rule == "example.com: views are kept for ever"
-    assert there.startswith("  there: 7 views since 20")
+    assert rule == "example.com: views are kept forever"
+    assert there.startswith("  stored: 7 views since 20")
     assert "sums of 3 days (" in there
     assert told(capsys, folder, "--dry-run")[2:] == []
     rule, _, gone, made = told(capsys, folder, "--dry-run", "--raw-days", "4")
     assert rule == "example.com: views would be kept for 4 days, then the sums of their days"
-    assert gone.startswith("  would go: 2 views and 0 events (")
-    assert made.startswith("  would be made: sums of 2 days (")
+    assert gone.startswith("  would be removed: 2 views and 0 events (")
+    assert made.startswith("  would be added: sums of 2 days (")
     trial = ("--dry-run", "--raw-days", "4", "--after", "nothing")
     rule, _, gone = told(capsys, folder, *trial)
     assert rule.endswith("for 4 days, then nothing")
@@ -84,7 +84,7 @@ def test_a_trial_is_a_dry_run_whether_it_says_so_or_not(
     given = (*trial, "--config", str(config))
     found = told(capsys, folder, *given)
     assert found[0].startswith("example.com: views would be kept for ")
-    assert found[2].startswith("  would go: ")
+    assert found[2].startswith("  would be removed: ")
     assert found == told(capsys, folder, "--dry-run", *given)
     without = told(capsys, folder, "--dry-run", "--config", str(config))
     assert without[0] == "example.com: views are kept for 5 days, then the sums of their days"

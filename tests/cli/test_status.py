@@ -145,7 +145,7 @@ def test_a_daemon_that_takes_no_commands_yet_is_told(
 ) -> None:
     environment = open_environment(tmp_path, 16 << 20)
     assert main(["status", "--data", str(tmp_path)]) == 1
-    told = f"{tmp_path}: a daemon uses it and takes no commands, or not yet"
+    told = f"{tmp_path}: a daemon uses it but does not take commands, at least not yet"
     assert capsys.readouterr().err == f"medamad: {told}\n"
     assert main(["status", "--json", "--data", str(tmp_path)]) == 1
     assert json.loads(capsys.readouterr().out) == {"running": None, "error": told}
