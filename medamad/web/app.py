@@ -25,8 +25,8 @@ from medamad.web.responses import Response, failure_response
 from medamad.web.routes import (
     authentication,
     documents,
-    events,
     exports,
+    hits,
     monitoring,
     scripts,
     shares,
@@ -37,7 +37,7 @@ from medamad.web.routes import (
 )
 from medamad.web.server.request import Request
 from medamad.web.server.site import Reactor, Site
-from medamad.web.settings import EVENTS, WebSettings
+from medamad.web.settings import EVENT_NAME, WebSettings
 from medamad.web.usage import Usage
 
 PREFIX: Final = "api"
@@ -61,7 +61,7 @@ def interface_routes(backend: Backend) -> Routes:
     routes = Routes(Klein(), backend)
     for section in (
         authentication,
-        events,
+        hits,
         user,
         tokens,
         websites,
@@ -92,9 +92,9 @@ def operating_routes(backend: Backend, site: Site) -> Routes:
 class Root:
     """Finds the route of every request.
 
-    Klein routes all of them except events. There are so many events that routing by Klein would
-    cost as much as everything else, so they are looked up by their exact paths. The checks and
-    handlers are the same.
+    Klein routes all of them except hits and pings. There are so many of these that routing by
+    Klein would cost as much as everything else, so they are looked up by their exact paths. The
+    checks and handlers are the same.
     """
 
     def __init__(self, backend: Backend, site: Site) -> None:
@@ -103,34 +103,32 @@ class Root:
         self._interface = interface_routes(backend)
         self._documents = documents_routes(backend)
         self._operating = operating_routes(backend, site)
-        self._event_name = EVENTS
-        self._events = _event_paths(self._interface, EVENTS)
+        self._event_name = EVENT_NAME
+        self._hits = _hit_paths(self._interface, EVENT_NAME)
 
     def serve(self, request: Request) -> None:
         """Respond to a request, now or later."""
         event_name = self._backend.settings.event_name
         if event_name != self._event_name:
             self._event_name = event_name
-            self._events = _event_paths(self._interface, event_name)
-        event = self._events.get((request.method, request.path))
-        if event is not None:
-            self._serve_event(request, event)
+            self._hits = _hit_paths(self._interface, event_name)
+        route = self._hits.get((request.method, request.path))
+        if route is not None:
+            self._serve_hit(request, route)
         elif (request.method, request.path) == _OPTIONS_OF_SERVER:
             request.respond(Response(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
         else:
             resource = self._routes_of(request).resource
             resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
 
-    def _serve_event(self, request: Request, route: Route) -> None:
+    def _serve_hit(self, request: Request, route: Route) -> None:
         responding = Deferred.fromCoroutine(self._interface.respond(request, route))
         responding.addErrback(failure_response, route.name)
-        responding.addCallback(self._respond_to_event, request)
-        responding.addErrback(
-            lambda failure: _log.failure("responding to an event failed", failure)
-        )
+        responding.addCallback(self._respond_to_hit, request)
+        responding.addErrback(lambda failure: _log.failure("responding to a hit failed", failure))
 
-    def _respond_to_event(self, response: Response, request: Request) -> None:
-        if response is events.STORED and request.keeps_connection:
+    def _respond_to_hit(self, response: Response, request: Request) -> None:
+        if response is hits.NOT_IGNORED and request.keeps_connection:
             request.respond_encoded(self._site.encoded_no_content())
         else:
             request.respond(response, cors.ANY_EXPOSED)
@@ -153,7 +151,7 @@ class Root:
         elif segments[0] in monitoring.FIRST_SEGMENTS and self._may_monitor(request):
             routes = self._operating
         if len(segments) > 1 and segments[0] == self._backend.settings.event_name:
-            segments[0] = EVENTS
+            segments[0] = EVENT_NAME
         if segments[0] == "" and len(segments) > 1:
             # The router would ignore another slash.
             segments[0] = _UNROUTABLE
@@ -168,19 +166,23 @@ class Root:
 _API: Final = b"/" + PREFIX.encode("ascii")
 
 
-def _event_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], Route]:
-    """Return the routes of events by method and path, under both prefixes and both names.
+def _hit_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], Route]:
+    """Return the routes of hits and pings by method and path, under both prefixes and both names.
 
     A tracker whose tag has a slash at the end of the API address sends two slashes.
     """
     return MappingProxyType(
         {
-            (method.encode("ascii"), prefix + path.replace(EVENTS, name, 1).encode("ascii")): route
+            (
+                method.encode("ascii"),
+                prefix + path.replace(EVENT_NAME, name, 1).encode("ascii"),
+            ): route
             for route in routes.by_name.values()
-            if route.access is Access.EVENT
+            if route.access is Access.ANY_PAGE
             for method, path in [route.name.split(" ")]
             for prefix in (b"", b"/", _API, _API + b"/")
-            for name in (EVENTS, event_name)
+            for name in (EVENT_NAME, event_name)
+            for named in [path.replace(EVENT_NAME, name, 1)]
         }
     )
 

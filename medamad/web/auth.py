@@ -73,7 +73,7 @@ class Access(Enum):
     READ = "the account, or a token that may read"
     STATISTICS = "the account, a token that may read, or a share link"
     LOGIN = "anyone, from our own pages only"
-    EVENT = "anyone, from any page"
+    ANY_PAGE = "anyone, from any page"
     SCRIPT = "anyone, under any hostname, since a website may proxy it as its own"
     OPEN = "anyone"
 

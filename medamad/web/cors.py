@@ -13,7 +13,7 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 _MAX_AGE: Final = (b"Access-Control-Max-Age", b"86400")
 _EXPOSED: Final = b"X-Api-Commit, X-Medamad-Ignored"
 _SENDABLE: Final = b"Authorization, Content-Type"
-_SENDABLE_EVENT: Final = b"Content-Type, If-Modified-Since"
+_SENDABLE_WITH_HIT: Final = b"Content-Type, If-Modified-Since"
 
 ANY: Final = ((b"Access-Control-Allow-Origin", b"*"),)
 """Headers that let pages of any origin read a response, without cookies."""
@@ -100,11 +100,11 @@ def cors_headers(headers: RequestHeaders, settings: WebSettings) -> tuple[tuple[
     )
 
 
-def preflight_headers(methods: str, *, event: bool) -> tuple[tuple[bytes, bytes], ...]:
+def preflight_headers(methods: str, *, is_hit: bool) -> tuple[tuple[bytes, bytes], ...]:
     """Return the headers of a preflight response, except for the allowed origin."""
     return (
         (b"Access-Control-Allow-Methods", methods.encode("ascii")),
-        (b"Access-Control-Allow-Headers", _SENDABLE_EVENT if event else _SENDABLE),
+        (b"Access-Control-Allow-Headers", _SENDABLE_WITH_HIT if is_hit else _SENDABLE),
         _MAX_AGE,
     )
 

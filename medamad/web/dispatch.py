@@ -153,9 +153,9 @@ class Routes:
     def _checked(self, request: Request, access: Access) -> Call:
         """Return the call that a request makes, or raise the first ApiError in order.
 
-        An event is sent by any page to any of the service's names, and reads its own query.
+        Any page sends hits to any of the service's names, and hits read their own query string.
         """
-        if access is Access.EVENT:
+        if access is Access.ANY_PAGE:
             if request.malformed:
                 raise _malformed()
             return Call(request, self.backend, _NO_QUERY, _ANYONE)
@@ -224,17 +224,17 @@ class Routes:
         return request.start_response(failure_response(failure, request.route), headers)
 
     def _error_headers(self, request: Request) -> Headers:
-        return self._cors_headers(request, Access.EVENT if _is_event(request) else Access.COOKIE)
+        return self._cors_headers(request, Access.ANY_PAGE if _is_hit(request) else Access.COOKIE)
 
     def _cors_headers(self, request: Request, access: Access) -> Headers:
-        if access is Access.EVENT:
+        if access is Access.ANY_PAGE:
             return cors.ANY_EXPOSED
         if access in (Access.OPEN, Access.SCRIPT):
             return ()
         return cors.cors_headers(request.headers, self.backend.settings)
 
 
-def _is_event(request: Request) -> bool:
+def _is_hit(request: Request) -> bool:
     return request.local_path.startswith("/event/")
 
 
@@ -242,7 +242,7 @@ def _options(request: Request, error: MethodNotAllowed, headers: Headers) -> Res
     methods = allow(error.valid_methods or ())
     added: Headers = ((b"Allow", methods.encode("ascii")),)
     if any(name == b"Access-Control-Allow-Origin" for name, _ in headers):
-        added += cors.preflight_headers(methods, event=_is_event(request))
+        added += cors.preflight_headers(methods, is_hit=_is_hit(request))
     return Response(HTTPStatus.NO_CONTENT, headers=added)
 
 

@@ -11,8 +11,8 @@ from medamad.lookup.referrers import Sources
 ProxyHeader: TypeAlias = Literal["X-Forwarded-For", "Forwarded"]
 """The header in which proxies name the client of a request that they forward."""
 
-EVENTS: Final = "event"
-"""The first segment of the paths of events."""
+EVENT_NAME: Final = "event"
+"""The first segment of the paths that the tracker uses."""
 
 
 @frozen(kw_only=True)
@@ -43,8 +43,8 @@ class WebSettings:
     """Whether clients on a unix socket may also see them."""
     script_name: str = "script.js"
     """A second name of the tracker, at the root."""
-    event_name: str = EVENTS
-    """A second first segment of the paths of events, which the tracker uses."""
+    event_name: str = EVENT_NAME
+    """Another first segment for these paths, which the shipped tracker then uses."""
     max_body_bytes: int = 16_384
     max_connections: int = 10_000
     max_connections_per_network: int = 1_000

@@ -13,7 +13,7 @@ from medamad.web.assets import Asset, files_below, make_asset, read_asset
 from medamad.web.auth import Access
 from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Response
-from medamad.web.settings import EVENTS
+from medamad.web.settings import EVENT_NAME
 
 SCRIPT: Final = "script.js"
 FIRST_SEGMENTS: Final = (SCRIPT, "scripts")
@@ -22,8 +22,8 @@ FIRST_SEGMENTS: Final = (SCRIPT, "scripts")
 _DEFAULT: Final = SCRIPT_TYPES[0]
 _FOLDER: Final = GENERATED / "frontend" / "scripts"
 _SUFFIX: Final = ".js"
-_PATH: Final = f"{EVENTS}/".encode("ascii")
-"""The path in a script that it sends events to, which occurs nowhere else in it."""
+_PATH: Final = f"{EVENT_NAME}/".encode("ascii")
+"""The path in a script that it sends hits to, which occurs nowhere else in it."""
 _NAMED: Final = "named/"
 """The folder of the same scripts for `/scripts/`, where the API is one level up."""
 
@@ -49,16 +49,16 @@ def file_name(features: Collection[str]) -> str:
 
 @define(eq=False)
 class Scripts:
-    """The scripts, with the configured path of events."""
+    """The scripts, with the configured path for hits."""
 
-    _event_name: str = EVENTS
+    _event_name: str = EVENT_NAME
     _renamed: dict[str, Asset] = field(factory=dict)
 
     def respond(self, call: Call, name: str) -> Response:
         """Return a script by the name of its file."""
         event_name = call.backend.settings.event_name
         script = read_scripts()[name]
-        if event_name == EVENTS:
+        if event_name == EVENT_NAME:
             return script(call)
         if event_name != self._event_name:
             self._event_name, self._renamed = event_name, {}

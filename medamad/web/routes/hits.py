@@ -24,8 +24,8 @@ HIT: Final = "/event/hit"
 PING: Final = "/event/ping"
 PIXEL: Final = "/event/pixel.gif"
 
-STORED: Final = Response(HTTPStatus.NO_CONTENT)
-"""The response to a hit that counts."""
+NOT_IGNORED: Final = Response(HTTPStatus.NO_CONTENT)
+"""The response to a hit that was not ignored, whether it was stored now or before."""
 
 _IGNORED: Final = b"X-Medamad-Ignored"
 _COUNTED: Final = b"n="
@@ -49,7 +49,7 @@ async def hit(call: Call) -> Response:
         ignored = await backend.pipeline.receive(request.body, _sender(call), token)
     finally:
         backend.response_times.hits.add(backend.seconds() - begun_s)
-    return Response(HTTPStatus.NO_CONTENT, headers=_ignored(ignored)) if ignored else STORED
+    return Response(HTTPStatus.NO_CONTENT, headers=_ignored(ignored)) if ignored else NOT_IGNORED
 
 
 async def pixel(call: Call) -> Response:
@@ -141,6 +141,6 @@ def _remembered(ping: pings.Ping) -> Headers:
 
 def add_to(routes: Routes) -> None:
     """Add the routes of this module."""
-    routes.add("POST", HIT, hit, Access.EVENT)
-    routes.add("GET", PING, respond_to_ping, Access.EVENT)
-    routes.add("GET", PIXEL, pixel, Access.EVENT)
+    routes.add("POST", HIT, hit, Access.ANY_PAGE)
+    routes.add("GET", PING, respond_to_ping, Access.ANY_PAGE)
+    routes.add("GET", PIXEL, pixel, Access.ANY_PAGE)
