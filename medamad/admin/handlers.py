@@ -79,7 +79,7 @@ class AdminHandlers:
             visitors=visitors,
             accepted=pipeline.accepted.last_day(now),
             refused={
-                rejection.reason: rejection.hits for rejection in pipeline.rejections.of_all(now)
+                uncounted.reason: uncounted.hits for uncounted in pipeline.uncounted.of_all(now)
             },
             last_minute=pipeline.accepted.last_minute(now),
             waiting=len(pipeline.queue),

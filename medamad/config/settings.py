@@ -105,7 +105,7 @@ def rules(config: Config, lists: Lists) -> Rules:
         zone=config.events.timezone,
         respect_gpc=config.events.respect_gpc,
         hits_per_minute=config.limits.hits_per_minute,
-        logs_rejections=config.log.level == "debug",
+        logs_uncounted=config.log.level == "debug",
     )
 
 

@@ -8,7 +8,7 @@ Every hit takes it, whether it comes from the tracker, from the pixel or from a 
     _unload         for a page that was left
     _write          hands the hit to the write queue, and returns once it is on disk
 
-`web/routes/events.py` calls `receive` and makes the response of what it returns or raises.
+`web/routes/hits.py` calls `receive` and makes the response of what it returns or raises.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
 from medamad.domain.hits import Event, Hit, Unload, View, Visitor
 from medamad.domain.websites import Website
+from medamad.ingest.hit_counts import RecentCount, UncountedHits, UnknownHostnames
 from medamad.ingest.networks import Networks, Sender, prefix_of
 from medamad.ingest.page import OriginRule, host_of, page_of, referrer_of, websites_of
 from medamad.ingest.payload import (
@@ -34,7 +35,6 @@ from medamad.ingest.payload import (
     decode_server_hit,
 )
 from medamad.ingest.rate_limit import RateLimiter
-from medamad.ingest.rejections import Rejections, Tally, UnknownHostnames
 from medamad.ingest.user_agent import BotRule, describe, is_bot
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.countries import country_of_zone
@@ -59,7 +59,7 @@ class Rules:
     respect_gpc: bool = False
     """Whether hits of browsers that send Global Privacy Control are ignored."""
     hits_per_minute: int = 6_000
-    logs_rejections: bool = False
+    logs_uncounted: bool = False
     """Whether each hit that does not count is logged."""
 
 
@@ -74,9 +74,10 @@ RATE: Final = "rate"
 MALFORMED: Final = "malformed"
 UNKNOWN: Final = "unknown-website"
 CAPACITY: Final = "capacity"
-"""Reasons to reject a hit with an error."""
+"""Reasons to reject a hit: it gets an error."""
 
 REASONS: Final = (BOT, SPAM, BLOCKED, GPC, ORIGIN, RATE, MALFORMED, UNKNOWN, CAPACITY)
+"""Why a hit does not count: it is ignored or rejected."""
 
 MAX_AGE_S: Final = 7 * 86_400
 """The greatest age of a hit whose time a server states."""
@@ -85,8 +86,8 @@ _SKEW_S: Final = 60
 
 
 @frozen
-class _Source:
-    """Who sent a hit and when, and what a server with a token states about it."""
+class _Arrival:
+    """How a hit arrived: who sent it and when, and what a server with a token states about it."""
 
     sender: Sender
     now: float
@@ -99,7 +100,7 @@ class _Source:
 
 @frozen
 class _Ignored:
-    """A hit that does not count, and the number of its website, None if that is not known."""
+    """Why a hit is ignored, and the number of its website, None if that is not known."""
 
     reason: str
     website: int | None = None
@@ -114,11 +115,11 @@ class Pipeline:
 
     websites: Websites
     queue: WriteQueue
-    rejections: Rejections
+    uncounted: UncountedHits
     rate_limiter: RateLimiter
     rules: Rules
     _clock: Callable[[], float]
-    accepted: Tally = field(factory=Tally, init=False)
+    accepted: RecentCount = field(factory=RecentCount, init=False)
     """The hits that were stored."""
     unknown_hostnames: UnknownHostnames = field(factory=UnknownHostnames, init=False)
     _log = Logger()
@@ -132,7 +133,8 @@ class Pipeline:
         hit comes from a server on behalf of its visitors: it may state things that no tracker may,
         and as its address is not the visitor's, neither blocked networks nor the rate limit apply.
 
-        Returns the reason the hit is ignored, None if it counts. Raises BadRequest naming the
+        Returns the reason the hit is ignored. Returns None if it is stored, and also for a load
+        that was stored before and an unload whose view is unknown. Raises BadRequest naming the
         malformed field, Unauthorised and Forbidden for what the token does not permit, NotFound if
         no website is registered for the hit, TooMany and Unavailable if it was not stored and may
         be sent again.
@@ -144,29 +146,29 @@ class Pipeline:
             if token is None or isinstance(sent, LoadPayload):
                 self._check_rate(sender, now)
                 payload = sent if isinstance(sent, LoadPayload) else decode(sent)
-                source = _Source(sender, now)
+                arrival = _Arrival(sender, now)
             else:
                 if token.scope is Scope.READ:
                     raise Forbidden("this takes a token whose scope is full or send")
                 payload, fields = decode_server_hit(sent)
-                source = self._server_source(sender, fields, token, now)
+                arrival = self._server_arrival(sender, fields, token, now)
             match payload:
                 case LoadPayload():
-                    hit = self._view(payload, source)
+                    hit = self._view(payload, arrival)
                 case CustomPayload():
-                    hit = self._event(payload, source)
+                    hit = self._event(payload, arrival)
                 case UnloadPayload():
-                    hit = self._unload(payload, source)
+                    hit = self._unload(payload, arrival)
             if isinstance(hit, _Ignored):
                 if hit.website is not None:
-                    self._reject(hit.website, hit.reason, now)
+                    self._count_out(hit.website, hit.reason, now)
                 return hit.reason
-            await self._write(hit, source)
+            await self._write(hit, arrival)
         except BadRequest:
-            self._reject(None, MALFORMED, now)
+            self._count_out(None, MALFORMED, now)
             raise
         except NotFound:
-            self._reject(None, UNKNOWN, now)
+            self._count_out(None, UNKNOWN, now)
             raise
         return None
 
@@ -174,12 +176,12 @@ class Pipeline:
         """Raise TooMany if the sender's network is over its rate; blocked networks use none up."""
         wait_s = 0 if self._is_blocked(sender) else self.rate_limiter.take(sender.address, now)
         if wait_s:
-            self._reject(None, RATE, now)
+            self._count_out(None, RATE, now)
             raise TooMany("too many hits from your network", retry_after=wait_s)
 
-    def _server_source(
+    def _server_arrival(
         self, sender: Sender, fields: ServerFields, token: Token, now: float
-    ) -> _Source:
+    ) -> _Arrival:
         """Return the visitor as a server describes it. Raises BadRequest."""
         happened_ms = _happened_ms(fields, now)
         visitor = None
@@ -195,12 +197,12 @@ class Pipeline:
             sent_bytes=sender.sent_bytes,
         )
         websites = None if token.websites is None else frozenset(token.websites)
-        return _Source(described, now, websites, happened_ms, visitor, fields.country)
+        return _Arrival(described, now, websites, happened_ms, visitor, fields.country)
 
-    def _view(self, load: LoadPayload, source: _Source) -> View | _Ignored:
-        sender, rules = source.sender, self.rules
+    def _view(self, load: LoadPayload, arrival: _Arrival) -> View | _Ignored:
+        sender, rules = arrival.sender, self.rules
         page = page_of(load.url)
-        website = self._website("u", page.host, source)
+        website = self._website("u", page.host, arrival)
         reason = self._reason_to_ignore(sender, website)
         referrer = ""
         if reason is None and load.referrer:
@@ -211,7 +213,7 @@ class Pipeline:
         agent = describe(sender.user_agent)
         return View(
             website=website.number,
-            time_ms=round(source.now * 1000),
+            time_ms=round(arrival.now * 1000),
             beacon=load.beacon,
             first_today=load.first_today,
             first_of_page=load.first_of_page,
@@ -227,58 +229,58 @@ class Pipeline:
             os=agent.os,
             os_version=agent.os_version,
             device=agent.device,
-            country=country_of_zone(load.zone) if source.country is None else source.country,
+            country=country_of_zone(load.zone) if arrival.country is None else arrival.country,
             locale=locale_of(sender.accept_language),
             host=page.host,
             number_today=load.number_today,
             width_px=load.width_px,
             properties=load.properties,
-            happened_ms=source.happened_ms,
-            visitor=source.visitor,
+            happened_ms=arrival.happened_ms,
+            visitor=arrival.visitor,
         )
 
-    def _event(self, custom: CustomPayload, source: _Source) -> Event | _Ignored:
-        website = self._website("g", custom.hostname, source)
-        reason = self._reason_to_ignore(source.sender, website)
+    def _event(self, custom: CustomPayload, arrival: _Arrival) -> Event | _Ignored:
+        website = self._website("g", custom.hostname, arrival)
+        reason = self._reason_to_ignore(arrival.sender, website)
         if reason is not None:
             return _Ignored(reason, website.number)
         return Event(
             website=website.number,
-            time_ms=round(source.now * 1000),
+            time_ms=round(arrival.now * 1000),
             properties=custom.properties,
             beacon=custom.beacon,
-            happened_ms=source.happened_ms,
+            happened_ms=arrival.happened_ms,
         )
 
-    def _unload(self, unload: UnloadPayload, source: _Source) -> Unload | _Ignored:
+    def _unload(self, unload: UnloadPayload, arrival: _Arrival) -> Unload | _Ignored:
         """Return the end of a view. Only the store knows, by the beacon, which website it is of."""
-        reason = self._reason_to_ignore(source.sender)
+        reason = self._reason_to_ignore(arrival.sender)
         if reason is not None:
             return _Ignored(reason)
-        websites = source.websites
+        websites = arrival.websites
         if websites is None:
-            websites = self._websites_of_origin(source.sender)
+            websites = self._websites_of_origin(arrival.sender)
         if websites is not None and not websites:
             return _Ignored(ORIGIN)
         return Unload(
-            time_ms=round(source.now * 1000),
+            time_ms=round(arrival.now * 1000),
             beacon=unload.beacon,
             duration_ms=unload.duration_ms,
             websites=websites,
         )
 
-    def _website(self, field: str, hostname: str, source: _Source) -> Website:
+    def _website(self, field: str, hostname: str, arrival: _Arrival) -> Website:
         """Return the website of a hostname. Raises NotFound, Forbidden."""
         website = self.websites.serving(hostname)
         if website is None:
-            self.unknown_hostnames.count(hostname, source.now)
+            self.unknown_hostnames.count(hostname, arrival.now)
             raise NotFound(f"{field}: no website is registered for {hostname}")
-        if source.websites is not None and website.number not in source.websites:
+        if arrival.websites is not None and website.number not in arrival.websites:
             raise Forbidden(f"{field}: the token is not for {website.hostname}")
         return website
 
     def _reason_to_ignore(self, sender: Sender, website: Website | None = None) -> str | None:
-        """Return why a sender's hit does not count, None if it does."""
+        """Return why a sender's hit is ignored, None if it is not."""
         if self._is_blocked(sender):
             return BLOCKED
         if is_bot(sender.user_agent, self.rules.bots):
@@ -299,25 +301,25 @@ class Pipeline:
         host = host_of(sender.origin) if self.rules.origins == "website" else None
         return None if host is None else websites_of(host, self.websites)
 
-    async def _write(self, hit: Hit, source: _Source) -> None:
+    async def _write(self, hit: Hit, arrival: _Arrival) -> None:
         """Return once a hit is on disk. Raises Unavailable, NotFound."""
-        sender = source.sender
+        sender = arrival.sender
         network = None if sender.address is None else prefix_of(sender.address)
         try:
             outcome = await self.queue.add(hit, network, sender.sent_bytes)
         except Unavailable:
             website = None if isinstance(hit, Unload) else hit.website
-            self._reject(website, CAPACITY, source.now)
+            self._count_out(website, CAPACITY, arrival.now)
             raise
         if outcome is Outcome.STORED:
-            self.accepted.count(source.now)
+            self.accepted.count(arrival.now)
         if outcome is Outcome.NO_WEBSITE:
             raise NotFound("the website was deleted while the hit was being stored")
 
-    def _reject(self, number: int | None, reason: str, now: float) -> None:
+    def _count_out(self, number: int | None, reason: str, now: float) -> None:
         """Count a hit that does not count, for the website of that number or for none."""
-        self.rejections.count(number, reason, now)
-        if self.rules.logs_rejections:
+        self.uncounted.count(number, reason, now)
+        if self.rules.logs_uncounted:
             website = None if number is None else self.websites.by_number(number)
             hostname = "no website" if website is None else website.hostname
             self._log.debug(

@@ -96,7 +96,7 @@ class Metrics(Collector):
             "unknown-website) or a 503 (capacity).",
             labels=["reason"],
         )
-        totals = dict.fromkeys(REASONS, 0) | pipeline.rejections.totals()
+        totals = dict.fromkeys(REASONS, 0) | pipeline.uncounted.totals()
         for reason, count in totals.items():
             refused.add_metric([reason], count)
         yield refused

@@ -117,9 +117,9 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     rules = settings.rules(config, lists)
     assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
     assert rules.origins == "any"
-    assert not rules.logs_rejections
+    assert not rules.logs_uncounted
     asked = settings.rules(evolve(config, log=Log(level="debug")), lists)
-    assert asked.logs_rejections
+    assert asked.logs_uncounted
     assert str(rules.zone) == "Asia/Kathmandu"
     assert ip_address("192.0.2.7") in rules.blocked
     assert "spam.example" in rules.spam

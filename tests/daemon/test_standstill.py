@@ -67,7 +67,7 @@ async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_the
         assert [(one.status, one.headers["retry-after"]) for one in refused] == [(503, "10")] * 2
         health = await answered("/health")
         assert (health.status, "has not ended for 10 s" in str(health.json)) == (503, True)
-        assert pipeline.rejections.totals() == {CAPACITY: 2}
+        assert pipeline.uncounted.totals() == {CAPACITY: 2}
         stuck.is_let_go.set()
         assert await stuck.done
         # Nobody could say of that one whether it would be stored.

@@ -13,11 +13,11 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
+from medamad.ingest.hit_counts import UncountedHits
 from medamad.ingest.networks import Networks, Sender
 from medamad.ingest.payload import LoadPayload
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import RateLimiter
-from medamad.ingest.rejections import Rejections
 from medamad.ingest.write_queue import QueueSettings, WriteQueue
 from medamad.lookup.referrers import SpamHosts
 from medamad.storage.segments.snapshot import Snapshot
@@ -56,7 +56,7 @@ def pipeline(store: Store) -> Pipeline:
     return Pipeline(
         store.websites,
         WriteQueue(store.append, reactor),
-        Rejections(),
+        UncountedHits(),
         RateLimiter(0),
         Rules(blocked=Networks([ip_network("198.51.100.0/24")]), spam=SpamHosts(["spam.example"])),
         lambda: NOW,
@@ -91,7 +91,7 @@ def views_of(snapshot: Snapshot) -> list[dict[str, object]]:
 async def test_the_log_tells_of_what_does_not_count_where_it_is_asked_to(
     pipeline: Pipeline, *, tells: bool
 ) -> None:
-    pipeline.rules = evolve(pipeline.rules, logs_rejections=tells)
+    pipeline.rules = evolve(pipeline.rules, logs_uncounted=tells)
     with capturedLogs() as logged:
         assert await send(pipeline, r="https://spam.example/") == "spam"
         with pytest.raises(BadRequest):
@@ -178,7 +178,7 @@ async def test_what_does_not_count_is_named_and_counted(
     assert pipeline.accepted.last_day(NOW) == 0
     assert stored_views(store) == []
     website = store.websites.all()[0]
-    assert [(r.reason, r.hits, r.last) for r in pipeline.rejections.of(website.number, NOW)] == [
+    assert [(r.reason, r.hits, r.last) for r in pipeline.uncounted.of(website.number, NOW)] == [
         (reason, 1, int(NOW))
     ]
 
@@ -201,7 +201,7 @@ async def test_a_page_reports_for_its_own_website(
         assert await send(pipeline, of_page(origin), b=str(number), **changes) is None
     for origin in STRANGE:
         assert await send(pipeline, of_page(origin), b=origin, **changes) == "origin"
-    assert [(one.reason, one.hits) for one in pipeline.rejections.of_all(NOW)] == [
+    assert [(one.reason, one.hits) for one in pipeline.uncounted.of_all(NOW)] == [
         ("origin", len(STRANGE))
     ]
     assert pipeline.accepted.last_day(NOW) == len(OWN)
@@ -274,7 +274,7 @@ async def test_a_view_without_a_tracker_is_taken_as_any_other(
         await pipeline.receive(structs.replace(load, url="https://x.example/"), SENDER)
     (view,) = stored_views(store)
     assert (view["path"], view["flags"]) == ("/a", 3)
-    assert pipeline.rejections.totals() == {"blocked": 1, "unknown-website": 1}
+    assert pipeline.uncounted.totals() == {"blocked": 1, "unknown-website": 1}
 
 
 @pytest_twisted.ensureDeferred
@@ -335,7 +335,7 @@ async def test_a_refusal_says_why_and_is_counted(
 ) -> None:
     with pytest.raises(error, match=message):
         await send(pipeline, **changes)
-    assert pipeline.rejections.totals() == {reason: 1}
+    assert pipeline.uncounted.totals() == {reason: 1}
 
 
 @pytest_twisted.ensureDeferred
@@ -346,7 +346,7 @@ async def test_a_network_that_sends_too_much_has_to_wait(pipeline: Pipeline) -> 
     with pytest.raises(TooMany) as refused:
         await send(pipeline, b="one-more")
     assert 1 <= refused.value.retry_after <= 60
-    assert pipeline.rejections.totals() == {"rate": 1}
+    assert pipeline.uncounted.totals() == {"rate": 1}
     assert await send(pipeline, BLOCKED) == "blocked"
     for local in ("127.0.0.1", "192.168.1.7", "::1"):
         await send(pipeline, evolve(SENDER, address=ip_address(local)), b=local)
@@ -360,7 +360,7 @@ async def test_what_the_store_cannot_take_is_refused_and_counted(
     with pytest.raises(Unavailable):
         await send(pipeline)
     website = store.websites.all()[0].number
-    assert [refused.reason for refused in pipeline.rejections.of(website, NOW)] == ["capacity"]
+    assert [refused.reason for refused in pipeline.uncounted.of(website, NOW)] == ["capacity"]
     assert stored_views(store) == []
 
 

@@ -137,10 +137,10 @@ async def live(call: Call, hostname: str) -> Response:
 
 
 def ignored(call: Call, hostname: str) -> Response:
-    """Return how many hits were rejected in the last 24 hours, by reason."""
+    """Return how many hits did not count in the last 24 hours, by reason."""
     backend = call.backend
     return json_response(
-        backend.pipeline.rejections.of(call.website(hostname).number, backend.clock())
+        backend.pipeline.uncounted.of(call.website(hostname).number, backend.clock())
     )
 
 

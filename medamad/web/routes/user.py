@@ -66,7 +66,7 @@ async def delete(call: Call) -> Response:
     websites = backend.store.websites.all()
     await backend.accounts.delete(call.session_token)
     for website in websites:
-        backend.pipeline.rejections.forget(website.number)
+        backend.pipeline.uncounted.forget(website.number)
     return no_content(cookies.DELETE_SESSION)
 
 
@@ -101,7 +101,7 @@ def _hits(backend: Backend, now: float) -> dict[str, object]:
     pipeline, serving = backend.pipeline, backend.store.websites.serving
     return {
         "accepted": pipeline.accepted.last_day(now),
-        "refused": pipeline.rejections.of_all(now),
+        "refused": pipeline.uncounted.of_all(now),
         "unknown_hostnames": [
             unknown
             for unknown in pipeline.unknown_hostnames.newest(now)

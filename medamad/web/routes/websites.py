@@ -74,7 +74,7 @@ async def delete(call: Call, hostname: str) -> Response:
     """Delete a website, its hits and its names."""
     website = call.website(hostname)
     await call.backend.store.delete_website(website)
-    call.backend.pipeline.rejections.forget(website.number)
+    call.backend.pipeline.uncounted.forget(website.number)
     return no_content()
 
 

@@ -19,10 +19,10 @@ from twisted.internet.defer import Deferred, DeferredList
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import TooMany
 from medamad.domain.websites import Website
+from medamad.ingest.hit_counts import UncountedHits
 from medamad.ingest.networks import Address, Sender
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import RateLimiter
-from medamad.ingest.rejections import Rejections
 from medamad.ingest.write_queue import WriteQueue
 from medamad.query.reports import dimensions, pages
 from medamad.query.reports.properties import report as report_properties
@@ -109,7 +109,7 @@ class Place:
         self.pipeline = Pipeline(
             self.store.websites,
             WriteQueue(self.store.append, reactor),
-            Rejections(),
+            UncountedHits(),
             RateLimiter(PER_MINUTE, self.kept.networks),
             Rules(),
             lambda: self.now,

@@ -16,10 +16,10 @@ from medamad.accounts.credentials import hash_password
 from medamad.accounts.sessions import digest, new_token
 from medamad.domain.accounts import Account, Login
 from medamad.domain.hits import View
+from medamad.ingest.hit_counts import UncountedHits
 from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import RateLimiter
-from medamad.ingest.rejections import Rejections
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.referrers import Sources, SpamHosts
 from medamad.storage.compaction.planner import Sizes
@@ -103,7 +103,7 @@ async def build_house(
     pipeline = Pipeline(
         store.websites,
         WriteQueue(store.append, reactor),
-        Rejections(),
+        UncountedHits(),
         RateLimiter(0),
         Rules(blocked=Networks([ip_network("192.0.2.0/24")]), spam=SpamHosts(["spam.example"])),
         clock,

@@ -119,14 +119,14 @@ async def test_deleting_the_account_leaves_a_first_start(
 async def test_deleting_the_account_forgets_the_hits_that_were_refused(
     house: House, owner: Browser
 ) -> None:
-    rejections = house.pipeline.rejections
+    uncounted = house.pipeline.uncounted
     await house.store.add_website("other.example", NOW)
     numbers = [website.number for website in house.store.websites.all()]
     for number in (None, *numbers):
-        rejections.count(number, "bot", NOW)
+        uncounted.count(number, "bot", NOW)
     assert (await owner.ask("DELETE", USER)).status == 204
-    assert [rejections.of(number, NOW) for number in numbers] == [[], []]
-    assert rejections.of(None, NOW) != []
+    assert [uncounted.of(number, NOW) for number in numbers] == [[], []]
+    assert uncounted.of(None, NOW) != []
 
 
 @pytest_twisted.ensureDeferred
