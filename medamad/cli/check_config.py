@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from medamad.cli.support import print_warning, report_config_error
-from medamad.config.reload import checked_places
 from medamad.config.schema import ConfigError, load
+from medamad.daemon.reload import checked_places
 
 EXAMPLES: Final = (("medamad check-config /etc/medamad/medamad.toml", "before a reload"),)
 

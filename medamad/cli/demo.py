@@ -11,7 +11,7 @@ import msgspec
 from attrs import evolve
 
 from medamad.cli.run import run_daemon
-from medamad.cli.support import add_listen, read_config, report_config_error, whole
+from medamad.cli.support import add_listen, report_config_error, whole
 from medamad.config.schema import Config, ConfigError
 from medamad.config.values import Size
 from medamad.daemon.service import Started
@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> int:
     with TemporaryDirectory(prefix="medamad-demo-") as folder:
 
         def read() -> Config:
-            return _demonstrating(read_config(None, Path(folder), arguments.listen))
+            return _demonstrating(Config().with_overrides(Path(folder), arguments.listen))
 
         async def prepare(backend: Backend) -> None:
             plan = TrafficPlan(

@@ -5,12 +5,10 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
-from medamad.cli.support import add_data, add_listen, read_config, report_config_error
-from medamad.config.schema import Config, ConfigError
-from medamad.config.settings import log_style
+from medamad.cli.support import add_data, add_listen, report_config_error
+from medamad.config.schema import Config, ConfigError, load
 from medamad.daemon.logs import begin_log
 from medamad.daemon.process import make_daemon
 from medamad.daemon.service import Started, nothing
@@ -33,7 +31,10 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Run the daemon until it is stopped."""
-    read = partial(read_config, arguments.config, arguments.data, arguments.listen)
+
+    def read() -> Config:
+        return load(arguments.config).with_overrides(arguments.data, arguments.listen)
+
     try:
         config = read()
     except ConfigError as error:
@@ -56,7 +57,7 @@ def run_daemon(
     from twisted.internet import reactor as installed  # noqa: PLC0415 - importing it installs it
 
     reactor: Any = installed
-    lines = begin_log(sys.stderr, os.environ, log_style(config))
+    lines = begin_log(sys.stderr, os.environ, config.log)
     statuses = [0]
     daemon = make_daemon(
         config,

@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
-import msgspec
-from attrs import define, evolve, frozen
+from attrs import define, frozen
 
 from medamad.accounts import first_login
 from medamad.admin.client import NotRunning, RequestFailed, connect
 from medamad.admin.protocol import SOCKET_NAME, Configuration, GetConfiguration
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_data_dir
-from medamad.config.values import Endpoints, Size, read_value
+from medamad.config.values import Size, read_value
 from medamad.daemon.logs import complain, reason_of, warn
 from medamad.daemon.service_paths import ServicePaths
 from medamad.domain.errors import ApiError, BadRequest, Conflict
@@ -57,23 +56,6 @@ def add_listen(parser: ArgumentParser) -> None:
     )
 
 
-def read_config(file: Path | None, data: Path | None, listen: list[str] | None) -> Config:
-    """Read the configuration and apply the command line's overrides. Raises ConfigError."""
-    config = _on(data, load(file))
-    if listen:
-        server = msgspec.structs.replace(config.server, listen=Endpoints(listen))
-        config = evolve(config, server=server)
-    return config
-
-
-def _on(data: Path | None, config: Config) -> Config:
-    """Override the data directory, if one is given."""
-    if data is None:
-        return config
-    server = msgspec.structs.replace(config.server, data_dir=str(data.absolute()))
-    return evolve(config, server=server)
-
-
 def settle(arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = False) -> Config:
     """Read the configuration of a command other than the daemon. Raises ConfigError.
 
@@ -97,7 +79,7 @@ def settle(arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = 
     if arguments.config is not None and arguments.data is None:
         says_itself = config.server.data_dir or environ.get("STATE_DIRECTORY")
         arguments.data = None if says_itself else paths.data_for(arguments.config)
-    return _on(arguments.data, config)
+    return config.with_overrides(arguments.data)
 
 
 def _only_data(arguments: Namespace, error: ConfigError) -> Config:

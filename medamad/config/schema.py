@@ -2,13 +2,13 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, get_args
 from zoneinfo import ZoneInfo
 
 import msgspec
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from msgspec import Meta, Struct
 
 from medamad.config.values import (
@@ -23,11 +23,13 @@ from medamad.config.values import (
     Size,
     read_value,
 )
-from medamad.daemon.logs import LeastLevel, LogFormat
 from medamad.ingest.page import OriginRule
 from medamad.ingest.user_agent import BotRule
 from medamad.storage.settings import After
 from medamad.web.settings import ProxyHeader
+
+LogFormat: TypeAlias = Literal["text", "json"]
+LeastLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 EXIT_STATUS: Final = 78
 """The exit status for an invalid configuration (EX_CONFIG of sysexits.h)."""
@@ -176,6 +178,15 @@ class Config:
     def path(self, text: str) -> Path:
         """Resolve a path in the file, relative to the file's folder."""
         return Path(text).absolute() if self.file is None else self.file.parent / text
+
+    def with_overrides(self, data: Path | None, listen: Sequence[str] | None = None) -> Self:
+        """Return the configuration with what the command line overrides."""
+        server = self.server
+        if data is not None:
+            server = msgspec.structs.replace(server, data_dir=PathText(str(data.absolute())))
+        if listen:
+            server = msgspec.structs.replace(server, listen=Endpoints(listen))
+        return evolve(self, server=server)
 
     def data_dir(self, environ: Mapping[str, str]) -> Path:
         """Return the data directory: as configured, else systemd's, else ./medamad-data."""

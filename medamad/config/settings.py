@@ -9,9 +9,8 @@ from attrs import frozen
 
 from medamad.build import commit
 from medamad.config.lists import Lists, load_lists
-from medamad.config.schema import INSTALLED, Config, ConfigError
-from medamad.daemon.backup_watch import BackupPlan
-from medamad.daemon.logs import LogStyle
+from medamad.config.schema import INSTALLED, Config, ConfigError, Log
+from medamad.domain.backups import BackupPlan
 from medamad.domain.dimensions import Dimension
 from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Rules
@@ -156,7 +155,7 @@ class Replaceable:
     store: StoreSettings
     web: WebSettings
     backups: BackupPlan
-    log_style: LogStyle
+    log: Log
 
     @classmethod
     def read(cls, config: Config, data_dir: Path) -> Self:
@@ -172,13 +171,8 @@ class Replaceable:
             store=store_settings(config),
             web=web_settings(config, lists, data_dir),
             backups=backup_plan(config, data_dir),
-            log_style=log_style(config),
+            log=config.log,
         )
-
-
-def log_style(config: Config) -> LogStyle:
-    """Return the format and level of the log."""
-    return LogStyle(config.log.format, config.log.level)
 
 
 def needing_restart(old: Config, new: Config) -> list[str]:

@@ -5,25 +5,14 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
-from attrs import define, frozen
+from attrs import define
 from twisted.logger import Logger
 
 from medamad.daemon.logs import reason_of
-from medamad.domain.backups import BackupState
+from medamad.domain.backups import BackupPlan, BackupState
 from medamad.storage.backup_folder import newest_backup
 
 _HOUR_S: Final = 3_600
-
-
-@frozen
-class BackupPlan:
-    """Where backups are and how old the newest may be."""
-
-    folder: Path
-    max_age_s: int
-    """0 for no limit."""
-    is_expected: bool
-    """Whether a folder without a backup is a failure."""
 
 
 @define(eq=False)

@@ -9,9 +9,9 @@ from typing import Final
 from attrs import frozen
 
 from medamad.build import shipped_file, shipped_unit
-from medamad.config.reload import checked_places
 from medamad.config.schema import ConfigError
 from medamad.daemon.listen import KEY
+from medamad.daemon.reload import checked_places
 from medamad.web.server.endpoints import EVERYWHERE, EVERYWHERE_IPV6, Address, ports_of_both
 
 SERVICE: Final = "medamad.service"

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from string import Formatter
-from typing import Any, Final, Literal, Protocol, TextIO, TypeAlias
+from typing import Any, Final, Protocol, TextIO
 
-from attrs import define, frozen
+from attrs import define, field
 from twisted.logger import (
     LogEvent,
     LogLevel,
@@ -20,10 +20,8 @@ from twisted.logger import (
 )
 from twisted.python.failure import Failure
 
+from medamad.config.schema import Log
 from medamad.daemon.log_thread import LogThread
-
-LogFormat: TypeAlias = Literal["text", "json"]
-LeastLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 _PRIORITIES: Final = {
     LogLevel.debug: 7,
@@ -34,6 +32,7 @@ _PRIORITIES: Final = {
 }
 """The priorities of syslog(3), which the journal reads."""
 _NAMES: Final = {7: "debug", 6: "info", 4: "warning", 3: "error", 2: "critical"}
+_PRIORITIES_BY_NAME: Final = {name: priority for priority, name in _NAMES.items()}
 
 _CONTROLS: Final = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
@@ -42,19 +41,6 @@ _CONTROLS: Final = {
 
 _USUAL: Final = 6
 _LEAST_OF_LIBRARIES: Final = 4
-
-
-@frozen
-class LogStyle:
-    """The format of lines, and the least level of our events."""
-
-    format: LogFormat = "text"
-    level: LeastLevel = "info"
-
-    @property
-    def least(self) -> int:
-        """The priority of the least important events."""
-        return next(priority for priority, name in _NAMES.items() if name == self.level)
 
 
 class LogSink(Protocol):
@@ -75,14 +61,14 @@ class LogLines:
 
     _to: LogSink
     for_journal: bool
-    style: LogStyle = LogStyle()
+    style: Log = field(factory=Log)
 
     def __call__(self, event: LogEvent) -> None:
         """Write an event."""
         priority = _PRIORITIES.get(event.get("log_level", LogLevel.info), _USUAL)
         namespace = str(event.get("log_namespace", ""))
         is_ours = namespace.partition(".")[0] == "medamad"
-        least = self.style.least
+        least = _PRIORITIES_BY_NAME[self.style.level]
         if priority > (least if is_ours else min(least, _LEAST_OF_LIBRARIES)):
             return
         lines = self._lines(event, priority, namespace)
@@ -110,7 +96,7 @@ class LogLines:
         return f"{prefix}{lines}\n" if lines else ""
 
 
-def begin_log(stream: TextIO, environ: Mapping[str, str], style: LogStyle) -> LogLines:
+def begin_log(stream: TextIO, environ: Mapping[str, str], style: Log) -> LogLines:
     """Start logging to the file of `stream`, until the interpreter exits."""
     thread = LogThread(stream.fileno(), stream.encoding)
     lines = LogLines(thread, is_journal(stream, environ), style)

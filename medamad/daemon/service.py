@@ -26,12 +26,12 @@ from medamad.admin.handlers import AdminHandlers
 from medamad.admin.server import Handlers, Server
 from medamad.config import settings
 from medamad.config.lists import Lists, load_lists
-from medamad.config.reload import Reloading
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
 from medamad.daemon.listen import CannotListenThere, Place, places
 from medamad.daemon.logs import LogLines, reason_of
+from medamad.daemon.reload import Reloading
 from medamad.daemon.silence import LOOK_SECONDS, Presence, Watch
 from medamad.daemon.store_check import (
     LOOK_S,

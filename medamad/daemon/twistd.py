@@ -3,13 +3,12 @@
 import atexit
 import os
 import sys
-from functools import partial
 from pathlib import Path
 
 from twisted.python import usage
 
-from medamad.cli.support import read_config, report_config_error
-from medamad.config.schema import ConfigError
+from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load
+from medamad.daemon.logs import complain
 from medamad.daemon.process import make_daemon
 from medamad.daemon.service import Daemon
 
@@ -35,11 +34,14 @@ def makeService(options: Options) -> Daemon:
     """Make the daemon. Exit if the configuration cannot be used."""
     from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
-    read = partial(read_config, options["config"], options["data"], options["listen"])
+    def read() -> Config:
+        return load(options["config"]).with_overrides(options["data"], options["listen"])
+
     try:
         config = read()
     except ConfigError as error:
-        sys.exit(report_config_error(error))
+        complain(str(error), sys.stderr, os.environ)
+        sys.exit(EXIT_STATUS)
 
     def leave_with(status: int) -> None:
         # Neither twistd nor twist passes on the exit status of a service.

@@ -1,6 +1,19 @@
-"""What the daemon knows about the backups that a timer makes."""
+"""Backups that a timer makes: what is configured, and what the daemon knows of them."""
 
-from attrs import define
+from pathlib import Path
+
+from attrs import define, frozen
+
+
+@frozen
+class BackupPlan:
+    """Where backups are and how old the newest may be."""
+
+    folder: Path
+    max_age_s: int
+    """0 for no limit."""
+    is_expected: bool
+    """Whether a folder without a backup is a failure."""
 
 
 @define

@@ -10,8 +10,8 @@ from support.log_failures import LoggedFailures
 from twisted.internet import reactor
 from twisted.internet.task import deferLater
 
-from medamad.daemon.backup_watch import BackupPlan, BackupWatch
-from medamad.domain.backups import BackupState
+from medamad.daemon.backup_watch import BackupWatch
+from medamad.domain.backups import BackupPlan, BackupState
 from medamad.storage.backup_folder import newest_backup
 
 MADE = 1_772_595_000

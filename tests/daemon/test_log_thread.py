@@ -16,9 +16,10 @@ LINE = "{number} straße " + "." * 100 + "\n"
 PROGRAM = f"""
 import sys
 from twisted.logger import Logger
-from medamad.daemon.logs import LogStyle, begin_log
+from medamad.config.schema import Log
+from medamad.daemon.logs import begin_log
 
-begin_log(sys.stderr, {{}}, LogStyle())
+begin_log(sys.stderr, {{}}, Log())
 for number in range({LINES}):
     Logger("medamad").info("number {{number}}", number=number)
 """

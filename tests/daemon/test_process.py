@@ -10,10 +10,11 @@ PROGRAM = """
 import sys
 from twisted.internet import reactor
 from medamad.config.schema import Config
-from medamad.daemon.logs import LogStyle, begin_log
+from medamad.config.schema import Log
+from medamad.daemon.logs import begin_log
 from medamad.daemon.process import make_daemon
 
-begin_log(sys.stderr, {}, LogStyle())
+begin_log(sys.stderr, {}, Log())
 daemon = make_daemon(Config(), reactor, read_config=Config, leave_with=print)
 """
 

@@ -301,6 +301,6 @@ def test_a_reload_changes_how_the_log_is_written(tmp_path: Path) -> None:
         until(lambda: "was not changed" in daemon.log)
     read, refused, stopped = (json.loads(line) for line in daemon.log.splitlines()[-3:])
     assert read["message"] == "the configuration was reloaded"
-    assert (refused["level"], refused["source"]) == ("error", "medamad.config.reload.Reloading")
+    assert (refused["level"], refused["source"]) == ("error", "medamad.daemon.reload.Reloading")
     assert refused["fields"]["error"].endswith("log.format: expected one of text, json")
     assert stopped["message"] == "stopped"

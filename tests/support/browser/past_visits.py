@@ -14,7 +14,7 @@ from typing import Final
 from attrs import asdict, frozen
 
 from medamad.cli import run
-from medamad.cli.support import read_config
+from medamad.config.schema import Config, load
 from medamad.domain.hits import Hit, Unload, View
 from medamad.web.backend import Backend
 
@@ -70,7 +70,10 @@ def main() -> int:
     parser.add_argument("visits", type=json.loads)
     run.configure(parser)
     asked = parser.parse_args()
-    read = partial(read_config, asked.config, asked.data, asked.listen)
+
+    def read() -> Config:
+        return load(asked.config).with_overrides(asked.data, asked.listen)
+
     visits = [Visit(**visit) for visit in asked.visits]
     return run.run_daemon(
         read(), read_config=read, started=lambda _started: None, prepare=partial(fill, visits)

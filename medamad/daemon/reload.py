@@ -111,7 +111,7 @@ class Reloading:
         backend.settings = runtime.leave_room(read.web, runtime.allowed())
         self.backup_watch.follow(read.backups)
         if self.log_lines is not None:
-            self.log_lines.style = read.log_style
+            self.log_lines.style = read.log
         for warning in read.config.warnings:
             self._log.warn("{warning}", warning=warning)
         if late:

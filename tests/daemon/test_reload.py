@@ -80,7 +80,7 @@ async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> 
     lines: list[str] = []
 
     def observe(event: LogEvent) -> None:
-        if event["log_namespace"] == "medamad.config.reload.Reloading":
+        if event["log_namespace"] == "medamad.daemon.reload.Reloading":
             lines.append(formatEvent(event))
 
     before = config_in(tmp_path)
