@@ -11,8 +11,8 @@ from medamad.lookup.referrers import Sources
 from medamad.query.filters import (
     PROPERTY_FIELDS,
     VIEW_FIELDS,
-    Condition,
     Field,
+    Filter,
     Mask,
     casefolded,
     matching,
@@ -32,34 +32,34 @@ def code_masks(
     """Return for each filtered dimension which codes match all filters on it, by code."""
     masks: dict[Dimension, Mask] = {}
     for name, field in VIEW_FIELDS.items():
-        conditions = tuple(query.conditions_on((name,)))
-        if conditions:
-            match = partial(_matching_texts, field, conditions, sources, cancellation)
-            key = (conditions, sources)
+        filters = tuple(query.filters_on((name,)))
+        if filters:
+            match = partial(_matching_texts, field, filters, sources, cancellation)
+            key = (filters, sources)
             masks[field.dimension] = _cached_mask(texts, field.dimension, key, match, cancellation)
     return masks
 
 
 def property_mask(texts: Texts, query: Query, cancellation: Cancellation) -> Mask:
     """Return which properties match every filter on their name and their value, by code."""
-    conditions = [tuple(query.conditions_on((field,))) for field in PROPERTY_FIELDS]
+    filters = [tuple(query.filters_on((field,))) for field in PROPERTY_FIELDS]
 
     def match(piece: Sequence[str]) -> Mask:
         pairs = [split_property(text) for text in piece]
         mask = np.ones(len(pairs), np.bool_)
-        for place, on_field in enumerate(conditions):
+        for place, on_field in enumerate(filters):
             if on_field:
                 names = casefolded(pair[place] for pair in pairs)
                 mask &= matching(_checking(on_field, cancellation), [names])
         return mask
 
-    return _cached_mask(texts, Dimension.PROPERTY, tuple(conditions), match, cancellation)
+    return _cached_mask(texts, Dimension.PROPERTY, tuple(filters), match, cancellation)
 
 
 def matches_without_view(query: Query) -> bool:
     """Return whether an event that has no view matches: it has the text "" in every dimension."""
     return all(
-        bool(matching(query.conditions_on((name,)), [[""]] * len(field.namings))[0])
+        bool(matching(query.filters_on((name,)), [[""]] * len(field.namings))[0])
         for name, field in VIEW_FIELDS.items()
     )
 
@@ -102,16 +102,16 @@ def _cached_mask(
 
 def _matching_texts(
     field: Field,
-    conditions: Iterable[Condition],
+    filters: Iterable[Filter],
     sources: Sources,
     cancellation: Cancellation,
     piece: Sequence[str],
 ) -> Mask:
     names = [casefolded(naming(text, sources) for text in piece) for naming in field.namings]
-    return matching(_checking(conditions, cancellation), names)
+    return matching(_checking(filters, cancellation), names)
 
 
-def _checking(conditions: Iterable[Condition], cancellation: Cancellation) -> Iterator[Condition]:
-    for condition in conditions:
+def _checking(filters: Iterable[Filter], cancellation: Cancellation) -> Iterator[Filter]:
+    for filter_ in filters:
         cancellation.check()
-        yield condition
+        yield filter_

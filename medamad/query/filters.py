@@ -118,7 +118,7 @@ OPERATORS: Final = tuple(
 _LISTS: Final = ("in", "not_in")
 
 
-MAX_CONDITIONS: Final = len(FIELDS) * len(OPERATORS)
+MAX_FILTERS: Final = len(FIELDS) * len(OPERATORS)
 """The most filters of a query: each operator on each field.
 
 There is a limit because every text of a dimension is compared with each filter on it.
@@ -126,7 +126,7 @@ There is a limit because every text of a dimension is compared with each filter 
 
 
 @frozen
-class Condition:
+class Filter:
     """One filter: `operator` is one of OPERATORS, `values` one value, or those of a list."""
 
     field: str
@@ -134,14 +134,14 @@ class Condition:
     values: tuple[str, ...]
 
 
-def parse_conditions(parameters: Iterable[tuple[str, str]]) -> tuple[Condition, ...]:
+def parse_filters(parameters: Iterable[tuple[str, str]]) -> tuple[Filter, ...]:
     """Return the filters among the decoded parameters of a query string.
 
-    `path[neq]=/x`, or `path=/x` for `eq`. All conditions must hold. The lists of one operator on
+    `path[neq]=/x`, or `path=/x` for `eq`. All filters must hold. The lists of one operator on
     one field form one list. Other parameters are ignored. Raise BadRequest for an unknown operator
-    and for the first filter beyond MAX_CONDITIONS.
+    and for the first filter beyond MAX_FILTERS.
     """
-    conditions: dict[Condition, None] = {}
+    filters: dict[Filter, None] = {}
     lists: dict[tuple[str, str], list[str]] = {}
     for key, value in parameters:
         field, bracket, rest = key.partition("[")
@@ -153,29 +153,29 @@ def parse_conditions(parameters: Iterable[tuple[str, str]]) -> tuple[Condition, 
         if operator in _LISTS:
             lists.setdefault((field, operator), []).extend(value.split(","))
         else:
-            conditions[Condition(field, operator, (value,))] = None
-        if len(conditions) + len(lists) > MAX_CONDITIONS:
-            raise BadRequest(f"{key}: expected at most {MAX_CONDITIONS} filters in all")
+            filters[Filter(field, operator, (value,))] = None
+        if len(filters) + len(lists) > MAX_FILTERS:
+            raise BadRequest(f"{key}: expected at most {MAX_FILTERS} filters in all")
     return (
-        *conditions,
-        *(Condition(*key, tuple(values)) for key, values in lists.items()),
+        *filters,
+        *(Filter(*key, tuple(values)) for key, values in lists.items()),
     )
 
 
-def matching(conditions: Iterable[Condition], names: Sequence[Sequence[str]]) -> Mask:
-    """Return which of n things match all conditions on a field, shape (n,).
+def matching(filters: Iterable[Filter], names: Sequence[Sequence[str]]) -> Mask:
+    """Return which of n things match all filters on a field, shape (n,).
 
     `names` has one or more sequences of n casefolded names. A thing matches if any of its names
     does.
     """
     mask = np.ones(len(names[0]), np.bool_)
-    for condition in conditions:
-        test = _TESTS[_NEGATIVES.get(condition.operator, condition.operator)]
-        values = tuple(value.casefold() for value in condition.values)
+    for filter_ in filters:
+        test = _TESTS[_NEGATIVES.get(filter_.operator, filter_.operator)]
+        values = tuple(value.casefold() for value in filter_.values)
         matches = np.zeros(len(mask), np.bool_)
         for sequence in names:
             matches |= np.fromiter(test(sequence, values), np.bool_, len(mask))
-        mask &= matches ^ (condition.operator in _NEGATIVES)
+        mask &= matches ^ (filter_.operator in _NEGATIVES)
     return mask
 
 

@@ -136,7 +136,7 @@ class _Labels:
             texts=texts(Dimension.PROPERTY) if by_value else names.texts,
             of_code=np.arange(size) if by_value else names.of_code,
             size=size if by_value else len(names.texts),
-            mask=mask if query.filters_by_property else None,
+            mask=mask if query.has_property_filter else None,
             is_one_name=len(matched) > 0 and bool(matched.min() == matched.max()),
             by_value=by_value,
         )

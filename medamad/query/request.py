@@ -5,7 +5,7 @@ from typing import Final
 
 from attrs import define, frozen
 
-from medamad.query.filters import PROPERTY_FIELDS, Condition
+from medamad.query.filters import PROPERTY_FIELDS, Filter
 from medamad.query.period import ALWAYS, Period
 
 MAX_ROWS: Final = 5_000
@@ -14,33 +14,33 @@ MAX_ROWS: Final = 5_000
 
 @frozen
 class Query:
-    """A period, conditions that must all hold, and the page of rows to return.
+    """A period, filters that must all hold, and the page of rows to return.
 
     `limit` is 1 to MAX_ROWS. `summary` asks for fewer columns, and `with_blanks` for None instead
     of 0 where a figure is unknown.
     """
 
     period: Period = ALWAYS
-    conditions: tuple[Condition, ...] = ()
+    filters: tuple[Filter, ...] = ()
     summary: bool = False
     limit: int | None = None
     offset: int = 0
     with_blanks: bool = False
 
-    def conditions_on(self, fields: Iterable[str]) -> list[Condition]:
-        """Return the conditions on any of some fields."""
+    def filters_on(self, fields: Iterable[str]) -> list[Filter]:
+        """Return the filters on any of some fields."""
         names = frozenset(fields)
-        return [condition for condition in self.conditions if condition.field in names]
+        return [filter_ for filter_ in self.filters if filter_.field in names]
 
     @property
-    def filters_by_path(self) -> bool:
+    def has_path_filter(self) -> bool:
         """Whether there is a filter on `path`, so that visitors are those of the page."""
-        return bool(self.conditions_on(("path",)))
+        return bool(self.filters_on(("path",)))
 
     @property
-    def filters_by_property(self) -> bool:
+    def has_property_filter(self) -> bool:
         """Whether there is a filter on a property."""
-        return bool(self.conditions_on(PROPERTY_FIELDS))
+        return bool(self.filters_on(PROPERTY_FIELDS))
 
     @property
     def page(self) -> slice:

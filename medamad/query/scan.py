@@ -254,7 +254,7 @@ def select(
     """Return the views that match a query's filters and are in its period."""
     codes = code_masks(snapshot.texts, query, sources, cancellation)
     properties = None
-    if query.filters_by_property:
+    if query.has_property_filter:
         mask = property_mask(snapshot.texts, query, cancellation)
         properties = PropertyFilter(mask, _loose_views(snapshot, mask, cancellation))
     return Selection(snapshot, query.period, ViewFilter(codes, properties), cancellation)

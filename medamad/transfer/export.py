@@ -20,7 +20,7 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.domain.errors import BadRequest
 from medamad.lookup.referrers import Sources
 from medamad.query import rows
-from medamad.query.filters import Condition
+from medamad.query.filters import Filter
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reports import dimensions, pages, properties, summary, time
 from medamad.query.request import Cancellation, Query
@@ -204,7 +204,7 @@ def _event_pieces(
 Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[list[Any]]]
 
 _ALL_ROWS: Final = 1 << 40
-_ANY_NAME: Final = Condition("prop_name", "contains", ("",))
+_ANY_NAME: Final = Filter("prop_name", "contains", ("",))
 
 _DATE_LENGTH: Final = len("2026-01-31")
 _FIGURES_OF_A_DAY: Final = ("visitors", "pageviews", "bounce_percentage", "duration")
@@ -221,11 +221,11 @@ _COLUMNS: Final = MappingProxyType(
 
 
 def statistics(
-    source: ExportSource, conditions: tuple[Condition, ...], now_ms: int
+    source: ExportSource, filters: tuple[Filter, ...], now_ms: int
 ) -> Iterator[RowPiece]:
     """Return the rows of one report after the other. A series is of the days of the zone."""
     period = evolve(source.period, zone=source.zone)
-    query = Query(period, conditions, limit=_ALL_ROWS, with_blanks=True)
+    query = Query(period, filters, limit=_ALL_ROWS, with_blanks=True)
     reports = _reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
         result = source.snapshot.run(partial(_run, report, query, source))
@@ -276,7 +276,7 @@ def _reports(now_ms: int) -> Mapping[str, Report]:
     def values(
         snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
     ) -> Result[list[Any]]:
-        by_value = evolve(query, conditions=(*query.conditions, _ANY_NAME))
+        by_value = evolve(query, filters=(*query.filters, _ANY_NAME))
         return properties.report(snapshot, by_value, sources, cancellation)
 
     by_dimension = {
@@ -332,11 +332,11 @@ class ExportRequest:
     what: str = VIEWS.name
     format: str = "csv"
     period: Period = ALWAYS
-    conditions: tuple[Condition, ...] = ()
+    filters: tuple[Filter, ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        if self.conditions and self.what != STATISTICS.name:
-            raise BadRequest(f"{self.conditions[0].field}: expected a filter with statistics alone")
+        if self.filters and self.what != STATISTICS.name:
+            raise BadRequest(f"{self.filters[0].field}: expected a filter with statistics alone")
 
     @property
     def table(self) -> Table:
@@ -352,7 +352,7 @@ class ExportRequest:
         if self.what == VIEWS.name:
             return views(source)
         if self.what == STATISTICS.name:
-            return statistics(source, self.conditions, now_ms)
+            return statistics(source, self.filters, now_ms)
         return events(source)
 
     def encoded(self, source: ExportSource, now_ms: int) -> Iterator["EncodedPiece"]:

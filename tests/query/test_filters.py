@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from medamad.domain.errors import BadRequest
 from medamad.query.filters import (
     FIELDS,
-    MAX_CONDITIONS,
+    MAX_FILTERS,
     OPERATORS,
-    Condition,
+    Filter,
     casefolded,
     matching,
-    parse_conditions,
+    parse_filters,
 )
 
 NAMES = ("", "/", "/About", "/about/us", "/straße", "/50%_*", "/a,b")
@@ -33,29 +33,29 @@ def test_the_fields_and_operators_are_those_of_the_interface() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "conditions"),
+    ("parameters", "filters"),
     [
         ([], ()),
-        ([("path", "/x")], (Condition("path", "eq", ("/x",)),)),
-        ([("path[eq]", "/x"), ("path", "/x")], (Condition("path", "eq", ("/x",)),)),
+        ([("path", "/x")], (Filter("path", "eq", ("/x",)),)),
+        ([("path[eq]", "/x"), ("path", "/x")], (Filter("path", "eq", ("/x",)),)),
         (
             [("path[neq]", "/x"), ("path[neq]", "/y")],
-            (Condition("path", "neq", ("/x",)), Condition("path", "neq", ("/y",))),
+            (Filter("path", "neq", ("/x",)), Filter("path", "neq", ("/y",))),
         ),
         (
             [("os[in]", "a,b"), ("os[in]", ""), ("os[in]", "c,")],
-            (Condition("os", "in", ("a", "b", "", "c", "")),),
+            (Filter("os", "in", ("a", "b", "", "c", "")),),
         ),
         (
             [("os[in]", "a"), ("os[not_in]", "b")],
-            (Condition("os", "in", ("a",)), Condition("os", "not_in", ("b",))),
+            (Filter("os", "in", ("a",)), Filter("os", "not_in", ("b",))),
         ),
-        ([("path[contains]", "a,b")], (Condition("path", "contains", ("a,b",)),)),
+        ([("path[contains]", "a,b")], (Filter("path", "contains", ("a,b",)),)),
         ([("limit", "1"), ("colour[eq]", "red"), ("pathology", "x"), ("[eq]", "x")], ()),
     ],
 )
-def test_conditions(parameters: list[tuple[str, str]], conditions: tuple[Condition, ...]) -> None:
-    assert parse_conditions(parameters) == conditions
+def test_filters(parameters: list[tuple[str, str]], filters: tuple[Filter, ...]) -> None:
+    assert parse_filters(parameters) == filters
 
 
 @pytest.mark.parametrize(
@@ -73,20 +73,20 @@ def test_conditions(parameters: list[tuple[str, str]], conditions: tuple[Conditi
 )
 def test_an_unknown_operator_is_rejected_by_name(key: str) -> None:
     with pytest.raises(BadRequest) as rejection:
-        parse_conditions([(key, "x")])
+        parse_filters([(key, "x")])
     assert str(rejection.value).startswith(f"{key}: expected one of the operators eq, neq, ")
 
 
 def test_one_filter_too_many_is_rejected_by_name() -> None:
-    parameters = [("path[contains]", str(number)) for number in range(MAX_CONDITIONS - 1)]
+    parameters = [("path[contains]", str(number)) for number in range(MAX_FILTERS - 1)]
     # A list is one filter, however long, and what is said twice is said once.
-    parameters += [("os[in]", str(number)) for number in range(MAX_CONDITIONS)]
+    parameters += [("os[in]", str(number)) for number in range(MAX_FILTERS)]
     parameters += [("path[contains]", "0")]
-    assert len(parse_conditions(parameters)) == MAX_CONDITIONS
+    assert len(parse_filters(parameters)) == MAX_FILTERS
     for key in ("browser", "path[contains]", "country[in]"):
         with pytest.raises(BadRequest) as rejection:
-            parse_conditions([*parameters, (key, "x"), ("device", "y")])
-        assert str(rejection.value) == f"{key}: expected at most {MAX_CONDITIONS} filters in all"
+            parse_filters([*parameters, (key, "x"), ("device", "y")])
+        assert str(rejection.value) == f"{key}: expected at most {MAX_FILTERS} filters in all"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_one_filter_too_many_is_rejected_by_name() -> None:
 )
 def test_operators_and_their_opposites(operator: str, value: str, passed: set[str]) -> None:
     def those(operator: str) -> set[str]:
-        found = matching(parse_conditions([(f"path[{operator}]", value)]), [casefolded(NAMES)])
+        found = matching(parse_filters([(f"path[{operator}]", value)]), [casefolded(NAMES)])
         return {name for name, passes in zip(NAMES, found, strict=True) if passes}
 
     assert those(operator) == passed
@@ -136,7 +136,7 @@ def test_operators_and_their_opposites(operator: str, value: str, passed: set[st
     ],
 )
 def test_all_conditions_hold(parameters: list[tuple[str, str]], passed: set[str]) -> None:
-    found = matching(parse_conditions(parameters), [casefolded(NAMES)])
+    found = matching(parse_filters(parameters), [casefolded(NAMES)])
     assert {name for name, passes in zip(NAMES, found, strict=True) if passes} == passed
 
 
@@ -153,12 +153,12 @@ def test_all_conditions_hold(parameters: list[tuple[str, str]], passed: set[str]
 )
 def test_one_of_two_names_is_enough(parameter: tuple[str, str], passed: list[bool]) -> None:
     names = [["google", "google", "other"], ["google.com", "google.de/search", "other"]]
-    assert matching(parse_conditions([parameter]), names).tolist() == passed
+    assert matching(parse_filters([parameter]), names).tolist() == passed
 
 
 def held_by_each(names: list[str], value: str) -> list[bool]:
     """Return which names contain a value, through a filter."""
-    return matching(parse_conditions([("path[contains]", value)]), [names]).tolist()
+    return matching(parse_filters([("path[contains]", value)]), [names]).tolist()
 
 
 @given(

@@ -3,7 +3,7 @@ from support.query.hits import event, view
 from support.query.snapshots import SOURCES, Cuts, query_from, snapshot_of
 
 from medamad.query import filter_codes
-from medamad.query.filters import parse_conditions
+from medamad.query.filters import parse_filters
 from medamad.query.request import Cancellation, Cancelled, Query
 from medamad.query.scan import select
 
@@ -27,8 +27,8 @@ def test_the_page_of_rows(limit: int | None, offset: int, rows: slice) -> None:
     ],
 )
 def test_what_a_query_filters_by(key: str, by_path: bool, by_property: bool) -> None:
-    query = Query(conditions=parse_conditions([(key, "x")]))
-    assert (query.filters_by_path, query.filters_by_property) == (by_path, by_property)
+    query = Query(filters=parse_filters([(key, "x")]))
+    assert (query.has_path_filter, query.has_property_filter) == (by_path, by_property)
 
 
 def test_a_cancelled_query_ends_at_its_next_check() -> None:
@@ -76,7 +76,7 @@ def test_matching_many_texts_ends_when_it_is_cancelled(
     events = [event(0, number, a=f"/{number - 1}") for number in range(1, 2_501)]
     snapshot = snapshot_of(views, events)
     query = query_from([(f"{field}[contains]", "1"), (f"{field}[not_contains]", "x")])
-    # Once for each thousand of the texts, and for each of the two conditions on them.
+    # Once for each thousand of the texts, and for each of the two filters on them.
     for most in (0, 1, 8):
         checks = CountedChecks(most)
         with pytest.raises(Cancelled):

@@ -17,7 +17,7 @@ from support.transfer.round_trips import SOURCES, answers, files_of, take_in
 from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
-from medamad.query.filters import Condition
+from medamad.query.filters import Filter
 from medamad.query.reports import properties, summary
 from medamad.query.request import Cancellation, Query
 from medamad.storage.check import StoreCheck
@@ -101,7 +101,7 @@ async def test_what_plausible_says_comes_in_and_goes_again(
     check(store, other, export.sums(), (*OF_PLAUSIBLE, "days"))
     # Of values, those of one name can be told.
     values = export.sums().of["property_values"]
-    query = Query(conditions=(Condition("prop_name", "eq", ("Outbound Link: Click",)),))
+    query = Query(filters=(Filter("prop_name", "eq", ("Outbound Link: Click",)),))
     report = store.ask(
         other, lambda snapshot: properties.report(snapshot, query, SOURCES, Cancellation())
     )

@@ -19,7 +19,7 @@ from support.transfer.round_trips import LATER_MS, SOURCES, exported
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.errors import BadRequest
-from medamad.query.filters import Condition
+from medamad.query.filters import Filter
 from medamad.query.period import Period
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
@@ -179,7 +179,7 @@ async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> N
     store = open_store(sizes=Sizes(chunk_views=8))
     website = await fill(store)
     request = ExportRequest(
-        what="statistics", conditions=(Condition("path", "not_contains", ("nothing",)),)
+        what="statistics", filters=(Filter("path", "not_contains", ("nothing",)),)
     )
     found = read(exported(store, website, request), request)
     reports = [row["report"] for row in found]
@@ -266,4 +266,4 @@ def test_rows_are_let_go_of_some_at_a_time() -> None:
 
 def test_filters_are_for_statistics_alone() -> None:
     with pytest.raises(BadRequest, match="path: expected a filter with statistics alone"):
-        ExportRequest(what="events", conditions=(Condition("path", "eq", ("/",)),))
+        ExportRequest(what="events", filters=(Filter("path", "eq", ("/",)),))

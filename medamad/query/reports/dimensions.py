@@ -76,7 +76,7 @@ def report(
     names = snapshot.texts(column.dimension)
     if column.naming is not rows.as_stored:
         sums, names = _by_name(sums, names, column.naming, sources)
-    views, visitors = sums.views, sums.visitors(of_page=query.filters_by_path)
+    views, visitors = sums.views, sums.visitors(of_page=query.has_path_filter)
     numbers, shown = page(np.flatnonzero(views), (visitors, views), names.__getitem__, query.page)
     columns: Columns = {
         column.name: shown,

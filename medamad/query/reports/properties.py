@@ -19,7 +19,7 @@ def report(
     Name (and value), the number of events with it and their share of those with any; most events
     first.
     """
-    by_value = bool(query.conditions_on(("prop_name",)))
+    by_value = bool(query.filters_on(("prop_name",)))
     counts = count_properties(snapshot, query, sources, cancellation, by_value=by_value)
     numbers, labels = page(
         np.flatnonzero(counts.events), (counts.events,), counts.labels.__getitem__, query.page

@@ -84,7 +84,7 @@ def report(
 def _rows(series: Series, query: Query, dates: Sequence[str] | None = None) -> list[Row]:
     sums = series.tally
     columns: Columns = {
-        "visitors": sums.visitors(of_page=query.filters_by_path),
+        "visitors": sums.visitors(of_page=query.has_path_filter),
         "pageviews": sums.views,
         **bounces_and_durations(sums, series.medians_ms, query),
     }

@@ -10,7 +10,7 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 
 from medamad.domain.errors import TooMany, Unavailable
-from medamad.query.filters import parse_conditions
+from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
 from medamad.query.request import Cancellation
 from medamad.query.result import NO_GAPS, Gaps
@@ -99,7 +99,7 @@ def request_from(parameters: QueryParameters) -> ExportRequest:
         what=parameters.choice("what", WHAT) or WHAT[0],
         format=parameters.choice("format", FORMAT_NAMES) or FORMAT_NAMES[0],
         period=parse_period(parameters.text("start"), parameters.text("end")),
-        conditions=parse_conditions(parameters.pairs),
+        filters=parse_filters(parameters.pairs),
     )
 
 

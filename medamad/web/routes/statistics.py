@@ -9,7 +9,7 @@ from attrs import evolve
 from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
-from medamad.query.filters import parse_conditions
+from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
 from medamad.query.reports import dimensions, pages, properties, summary, time
 from medamad.query.reports.dimensions import Column
@@ -40,7 +40,7 @@ def query_from(parameters: QueryParameters, *, has_summary: bool = True) -> Quer
 def _query_without_rows(parameters: QueryParameters) -> Query:
     return Query(
         period=parse_period(parameters.text("start"), parameters.text("end")),
-        conditions=parse_conditions(parameters.pairs),
+        filters=parse_filters(parameters.pairs),
     )
 
 

@@ -33,9 +33,9 @@ class ParsedQuery:
             self.end_us = microseconds(self.end) + (999_999 if whole else 0)
         self.limit = int(self.one("limit") or 5000)
         self.offset = int(self.one("offset") or 0)
-        self.conditions = list(self._conditions())
-        self.names_page = any(field == "path" for field, *_ in self.conditions)
-        self.names_property = any(field.startswith("prop_") for field, *_ in self.conditions)
+        self.filters = list(self._filters())
+        self.names_page = any(field == "path" for field, *_ in self.filters)
+        self.names_property = any(field.startswith("prop_") for field, *_ in self.filters)
 
     def one(self, name: str) -> str | None:
         return next((value for key, value in self.query if key == name), None)
@@ -44,7 +44,7 @@ class ParsedQuery:
         value = self.one(name)
         return default if value is None else value.lower() in ("true", "1")
 
-    def _conditions(self) -> Iterable[tuple[str, str, list[str]]]:
+    def _filters(self) -> Iterable[tuple[str, str, list[str]]]:
         fields = [*TEXTS[:-1], "language", "prop_name", "prop_value"]
         for field in fields:
             for operator in ("eq", "contains", "starts_with", "ends_with", *NEGATED):
@@ -67,7 +67,7 @@ class ParsedQuery:
         """Whether one property matches all filters on properties."""
         return all(
             holds(operator, [name if field == "prop_name" else value], values)
-            for field, operator, values in self.conditions
+            for field, operator, values in self.filters
             if field.startswith("prop_")
         )
 

@@ -68,7 +68,7 @@ class Oracle:
     def _passes_itself(self, view: Entry | None, query: ParsedQuery) -> bool:
         return all(
             holds(operator, self._names(view, field), values)
-            for field, operator, values in query.conditions
+            for field, operator, values in query.filters
             if not field.startswith("prop_")
         )
 
@@ -194,7 +194,7 @@ class Oracle:
 
     def _properties(self, query: ParsedQuery) -> list[Entry]:
         by_id = {view["id"]: view for view in self.views}
-        by_value = any(field == "prop_name" for field, *_ in query.conditions)
+        by_value = any(field == "prop_name" for field, *_ in query.filters)
         carrying: dict[tuple[str, ...], int] = {}
         total = 0
         for event in self.events:

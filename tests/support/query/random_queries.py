@@ -126,7 +126,7 @@ class RandomTraffic:
     def query(self, endpoint: str) -> list[tuple[str, str]]:
         rng = self.rng
         query = self._period()
-        query += [self._condition() for _ in range(rng.choice((0, 0, 1, 1, 2, 3)))]
+        query += [self._filter() for _ in range(rng.choice((0, 0, 1, 1, 2, 3)))]
         if endpoint == "summary":
             if dict(query).keys() >= {"start", "end"} and rng.random() < 0.5:
                 query.append(("previous", "true"))
@@ -151,7 +151,7 @@ class RandomTraffic:
         text = moment.isoformat(timespec=self.rng.choice(("seconds", "milliseconds")))
         return self.rng.choice((text, text.replace("+", " ")))
 
-    def _condition(self) -> tuple[str, str]:
+    def _filter(self) -> tuple[str, str]:
         field = self.rng.choice(tuple(FILTERED))
         operator = self.rng.choice(OPERATORS)
         value = self._value(field, operator)

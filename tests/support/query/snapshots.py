@@ -14,7 +14,7 @@ from support.query.oracle import Entry, pairs_of
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text, split_property
 from medamad.lookup.referrers import Sources
-from medamad.query.filters import parse_conditions
+from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
 from medamad.query.reports import dimensions, pages, properties, summary, time
 from medamad.query.request import Cancellation, Query
@@ -365,7 +365,7 @@ def query_from(parameters: Pairs) -> Query:
     given = dict(parameters)
     return Query(
         period=parse_period(given.get("start"), given.get("end")),
-        conditions=parse_conditions(parameters),
+        filters=parse_filters(parameters),
         summary=given.get("summary") == "true",
         limit=int(given["limit"]) if "limit" in given else None,
         offset=int(given.get("offset", "0")),

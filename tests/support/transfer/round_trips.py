@@ -20,7 +20,7 @@ from medamad.admin.imports import (
 from medamad.domain.websites import Website
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
-from medamad.query.filters import Condition
+from medamad.query.filters import Filter
 from medamad.query.period import Period
 from medamad.query.reports import summary
 from medamad.query.request import Cancellation, Query
@@ -116,11 +116,11 @@ async def take_in(
 
 FILTERS = (
     (),
-    (Condition("path", "contains", ("1",)),),
-    (Condition("browser", "neq", ("one",)), Condition("country", "neq", ("Germany",))),
-    (Condition("prop_name", "eq", ("plan",)),),
-    (Condition("prop_value", "in", ("a", "v")), Condition("path", "not_contains", ("2",))),
-    (Condition("language", "eq", ("English",)),),
+    (Filter("path", "contains", ("1",)),),
+    (Filter("browser", "neq", ("one",)), Filter("country", "neq", ("Germany",))),
+    (Filter("prop_name", "eq", ("plan",)),),
+    (Filter("prop_value", "in", ("a", "v")), Filter("path", "not_contains", ("2",))),
+    (Filter("language", "eq", ("English",)),),
 )
 PERIODS = (Period(), Period(NOW_MS - 9 * DAY_MS + 40_000_000, NOW_MS + 7))
 
@@ -129,9 +129,9 @@ def answers(store: Store, website: Website) -> list[Any]:
     """Put every report, with several filters, periods and intervals."""
     found: list[Any] = []
     for period in PERIODS:
-        for conditions in FILTERS:
+        for filters in FILTERS:
             request = ExportRequest(
-                what="statistics", format="ndjson", period=period, conditions=conditions
+                what="statistics", format="ndjson", period=period, filters=filters
             )
             found.append(exported(store, website, request).decode())
         found += [
