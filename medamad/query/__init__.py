@@ -10,5 +10,5 @@ views and returns arrays, with the gaps that rollups leave:
 - `quantiles.quartiles_by_path`: the quartiles of durations by page
 - `properties.count_properties`: events by property
 - `rollups`: what rollups add to each of these
-- `rows.page`, `rows.make_rows`: the page of rows to return
+- `rows.page_of_rows`, `rows.make_rows`: the page of rows to return
 """

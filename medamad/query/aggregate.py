@@ -15,7 +15,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
 from medamad.query.request import Query
 from medamad.query.result import NO_GAPS, DayGap, Gaps
-from medamad.query.rollups import rollup_counters, unknown_times
+from medamad.query.rollups import duration_gaps, rollup_counters
 from medamad.query.rows import Columns, fractions
 from medamad.query.scan import SelectedViews, Selection
 from medamad.storage.segments import counters as row_numbers
@@ -83,24 +83,24 @@ class Tally:
         return row
 
 
-def tally(selection: Selection, dimension: Dimension, *, timed: bool = True) -> Tally:
+def tally(selection: Selection, dimension: Dimension, *, with_durations: bool = True) -> Tally:
     """Return the sums of the selected views by the codes of a dimension.
 
-    Without `timed` only views and visitors are summed, which is faster.
+    Without `with_durations` only views and visitors are summed, which is faster.
     """
     mask = selection.filter.codes.get(dimension)
     if mask is not None:
         # A filter on the same dimension selects among the sums instead of among the views.
         selection = selection.without(dimension)
-    accumulator = _tally_parts(selection, dimension, timed=timed)
+    accumulator = _tally_parts(selection, dimension, with_durations=with_durations)
     gaps: set[DayGap] = set()
     for rollup, counters in rollup_counters(selection, dimension):
         if counters is None:
             gaps.add((selection.gap, rollup.day))
             continue
         accumulator.add(counters)
-        if timed:
-            gaps |= unknown_times(
+        if with_durations:
+            gaps |= duration_gaps(
                 rollup, counters, None if mask is None else mask.take(counters.codes)
             )
     return Tally(_masked(accumulator.sums, mask), Gaps(gaps))
@@ -111,7 +111,7 @@ def tally_all(selection: Selection) -> Tally:
     dimensions = tuple(selection.filter.codes)
     dimension = dimensions[0] if len(dimensions) == 1 else _SMALL
     mask = selection.filter.codes.get(dimension)
-    accumulator = _tally_parts(selection.without(dimension), dimension, timed=True)
+    accumulator = _tally_parts(selection.without(dimension), dimension, with_durations=True)
     return Tally(_masked(accumulator.sums, mask)).total()
 
 
@@ -120,7 +120,9 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> Tally:
 
     Every selected view must be in a bucket.
     """
-    accumulator = _Accumulator(timed=True, sums=np.zeros((SUMS, len(buckets.dates)), np.int64))
+    accumulator = _Accumulator(
+        with_durations=True, sums=np.zeros((SUMS, len(buckets.dates)), np.int64)
+    )
     _add_parts(
         selection,
         accumulator,
@@ -149,9 +151,9 @@ def bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Qu
 
 @define(eq=False)
 class _Accumulator:
-    """Sums that grow. Without `timed`, durations and bounces are left out."""
+    """Sums that grow. Without `with_durations`, durations and bounces are left out."""
 
-    timed: bool
+    with_durations: bool
     sums: NDArray[np.int64] = field(factory=lambda: np.zeros((SUMS, 0), np.int64))
     _keys: list[NDArray[np.integer[Any]]] = field(factory=list)
     _duration_ms: list[NDArray[np.integer[Any]]] = field(factory=list)
@@ -166,14 +168,14 @@ class _Accumulator:
         self._grow(size)
         # If every code occurs, a slice is faster.
         where = slice(0, size) if size == len(codes) else codes
-        for row in range(SUMS if self.timed else row_numbers.TIMED_VISITORS):
+        for row in range(SUMS if self.with_durations else row_numbers.TIMED_VISITORS):
             self.sums[row][where] += counters.sums[row]
 
     def gather(self, numbers: NDArray[np.integer[Any]], views: SelectedViews) -> None:
         """Add selected views of a part. `numbers` has the number of each view of the part."""
         keys = views.of(keys_of(numbers, views.part.flags))
         self._keys.append(keys)
-        if self.timed:
+        if self.with_durations:
             self._duration_ms.append(views.duration_ms)
         self._gathered += len(keys)
         # With fewer, clearing the counts would take longer than counting.
@@ -185,7 +187,7 @@ class _Accumulator:
         if not self._gathered:
             return
         keys = np.concatenate(self._keys)
-        duration_ms = np.concatenate(self._duration_ms) if self.timed else None
+        duration_ms = np.concatenate(self._duration_ms) if self.with_durations else None
         size = (int(keys.max()) >> FLAG_BITS) + 1
         self._grow(size)
         self.sums[:, :size] += sums_of(keys, duration_ms, size)
@@ -198,8 +200,10 @@ class _Accumulator:
             self.sums = grown
 
 
-def _tally_parts(selection: Selection, dimension: Dimension, *, timed: bool) -> _Accumulator:
-    accumulator = _Accumulator(timed)
+def _tally_parts(
+    selection: Selection, dimension: Dimension, *, with_durations: bool
+) -> _Accumulator:
+    accumulator = _Accumulator(with_durations)
     _add_parts(
         selection,
         accumulator,

@@ -13,7 +13,7 @@ from medamad.query.filters import Mask
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Query
 from medamad.query.result import DayGap, Gap, Gaps
-from medamad.query.scan import ViewFilter, find_views, unmerged
+from medamad.query.scan import ViewFilter, find_views, leaves
 from medamad.storage.segments.parts import (
     NO_EVENTS,
     DayRollup,
@@ -68,7 +68,7 @@ def count_properties(
         if not _count_rollup(rollup, filter_, counter):
             gaps.add((Gap.FIGURES, rollup.day))
     selected, loose_gaps = filter_.loose(loose, labels.mask)
-    counter.add(selected, None, is_plain=False)
+    counter.add(selected, None, has_distinct_names=False)
     events, total = counter.result()
     return PropertyCounts(labels.texts, events, total, Gaps(gaps | loose_gaps))
 
@@ -90,8 +90,8 @@ def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Ite
         for member in part.members:
             yield from _count_part(member, filter_, counter)
     else:
-        is_plain = part.event_counts() is not None
-        counter.add(part.own, filter_.own(part), is_plain=is_plain)
+        has_distinct_names = part.event_counts() is not None
+        counter.add(part.own, filter_.own(part), has_distinct_names=has_distinct_names)
         yield part.loose
 
 
@@ -214,10 +214,11 @@ class _Counter:
         self._total += int(sums.events[matched].sum())
         return True
 
-    def add(self, events: Events, mask: Mask | None, *, is_plain: bool) -> None:
+    def add(self, events: Events, mask: Mask | None, *, has_distinct_names: bool) -> None:
         """Add the events of which `mask` selects rows.
 
-        The rows of an event must follow each other. `is_plain` says that no event has a name twice.
+        The rows of an event must follow each other. `has_distinct_names` says that no event has a
+        name twice.
         """
         if not len(events):
             return
@@ -232,7 +233,7 @@ class _Counter:
             return
         begins = event[1:] != event[:-1]
         self._total += int(np.count_nonzero(begins)) + 1
-        if is_plain:
+        if has_distinct_names:
             self._by_code += np.bincount(codes, minlength=len(self._by_code))
             return
         size = len(self._by_label)
@@ -292,7 +293,7 @@ class _EventFilter:
             return events, gaps
         mask = np.full(len(events), self.without_view)
         is_found = np.zeros(len(events), np.bool_)
-        for part in unmerged(self.snapshot.parts):
+        for part in leaves(self.snapshot.parts):
             self.cancellation.check()
             indices, places = find_views(part, events.view)
             is_found[indices] = True

@@ -16,13 +16,13 @@ MAX_ROWS: Final = 5_000
 class Query:
     """A period, filters that must all hold, and the page of rows to return.
 
-    `limit` is 1 to MAX_ROWS. `summary` asks for fewer columns, and `with_blanks` for None instead
+    `limit` is 1 to MAX_ROWS. `is_brief` asks for fewer columns, and `with_blanks` for None instead
     of 0 where a figure is unknown.
     """
 
     period: Period = ALWAYS
     filters: tuple[Filter, ...] = ()
-    summary: bool = False
+    is_brief: bool = False
     limit: int | None = None
     offset: int = 0
     with_blanks: bool = False
@@ -43,7 +43,7 @@ class Query:
         return bool(self.filters_on(PROPERTY_FIELDS))
 
     @property
-    def page(self) -> slice:
+    def row_slice(self) -> slice:
         """The slice of the ordered rows to return."""
         return slice(self.offset, self.offset + (self.limit or MAX_ROWS))
 

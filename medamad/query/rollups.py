@@ -17,8 +17,8 @@ _NO_DURATIONS = np.zeros(0, np.uint32)
 
 
 @frozen(eq=False)
-class SelectedDay:
-    """The selected views of a day that has a rollup: their sums and their known durations.
+class SelectedRollup:
+    """What a rollup knows of its selected views: their sums and their known durations.
 
     `sums` has shape (6,), in the order of medamad.storage.segments.counters. `time_bounds` are the
     first and the last millisecond of the day. If the rollup cannot tell, there is nothing in
@@ -32,8 +32,8 @@ class SelectedDay:
     gaps: frozenset[DayGap]
 
 
-def selected_days(selection: Selection) -> Iterator[SelectedDay]:
-    """Return the days of which a rollup may have selected views, and what it knows of them.
+def selected_rollups(selection: Selection) -> Iterator[SelectedRollup]:
+    """Return the rollups that may have selected views, and what each knows of them.
 
     A rollup can be filtered by one dimension, but by no more.
     """
@@ -41,15 +41,15 @@ def selected_days(selection: Selection) -> Iterator[SelectedDay]:
     if len(dimensions) != 1:
         for rollup, overall in selection.rollups(lambda rollup: rollup.overall()):
             if overall is None or len(overall):
-                yield _selected_day(selection, rollup, overall, None, None)
+                yield _selected_rollup(selection, rollup, overall, None, None)
         return
     (dimension,) = dimensions
     mask = selection.filter.codes[dimension]
     for rollup, counters in rollup_counters(selection.without(dimension), dimension):
         if counters is None:
-            yield _selected_day(selection, rollup, None, dimension, None)
+            yield _selected_rollup(selection, rollup, None, dimension, None)
         elif (matches := mask.take(counters.codes)).any():
-            yield _selected_day(selection, rollup, counters, dimension, matches)
+            yield _selected_rollup(selection, rollup, counters, dimension, matches)
 
 
 def rollup_counters(
@@ -62,7 +62,7 @@ def rollup_counters(
     return selection.rollups(lambda rollup: rollup.counters(dimension))
 
 
-def unknown_times(
+def duration_gaps(
     rollup: DayRollup, counters: Counters, matches: Mask | None = None
 ) -> set[DayGap]:
     """Return the gaps of sums that were imported from a program without durations or bounces.
@@ -82,13 +82,13 @@ def with_single_durations(selection: Selection) -> tuple[Selection, Gaps]:
     """
     mask = selection.filter.codes.get(Dimension.PATH)
     gaps: set[DayGap] = set()
-    untimed = evolve(selection, timed_rollups=False).without(Dimension.PATH)
-    for rollup, counters in rollup_counters(untimed, Dimension.PATH):
+    without_durations = evolve(selection, with_durations=False).without(Dimension.PATH)
+    for rollup, counters in rollup_counters(without_durations, Dimension.PATH):
         if counters is None:
             gaps.add((selection.gap, rollup.day))
         elif _has_views(counters, None if mask is None else mask.take(counters.codes)):
             gaps.add((Gap.DURATIONS, rollup.day))
-    return evolve(selection, timed_rollups=True), Gaps(gaps)
+    return evolve(selection, with_durations=True), Gaps(gaps)
 
 
 def durations_by_path(selection: Selection) -> Iterator[PathDurations]:
@@ -104,22 +104,24 @@ def _has_views(counters: Counters, matches: Mask | None) -> bool:
     return bool((views if matches is None else views[matches]).any())
 
 
-def _selected_day(
+def _selected_rollup(
     selection: Selection,
     rollup: DayRollup,
     counters: Counters | None,
     dimension: Dimension | None,
     matches: Mask | None,
-) -> SelectedDay:
+) -> SelectedRollup:
     day, bounds = rollup.day, rollup.time_bounds
     if counters is None:
         nothing = np.zeros(SUMS, np.int64)
-        return SelectedDay(day, bounds, nothing, _NO_DURATIONS, frozenset({(selection.gap, day)}))
+        return SelectedRollup(
+            day, bounds, nothing, _NO_DURATIONS, frozenset({(selection.gap, day)})
+        )
     sums = np.array(
         [(row if matches is None else row[matches]).sum(dtype=np.int64) for row in counters.sums],
         np.int64,
     )
-    gaps = unknown_times(rollup, counters, matches)
+    gaps = duration_gaps(rollup, counters, matches)
     duration_ms = None
     durations = rollup.path_durations()
     if durations is None:
@@ -133,4 +135,4 @@ def _selected_day(
         duration_ms = _NO_DURATIONS
         if durations is None or sums[DURATION_MS]:
             gaps.add((Gap.DURATIONS, day))
-    return SelectedDay(day, bounds, sums, duration_ms, frozenset(gaps))
+    return SelectedRollup(day, bounds, sums, duration_ms, frozenset(gaps))

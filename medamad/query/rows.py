@@ -36,7 +36,7 @@ def fractions(parts: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.
 
 
 def rows_in_reach(
-    numbers: NDArray[np.integer], descending: NDArray[Any], page_slice: slice
+    numbers: NDArray[np.integer], descending: NDArray[Any], row_slice: slice
 ) -> tuple[NDArray[np.integer], slice]:
     """Return the numbers that can be on a page, and the slice of those that the page is.
 
@@ -45,20 +45,20 @@ def rows_in_reach(
     """
     column = descending[numbers]
     ordered = np.sort(column)[::-1]
-    stop = min(page_slice.stop, len(ordered))
-    if page_slice.start >= stop:
+    stop = min(row_slice.stop, len(ordered))
+    if row_slice.start >= stop:
         return numbers[:0], slice(0, 0)
-    greatest, least = ordered[page_slice.start], ordered[stop - 1]
+    greatest, least = ordered[row_slice.start], ordered[stop - 1]
     skipped = int(np.count_nonzero(column > greatest))
     left = numbers[(column <= greatest) & (column >= least)]
-    return left, slice(page_slice.start - skipped, page_slice.stop - skipped)
+    return left, slice(row_slice.start - skipped, row_slice.stop - skipped)
 
 
-def page(
+def page_of_rows(
     numbers: NDArray[np.integer],
     descending: Sequence[NDArray[Any]],
     name_of: Callable[[int], str],
-    page_slice: slice,
+    row_slice: slice,
 ) -> tuple[NDArray[np.intp], list[str]]:
     """Return a page of ordered numbers, and their names.
 
@@ -73,19 +73,19 @@ def page(
         differs |= ordered[1:] != ordered[:-1]
     # Runs of equal values: run i is bounds[i] ≤ place < bounds[i + 1].
     bounds = np.concatenate(([0], np.flatnonzero(differs) + 1, [len(order)]))
-    first = int(np.searchsorted(bounds, page_slice.start, side="right")) - 1
-    last = int(np.searchsorted(bounds, min(page_slice.stop, len(order)), side="left"))
+    first = int(np.searchsorted(bounds, row_slice.start, side="right")) - 1
+    last = int(np.searchsorted(bounds, min(row_slice.stop, len(order)), side="left"))
     begin = int(bounds[first])
-    on_page = np.asarray(numbers[order[begin : bounds[last]]], np.intp)
-    names = [name_of(number) for number in on_page.tolist()]
-    shown = slice(page_slice.start - begin, page_slice.stop - begin)
+    candidates = np.asarray(numbers[order[begin : bounds[last]]], np.intp)
+    names = [name_of(number) for number in candidates.tolist()]
+    shown = slice(row_slice.start - begin, row_slice.stop - begin)
     for run in np.flatnonzero(np.diff(bounds[first : last + 1]) > 1).tolist():
         tied = slice(bounds[first + run] - begin, bounds[first + run + 1] - begin)
         ordered = _first_of(names[tied], shown.stop - tied.start)
         filled = slice(tied.start, tied.start + len(ordered))
-        on_page[filled] = on_page[tied][ordered]
+        candidates[filled] = candidates[tied][ordered]
         names[filled] = [names[tied.start + place] for place in ordered]
-    return on_page[shown], names[shown]
+    return candidates[shown], names[shown]
 
 
 def _first_of(names: Sequence[str], count: int) -> list[int]:

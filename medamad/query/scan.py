@@ -176,7 +176,7 @@ class Selection:
     cancellation: Cancellation
     gap: Gap = Gap.FIGURES
     """What the result lacks if a rollup cannot tell its selected views from others."""
-    timed_rollups: bool | None = None
+    with_durations: bool | None = None
     """If set, only rollups with (True), or without (False), single durations are selected."""
 
     def scan(self, whole: Callable[[Part], T | None]) -> Iterator[SelectedViews | T]:
@@ -201,7 +201,7 @@ class Selection:
         """
         for rollup in self.snapshot.rollups:
             self.cancellation.check()
-            if self.timed_rollups is not None and rollup.has_durations is not self.timed_rollups:
+            if self.with_durations is not None and rollup.has_durations is not self.with_durations:
                 continue
             least_ms, greatest_ms = rollup.time_bounds
             if least_ms > greatest_ms or self.period.is_outside(least_ms, greatest_ms):
@@ -274,7 +274,7 @@ def _loose_views(
 
 
 def _loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[Events]:
-    for part in unmerged(snapshot.parts):
+    for part in leaves(snapshot.parts):
         cancellation.check()
         least_ms, greatest_ms = part.event_time_bounds
         if least_ms <= greatest_ms:
@@ -282,11 +282,11 @@ def _loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[Ev
     yield from snapshot.events
 
 
-def unmerged(parts: Iterable[Part]) -> Iterator[ViewColumns]:
+def leaves(parts: Iterable[Part]) -> Iterator[ViewColumns]:
     """Return the parts, with the members of merged segments in their place."""
     for part in parts:
         if isinstance(part, MergedSegment):
-            yield from unmerged(part.members)
+            yield from leaves(part.members)
         else:
             yield part
 

@@ -11,7 +11,7 @@ from medamad.query.aggregate import Tally, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
 from medamad.query.quantiles import GroupedDurations, median
 from medamad.query.result import DayGap, Gap, Gaps
-from medamad.query.rollups import SelectedDay, selected_days
+from medamad.query.rollups import SelectedRollup, selected_rollups
 from medamad.query.scan import SelectedViews, Selection
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of
 from medamad.storage.segments.format import FLAG_BITS, SortedDurations
@@ -42,9 +42,9 @@ def total_of(selection: Selection) -> Series:
         pieces = _Pieces(1)
         for views in selection.views():
             pieces.add(0, views.flags, views.duration_ms)
-        for day in selected_days(selection):
-            gaps |= day.gaps
-            pieces.add_day(0, day)
+        for rollup in selected_rollups(selection):
+            gaps |= rollup.gaps
+            pieces.add_rollup(0, rollup)
         return pieces.series(Gaps(gaps))
     ascending: list[SortedDurations] = []
     unsorted_ms: list[Numbers] = []
@@ -54,10 +54,10 @@ def total_of(selection: Selection) -> Series:
         else:
             unsorted_ms.append(scanned.duration_ms)
     sums = tally_all(selection).sums
-    for day in selected_days(selection):
-        gaps |= day.gaps
-        sums[:, 0] += day.sums
-        unsorted_ms.append(day.duration_ms)
+    for rollup in selected_rollups(selection):
+        gaps |= rollup.gaps
+        sums[:, 0] += rollup.sums
+        unsorted_ms.append(rollup.duration_ms)
     return Series(Tally(sums, Gaps(gaps)), np.array([median(unsorted_ms, ascending)], np.int64))
 
 
@@ -78,31 +78,31 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
             if begin < end:
                 piece = None if flags is None else flags[begin:end]
                 pieces.add(cut.first + place, piece, duration_ms[begin:end])
-    days, gaps = _days_by_bucket(selection, buckets)
-    for bucket, day in days:
-        pieces.add_day(bucket, day)
+    rollups, gaps = _rollups_by_bucket(selection, buckets)
+    for bucket, rollup in rollups:
+        pieces.add_rollup(bucket, rollup)
     if unfiltered:
-        sums = tally_buckets(selection, buckets).sums + pieces.day_sums
+        sums = tally_buckets(selection, buckets).sums + pieces.rollup_sums
         return Series(Tally(sums, gaps), pieces.medians_ms())
     return pieces.series(gaps)
 
 
-def _days_by_bucket(
+def _rollups_by_bucket(
     selection: Selection, buckets: Buckets
-) -> tuple[list[tuple[int, SelectedDay]], Gaps]:
-    """Return the days with a rollup that are in one bucket, with its number, and the gaps."""
-    days: list[tuple[int, SelectedDay]] = []
+) -> tuple[list[tuple[int, SelectedRollup]], Gaps]:
+    """Return the rollups whose day is in one bucket, with its number, and the gaps."""
+    rollups: list[tuple[int, SelectedRollup]] = []
     gaps: set[DayGap] = set()
-    for day in selected_days(selection):
-        gaps |= day.gaps
-        if not day.sums.any():
+    for rollup in selected_rollups(selection):
+        gaps |= rollup.gaps
+        if not rollup.sums.any():
             continue
-        first, last = buckets.of(np.array(day.time_bounds, np.int64)).tolist()
+        first, last = buckets.of(np.array(rollup.time_bounds, np.int64)).tolist()
         if first == last:
-            days.append((first, day))
+            rollups.append((first, rollup))
         else:
-            gaps.add((Gap.INTERVAL, day.day))
-    return days, Gaps(gaps)
+            gaps.add((Gap.INTERVAL, rollup.day))
+    return rollups, Gaps(gaps)
 
 
 def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
@@ -118,17 +118,17 @@ def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
         durations.add(numbers, cut.ordered(views.duration_ms))
         if not unfiltered:
             keys.append(keys_of(numbers, cut.ordered(views.flags)))
-    day_sums = np.zeros((SUMS, size), np.int64)
-    days, gaps = _days_by_bucket(selection, buckets)
-    for bucket, day in days:
-        day_sums[:, bucket] += day.sums
-        durations.add(np.full(len(day.duration_ms), bucket, np.uint32), day.duration_ms)
+    rollup_sums = np.zeros((SUMS, size), np.int64)
+    rollups, gaps = _rollups_by_bucket(selection, buckets)
+    for bucket, rollup in rollups:
+        rollup_sums[:, bucket] += rollup.sums
+        durations.add(np.full(len(rollup.duration_ms), bucket, np.uint32), rollup.duration_ms)
     medians_ms = durations.sorted().quartile(2)
     if unfiltered:
         sums = tally_buckets(selection, buckets).sums
     else:
         sums = sums_of(np.concatenate(keys), None, size)
-    return Series(Tally(sums + day_sums, gaps), medians_ms)
+    return Series(Tally(sums + rollup_sums, gaps), medians_ms)
 
 
 @define(eq=False)
@@ -136,13 +136,13 @@ class _Pieces:
     """Views bucket by bucket: the number with each combination of flags, and their durations."""
 
     size: int
-    day_sums: NDArray[np.int64] = field(init=False)
-    """The sums of the days that have a rollup, shape (SUMS, size)."""
+    rollup_sums: NDArray[np.int64] = field(init=False)
+    """The sums of rollups, shape (SUMS, size)."""
     _by_flags: NDArray[np.int64] = field(init=False)
     _duration_ms: list[list[Numbers]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.day_sums = np.zeros((SUMS, self.size), np.int64)
+        self.rollup_sums = np.zeros((SUMS, self.size), np.int64)
         self._by_flags = np.zeros((1 << FLAG_BITS, self.size), np.int64)
         self._duration_ms = [[] for _ in range(self.size)]
 
@@ -152,10 +152,10 @@ class _Pieces:
             self._by_flags[:, bucket] += np.bincount(flags, minlength=1 << FLAG_BITS)
         self._duration_ms[bucket].append(duration_ms)
 
-    def add_day(self, bucket: int, day: SelectedDay) -> None:
-        """Add the views of a day that has a rollup."""
-        self.day_sums[:, bucket] += day.sums
-        self._duration_ms[bucket].append(day.duration_ms)
+    def add_rollup(self, bucket: int, rollup: SelectedRollup) -> None:
+        """Add what a rollup knows of its selected views."""
+        self.rollup_sums[:, bucket] += rollup.sums
+        self._duration_ms[bucket].append(rollup.duration_ms)
 
     def medians_ms(self) -> NDArray[np.int64]:
         """Return the median of each bucket."""
@@ -164,7 +164,7 @@ class _Pieces:
     def series(self, gaps: Gaps) -> Series:
         """Return the buckets, and their total."""
         total_ms = median(list(chain.from_iterable(self._duration_ms)))
-        tally = Tally(sums_by_flags(self._by_flags) + self.day_sums, gaps)
+        tally = Tally(sums_by_flags(self._by_flags) + self.rollup_sums, gaps)
         total = Series(tally.total(), np.array([total_ms], np.int64))
         return total if self.size == 1 else Series(tally, self.medians_ms(), total)
 

@@ -71,7 +71,7 @@ def test_only_selected_views_count(cuts: Cuts) -> None:
 
 @pytest.mark.parametrize("cuts", CUTS)
 def test_durations_can_be_left_out(cuts: Cuts) -> None:
-    counted = tally(selected(cuts), Dimension.PATH, timed=False)
+    counted = tally(selected(cuts), Dimension.PATH, with_durations=False)
     assert counted.visitors(of_page=True).tolist() == [0, 2, 1, 0]
 
 

@@ -13,7 +13,7 @@ from medamad.query.scan import select
     [(None, 0, slice(0, 5000)), (None, 7, slice(7, 5007)), (10, 20, slice(20, 30))],
 )
 def test_the_page_of_rows(limit: int | None, offset: int, rows: slice) -> None:
-    assert Query(limit=limit, offset=offset).page == rows
+    assert Query(limit=limit, offset=offset).row_slice == rows
 
 
 @pytest.mark.parametrize(

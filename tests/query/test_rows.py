@@ -7,7 +7,7 @@ from support.query.snapshots import SOURCES
 from support.slices import Slices
 
 from medamad.query import rows
-from medamad.query.rows import Naming, fractions, make_rows, page
+from medamad.query.rows import Naming, fractions, make_rows, page_of_rows
 
 
 @given(st.lists(st.integers(0, 10**6)), st.integers(0, 10**6))
@@ -40,7 +40,7 @@ def test_a_page_is_a_slice_of_the_whole_order(
         looked_up.append(number)
         return rows[number][2]
 
-    numbers, names = page(
+    numbers, names = page_of_rows(
         np.arange(len(rows)),
         [np.array([row[place] for row in rows], np.int64) for place in (0, 1)],
         name_of,
@@ -77,7 +77,7 @@ def test_a_page_of_many_equal_rows() -> None:
     # More than are sorted in one go.
     names = [f"{number * 7_919 % 20_011:05}" for number in range(20_000)]
     views = np.array([3] * 10 + [2] * 15_000 + [1] * 4_990)
-    numbers, shown = page(np.arange(20_000), [views], names.__getitem__, slice(5, 5_005))
+    numbers, shown = page_of_rows(np.arange(20_000), [views], names.__getitem__, slice(5, 5_005))
     expected = [*sorted(names[:10]), *sorted(names[10:15_010])][5:5_005]
     assert shown == expected
     assert [names[number] for number in numbers] == expected

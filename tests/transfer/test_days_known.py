@@ -38,7 +38,7 @@ async def test_answers_say_of_which_days_they_know_nothing(
     numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
 
     def gaps_in(report: str, *, summary: bool = False) -> list[list[int]]:
-        return store.ask(website, gaps_of(report, Query(summary=summary)))
+        return store.ask(website, gaps_of(report, Query(is_brief=summary)))
 
     assert gaps_in("browsers") == [numbers, [], []]
     assert gaps_in("os") == [[], numbers, []]

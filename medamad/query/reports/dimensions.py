@@ -13,7 +13,7 @@ from medamad.query import rows
 from medamad.query.aggregate import Tally, bounces_and_durations, tally
 from medamad.query.request import Cancellation, Query
 from medamad.query.result import Result
-from medamad.query.rows import Columns, Naming, Row, fractions, make_rows, page
+from medamad.query.rows import Columns, Naming, Row, fractions, make_rows, page_of_rows
 from medamad.query.scan import select
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -71,21 +71,23 @@ def report(
     total time.
     """
     selection = select(snapshot, query, sources, cancellation)
-    sums = tally(selection, column.dimension, timed=not query.summary)
+    sums = tally(selection, column.dimension, with_durations=not query.is_brief)
     cancellation.check()
     names = snapshot.texts(column.dimension)
     if column.naming is not rows.as_stored:
         sums, names = _by_name(sums, names, column.naming, sources)
     views, visitors = sums.views, sums.visitors(of_page=query.has_path_filter)
-    numbers, shown = page(np.flatnonzero(views), (visitors, views), names.__getitem__, query.page)
+    numbers, shown = page_of_rows(
+        np.flatnonzero(views), (visitors, views), names.__getitem__, query.row_slice
+    )
     columns: Columns = {
         column.name: shown,
         "visitors": visitors[numbers],
         "visitors_percentage": fractions(visitors[numbers], visitors.sum()),
     }
-    if not query.summary:
-        on_page = sums.take(numbers)
-        columns |= bounces_and_durations(on_page, on_page.duration_ms, query)
+    if not query.is_brief:
+        shown_rows = sums.take(numbers)
+        columns |= bounces_and_durations(shown_rows, shown_rows.duration_ms, query)
     return Result(make_rows(columns), sums.gaps)
 
 

@@ -7,7 +7,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.aggregate import bounces_and_durations, tally
 from medamad.query.request import Cancellation, Query
 from medamad.query.result import Result
-from medamad.query.rows import Columns, Row, fractions, make_rows, page
+from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
 from medamad.query.scan import select
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -21,18 +21,20 @@ def report(
     bounce rate and the total time.
     """
     selection = select(snapshot, query, sources, cancellation)
-    sums = tally(selection, Dimension.PATH, timed=not query.summary)
+    sums = tally(selection, Dimension.PATH, with_durations=not query.is_brief)
     views, visitors = sums.views, sums.visitors(of_page=True)
     texts = snapshot.texts(Dimension.PATH)
-    codes, paths = page(np.flatnonzero(views), (visitors, views), texts.__getitem__, query.page)
+    codes, paths = page_of_rows(
+        np.flatnonzero(views), (visitors, views), texts.__getitem__, query.row_slice
+    )
     columns: Columns = {
         "path": paths,
         "visitors": visitors[codes],
         "visitors_percentage": fractions(visitors[codes], visitors.sum()),
     }
-    if not query.summary:
-        on_page = sums.take(codes)
-        columns["pageviews"] = on_page.views
-        columns["pageviews_percentage"] = fractions(on_page.views, views.sum())
-        columns |= bounces_and_durations(on_page, on_page.duration_ms, query)
+    if not query.is_brief:
+        shown_rows = sums.take(codes)
+        columns["pageviews"] = shown_rows.views
+        columns["pageviews_percentage"] = fractions(shown_rows.views, views.sum())
+        columns |= bounces_and_durations(shown_rows, shown_rows.duration_ms, query)
     return Result(make_rows(columns), sums.gaps)

@@ -7,7 +7,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.properties import count_properties
 from medamad.query.request import Cancellation, Query
 from medamad.query.result import Result
-from medamad.query.rows import Columns, Row, fractions, make_rows, page
+from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -21,8 +21,8 @@ def report(
     """
     by_value = bool(query.filters_on(("prop_name",)))
     counts = count_properties(snapshot, query, sources, cancellation, by_value=by_value)
-    numbers, labels = page(
-        np.flatnonzero(counts.events), (counts.events,), counts.labels.__getitem__, query.page
+    numbers, labels = page_of_rows(
+        np.flatnonzero(counts.events), (counts.events,), counts.labels.__getitem__, query.row_slice
     )
     columns: Columns = {"name": [split_property(label)[0] for label in labels]}
     if by_value:

@@ -27,11 +27,11 @@ MAX_OFFSET: Final = 5_000
 Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[Any]]
 
 
-def query_from(parameters: QueryParameters, *, has_summary: bool = True) -> Query:
+def query_from(parameters: QueryParameters, *, may_be_brief: bool = True) -> Query:
     """Return the query of a report with rows. Raise BadRequest naming the parameter."""
     return evolve(
         _query_without_rows(parameters),
-        summary=has_summary and parameters.boolean("summary", default=False),
+        is_brief=may_be_brief and parameters.boolean("summary", default=False),
         limit=parameters.integer("limit", 1, MAX_ROWS),
         offset=parameters.integer("offset", 0, MAX_OFFSET) or 0,
     )
@@ -106,7 +106,7 @@ async def measure_times(call: Call, hostname: str) -> Response:
 
 async def list_properties(call: Call, hostname: str) -> Response:
     """Return the custom properties, or the values of one."""
-    query = query_from(call.query, has_summary=False)
+    query = query_from(call.query, may_be_brief=False)
     return await _respond(call, hostname, query, properties.report)
 
 

@@ -366,7 +366,7 @@ def query_from(parameters: Pairs) -> Query:
     return Query(
         period=parse_period(given.get("start"), given.get("end")),
         filters=parse_filters(parameters),
-        summary=given.get("summary") == "true",
+        is_brief=given.get("summary") == "true",
         limit=int(given["limit"]) if "limit" in given else None,
         offset=int(given.get("offset", "0")),
     )
