@@ -29,7 +29,7 @@ _PREFIX: Final = "medamad_"
 
 def unavailable_reasons(site: Site) -> list[str]:
     """Return the reasons why no hits are accepted at the moment."""
-    stopping = "the daemon is stopping" if site.is_leaving else ""
+    stopping = "the daemon is stopping" if site.is_closing else ""
     return [reason for reason in (stopping, site.backend.store.unavailable_reason()) if reason]
 
 

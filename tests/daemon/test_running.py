@@ -269,7 +269,7 @@ def stopped_beside_a_slow_reader(folder: Path) -> float:
         asked = time.monotonic()
         assert daemon.stop() == 0
         took = time.monotonic() - asked
-        if "1 connections were cut" not in daemon.log:
+        if "1 connections were aborted" not in daemon.log:
             return math.inf
         assert took >= DRAIN_SECONDS
     return took

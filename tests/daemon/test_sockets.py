@@ -241,7 +241,7 @@ def test_a_stop_waits_for_no_client_that_leaves_its_connection_open(tmp_path: Pa
     held[2].sock.recv(4_096)
     held[2].sock.sendall(WHOLE[:-1])
     assert daemon.stop() == 0
-    assert "connections were cut" not in daemon.log
+    assert "connections were aborted" not in daemon.log
     # What had come is answered, and that is received, and so is the end.
     answer = held[3].response_class(held[3].sock, method="HEAD")
     answer.begin()

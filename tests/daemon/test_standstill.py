@@ -109,7 +109,7 @@ def test_a_daemon_whose_store_stands_still_is_stopped_all_the_same(tmp_path: Pat
         # Nobody can say that it is not stored.
         assert answers == []
         assert "is left open, as a write does not end" in daemon.log
-        assert "1 connections were cut" in daemon.log
+        assert "1 connections were aborted" in daemon.log
         daemon.start()
         summary = daemon.client().get("/api/website/example.com/summary")
         assert summary["current"]["pageviews"] == 1

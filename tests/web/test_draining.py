@@ -64,7 +64,7 @@ def test_draining_closes_at_once_what_is_no_whole_request(house: House, part: by
 def test_who_leaves_closes_after_the_next_answers(house: House) -> None:
     connections = [Connection(house.site) for _ in range(2)]
     connections[0].push(PING[:9])
-    house.site.leave()
+    house.site.close_after_responses()
     assert not any(one.wire.disconnecting for one in connections)
     connections[0].push(PING[9:])
     connections[1].push(PING)
@@ -268,7 +268,7 @@ async def test_over_tls_draining_waits_for_an_answer_that_came_when_time_was_up(
     connection = over_tls(house.site, wire)
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     connection.push(encoded("POST", "/event/hit", {}, body))
-    connection.channel.expire()
+    connection.channel.time_out()
     wire.clear()
     assert wire.disconnecting
     assert (await connection.answer()).status == 204

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import INegotiated
 from zope.interface import directlyProvides
 
-from medamad.web.server.site import EXPIRED_PER_TURN
+from medamad.web.server.site import TIMED_OUT_PER_TURN
 
 PING = encoded("GET", "/event/ping", {})
 
@@ -80,14 +80,14 @@ def test_over_tls_who_is_slow_is_cut_as_early(house: House, sent: bytes | None) 
 
 def test_of_many_whose_time_is_up_so_many_are_closed_a_turn(house: House) -> None:
     house.set(
-        max_connections=EXPIRED_PER_TURN * 3, max_connections_per_network=EXPIRED_PER_TURN * 3
+        max_connections=TIMED_OUT_PER_TURN * 3, max_connections_per_network=TIMED_OUT_PER_TURN * 3
     )
-    connections = [Connection(house.site) for _ in range(EXPIRED_PER_TURN * 2 + 2)]
+    connections = [Connection(house.site) for _ in range(TIMED_OUT_PER_TURN * 2 + 2)]
     house.reactor.advance(75)
     house.site.sweep()
-    for closed in (EXPIRED_PER_TURN, EXPIRED_PER_TURN * 2):
+    for closed in (TIMED_OUT_PER_TURN, TIMED_OUT_PER_TURN * 2):
         assert sum(one.wire.disconnecting for one in connections) == closed
-        if closed == EXPIRED_PER_TURN:
+        if closed == TIMED_OUT_PER_TURN:
             # Meanwhile one sends something after all, another one goes.
             connections[-1].push(PING[:9])
             connections[-2].close()

@@ -169,12 +169,12 @@ def test_many_requests_one_after_the_other_wait_for_nothing(house: House) -> Non
 def test_a_long_request_has_no_more_time_for_its_turns(house: House) -> None:
     connection = Connection(house.site)
     connection.push(encoded("POST", "/event/hit", {"Content-Length": "16000"}))
-    expires = connection.channel.expires
+    expires = connection.channel.deadline
     for _ in range(3):
         house.reactor.advance(1)
         connection.push(b"x" * SHORT_BYTES)
         turn(house)
-    assert connection.channel.expires == expires
+    assert connection.channel.deadline == expires
 
 
 def test_what_comes_in_parts_in_one_turn_is_answered_as_slowly(house: House) -> None:
@@ -237,7 +237,7 @@ def test_of_a_connection_that_is_gone_nothing_more_is_taken(house: House) -> Non
 class Shaking:
     """A connection whose handshake goes on in its turns."""
 
-    sender: bytes | None = None
+    sender_network: bytes | None = None
     taken: int = 0
 
     def run_turn(self) -> None:

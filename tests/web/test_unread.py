@@ -86,10 +86,10 @@ async def test_long_answers_that_nobody_receives_are_bounded(
             assert len(connections[-1].wire.value()) <= WRITTEN_BYTES + HEAD_BYTES
         refused = await Connection(house.site, f"198.51.{network}.3").talk(question)
         assert (refused.status, refused.header("Retry-After")) == (429, "10")
-        assert refused.error == "too many long answers at once wait to be received there"
+        assert refused.error == "too many long responses at once wait to be received there"
     refused = await Connection(house.site).talk(question)
     assert (refused.status, refused.header("Retry-After")) == (503, "10")
-    assert refused.error == "too many long answers at once wait to be received"
+    assert refused.error == "too many long responses at once wait to be received"
     # What is short, or the same for all, is answered as ever.
     for target in ("/event/ping", "/openapi.yaml"):
         asked = encoded("GET", target, {})

@@ -166,8 +166,8 @@ class Connections(Generic[C]):
         own = self._networks.get(newcomer) or _Group()
         reading = len(own.reading)
         larger = islice(self._with_more_reading(reading), MAX_NETWORKS_EXAMINED)
-        fresh = own if reading > len(self._every.idle) else self._every
-        return self._first(self._every, chain(larger, (own,)), fresh)
+        fallback = own if reading > len(self._every.idle) else self._every
+        return self._first(self._every, chain(larger, (own,)), fallback)
 
     def to_evict_within(self, network: bytes) -> C | None:
         """Return the connection to evict for another of a network that has as many as it may.
@@ -177,20 +177,24 @@ class Connections(Generic[C]):
         own = self._networks.get(network) or _Group()
         return self._first(own, (own,), own)
 
-    def _first(self, those: _Group[C], networks: Iterable[_Group[C]], fresh: _Group[C]) -> C | None:
-        """Return the first to evict of `those`; one of `fresh` if none is past its time.
+    def _first(
+        self, group: _Group[C], networks: Iterable[_Group[C]], fallback: _Group[C]
+    ) -> C | None:
+        """Return the first to evict of `group`; one of `fallback` if none is past its time.
 
         Slow requests are looked for in `networks`.
         """
         now = self._seconds()
-        idle, stalled = those.longest_idle(), those.longest_stalled()
+        idle, stalled = group.longest_idle(), group.longest_stalled()
         if idle is not None and now - idle[0] >= SETTLED_SECONDS:
             return idle[1]
         if stalled is not None and now - stalled[0] < SETTLED_SECONDS:
             stalled = None
         candidates = (network.slowest(now - SLOW_SECONDS) for network in networks)
         slow = next((candidate for candidate in candidates if candidate is not None), None)
-        first = _earliest(slow, stalled) or _earliest(fresh.longest_idle(), fresh.longest_stalled())
+        first = _earliest(slow, stalled) or _earliest(
+            fallback.longest_idle(), fallback.longest_stalled()
+        )
         return None if first is None else first[1]
 
     def _with_more_reading(self, reading: int) -> Iterator[_Group[C]]:
@@ -240,8 +244,8 @@ class Scheduled(Hashable, Protocol):
     """A connection over which more has arrived than was processed."""
 
     @property
-    def sender(self) -> bytes | None:
-        """The network it counts as; None if it stands for itself."""
+    def sender_network(self) -> bytes | None:
+        """The network of the client; None if the connection stands for itself."""
 
     def run_turn(self) -> None:
         """Process the next request, or part of one."""
@@ -276,8 +280,8 @@ class TurnScheduler(Generic[S]):
 
     def add(self, connection: S) -> None:
         """Call a connection's `run_turn` in a later reactor turn, once."""
-        sender = connection if connection.sender is None else connection.sender
-        self._waiting.add(sender, connection)
+        network = connection.sender_network
+        self._waiting.add(connection if network is None else network, connection)
         self._call_run()
 
     def remove(self, connection: S) -> None:
@@ -328,12 +332,12 @@ class UnsentResponses:
         """
         if network in self._bytes and self._bytes[network] + length > MAX_UNSENT_PER_NETWORK:
             raise TooMany(
-                "too many long answers at once wait to be received there",
+                "too many long responses at once wait to be received there",
                 retry_after=_RETRY_AFTER_S,
             )
         if self._bytes and self._bytes.total() + length > MAX_UNSENT_BYTES:
             raise Unavailable(
-                "too many long answers at once wait to be received", retry_after=_RETRY_AFTER_S
+                "too many long responses at once wait to be received", retry_after=_RETRY_AFTER_S
             )
         held = Counter({network: length})
         self._bytes += held

@@ -64,7 +64,7 @@ class Owner(Protocol):
         """The current settings."""
 
     @property
-    def is_leaving(self) -> bool:
+    def is_closing(self) -> bool:
         """Whether every connection closes after its next response."""
 
     def seconds(self) -> float:
@@ -73,14 +73,14 @@ class Owner(Protocol):
     def make_request(self, channel: "Channel", head: RequestHead, /) -> Any:
         """Make a request whose body is still to come."""
 
-    def refuse(self, request: Any, error: ApiError, /) -> Response:
+    def error_response(self, request: Any, error: ApiError, /) -> Response:
         """Return the response to a request whose body cannot be read."""
 
     def sender_network(self, channel: "Channel", arrived: bytes, /) -> bytes | None:
         """Return the network of the client that sent this, also behind a trusted proxy."""
 
-    def closed(self, channel: "Channel", /) -> None:
-        """Forget a connection."""
+    def remove(self, channel: "Channel", /) -> None:
+        """Forget a connection that is closed."""
 
     def common_headers(self) -> Headers:
         """Return the headers of every response."""
@@ -90,7 +90,7 @@ class Owner(Protocol):
 class Channel(TwistedProtocol):
     """One connection of a site.
 
-    `expires` is the moment, by the reactor's clock, at which the site calls `expire`; there is
+    `deadline` is the moment, by the reactor's clock, at which the site calls `time_out`; there is
     always one. `keep_alive` says whether the connection stays open after the current response.
 
     At most one pipelined request is parsed in a reactor turn, and none while the client does not
@@ -104,10 +104,10 @@ class Channel(TwistedProtocol):
     def __init__(self, site: Owner, network: bytes | None = None) -> None:
         self.site = site
         self.network = network
-        self.sender = network
+        self.sender_network = network
         """The network of the client whose request is scheduled, also behind a proxy."""
         self.state = State.IDLE
-        self.expires = inf
+        self.deadline = inf
         self.keep_alive = True
         self._request: Any = None
         """The request that is being read or answered."""
@@ -162,15 +162,15 @@ class Channel(TwistedProtocol):
     def connectionLost(self, reason: Failure = _CLOSED) -> None:
         """Forget the connection, and give up its request."""
         self.state = State.CLOSED
-        self.expires = inf
-        self.site.closed(self)
+        self.deadline = inf
+        self.site.remove(self)
         self._parser.buffer = b""
         request, self._request, self._producer = self._request, None, None
         if request is not None:
             request.connectionLost(reason)
 
     def _enter(self, state: State, seconds: float) -> None:
-        self.expires = self.site.seconds() + seconds
+        self.deadline = self.site.seconds() + seconds
         if self.state not in _ENDING:
             self.state = state
             self.site.connections.enter(self, state)
@@ -192,7 +192,7 @@ class Channel(TwistedProtocol):
         if self.state in _ENDING:
             self._dropped += len(data)
             if self._dropped > LINGER_BYTES:
-                self.cut()
+                self.abort()
             return
         if self.state is State.IDLE:
             self._enter(State.READING, self.site.settings.request_seconds)
@@ -277,7 +277,7 @@ class Channel(TwistedProtocol):
 
     def _respond(self, body: bytes) -> None:
         """Hand a complete request to the application."""
-        if self.site.is_leaving:
+        if self.site.is_closing:
             self.keep_alive = False
         self._enter(State.RESPONDING, self.site.settings.answer_seconds)
         self._request.received(body)
@@ -285,7 +285,7 @@ class Channel(TwistedProtocol):
     def _schedule(self) -> None:
         """Parse what has arrived in a later reactor turn, and meanwhile read little more."""
         if not self._is_scheduled and self.network is None and not self._parser.is_in_body:
-            self.sender = self.site.sender_network(self, self._parser.buffer)
+            self.sender_network = self.site.sender_network(self, self._parser.buffer)
         self._is_scheduled = True
         if self._received > SHORT_BYTES:
             self._pause_reading()
@@ -364,7 +364,7 @@ class Channel(TwistedProtocol):
             return
         self._resume_reading()
         if self.state is State.IDLE:
-            self.expires = self.site.seconds() + self.site.settings.reading_seconds
+            self.deadline = self.site.seconds() + self.site.settings.reading_seconds
         if self._parser.buffer and not self._is_parsing and self.state in _OPEN:
             self._defer_buffered()
 
@@ -373,7 +373,7 @@ class Channel(TwistedProtocol):
         if self._producer is not None:
             self._producer.stopProducing()
 
-    # Closing
+    # Closing: `close` sends the rest first, `abort` drops it. All other ways end in one of these.
 
     def refuse(self, error: ApiError) -> None:
         """Send an error for what cannot be read as a request, and take no further request.
@@ -384,9 +384,9 @@ class Channel(TwistedProtocol):
         if self.state in _ENDING:
             return
         request = self._request
-        response = self.site.refuse(request, error) if request else error_response(error)
+        response = self.site.error_response(request, error) if request else error_response(error)
         self.state = State.REFUSED
-        self.expires = self.site.seconds() + LINGER_SECONDS
+        self.deadline = self.site.seconds() + LINGER_SECONDS
         self.transport.write(encoded_last(response, self.site.common_headers()))
         self.transport.unregisterProducer()
         close: Callable[[], None] = self.transport.loseConnection
@@ -395,20 +395,20 @@ class Channel(TwistedProtocol):
             close = getattr(self.transport, "loseWriteConnection", close)
         close()
 
-    def expire(self) -> None:
+    def time_out(self) -> None:
         """Close the connection; abort it if it was closed before or the client does not receive.
 
-        TLS closes only when the client agrees, so a slow sender is aborted.
+        TLS closes only when the client agrees, so while one sends too slowly, it is aborted.
         """
         is_slow = self.state in (State.HANDSHAKE, State.READING)
         if self.state in _ENDING or (self._is_tls and is_slow) or self.is_sending:
-            self.cut()
+            self.abort()
         elif self.state is State.IDLE and self._may_be_unreceived:
             self._may_be_unreceived = False
             settings = self.site.settings
-            self.expires += settings.idle_seconds - settings.reading_seconds
+            self.deadline += settings.idle_seconds - settings.reading_seconds
         else:
-            self._begin_close()
+            self._close_early()
 
     def close(self) -> None:
         """Close the connection, with some time to receive what was written before.
@@ -416,18 +416,19 @@ class Channel(TwistedProtocol):
         TLS closes only when the client agrees; what that sends meanwhile is dropped.
         """
         self.state = State.CLOSING
-        self.expires = self.site.seconds() + self.site.settings.reading_seconds
+        self.deadline = self.site.seconds() + self.site.settings.reading_seconds
         self._resume_reading()  # of TLS the client's end is still to come
         self.transport.unregisterProducer()
         self.transport.loseConnection()
 
-    def _begin_close(self) -> None:
+    def _close_early(self) -> None:
+        """Close before a further response, and record whether all others have been received."""
         is_answered = self.state not in _ANSWERING
         self._was_all_received = is_answered and not self.is_sending
         self.close()
 
-    def cut(self) -> None:
-        """Abort the connection, whatever is still to be sent."""
+    def abort(self) -> None:
+        """Close the connection at once, whatever is still to be sent."""
         self.state = State.CLOSED
         self.transport.abortConnection()
 
@@ -443,8 +444,8 @@ class Channel(TwistedProtocol):
         )
         return bool(scheduled) or unread_bytes(self.transport) > 0
 
-    def drain(self) -> None:
-        """Close the connection, at once unless a request is being answered.
+    def close_when_answered(self) -> None:
+        """Close the connection, after the response if a request is being answered.
 
         An incomplete request is dropped: nothing of it was acknowledged. What was written before is
         sent first, if the client receives it. TLS that was closed before no longer waits for the
@@ -455,7 +456,7 @@ class Channel(TwistedProtocol):
         elif self.state in _ANSWERING:
             self.keep_alive = False
         else:
-            self._begin_close()
+            self._close_early()
 
     def _finish_closing(self) -> None:
         """Finish a close that was begun, unless something written would be lost."""

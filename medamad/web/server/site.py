@@ -32,8 +32,8 @@ from medamad.web.server.request import Request
 from medamad.web.settings import WebSettings
 
 SWEEP_SECONDS: Final = 1.0
-EXPIRED_PER_TURN: Final = 50
-"""How many connections whose time is up are closed in a reactor turn."""
+TIMED_OUT_PER_TURN: Final = 50
+"""How many connections are timed out in a reactor turn."""
 ARRIVE_SECONDS: Final = 0.2
 """When connections are to be closed, how long a request may take to arrive, and a TLS client to
 close its end."""
@@ -79,7 +79,7 @@ class Site(Factory):
         )
         """Apart, so that no request waits for them."""
         self.decryptions: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater)
-        self.is_leaving = False
+        self.is_closing = False
         """Whether every connection closes after its next response."""
         self._drained: Deferred[None] | None = None
         self._sweep = LoopingCall(self.sweep)
@@ -102,15 +102,15 @@ class Site(Factory):
         return self._drained is not None
 
     def startFactory(self) -> None:
-        """Begin to close connections whose time is up."""
+        """Begin to time out connections."""
         if not self._sweep.running:
             sweeping = self._sweep.start(SWEEP_SECONDS, now=False)
             sweeping.addErrback(
-                lambda failure: _log.failure("connections are no longer closed in time", failure)
+                lambda failure: _log.failure("connections are no longer timed out", failure)
             )
 
     def stopFactory(self) -> None:
-        """Close connections no more."""
+        """Time out connections no more."""
         if self._sweep.running:
             self._sweep.stop()
 
@@ -133,8 +133,8 @@ class Site(Factory):
             return Channel(self, network)
         if evicted is None:
             return None
-        self.closed(evicted)
-        evicted.cut()
+        self.remove(evicted)
+        evicted.abort()
         return Channel(self, network)
 
     def _network_of(self, peer: Address | None) -> bytes | None:
@@ -160,39 +160,41 @@ class Site(Factory):
         return self.reactor.seconds()
 
     def sweep(self) -> None:
-        """Close the connections whose time is up, a bounded number per reactor turn."""
+        """Time out the connections past their deadline, a bounded number per reactor turn."""
         now = self.seconds()
-        self._expire(deque(channel for channel in self.connections if channel.expires <= now), now)
+        self._time_out(
+            deque(channel for channel in self.connections if channel.deadline <= now), now
+        )
 
-    def _expire(self, channels: deque[Channel], now: float) -> None:
-        for _ in range(min(EXPIRED_PER_TURN, len(channels))):
+    def _time_out(self, channels: deque[Channel], now: float) -> None:
+        for _ in range(min(TIMED_OUT_PER_TURN, len(channels))):
             channel = channels.popleft()
-            if channel.expires <= now:
-                channel.expire()
+            if channel.deadline <= now:
+                channel.time_out()
         if channels:
-            self.reactor.callLater(0, self._expire, channels, now)
+            self.reactor.callLater(0, self._time_out, channels, now)
 
-    def closed(self, channel: Channel) -> None:
-        """Forget a connection."""
+    def remove(self, channel: Channel) -> None:
+        """Forget a connection that is closed."""
         self.requests.remove(channel)
         self.connections.remove(channel)
         self._check_drained()
 
-    def leave(self) -> None:
+    def close_after_responses(self) -> None:
         """Close each connection after its next response, which says so."""
-        self.is_leaving = True
+        self.is_closing = True
         for channel in self.connections:
             channel.close_after_response()
 
     def drain(self) -> Deferred[None]:
-        """Take no further request. Fires when all that were taken are answered and all have gone.
+        """Take no further request. Fires when all that were taken are answered and all are closed.
 
         Connections are closed at once, except those over which something has just arrived, which
         have ARRIVE_SECONDS for the rest of it. A TLS client has as long to close its end.
         """
         if self._drained is None:
             self._drained = Deferred()
-            self.leave()
+            self.close_after_responses()
             self._close(channel for channel in self.connections if not channel.has_unread())
             self._check_drained()
         return self._drained
@@ -202,9 +204,9 @@ class Site(Factory):
             self._drained.callback(None)
 
     def _close(self, channels: Iterable[Channel]) -> None:
-        """Close connections, and after a while those that are open then."""
+        """Close connections that are not waiting for a response, and the rest after a while."""
         for channel in channels:
-            channel.drain()
+            channel.close_when_answered()
         if self.connections:
             self.reactor.callLater(ARRIVE_SECONDS, lambda: self._close(self.connections))
 
@@ -212,7 +214,7 @@ class Site(Factory):
         """Make a request whose body is still to come."""
         return Request(channel, head, self.root.serve)
 
-    def refuse(self, request: Request, error: ApiError) -> Response:
+    def error_response(self, request: Request, error: ApiError) -> Response:
         """Return the response to a request whose body cannot be read."""
         return self.root.error_response(request, error)
 
@@ -234,14 +236,14 @@ class Site(Factory):
 
 
 async def drain(site: Site, within_s: float, reactor: Any) -> None:
-    """Return when every request is answered; after a time, refuse hits and cut connections."""
+    """Return when every request is answered; after a time, fail hits and abort connections."""
     queue = site.backend.pipeline.queue
 
     async def drained() -> None:
         await site.drain()
         await queue.drained()
 
-    site.leave()
+    site.close_after_responses()
     if site.connections:
         await deferLater(reactor, ARRIVE_SECONDS)
     try:
@@ -251,8 +253,8 @@ async def drain(site: Site, within_s: float, reactor: Any) -> None:
         # The responses to that are written in the next reactor turn.
         await deferLater(reactor, 0)
         if site.connections:
-            _log.warn("{count} connections were cut", count=len(site.connections))
+            _log.warn("{count} connections were aborted", count=len(site.connections))
         for channel in list(site.connections):
-            channel.cut()
-        # They are gone in the next turn, and what they requested is cancelled with them.
+            channel.abort()
+        # They are closed in the next turn, and what they requested is cancelled with them.
         await deferLater(reactor, 0)

@@ -28,7 +28,7 @@ class _TLSTransport(BufferingTLSTransport):
     """Whether the connection wants nothing more for now."""
 
     @property
-    def sender(self) -> bytes | None:
+    def sender_network(self) -> bytes | None:
         """The network of the client."""
         network: bytes | None = self.wrappedProtocol.network
         return network

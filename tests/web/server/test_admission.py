@@ -369,7 +369,7 @@ class Work:
 
     scheduler: "TurnScheduler[Work]"
     left: int = 1
-    sender: bytes | None = None
+    sender_network: bytes | None = None
     done: int = 0
     then: Callable[[], object] = int
 
