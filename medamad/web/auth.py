@@ -136,7 +136,7 @@ def token_of(request: Request, backend: Backend) -> Token | None:
         if _is_bearer(value):
             text = value[len(_BEARER) :].strip().decode("latin-1")
             if text.startswith(PREFIX):
-                return backend.tokens.authenticate(text, network_of(request, backend))
+                return backend.tokens.authenticate(text, sender_network(request, backend))
     return None
 
 
@@ -148,7 +148,7 @@ def _is_bearer(value: bytes) -> bool:
     return value[: len(_BEARER)].lower() == _BEARER
 
 
-def network_of(request: Request, backend: Backend) -> bytes:
+def sender_network(request: Request, backend: Backend) -> bytes:
     """Return the /24 or /48 of the sender, b"" if its address is unknown."""
     sender = clients.sender_address(request.peer, request.headers, backend.settings)
     return b"" if sender is None else prefix_of(sender)

@@ -21,9 +21,9 @@ from medamad.domain.errors import ApiError, BadRequest, Forbidden, NotFound, Too
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.ingest.networks import Address
 from medamad.web import cookies, cors, parameters
-from medamad.web.auth import Access, Caller, caller_of, network_of
+from medamad.web.auth import Access, Caller, caller_of, sender_network
 from medamad.web.backend import Backend
-from medamad.web.parameters import QueryParameters, parse_query
+from medamad.web.parameters import QueryParameters, parse_query_string
 from medamad.web.responses import (
     WRITTEN_BYTES,
     Headers,
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 SAFE_METHODS: Final = frozenset((b"GET", b"HEAD"))
 """Methods that change nothing (RFC 9110, section 9.2.1)."""
-_NO_QUERY: Final = QueryParameters()
+_NO_PARAMETERS: Final = QueryParameters()
 _ANYONE: Final = Caller()
 _log = Logger()
 
@@ -52,7 +52,7 @@ class Call:
 
     request: Request
     backend: Backend
-    query: QueryParameters
+    parameters: QueryParameters
     caller: Caller
     """Who calls, if the route's access is authenticated."""
 
@@ -67,14 +67,14 @@ class Call:
         return self.backend.accounts.authenticate(self.session_token)
 
     @property
-    def sender(self) -> Address | None:
+    def sender_address(self) -> Address | None:
         """The sender's address."""
         request = self.request
         return clients.sender_address(request.peer, request.headers, self.backend.settings)
 
     def run_query(self, query: Callable[[], T]) -> Deferred[T]:
         """Run a query in the query pool, where callers take turns."""
-        client = (self.caller.identity, network_of(self.request, self.backend))
+        client = (self.caller.identity, sender_network(self.request, self.backend))
         return self.backend.run_query(query, client=client)
 
     def body(self, decoder: msgspec.json.Decoder[T]) -> T:
@@ -158,7 +158,7 @@ class Routes:
         if access is Access.ANY_PAGE:
             if request.malformed:
                 raise _malformed()
-            return Call(request, self.backend, _NO_QUERY, _ANYONE)
+            return Call(request, self.backend, _NO_PARAMETERS, _ANYONE)
         settings = self.backend.settings
         caller = caller_of(request, self.backend) if access.is_authenticated else _ANYONE
         if access is not Access.SCRIPT:
@@ -174,8 +174,9 @@ class Routes:
         if request.malformed:
             raise _malformed()
         parameters.check_type(request.headers, request.body)
-        query = parse_query(request.query) if request.query else _NO_QUERY
-        return Call(request, self.backend, query, caller)
+        text = request.query_string
+        sent = parse_query_string(text) if text else _NO_PARAMETERS
+        return Call(request, self.backend, sent, caller)
 
     def _stream(self, call: Call, access: Access, response: Response) -> Stream | None:
         """Return how to send a body that is long, or made piece by piece.
@@ -189,7 +190,7 @@ class Routes:
         if access is not Access.STATISTICS:
             return stream_of(body)
         unsent = self.backend.unsent_to_guests if call.caller.is_share else self.backend.unsent
-        return stream_of(body, unsent.hold(network_of(request, self.backend), len(body)))
+        return stream_of(body, unsent.hold(sender_network(request, self.backend), len(body)))
 
     def error_response(self, request: Request, error: ApiError) -> Response:
         """Return the response to a request whose body cannot be read.

@@ -80,7 +80,7 @@ class QueryParameters:
         return text
 
 
-def parse_query(text: bytes) -> QueryParameters:
+def parse_query_string(text: bytes) -> QueryParameters:
     """Decode the query string of a URL, where `+` is a space.
 
     Raise BadRequest naming the parameter that is badly encoded or contains a NUL, and for too many

@@ -13,7 +13,7 @@ from medamad.web.parameters import (
     QueryParameters,
     check_type,
     decode,
-    parse_query,
+    parse_query_string,
     read_body,
 )
 
@@ -59,7 +59,7 @@ def test_what_is_not_utf8_is_refused(raw: bytes) -> None:
     ],
 )
 def test_a_query_is_taken_apart(raw: bytes, pairs: tuple[tuple[str, str], ...]) -> None:
-    assert parse_query(raw).pairs == pairs
+    assert parse_query_string(raw).pairs == pairs
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_a_query_is_taken_apart(raw: bytes, pairs: tuple[tuple[str, str], ...]) 
 )
 def test_a_badly_encoded_parameter_is_named(raw: bytes, message: str) -> None:
     with pytest.raises(BadRequest) as refusal:
-        parse_query(raw)
+        parse_query_string(raw)
     assert str(refusal.value) == message
 
 
 def test_the_last_of_a_repeated_parameter_counts() -> None:
-    query = parse_query(b"limit=1&limit=2")
+    query = parse_query_string(b"limit=1&limit=2")
     assert query.integer("limit", 1, 10) == 2
     assert query.text("offset") is None
 
@@ -128,11 +128,11 @@ def test_a_choice_is_one_of_its_words() -> None:
 
 
 def test_a_query_has_so_many_parameters_at_most() -> None:
-    assert len(parse_query(b"&".join([b"a"] * MAX_PARAMETERS)).pairs) == MAX_PARAMETERS
+    assert len(parse_query_string(b"&".join([b"a"] * MAX_PARAMETERS)).pairs) == MAX_PARAMETERS
     # None is looked at.
     for text in (b"&" * MAX_PARAMETERS, b"%zz&" * MAX_PARAMETERS):
         with pytest.raises(BadRequest, match=r"^query: expected at most 256 parameters$"):
-            parse_query(text)
+            parse_query_string(text)
 
 
 @given(st.binary(max_size=80), st.sets(st.integers(0, 255)))

@@ -5,9 +5,8 @@ from typing import Final
 
 import msgspec
 
-from medamad.ingest.networks import prefix_of
 from medamad.web import cookies
-from medamad.web.auth import Access
+from medamad.web.auth import Access, sender_network
 from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import NO_STORE, Response, no_content
 
@@ -25,8 +24,7 @@ _DETAILS: Final = msgspec.json.Decoder(LoginDetails)
 async def log_in(call: Call) -> Response:
     """Begin a login and set the cookies."""
     details = call.body(_DETAILS)
-    sender = call.sender
-    network = b"" if sender is None else prefix_of(sender)
+    network = sender_network(call.request, call.backend)
     session = await call.backend.accounts.log_in(
         details.username, details.password, network, cookies.device_text(call.request)
     )

@@ -17,7 +17,7 @@ from medamad.query.result import NO_GAPS, Gaps
 from medamad.transfer.export import FORMAT_NAMES, WHAT, EncodedPiece, ExportRequest, ExportSource
 from medamad.transfer.registry import FORMATS
 from medamad.transfer.tables import STATISTICS
-from medamad.web.auth import Access, network_of
+from medamad.web.auth import Access, sender_network
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Call, Routes
 from medamad.web.parameters import QueryParameters
@@ -106,8 +106,8 @@ def request_from(parameters: QueryParameters) -> ExportRequest:
 async def export(call: Call, hostname: str) -> Response:
     """Send the views, the events or the statistics of a website as a file."""
     backend, website = call.backend, call.website(hostname)
-    request = request_from(call.query)
-    network = network_of(call.request, backend)
+    request = request_from(call.parameters)
+    network = sender_network(call.request, backend)
     if backend.exports[network] >= MAX_EXPORTS_PER_NETWORK:
         raise TooMany("too many exports at once from there", retry_after=_RETRY_AFTER_S)
     if backend.exports.total() >= MAX_EXPORTS:

@@ -16,7 +16,7 @@ from medamad.ingest.networks import Sender
 from medamad.ingest.payload import LoadPayload
 from medamad.web.auth import Access, token_of
 from medamad.web.dispatch import Call, Routes
-from medamad.web.parameters import parse_query
+from medamad.web.parameters import parse_query_string
 from medamad.web.responses import Headers, Response
 from medamad.web.server.request import Request
 
@@ -58,10 +58,10 @@ async def pixel(call: Call) -> Response:
     The browser keeps one date for each URL of the pixel. That date cannot distinguish the first
     view of a page (`q`) from the first of the day (`p`), so both are taken from it.
     """
-    request, query = call.request, parse_query(call.request.query)
+    request, parameters = call.request, parse_query_string(call.request.query_string)
     referer = (request.headers.joined(b"Referer") or b"").decode("latin-1")
     ping = _ping(call)
-    page = query.text("u")
+    page = parameters.text("u")
     if page is None:
         if not referer.startswith(("http://", "https://")):
             raise BadRequest("u: expected the URL of the page, since there is no Referer")
@@ -74,7 +74,7 @@ async def pixel(call: Call) -> Response:
             url=page,
             first_today=is_first,
             first_of_page=is_first,
-            referrer=query.text("r") or "",
+            referrer=parameters.text("r") or "",
             number_today=ping.views_before + 1,
         )
         sender = _sender(call)
@@ -91,11 +91,11 @@ def respond_to_ping(call: Call) -> Response:
 
     The value of `n` only makes the URL unique for the browser's cache; it need not be encoded.
     """
-    query = call.request.query
-    is_counted = query.startswith(_COUNTED)
-    if query and not is_counted:
-        parse_query(query)
-    elif b"%00" in query:
+    text = call.request.query_string
+    is_counted = text.startswith(_COUNTED)
+    if text and not is_counted:
+        parse_query_string(text)
+    elif b"%00" in text:
         raise BadRequest("n: expected text without NUL")
     ping = _ping(call)
     body = str(ping.views_before) if is_counted else ping.body
@@ -108,7 +108,7 @@ def _sender(call: Call) -> Sender:
     """Return the sender of a hit, as its headers describe it."""
     request, rules = call.request, call.backend.pipeline.rules
     return Sender(
-        address=call.sender,
+        address=call.sender_address,
         user_agent=_text(request, b"User-Agent"),
         accept_language=_text(request, b"Accept-Language"),
         origin=_text(request, b"Origin"),

@@ -8,7 +8,7 @@ import msgspec
 from medamad.domain.accounts import Share
 from medamad.domain.errors import NotFound, Unauthorised
 from medamad.domain.websites import Website
-from medamad.web.auth import SHARE, Access, network_of
+from medamad.web.auth import SHARE, Access, sender_network
 from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import Response, json_response, no_content
 
@@ -79,7 +79,7 @@ def read(call: Call, share: str) -> Response:
 async def unlock(call: Call, share: str) -> Response:
     """Unlock a share link by its password."""
     backend, details = call.backend, call.body(_LOGIN)
-    network = network_of(call.request, backend)
+    network = sender_network(call.request, backend)
     found, key = await backend.shares.unlock(share, details.password, network)
     return json_response({"hostname": shared_website(call, found).hostname, "key": key})
 

@@ -71,7 +71,7 @@ async def _respond(call: Call, hostname: str, query: Query, report: Report) -> R
 
 async def summarise(call: Call, hostname: str) -> Response:
     """Return the figures of a period, of the one before, and over time."""
-    parameters = call.query
+    parameters = call.parameters
     query = _query_without_rows(parameters)
     timezone = parameters.text("timezone")
     if timezone is not None:
@@ -96,36 +96,36 @@ async def summarise(call: Call, hostname: str) -> Response:
 
 async def count_pages(call: Call, hostname: str) -> Response:
     """Return views and visitors by page."""
-    return await _respond(call, hostname, query_from(call.query), pages.report)
+    return await _respond(call, hostname, query_from(call.parameters), pages.report)
 
 
 async def measure_times(call: Call, hostname: str) -> Response:
     """Return the time on each page."""
-    return await _respond(call, hostname, query_from(call.query), time.report)
+    return await _respond(call, hostname, query_from(call.parameters), time.report)
 
 
 async def list_properties(call: Call, hostname: str) -> Response:
     """Return the custom properties, or the values of one."""
-    query = query_from(call.query, may_be_brief=False)
+    query = query_from(call.parameters, may_be_brief=False)
     return await _respond(call, hostname, query, properties.report)
 
 
 async def count_referrers(call: Call, hostname: str) -> Response:
     """Return views by the source of the referrer, or by its host and path."""
-    grouped = call.query.boolean("grouped", default=True)
+    grouped = call.parameters.boolean("grouped", default=True)
     column = dimensions.SOURCES_OF_REFERRERS if grouped else dimensions.REFERRERS
     return await _count(call, hostname, column)
 
 
 async def count_languages(call: Call, hostname: str) -> Response:
     """Return views by language, or by locale."""
-    by_locale = call.query.boolean("locale", default=False)
+    by_locale = call.parameters.boolean("locale", default=False)
     return await _count(call, hostname, dimensions.LOCALES if by_locale else dimensions.LANGUAGES)
 
 
 async def _count(call: Call, hostname: str, column: Column) -> Response:
     report = partial(dimensions.report, column=column)
-    return await _respond(call, hostname, query_from(call.query), report)
+    return await _respond(call, hostname, query_from(call.parameters), report)
 
 
 async def live(call: Call, hostname: str) -> Response:

@@ -30,7 +30,7 @@ async def list_all(call: Call) -> Response:
     """Return all websites by hostname, with the visitors of the last day on request."""
     backend, store = call.backend, call.backend.store
     websites = [website for website in store.websites.all() if call.caller.may_see(website)]
-    if not call.query.boolean("summary", default=False):
+    if not call.parameters.boolean("summary", default=False):
         return json_response([_website(website, backend) for website in websites])
     now_ms = int(backend.clock() * 1000)
     visitors = await call.run_query(

@@ -36,8 +36,9 @@ _LOCALHOST: Final = IPv4Address("TCP", "127.0.0.1", 80)
 class Request:
     """A request of a site, as much of one as Klein and our routes need.
 
-    `path` and `query` are the two parts of its target as they were sent; `body` is complete, and
-    `sent_bytes` is the size of all. `channel` is None once the client has gone or is answered.
+    `path` and `query_string` are the two parts of its target as they were sent; `body` is complete,
+    and `sent_bytes` is the size of all. `channel` is None once the request is answered or the
+    client has disconnected.
     """
 
     body: bytes = b""
@@ -70,7 +71,7 @@ class Request:
         self._finished: list[Deferred[None]] = []
         absolute = None if head.target[:1] == b"/" else _ABSOLUTE.match(head.target)
         target = head.target[absolute.end() :] if absolute else head.target
-        self.path, _, self.query = target.partition(b"?")
+        self.path, _, self.query_string = target.partition(b"?")
         if absolute and not self.path:
             self.path = b"/"
 
@@ -201,15 +202,15 @@ class Request:
         except CancelledError:
             raise
         except ApiError as error:
-            _log.warn("{route}: cut off: {reason}", route=self.route, reason=str(error))
+            _log.warn("{route}: the response was cut off: {reason}", route=self.route, reason=str(error))
         except Exception:  # noqa: BLE001 - whatever it is, it is logged
-            _log.failure("{route}: a response was cut off", route=self.route)
+            _log.failure("{route}: the response was cut off", route=self.route)
         else:
             return
         finally:
             stream.close()
         # The status has been sent, so only a missing end can show that something failed.
-        channel.cut()
+        channel.abort()
         # Returning would end the response normally; the end of the connection cancels this.
         await Deferred()
 
