@@ -202,7 +202,9 @@ class Request:
         except CancelledError:
             raise
         except ApiError as error:
-            _log.warn("{route}: the response was cut off: {reason}", route=self.route, reason=str(error))
+            _log.warn(
+                "{route}: the response was cut off: {error}", route=self.route, error=str(error)
+            )
         except Exception:  # noqa: BLE001 - whatever it is, it is logged
             _log.failure("{route}: the response was cut off", route=self.route)
         else:
