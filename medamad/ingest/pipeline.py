@@ -40,7 +40,7 @@ from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.countries import country_of_zone
 from medamad.lookup.languages import locale_of
 from medamad.lookup.referrers import SpamHosts
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 from medamad.storage.websites import Websites
 
 

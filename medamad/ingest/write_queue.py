@@ -24,7 +24,7 @@ from twisted.python.failure import Failure
 from medamad.domain.errors import Unavailable
 from medamad.domain.fair_queue import FairQueue
 from medamad.domain.hits import Hit, Unload
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 
 @frozen(eq=False)

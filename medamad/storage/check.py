@@ -50,7 +50,7 @@ from medamad.storage.segments.parts import (
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_part
 from medamad.storage.segments.rollup import disagreements, encode_rollup, open_rollup
 from medamad.storage.wal.dedup import SECRET
-from medamad.storage.wal.records import Kind, journal_place, read_watermark, sound_rows
+from medamad.storage.wal.records import Kind, describe_record, read_watermark, sound_rows
 from medamad.storage.websites import read_websites, tombstones
 
 _NUMBER: Final = struct.Struct(">I")
@@ -169,7 +169,7 @@ class StoreCheck:
             found = list(self._segment(number, each, headers, sound, names))
             yield from found
         yield from self._pieces(number, headers)
-        yield from self._journal(number, names)
+        yield from self._wal(number, names)
         for correction in read_corrections(self._txn, databases.corrections, number):
             if isinstance(correction, str):
                 yield f"website {number}, {correction}: its checksum does not match"
@@ -213,10 +213,10 @@ class StoreCheck:
             if name is None:
                 yield f"website {website}, code {key.hex()}: it has no text"
 
-    def _journal(self, website: int, names: _Names) -> Iterator[str]:
+    def _wal(self, website: int, names: _Names) -> Iterator[str]:
         rows, damaged = sound_rows(self._items("wal", _NUMBER.pack(website)))
         for key in damaged:
-            yield f"{journal_place(key)}: a damaged record"
+            yield f"{describe_record(key)}: a damaged record"
         try:
             watermark = read_watermark(self._txn, self._environment, website)
         except Damaged as error:

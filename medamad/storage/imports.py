@@ -41,7 +41,7 @@ from medamad.storage.segments.parts import (
     enclosing_bounds,
 )
 from medamad.storage.segments.registry import Partitions
-from medamad.storage.wal.journal import Journal
+from medamad.storage.wal.log import WriteAheadLog
 
 
 @define
@@ -92,7 +92,7 @@ class Imports:
     _submit: Submit
     _partitions: Partitions
     _compactor: Compactor
-    _journal: Journal
+    _wal: WriteAheadLog
     _encoder: TextEncoder
     _check_space: Callable[[Txn], None]
     _one_at_a_time: DeferredLock
@@ -258,10 +258,10 @@ class Imports:
             spans=tuple(
                 span
                 for store, first, last in ranges
-                for span in spans_of(known, store, first, last, self._journal.reserve)
+                for span in spans_of(known, store, first, last, self._wal.reserve)
             ),
         )
-        self._journal.write_sequence(txn.lmdb)
+        self._wal.write_sequence(txn.lmdb)
         write_batch(txn.lmdb, databases, batch)
         txn.after_commit(lambda: partition.hide(batch.number))
         return batch

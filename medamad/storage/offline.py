@@ -29,7 +29,7 @@ from medamad.storage.import_batches import ImportBatch, Origins, State, origins_
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.registry import Partitions
 from medamad.storage.segments.snapshot import Snapshot, Source
-from medamad.storage.wal.journal import journal_records
+from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 from medamad.storage.websites import Websites, read_websites
 
@@ -118,7 +118,7 @@ class Guest:
         for batch in self._batches(website):
             if batch.state is not State.WHOLE:
                 partitions.get_or_create(website.number).hide(batch.number)
-        records = journal_records(self._txn, environment.databases, website.number)
+        records = wal_records(self._txn, environment.databases, website.number)
         partitions.load(self._txn, website.number, records)
         return partitions.get_or_create(website.number)
 

@@ -30,7 +30,7 @@ from medamad.storage.segments.registry import Partitions
 from medamad.storage.settings import StoreSettings
 from medamad.storage.store import Store
 from medamad.storage.wal.dedup import BeaconIndex, UnmatchedBeacons, secret_of
-from medamad.storage.wal.journal import Journal, journal_records
+from medamad.storage.wal.log import WriteAheadLog, wal_records
 from medamad.storage.websites import Websites, tombstones
 
 _log: Final = Logger()
@@ -66,7 +66,7 @@ def _build(
     free_space = FreeSpace(environment, settings.min_free_disk)
     websites = Websites(databases)
     dictionary = Dictionary(databases, settings.new_values, settings.other_new_values)
-    journal = Journal(
+    wal = WriteAheadLog(
         databases,
         dictionary,
         BeaconIndex(databases.beacons, secret_of(environment), settings.recent_beacons),
@@ -84,8 +84,8 @@ def _build(
         submit=writer.submit,
         websites=websites,
         dictionary=dictionary,
-        beacons=journal.beacons,
-        unmatched=journal.unmatched,
+        beacons=wal.beacons,
+        unmatched=wal.unmatched,
         leases=leases,
         partitions=partitions,
         website_purge=website_purge,
@@ -97,7 +97,7 @@ def _build(
         submit=writer.submit,
         partitions=partitions,
         compactor=compactor,
-        journal=journal,
+        wal=wal,
         encoder=TextEncoder(writer.submit, dictionary, websites.has_number, free_space.check),
         check_space=free_space.check,
         one_at_a_time=one_at_a_time,
@@ -123,7 +123,7 @@ def _build(
         writer=writer,
         free_space=free_space,
         dictionary=dictionary,
-        journal=journal,
+        wal=wal,
         partitions=partitions,
         compactor=compactor,
         website_purge=website_purge,
@@ -135,7 +135,7 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     """Load what is kept in memory; return the partitions whose log has flushed records."""
     environment = store.environment
     store.websites.load(txn)
-    store.journal.load(txn)
+    store.wal.load(txn)
     for name in environment.strange_names(txn):
         _log.error("a part of the store has another name and is ignored: {name}", name=name)
     for place in leftovers(txn, environment.databases):
@@ -143,11 +143,11 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     store.compactor.purge_queue.load(txn)
     to_trim = []
     for website in store.websites.all():
-        records = journal_records(txn, environment.databases, website.number)
+        records = wal_records(txn, environment.databases, website.number)
         store.imports.load_all(txn, website)
         if store.partitions.load(txn, website.number, records):
             to_trim.append(store.partitions.get_or_create(website.number))
-    store.journal.skip_to(store.partitions.greatest_sequence)
+    store.wal.skip_to(store.partitions.greatest_sequence)
     return to_trim
 
 

@@ -29,7 +29,7 @@ from medamad.storage.imports import Imports
 from medamad.storage.segments.registry import Partitions
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
-from medamad.storage.wal.journal import Journal, Outcome, WriteBatch
+from medamad.storage.wal.log import Outcome, WriteAheadLog, WriteBatch
 from medamad.storage.websites import Websites
 
 
@@ -68,7 +68,7 @@ class Store:
     """Fires with the reason when the store can no longer be trusted and the program has to stop."""
     # The parts, for `startup`, `backup` and whoever looks into a store.
     environment: Environment
-    journal: Journal
+    wal: WriteAheadLog
     dictionary: Dictionary
     free_space: FreeSpace
     writer: Writer
@@ -260,7 +260,7 @@ class Store:
 
     def _append(self, txn: Transaction, hits: Sequence[Hit]) -> WriteBatch:
         self.free_space.check(txn.lmdb)
-        batch = self.journal.write(txn.lmdb, hits, self.websites.has_number, self.partitions)
+        batch = self.wal.write(txn.lmdb, hits, self.websites.has_number, self.partitions)
         txn.after_commit(batch.remember)
         txn.after_commit(lambda: self.partitions.extend(batch))
         return batch

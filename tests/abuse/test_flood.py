@@ -35,7 +35,7 @@ ANY_BYTES = 8 << 20
 DISK_A_HIT = 600
 """How many bytes there may be more in the file: were the names of a hit kept, 2,500."""
 BYTES_A_HIT = 1_500
-"""What a hit may take in the file while it waits to be sealed, beacon, journal and all."""
+"""What a hit may take in the file while it waits to be flushed, beacon, record and all."""
 FEW_BYTES = 64 * 1_024
 """What the pages of a few commits take."""
 BYTES_A_LEAVING = 120

@@ -26,7 +26,7 @@ from medamad.cli import main
 from medamad.domain.errors import Unavailable
 from medamad.storage.settings import Keep, Retention, StoreSettings
 from medamad.storage.startup import start_store
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 LACK = lack()
 pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]

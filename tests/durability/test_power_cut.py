@@ -36,7 +36,7 @@ from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 LACK = lack_of_volatile()
 pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]

@@ -7,7 +7,7 @@ from twisted.python.failure import Failure
 from medamad.domain.errors import Unavailable
 from medamad.domain.hits import Event, Hit, Unload
 from medamad.ingest.write_queue import QueueSettings, WriteQueue
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 
 class Reactor:

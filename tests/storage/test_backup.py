@@ -20,7 +20,7 @@ from medamad.storage.errors import NoBackup, StoreError
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 OpenStore = Callable[..., Store]
 

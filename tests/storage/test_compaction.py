@@ -24,7 +24,7 @@ from medamad.domain.hits import Hit
 from medamad.storage.compaction.job import Job
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Outcome, WriteBatch
+from medamad.storage.wal.log import Outcome, WriteBatch
 
 OpenStore = Callable[..., Store]
 

@@ -220,6 +220,6 @@ async def test_tidying_expires_what_waits_in_vain(
     counts = []
     for after_ms in (0, LET_GO_MS - 1, LET_GO_MS):
         await store.tidy(NOW_MS + after_ms)
-        counts.append(len(store.journal.unmatched))
+        counts.append(len(store.wal.unmatched))
     assert counts == [1_001, 1_001, 0]
     await store.close()

@@ -11,7 +11,7 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from medamad.domain.errors import Unavailable
 from medamad.storage.settings import StoreSettings
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 OpenStore = Callable[..., Store]
 

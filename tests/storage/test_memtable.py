@@ -11,11 +11,11 @@ from medamad.storage.wal.records import (
     Record,
     binding_record,
     duration_record,
-    journal_key,
     property_record,
     rows_by_kind,
     sequence_of,
     view_record,
+    wal_key,
 )
 
 
@@ -26,7 +26,7 @@ def extend(memtable: Memtable, records: Iterable[Record]) -> None:
 def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Record:
     codes = [path, *[0] * (len(VIEW_DIMENSIONS) - 1)]
     return view_record(
-        journal_key(1, time_ms, sequence),
+        wal_key(1, time_ms, sequence),
         first_today=True,
         first_of_page=True,
         number_today=0,
@@ -36,7 +36,7 @@ def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Record:
 
 
 def unload(sequence: int, of: int, duration_ms: int) -> Record:
-    return duration_record(journal_key(1, 2000, sequence), of, duration_ms)
+    return duration_record(wal_key(1, 2000, sequence), of, duration_ms)
 
 
 def test_an_empty_memtable_has_no_parts() -> None:
@@ -57,9 +57,9 @@ def test_views_come_as_columns_in_order_of_sequence() -> None:
 
 def test_published_views_never_change() -> None:
     memtable = Memtable()
-    extend(memtable, [view(1), property_record(journal_key(1, 1, 2), 2, 0, 5)])
+    extend(memtable, [view(1), property_record(wal_key(1, 1, 2), 2, 0, 5)])
     ((before,), (events_before,)) = memtable.publish()
-    extend(memtable, [view(3), unload(4, 1, 700), binding_record(journal_key(1, 1, 5), 2, 3)])
+    extend(memtable, [view(3), unload(4, 1, 700), binding_record(wal_key(1, 1, 5), 2, 3)])
     ((after,), (events_after,)) = memtable.publish()
     assert (before.sequence.tolist(), before.duration_ms.tolist()) == ([1], [0])
     assert (after.sequence.tolist(), after.duration_ms.tolist()) == ([1, 3], [700, 0])
@@ -72,14 +72,14 @@ def test_bindings_reach_every_property_of_their_event() -> None:
     extend(
         memtable,
         [
-            property_record(journal_key(1, 100 - sequence, sequence), event, 0, 9)
+            property_record(wal_key(1, 100 - sequence, sequence), event, 0, 9)
             for sequence, event in properties
         ],
     )
-    extend(memtable, [binding_record(journal_key(1, 1, 7), 1, 70)])
+    extend(memtable, [binding_record(wal_key(1, 1, 7), 1, 70)])
     extend(
         memtable,
-        [binding_record(journal_key(1, 1, 8), 5, 71), binding_record(journal_key(1, 1, 9), 4, 72)],
+        [binding_record(wal_key(1, 1, 8), 5, 71), binding_record(wal_key(1, 1, 9), 4, 72)],
     )
     _, (events,) = memtable.publish()
     assert events.event.tolist() == [1, 1, 3, 5, 5]
@@ -163,18 +163,18 @@ def test_a_cut_includes_records_that_arrived_during_an_earlier_cut_in_its_latest
     extend(memtable, [view(1, time_ms=100)])
     first = memtable.cut(everything=True)
     assert first.latest_ms == 100
-    extend(memtable, [property_record(journal_key(1, 900, 2), 2, 0, 5)])
+    extend(memtable, [property_record(wal_key(1, 900, 2), 2, 0, 5)])
     memtable.drop(first)
     second = memtable.cut(everything=True)
     assert (second.watermark, second.latest_ms) == (2, 900)
 
 
 def an_event(sequence: int, event: int, of: int = 0, time_ms: int = 1000) -> Record:
-    return property_record(journal_key(1, time_ms, sequence), event, of, 9)
+    return property_record(wal_key(1, time_ms, sequence), event, of, 9)
 
 
 def binding(sequence: int, event: int, of: int) -> Record:
-    return binding_record(journal_key(1, 2000, sequence), event, of)
+    return binding_record(wal_key(1, 2000, sequence), event, of)
 
 
 def numbers(cut: Cut) -> tuple[list[list[int]], list[int]]:
@@ -262,12 +262,12 @@ def test_no_record_of_a_cut_is_later_than_its_latest_time(set_back_ms: int) -> N
     records = [
         view(1, 3_000),
         an_event(2, 2, time_ms=3_000 - set_back_ms),
-        duration_record(journal_key(1, 3_900, 3), 1, 70),
+        duration_record(wal_key(1, 3_900, 3), 1, 70),
         view(4, 3_100),
         an_event(5, 5, time_ms=4_000),
-        binding_record(journal_key(1, 4_100, 6), 5, 4),
+        binding_record(wal_key(1, 4_100, 6), 5, 4),
         view(7, 3_200 - set_back_ms),
-        duration_record(journal_key(1, 5_000, 8), 4, 60),
+        duration_record(wal_key(1, 5_000, 8), 4, 60),
         view(9, 3_300),
     ]
     for record in records:

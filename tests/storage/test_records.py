@@ -14,18 +14,18 @@ from medamad.storage.wal.records import (
     Kind,
     Record,
     binding_record,
+    describe_record,
     duration_record,
-    journal_key,
-    journal_place,
     property_record,
     read_watermark,
     rows_by_kind,
     sound_rows,
     view_record,
+    wal_key,
     write_watermark,
 )
 
-KEY = journal_key(7, 1_790_000_000_123, 42)
+KEY = wal_key(7, 1_790_000_000_123, 42)
 VIEW = view_record(
     KEY,
     first_today=True,
@@ -44,7 +44,7 @@ RECORDS = {
 
 def test_keys_sort_by_website_then_time_then_sequence() -> None:
     places = [(1, 5, 9), (1, 6, 1), (1, 6, 2), (2, 0, 0), (256, 0, 0)]
-    keys = [journal_key(*place) for place in places]
+    keys = [wal_key(*place) for place in places]
     assert keys == sorted(keys)
 
 
@@ -100,9 +100,9 @@ def test_a_damaged_record_does_not_hide_the_others() -> None:
 
 
 def test_the_place_of_a_record_in_words() -> None:
-    assert journal_place(KEY) == "website 7, time 1790000000123 ms, sequence 42"
+    assert describe_record(KEY) == "website 7, time 1790000000123 ms, sequence 42"
     strange = KEY + b"x"
-    assert journal_place(strange) == f"website 7, key {strange.hex()}"
+    assert describe_record(strange) == f"website 7, key {strange.hex()}"
 
 
 def test_each_website_has_a_watermark_of_its_own(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from medamad.storage.compaction.job import Job
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import WriteBatch
+from medamad.storage.wal.log import WriteBatch
 
 OpenStore = Callable[..., Store]
 

@@ -14,7 +14,7 @@ from twisted.logger import LogLevel
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.writer import MOST_S, StallWatch
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 OpenStore = Callable[..., Store]
 

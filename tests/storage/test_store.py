@@ -17,7 +17,7 @@ from medamad.domain.hits import Event, Unload
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 OpenStore = Callable[..., Store]
 

@@ -19,7 +19,7 @@ from medamad.storage.environment.format import TRUSTED_TIME
 from medamad.storage.environment.trusted_clock import TrustedClock, TrustedTime, write_trusted
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 OpenStore = Callable[..., Store]
 

@@ -34,7 +34,7 @@ from medamad.storage.segments.corrections import (
 )
 from medamad.storage.segments.format import Segment, encode_header, header_key
 from medamad.storage.segments.partition import Partition
-from medamad.storage.wal.records import KEY_SIZE, journal_key, sequence_of, write_watermark
+from medamad.storage.wal.records import KEY_SIZE, sequence_of, wal_key, write_watermark
 
 _log: Final = Logger()
 _NUMBER: Final = struct.Struct(">I")
@@ -143,7 +143,7 @@ class Compactor:
         position: bytes | None = _NUMBER.pack(partition.website)
         end = _NUMBER.pack(partition.website + 1)
         if latest_ms is not None:
-            end = journal_key(partition.website, latest_ms + 1, 0)
+            end = wal_key(partition.website, latest_ms + 1, 0)
         while position is not None and not partition.is_deleted:
             position = await self._submit(partial(self._trim_some, partition, position, end))
 

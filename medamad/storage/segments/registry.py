@@ -25,13 +25,13 @@ from medamad.storage.segments.format import (
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.snapshot import EMPTY, Snapshot, Source
 from medamad.storage.visitors import DAY_MS, VisitorsLastDay, newest_ms, visitor_times
-from medamad.storage.wal.journal import WriteBatch
+from medamad.storage.wal.log import WriteBatch
 from medamad.storage.wal.memtable import Memtable
 from medamad.storage.wal.records import (
     Kind,
     Record,
     Rows,
-    journal_place,
+    describe_record,
     read_watermark,
     rows_by_kind,
     sound_rows,
@@ -196,7 +196,7 @@ class Partitions:
         partition.rollups = _rollups(website, headers)
         rows, damaged = sound_rows(records)
         for key in damaged:
-            _log.error("a damaged record is ignored: {place}", place=journal_place(key))
+            _log.error("a damaged record is ignored: {place}", place=describe_record(key))
         try:
             partition.watermark = read_watermark(txn, self._environment, website)
         except Damaged as error:

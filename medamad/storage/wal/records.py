@@ -82,7 +82,7 @@ _FLAGS: Final = {
 }
 
 
-def journal_key(website: int, time_ms: int, sequence: int) -> bytes:
+def wal_key(website: int, time_ms: int, sequence: int) -> bytes:
     """Return the key of a record."""
     return _KEY.pack(website, time_ms, sequence)
 
@@ -92,7 +92,7 @@ def sequence_of(key: bytes) -> int:
     return int.from_bytes(key[-8:], "big")
 
 
-def journal_place(key: bytes) -> str:
+def describe_record(key: bytes) -> str:
     """Return the place of a record in words, for the log."""
     if len(key) != _KEY.size:
         return f"website {int.from_bytes(key[:4], 'big')}, key {key.hex()}"

@@ -38,7 +38,7 @@ from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 
 SIZES = Sizes(chunk_views=4, merged_members=2, counted_from=0)
 SETTINGS = StoreSettings(map_size=64 << 20, min_free_disk=0)

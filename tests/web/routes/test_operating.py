@@ -11,7 +11,7 @@ from support.web.daemon_in_memory import USERNAME, House
 from medamad.domain.hits import Hit
 from medamad.ingest.networks import Networks
 from medamad.storage.settings import Keep, Retention
-from medamad.storage.wal.journal import Outcome
+from medamad.storage.wal.log import Outcome
 from medamad.web.metrics import unavailable_reasons
 
 LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])

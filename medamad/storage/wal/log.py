@@ -19,9 +19,9 @@ from medamad.storage.wal.records import (
     Record,
     binding_record,
     duration_record,
-    journal_key,
     property_record,
     view_record,
+    wal_key,
 )
 
 SEQUENCE: Final = b"sequence"
@@ -56,7 +56,7 @@ class StoredHits(Protocol):
         """Return the value of a correction of a flushed hit, 0 for none."""
 
 
-def journal_records(txn: Txn, databases: Databases, website: int) -> Iterator[Record]:
+def wal_records(txn: Txn, databases: Databases, website: int) -> Iterator[Record]:
     """Read a website's records as they are stored, in order of time."""
     end = _WEBSITE.pack(website + 1)
     with txn.cursor(db=databases.wal) as cursor:
@@ -68,8 +68,8 @@ def journal_records(txn: Txn, databases: Databases, website: int) -> Iterator[Re
 
 
 @define(eq=False)
-class Journal:
-    """The log of all websites, and the numbering of hits. Used by the writer thread alone."""
+class WriteAheadLog:
+    """The records of all websites, and the numbering of hits. Used by the writer thread alone."""
 
     databases: Databases
     dictionary: Dictionary
@@ -121,7 +121,7 @@ class Journal:
 class WriteBatch:
     """The hits of one transaction: the outcome of each, and their records by website."""
 
-    _journal: Journal
+    _wal: WriteAheadLog
     _txn: Txn
     _has_website: Callable[[int], bool]
     _stored: StoredHits
@@ -150,13 +150,13 @@ class WriteBatch:
         """Take what was committed into memory, for the batches that follow."""
         self._encoder.committed()
         for digest, location in self._locations.items():
-            self._journal.beacons.remember(digest, location)
-            self._journal.unmatched.forget(digest)
+            self._wal.beacons.remember(digest, location)
+            self._wal.unmatched.forget(digest)
 
     def _add_view(self, view: View) -> Outcome:
         if not self._has_website(view.website):
             return Outcome.NO_WEBSITE
-        digest = self._journal.beacons.digest(view.beacon)
+        digest = self._wal.beacons.digest(view.beacon)
         if self._find(digest, view.time_ms) is not None:
             return Outcome.REPEATED
         if view.visitor is not None:
@@ -167,12 +167,12 @@ class WriteBatch:
             code(view.website, dimension, text)
             for dimension, text in zip(VIEW_DIMENSIONS, _texts_of(view), strict=True)
         ]
-        sequence = self._journal.next_sequence()
+        sequence = self._wal.next_sequence()
         location = ViewLocation(view.website, view.time_ms, sequence)
         self._put(
             view.website,
             view_record(
-                journal_key(view.website, happened_ms, sequence),
+                wal_key(view.website, happened_ms, sequence),
                 first_today=view.first_today,
                 first_of_page=view.first_of_page,
                 number_today=view.number_today,
@@ -180,7 +180,7 @@ class WriteBatch:
                 codes=codes,
             ),
         )
-        self._journal.beacons.write(self._txn, digest, location)
+        self._wal.beacons.write(self._txn, digest, location)
         self._locations[digest] = location
         if view.properties:
             self._put_event(view.website, happened_ms, sequence, view.properties)
@@ -202,7 +202,7 @@ class WriteBatch:
 
         The count is stored among the beacons, under a digest that no beacon has: none contains NUL.
         """
-        beacons = self._journal.beacons
+        beacons = self._wal.beacons
         name = "\0".join((str(view.website), str(visitor.day), visitor.name, *page))
         digest = beacons.digest(name)
         before = self._find(digest, view.time_ms)
@@ -214,7 +214,7 @@ class WriteBatch:
 
     def _match_earlier(self, digest: bytes, location: ViewLocation) -> None:
         """Write what arrived before the view that it belongs to."""
-        unmatched = self._journal.unmatched
+        unmatched = self._wal.unmatched
         website, time_ms, view = location.website, location.time_ms, location.sequence
         duration_ms = unmatched.duration_ms(digest, website, time_ms)
         if duration_ms:
@@ -223,14 +223,14 @@ class WriteBatch:
             if self._stored.is_flushed(website, event):
                 self._correct(website, Corrected.VIEW, event, view)
             else:
-                key = journal_key(website, time_ms, self._journal.next_sequence())
+                key = wal_key(website, time_ms, self._wal.next_sequence())
                 self._put(website, binding_record(key, event, view))
 
     def _add_unload(self, unload: Unload) -> Outcome:
-        digest = self._journal.beacons.digest(unload.beacon)
+        digest = self._wal.beacons.digest(unload.beacon)
         location = self._find(digest, unload.time_ms)
         if location is None:
-            self._journal.unmatched.add_unload(
+            self._wal.unmatched.add_unload(
                 digest, unload.time_ms, unload.duration_ms, unload.websites
             )
             return Outcome.NO_VIEW
@@ -249,7 +249,7 @@ class WriteBatch:
         if duration_ms <= longest_ms:
             return
         self._durations[view] = duration_ms
-        key = journal_key(website, time_ms, self._journal.next_sequence())
+        key = wal_key(website, time_ms, self._wal.next_sequence())
         self._put(website, duration_record(key, view, duration_ms))
 
     def _add_event(self, event: Event) -> Outcome:
@@ -257,7 +257,7 @@ class WriteBatch:
             return Outcome.NO_WEBSITE
         location = digest = None
         if event.beacon:
-            digest = self._journal.beacons.digest(event.beacon)
+            digest = self._wal.beacons.digest(event.beacon)
             location = self._find(digest, event.time_ms)
         view = 0
         if location is not None and location.website == event.website:
@@ -265,23 +265,23 @@ class WriteBatch:
         happened_ms = event.happened_ms or event.time_ms
         number = self._put_event(event.website, happened_ms, view, event.properties)
         if digest is not None and location is None:
-            self._journal.unmatched.add_event(digest, event.time_ms, event.website, number)
+            self._wal.unmatched.add_event(digest, event.time_ms, event.website, number)
         return Outcome.STORED
 
     def _put_event(self, website: int, time_ms: int, view: int, properties: Properties) -> int:
         """Write an event; return its number, which is that of its first record."""
         event = 0
         for code in self._encoder.property_codes(website, properties):
-            sequence = self._journal.next_sequence()
+            sequence = self._wal.next_sequence()
             event = event or sequence
-            key = journal_key(website, time_ms, sequence)
+            key = wal_key(website, time_ms, sequence)
             self._put(website, property_record(key, event, view, code))
         return event
 
     def _find(self, digest: bytes, now_ms: int) -> ViewLocation | None:
         location = self._locations.get(digest)
         if location is None:
-            location = self._journal.beacons.find(self._txn, digest, now_ms)
+            location = self._wal.beacons.find(self._txn, digest, now_ms)
             if location is not None and not self._has_website(location.website):
                 return None
         return location
@@ -293,9 +293,9 @@ class WriteBatch:
         if value > corrections.get((kind, sequence), stored):
             corrections[kind, sequence] = value
             correction = Correction(kind, sequence, value)
-            database = self._journal.databases.corrections
+            database = self._wal.databases.corrections
             write_correction(self._txn, database, website, correction)
 
     def _put(self, website: int, record: Record) -> None:
-        self._txn.put(*record, db=self._journal.databases.wal, overwrite=False)
+        self._txn.put(*record, db=self._wal.databases.wal, overwrite=False)
         self.records.setdefault(website, []).append(record)
