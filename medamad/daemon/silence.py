@@ -48,7 +48,7 @@ class Watch:
             now_ms=int(backend.clock() * 1000),
             listening_since_ms=self._listening_since_ms,
         )
-        since_ms = await backend.run_query(lambda: backend.store.ask(website, rule))
+        since_ms = await backend.run_query(lambda: backend.store.read(website, rule))
         was_quiet = website.number in backend.quiet
         if since_ms is not None:
             backend.quiet[website.number] = since_ms // 1000

@@ -49,7 +49,7 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_part
 from medamad.storage.segments.rollup import disagreements, encode_rollup, open_rollup
-from medamad.storage.wal.dedup import SECRET
+from medamad.storage.wal.beacons import SECRET
 from medamad.storage.wal.records import Kind, describe_record, read_watermark, sound_rows
 from medamad.storage.websites import read_websites, tombstones
 

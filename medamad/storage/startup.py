@@ -29,7 +29,7 @@ from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.registry import Partitions
 from medamad.storage.settings import StoreSettings
 from medamad.storage.store import Store
-from medamad.storage.wal.dedup import BeaconIndex, UnmatchedBeacons, secret_of
+from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, secret_of
 from medamad.storage.wal.log import WriteAheadLog, wal_records
 from medamad.storage.websites import Websites, tombstones
 

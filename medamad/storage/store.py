@@ -108,12 +108,12 @@ class Store:
 
     # Reading
 
-    def ask(self, website: Website, query: Callable[[Snapshot], T]) -> T:
+    def read(self, website: Website, query: Callable[[Snapshot], T]) -> T:
         """Return the result of a query on what is stored of a website now.
 
         The snapshot, and the arrays borrowed from it, are valid only while the query runs.
         """
-        return self.partitions.ask(website.number, query)
+        return self.partitions.read(website.number, query)
 
     def snapshot(self, website: Website) -> AbstractContextManager[Snapshot]:
         """Keep the present state of a website readable until the context ends. Any thread."""
@@ -125,7 +125,7 @@ class Store:
 
     def live_visitors(self, website: Website, now_ms: int) -> int:
         """Count the views of the last five minutes whose page was not left."""
-        return self.ask(website, lambda snapshot: visitors.live_visitors(snapshot, now_ms))
+        return self.read(website, lambda snapshot: visitors.live_visitors(snapshot, now_ms))
 
     def usage(self) -> Usage:
         """Return how much of the store's room is in use."""

@@ -331,7 +331,7 @@ async def test_views_past_their_time_go_when_the_clock_is_trusted(
     # What has been sealed because of its age is gone through for what is past its time, too.
     await idle(store)
     [website] = store.websites.all()
-    left = store.ask(website, lambda snapshot: sum(len(part) for part in snapshot.parts))
+    left = store.read(website, lambda snapshot: sum(len(part) for part in snapshot.parts))
     await daemon.stopService()
     assert left == kept
 
@@ -358,7 +358,7 @@ async def test_it_gives_memory_back_while_it_runs(
     assert await deferToThread(given_back.wait, PATIENCE_S)
     store = backends[0].store
     (website,) = store.websites.all()
-    texts = store.ask(website, lambda seen: seen.texts)
+    texts = store.read(website, lambda seen: seen.texts)
     assert isinstance(texts, Texts)
     assert list(texts(Dimension.PATH)) == ["/"]
     # What nobody asks for goes, where more is held than may be.

@@ -247,7 +247,7 @@ async def test_what_is_past_its_time_goes_from_a_full_disk(
     times_ms = [view["time_ms"] for view in all_held(store, website)[0]]
     assert 19_000 < len(times_ms) < 21_000
     assert min(times_ms) > NOW_MS - 21 * DAY_MS
-    days = store.ask(website, lambda snapshot: len(list(snapshot.rollups)))
+    days = store.read(website, lambda snapshot: len(list(snapshot.rollups)))
     assert (days > 15) is (after == "sums")
     if after == "nothing":  # the sums of as many pages as views take as much as these
         assert await store.append([a_view(website.number)]) == [Outcome.STORED]

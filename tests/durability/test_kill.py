@@ -95,7 +95,7 @@ async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
     (website,) = store.websites.all()
     for days in (0, 2):
         await settled(store, int(time.time() * 1000) + days * DAY_MS)
-        counted = store.ask(website, agrees)
+        counted = store.read(website, agrees)
         views, _ = held(store, website)
         assert Counter(view["path"] for view in views) == expected
     assert counted > 0

@@ -71,7 +71,7 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_flushing(
             assert of_views == Counter(paths)
             told = Counter(value for event in events for _, value in event["properties"])
             assert set(told.values()) == {1}
-            store.ask(website, agrees)
+            store.read(website, agrees)
             # An event may have been stored, and the process killed before its view was.
             turn = max(int(path.split("/")[1]) for path in {*paths, *told}) + 1
             await settled(store, NOW_MS + turn * HOUR_MS)
@@ -118,7 +118,7 @@ async def test_no_hit_is_lost_or_doubled_when_its_day_is_summed(
         (website,) = store.websites.all()
         for _ in range(2):
             views, events = held(store, website)
-            summed, of_events, days = store.ask(website, counted)
+            summed, of_events, days = store.read(website, counted)
             paths = summed + Counter(row["path"] for row in views)
             told = of_events + Counter(v for event in events for _, v in event["properties"])
             assert set(paths) >= set(acknowledged), "an acknowledged hit is missing"

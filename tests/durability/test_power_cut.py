@@ -174,7 +174,7 @@ def recovered(disk: VolatileDisk, load: Load, rng: random.Random) -> Iterator[Re
         assert main(["check", "--data", str(folder)]) == 0
         store = start_store(folder, SETTINGS, reactor, SIZES)
         (website,) = store.websites.all()
-        there = Counter(row["path"] for row in store.ask(website, questioned))
+        there = Counter(row["path"] for row in store.read(website, questioned))
         assert set(there) >= acknowledged, "an acknowledged hit is missing"
         assert set(there) <= possible
         assert set(there.values()) <= {1}, "a hit is there twice"
@@ -219,8 +219,8 @@ async def test_nothing_is_lost_in_the_midst_of_flushing(tmp_path: Path, cuts: in
         with hits_while_flushing(disk) as load:
             for _ in of_it:
                 with recovered(disk, load, rng) as there:
-                    before = there.store.ask(there.website, questioned)
+                    before = there.store.read(there.website, questioned)
                     await settled(there.store, max(row["time_ms"] for row in before))
-                    assert there.store.ask(there.website, questioned) == before
+                    assert there.store.read(there.website, questioned) == before
                     assert orphans(there.store.environment) == []
                     await there.store.close()

@@ -68,7 +68,7 @@ async def send(pipeline: Pipeline, sender: Sender = SENDER, **changes: object) -
 
 
 def stored_views(store: Store) -> list[dict[str, object]]:
-    return store.ask(store.websites.all()[0], views_of)
+    return store.read(store.websites.all()[0], views_of)
 
 
 def views_of(snapshot: Snapshot) -> list[dict[str, object]]:
@@ -132,7 +132,7 @@ async def test_a_view_is_stored_with_all_that_can_be_told(pipeline: Pipeline, st
             "width_px": 1440,
         }
     ]
-    (events,) = store.ask(store.websites.all()[0], lambda seen: seen.events)
+    (events,) = store.read(store.websites.all()[0], lambda seen: seen.events)
     assert len(events) == 2
 
 
@@ -145,7 +145,7 @@ async def test_leaving_and_custom_find_their_view(pipeline: Pipeline, store: Sto
     ):
         assert await pipeline.receive(json.dumps(body).encode(), SENDER) is None
     assert stored_views(store)[0]["duration_ms"] == 4200
-    (events,) = store.ask(store.websites.all()[0], lambda seen: seen.events)
+    (events,) = store.read(store.websites.all()[0], lambda seen: seen.events)
     assert len(set(events.view.tolist())) == 1
 
 
@@ -245,7 +245,7 @@ async def test_an_event_takes_no_view_of_another_website(pipeline: Pipeline, sto
     await send(pipeline, d={})
     body = {"e": "custom", "g": "other.example", "d": {"x": 1}, "b": "beacon-1"}
     assert await pipeline.receive(json.dumps(body).encode(), SENDER) is None
-    (events,) = store.ask(store.websites.by_hostname("other.example"), lambda seen: seen.events)
+    (events,) = store.read(store.websites.by_hostname("other.example"), lambda seen: seen.events)
     assert events.view.tolist() == [0]
 
 

@@ -42,11 +42,11 @@ class QueryAccess:
         while not self.stopped.is_set():
             with self._lock:
                 before = set(self.acknowledged)
-            views, events = self.store.ask(self.website, rows)
+            views, events = self.store.read(self.website, rows)
             there = {row["path"] for row in views}
             assert there >= before, "what was acknowledged is not in the answer"
             assert all(event["view"] != ("not there", 0) for event in events)
-            self.store.ask(self.website, self._agreeing)
+            self.store.read(self.website, self._agreeing)
             self.store.visitors_last_day(self.website, 1 << 60)
             self.answers += 1
 

@@ -43,7 +43,7 @@ async def test_imported_hits_are_there_exactly_once(
     await load(store, website, bulk)
     for _ in range(2):
         assert held(store, website) == expected(bulk)
-        store.ask(website, agrees)
+        store.read(website, agrees)
         assert entries(store, "wal", "beacons") == [0, 0]
         await settled(store, NOW_MS)
         assert orphans(store.environment) == []
@@ -95,7 +95,7 @@ async def test_imports_and_hits_interleave(open_store: OpenStore, seed: int) -> 
     await store.append(hits[5])
     for _ in range(2):
         views_there, events = held(store, website)
-        store.ask(website, agrees)
+        store.read(website, agrees)
         of_hits = [row for row in views_there if not row["path"].startswith("/bulk")]
         assert sorted(row["path"] for row in of_hits) == sorted(f"/{n}" for n in range(60))
         assert durations(store, website)["/0"] == 700

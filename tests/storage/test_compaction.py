@@ -63,7 +63,7 @@ async def test_hits_older_than_a_day_are_flushed_and_merged(open_store: OpenStor
         await store.tidy(now_ms + DAY_MS + 1)
         assert entries(store, "wal") == [0]
         assert (day, segments_and_merged(store.environment)) == (day, (segments, 0))
-        assert store.ask(website, agrees) > 0
+        assert store.read(website, agrees) > 0
         assert len(held(store, website)[0]) == day
     assert orphans(store.environment) == []
     await store.close()
@@ -83,7 +83,7 @@ async def test_events_alone_are_flushed_too(open_store: OpenStore) -> None:
     await store.tidy(NOW_MS + 2 + DAY_MS)
     assert entries(store, "wal") == [0]
     assert len(held(store, website)[1]) == 21
-    assert store.ask(website, agrees) > 0
+    assert store.read(website, agrees) > 0
     await store.close()
 
 
@@ -108,7 +108,7 @@ async def test_corrections_that_arrive_during_a_flush_are_kept(
     for _ in range(2):
         assert durations(store, website) == {"/1": 900, "/2": 5, "/3": 0, "/4": 0, "/5": 0, "/9": 0}
         assert [row["view"] for row in held(store, website)[1]] == [("/9", NOW_MS)]
-        store.ask(website, agrees)
+        store.read(website, agrees)
         await store.close()
         store = open_store(sizes=sizes)
     await store.close()
@@ -175,7 +175,7 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_flush(open_store: Op
     assert kinds.count("step") > 35, "65,536 records alone are cleared in 33 steps"
     in_a_row = {len(list(steps)) for kind, steps in groupby(kinds) if kind == "step"}
     assert in_a_row == {1}, "a hit waited for more than one step"
-    there = store.ask(website, lambda snapshot: sum(map(len, snapshot.parts)))
+    there = store.read(website, lambda snapshot: sum(map(len, snapshot.parts)))
     assert there == 2 * 65_536 + 4_096 + appended
     assert segments_and_merged(store.environment) == (1, 0)
     await store.close()
@@ -194,14 +194,14 @@ async def test_corrections_are_folded_in_once_no_more_can_arrive(
     await idle(store)
     await store.append([unload(1, 5_000), unload(2, 6_000), *views(9, 9)])
     assert entries(store, "corrections") == [3]
-    assert store.ask(website, agrees) > 0
+    assert store.read(website, agrees) > 0
     await store.tidy(NOW_MS + SETTLED_MS)
     assert entries(store, "corrections") == [3]
     before = held(store, website)
     await store.tidy(NOW_MS + SETTLED_MS + 1)
     assert entries(store, "corrections") == [0]
     assert held(store, website) == before
-    assert store.ask(website, agrees) > 0
+    assert store.read(website, agrees) > 0
     assert orphans(store.environment) == []
     await store.close()
 
@@ -227,17 +227,17 @@ async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> No
     now_ms = NOW_MS + SETTLED_MS + 1
     await store.tidy(now_ms)
     assert segments_and_merged(store.environment) == (4, 3)
-    assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
+    assert store.read(website, lambda snapshot: len(list(snapshot.parts))) == 1
     assert await store.append([unload(3, 700)]) == [Outcome.STORED]
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
     # The merged segment of all four and that of the last two are split, the other one is not.
-    assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 3
-    store.ask(website, agrees)
+    assert store.read(website, lambda snapshot: len(list(snapshot.parts))) == 3
+    store.read(website, agrees)
     await store.tidy(now_ms)
-    assert store.ask(website, lambda snapshot: len(list(snapshot.parts))) == 1
+    assert store.read(website, lambda snapshot: len(list(snapshot.parts))) == 1
     assert segments_and_merged(store.environment) == (4, 3)
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
-    store.ask(website, agrees)
+    store.read(website, agrees)
     assert orphans(store.environment) == []
     await store.close()
 

@@ -73,7 +73,7 @@ def by_segment(store: Store, website: Website) -> Pieces:
         memtable = MadeSnapshot(texts=texts, parts=parts[len(numbers) :], events=snapshot.events)
         return {**pieces, 0: rows(memtable)}
 
-    return store.ask(website, question)
+    return store.read(website, question)
 
 
 def expected(pieces: Pieces, *, without: int = -1) -> tuple[list[Row], list[Row]]:
@@ -153,7 +153,7 @@ async def test_a_damaged_column_takes_its_segment_out_of_the_answers(
             (website,) = store.websites.all()
             for _ in range(3):
                 found = held(store, website)
-                store.ask(website, agrees)
+                store.read(website, agrees)
                 # Hits go on to be corrected, those of that segment too.
                 await store.append([unload(9, 10**6, LATER_MS + 9), unload(12, 1, LATER_MS + 9)])
             whole = expected(pieces, without=number)
@@ -188,7 +188,7 @@ async def test_a_damaged_counter_takes_its_segment_out_of_what_is_counted(
             for _ in range(3):
                 views_there, events = held(store, website)
                 assert (views_there, without_views(events)) == expected(pieces)
-                there = store.ask(website, count)
+                there = store.read(website, count)
                 # Groups are asked first; their members' counters may then not be needed.
                 assert there == len(expected(pieces, without=number)[0])
             await store.close()
@@ -210,7 +210,7 @@ async def test_a_damaged_header_leaves_its_segment_out(
                 whole = expected(pieces, without=number or -1)
                 views_there, events = held(store, website)
                 assert (views_there, without_views(events)) == whole
-                store.ask(website, agrees)
+                store.read(website, agrees)
                 await settled(store, LATER_MS + 7)
             await store.close()
         assert len(lines) == 1
@@ -273,7 +273,7 @@ async def test_what_is_damaged_stays_and_all_else_goes_on(
             whole = {row["path"] for row in expected(pieces, without=number)[0]}
             expected_paths = whole | {f"/{n}" for n in range(30, 43)}
             assert set(durations(store, website)) == expected_paths
-            store.ask(website, agrees)
+            store.read(website, agrees)
             if number == CORRECTED:
                 headers = keys_of(store.environment, "headers")["headers"]
                 assert header_key(1, number) in headers

@@ -64,7 +64,7 @@ async def test_a_view_with_many_durations_is_flushed(open_store: OpenStore, size
     assert room(store) == (0, 1)
     for now_ms in (NOW_MS, NOW_MS + DAY_MS + 1, NOW_MS + SETTLED_MS + 1):
         assert durations(store, website) == {"/1": TIMES, "/2": 0}
-        store.ask(website, agrees)
+        store.read(website, agrees)
         await store.close()
         store = open_store(sizes=sizes)
         assert durations(store, website) == {"/1": TIMES, "/2": 0}
@@ -121,7 +121,7 @@ async def test_many_durations_of_a_flushed_view_take_no_more_room(
     assert room(store) == (3 + 2, 1)
     for _ in range(2):
         assert durations(store, website) == {"/1": 100, "/2": 0, "/3": 0, "/4": 0, "/5": 0}
-        store.ask(website, agrees)
+        store.read(website, agrees)
         await store.close()
         store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
     await store.tidy(NOW_MS + SETTLED_MS + 1)

@@ -121,7 +121,7 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
     for _ in range(2):
         await settled(store, NOW_MS + 9 * DAY_MS)
         assert held(store, website) == both
-        store.ask(website, agrees)
+        store.read(website, agrees)
         assert orphans(store.environment) == findings(store) == []
         assert segments_and_merged(store.environment)[1] > 0
         await store.close()
@@ -129,7 +129,7 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
     assert await store.imports.undo(website, whole.number) == whole
     for _ in range(2):
         assert held(store, website) == before
-        store.ask(website, agrees)
+        store.read(website, agrees)
         await settled(store, NOW_MS + 12 * DAY_MS)
         assert orphans(store.environment) == findings(store) == []
         assert store.imports.batches(website) == []
@@ -399,20 +399,20 @@ async def test_a_batch_of_which_sums_remain_goes_as_a_whole(open_store: OpenStor
     newest_ms = bulk.time_bounds()[1]
     await store.append(views(1, 12, newest_ms))
     await settled(store, newest_ms + 9 * DAY_MS)
-    assert store.ask(website, counted) == 12
+    assert store.read(website, counted) == 12
     batch = await begun(store, website)
     await load(store, batch, bulk)
     await settled(store, newest_ms + 9 * DAY_MS)
-    assert store.ask(website, counted) == 12, "the batch is not whole yet"
+    assert store.read(website, counted) == 12, "the batch is not whole yet"
     whole = await store.imports.finish(batch)
     assert (whole.first_ms, whole.last_ms) == bulk.time_bounds(), "not those of whole days"
     await settled(store, newest_ms + 9 * DAY_MS)
-    assert store.ask(website, counted) == 52
+    assert store.read(website, counted) == 52
     assert held(store, website)[0] == []
     assert orphans(store.environment) == findings(store) == []
     await store.imports.undo(website, whole.number)
     await idle(store)
-    assert store.ask(website, counted) == 12
+    assert store.read(website, counted) == 12
     assert orphans(store.environment) == findings(store) == []
     await store.close()
 

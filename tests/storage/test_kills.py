@@ -111,11 +111,11 @@ async def check_copies(
 async def check_copy(store: Store, states: Sequence[Told], now_ms: int) -> None:
     telling = agreeing(store, states)
     for website in telling.websites:
-        store.ask(website, agrees)
+        store.read(website, agrees)
     await telling.settle(now_ms)
     telling.check()
     for website in telling.websites:
-        store.ask(website, agrees)
+        store.read(website, agrees)
     assert orphans(store.environment) == []
     await store.close()
 

@@ -42,7 +42,7 @@ async def test_a_write_that_fails_stops_the_store(
     assert told["read"] == told["acknowledged"]
     store = open_store()
     (website,) = store.websites.all()
-    found = store.ask(website, paths_in)
+    found = store.read(website, paths_in)
     assert found[: len(told["acknowledged"])] == told["acknowledged"]
     assert len(found) == len(set(found))
     await store.close()

@@ -48,7 +48,7 @@ async def with_sums(store: Store) -> None:
     await settled(store, NOW_MS)
     views, _ = held(store, website)
     assert len(views) == 6
-    assert store.ask(website, lambda snapshot: len(list(snapshot.rollups))) > 1
+    assert store.read(website, lambda snapshot: len(list(snapshot.rollups))) > 1
 
 
 async def with_imports(store: Store) -> Website:

@@ -161,7 +161,7 @@ async def ask_meanwhile(
         assert go_on.wait(PATIENCE_S)
         return first, columns(snapshot)
 
-    result = deferToThread(store.ask, website, query)
+    result = deferToThread(store.read, website, query)
     await begun
     await change()
     meanwhile()

@@ -44,7 +44,7 @@ def keeping(raw_days: int, after: str = "sums", zone: str = "UTC") -> Retention:
 def days_of(store: Store, website: Website) -> list[int]:
     """Return the days that have a rollup, relative to today."""
     today = MIDNIGHT_MS // DAY_MS
-    return store.ask(
+    return store.read(
         website, lambda snapshot: sorted({day.day - today for day in snapshot.rollups})
     )
 
@@ -57,7 +57,7 @@ def ask(store: Store, website: Website, endpoint: str, query: Any = ()) -> tuple
         days = [day for gap in Gap for day in found.gaps.days(gap)]
         return msgspec.to_builtins(found.content), days
 
-    return store.ask(website, question)
+    return store.read(website, question)
 
 
 def answers(store: Store, website: Website) -> dict[str, Any]:
@@ -107,7 +107,7 @@ async def test_answers_stay_the_same_while_views_expire(
         left = [row for row in rows if row["time_ms"] >= MIDNIGHT_MS - 3 * DAY_MS]
         assert held(store, website)[0] == left
         assert orphans(store.environment) == []
-        store.ask(website, agrees)
+        store.read(website, agrees)
         await store.close()
         store = open_store(sizes=sizes, retention=keeping(3))
     await settled(store, NOW_MS + 2 * DAY_MS)
@@ -483,5 +483,5 @@ async def test_answers_about_whole_days_stay_the_same(open_store: OpenStore, see
     await settled(store, story.now_ms)
     assert max(most, story.check(website)) > 4
     assert orphans(store.environment) == []
-    store.ask(website, agrees)
+    store.read(website, agrees)
     await store.close()

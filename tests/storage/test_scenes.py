@@ -55,6 +55,6 @@ async def play(seed: int, open_store: OpenStore, observed: Observed) -> None:
     telling.check()
     observed.look(telling.store)
     for website in telling.websites:
-        telling.store.ask(website, agrees)
+        telling.store.read(website, agrees)
     assert orphans(telling.store.environment) == []
     await telling.store.close()

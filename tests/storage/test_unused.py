@@ -54,7 +54,7 @@ async def test_what_is_used_stays_wherever_it_is(open_store: OpenStore) -> None:
         assert stored_texts(store, website, Dimension.COUNTRY) == ["", "DE", "the last"]
         assert {"unused", "also"}.isdisjoint(stored_texts(store, website, Dimension.PATH))
         assert {"unused", "also"}.isdisjoint(stored_texts(store, website, Dimension.PROPERTY))
-        store.ask(website, agrees)
+        store.read(website, agrees)
         await store.close()
         store = open_store(sizes=SIZES)
     await store.append([a_view(path="/again", country="also", time_ms=NOW_MS + 11 * DAY_MS)])

@@ -102,7 +102,7 @@ async def test_what_plausible_says_comes_in_and_goes_again(
     # Of values, those of one name can be told.
     values = export.sums().of["property_values"]
     query = Query(filters=(Filter("prop_name", "eq", ("Outbound Link: Click",)),))
-    report = store.ask(
+    report = store.read(
         other, lambda snapshot: properties.report(snapshot, query, SOURCES, Cancellation())
     )
     assert {(row.name, row.value): row.events for row in report.content} == {
@@ -172,7 +172,7 @@ async def test_days_without_views_have_no_visitors(open_store: OpenStore, tmp_pa
 
 
 def rows_of(store: Store, website: Website) -> Any:
-    return store.ask(website, rows)
+    return store.read(website, rows)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Honolulu"])
@@ -189,7 +189,7 @@ async def test_what_goatcounter_says_comes_in_and_goes_again(
     assert taken.survey.rejected == []
     in_all = ("summary", "pages", "referrer_urls", "sources", "properties", "property_values")
     check(store, website, export.found, OF_GOATCOUNTER if zone == "UTC" else in_all)
-    by_day = store.ask(
+    by_day = store.read(
         website,
         lambda snapshot: summary.report(
             snapshot,
@@ -238,7 +238,7 @@ async def test_days_of_which_there_is_something_are_left_out(
         await store.tidy(first_s[5] * 1000 + 2 * DAY_MS)
         async with store.maintenance.one_at_a_time:
             pass
-        assert not list(store.ask(website, lambda snapshot: list(snapshot.parts)))
+        assert not list(store.read(website, lambda snapshot: list(snapshot.parts)))
     await take_days(store, website, [zipped], zone=BERLIN)
     again = await take_days(
         store,

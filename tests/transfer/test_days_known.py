@@ -38,7 +38,7 @@ async def test_answers_say_of_which_days_they_know_nothing(
     numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
 
     def gaps_in(report: str, *, summary: bool = False) -> list[list[int]]:
-        return store.ask(website, gaps_of(report, Query(is_brief=summary)))
+        return store.read(website, gaps_of(report, Query(is_brief=summary)))
 
     assert gaps_in("browsers") == [numbers, [], []]
     assert gaps_in("os") == [[], numbers, []]
@@ -70,7 +70,7 @@ async def test_what_is_known_of_other_days_is_exported_beside_cells_that_are_emp
     await take_days(store, website, [export.zip(tmp_path / "export.zip")])
     numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
     for report in ("summary", "days", "pages", "referrers", "countries", "locales"):
-        gaps = store.ask(website, gaps_of(report, Query()))
+        gaps = store.read(website, gaps_of(report, Query()))
         assert (report, gaps) == (report, [[], numbers, numbers])
     for number, (path, duration_ms) in enumerate((("/", 9_000), ("/own", 9_000), ("/untimed", 0))):
         await store.append([a_view(time_ms=END_MS, beacon=f"b{number}", path=path)])

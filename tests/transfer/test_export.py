@@ -106,12 +106,12 @@ async def test_views_and_events_say_all_that_is_stored(
 ) -> None:
     store = open_store(sizes=sizes)
     website = await fill(store)
-    store.ask(website, agrees)
+    store.read(website, agrees)
     found = []
     for what in ("views", "events"):
         request = ExportRequest(what=what, format=format_name)
         found.append(read(exported(store, website, request), request))
-    assert as_held(*found) == store.ask(website, rows)
+    assert as_held(*found) == store.read(website, rows)
     (name,) = {row["store"] for table in found for row in table}
     assert len(name) == 16
     named = {row["referrer"]: (row["source"], row["country_name"]) for row in found[0]}
@@ -124,7 +124,7 @@ async def test_an_export_of_a_period_has_what_lies_in_it(open_store: OpenStore) 
     store = open_store(sizes=Sizes(chunk_views=8))
     website = await fill(store)
     period = Period(NOW_MS + 3, NOW_MS + DAY_MS)
-    all_views, all_events = store.ask(website, rows)
+    all_views, all_events = store.read(website, rows)
     for what, there in (("views", all_views), ("events", all_events)):
         request = ExportRequest(what=what, period=period)
         found = read(exported(store, website, request), request)
@@ -188,7 +188,7 @@ async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> N
         *("campaigns", "terms", "contents", "browsers", "os", "devices", "countries", "languages"),
         *("locales", "properties", "property_values"),
     ]
-    there = store.ask(website, rows)[0]
+    there = store.read(website, rows)[0]
     (summary,) = [row for row in found if row["report"] == "summary"]
     assert summary["pageviews"] == len(there)
     days = [row for row in found if row["report"] == "days"]

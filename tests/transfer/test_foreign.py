@@ -40,7 +40,7 @@ Write = Callable[[Sequence[Seen], Path], Path]
 
 def told(store: Store, website: Any) -> dict[str, Counter[Any]]:
     """Return what the store has, counted in the most simple way."""
-    found, events = store.ask(website, rows)
+    found, events = store.read(website, rows)
     return {
         "paths": Counter(row["path"] for row in found),
         "browsers": Counter(row["browser"] for row in found),

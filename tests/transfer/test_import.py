@@ -227,7 +227,7 @@ async def test_what_is_there_twice_comes_in_once(open_store: OpenStore, tmp_path
     ((_, refused),) = taken.survey.rejected
     assert (refused.line, refused.field) == (5, "event")
     assert refused.reason == "9 occurs more than once, with other rows in between"
-    found = store.ask(website, rows)
+    found = store.read(website, rows)
     assert [row["properties"] for row in found[1]] == [[("a", "v"), ("b", "v")], [("a", "v")]]
     await store.close()
 

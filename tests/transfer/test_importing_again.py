@@ -43,7 +43,7 @@ async def test_what_was_added_up_meanwhile_is_left_out(
     for store, site in ((origin, website), (there, twin)):
         before = answers(store, site)
         await settled(store, NOW_MS + 9 * DAY_MS)
-        assert len(store.ask(site, rows)[0]) == 10
+        assert len(store.read(site, rows)[0]) == 10
         summed = answers(store, site)
         assert summed != before
         make_new(files[0])
@@ -140,7 +140,7 @@ async def test_a_log_may_be_cut_in_the_midst_of_a_second(
         taken = await take_in(store, website, [log])
         assert (taken.gathering.covered, taken.ended.views) == (came, part - came)
         came = part
-    found, _ = store.ask(website, rows)
+    found, _ = store.read(website, rows)
     assert sorted(row["path"] for row in found) == sorted(f"/{n}" for n in range(1, 60))
     await store.close()
 
@@ -160,7 +160,7 @@ async def test_a_log_may_go_on_in_a_day_that_was_added_up(
         came = end - begin - counted
         assert (taken.gathering.covered, taken.ended.views) == (counted, came)
         await settled(store, NOW_MS)
-        assert store.ask(website, rows)[0] == []
+        assert store.read(website, rows)[0] == []
     await store.close()
 
 
@@ -185,7 +185,7 @@ async def test_a_log_may_be_cut_and_its_pieces_come_in_any_order(
         newer.write_text("".join(after))
         taken = await take_in(store, website, files)
         assert (taken.ended.views, taken.gathering.covered) == came
-    found, _ = store.ask(website, rows)
+    found, _ = store.read(website, rows)
     assert sorted((row["path"], row["referrer"]) for row in found) == [
         ("/a", ""),
         ("/b", ""),

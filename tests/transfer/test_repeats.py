@@ -122,9 +122,9 @@ async def test_an_event_finds_its_view_in_the_file_that_counts(
     store = open_store()
     website = await store.add_website(HOST, 1)
     await take_in(store, website, [older, newer])
-    found, events = store.ask(website, rows)
+    found, events = store.read(website, rows)
     assert (len(found), len(events)) == (last, 1)
-    store.ask(website, agrees)
+    store.read(website, agrees)
     await store.close()
 
 

@@ -286,4 +286,4 @@ async def test_an_answer_that_nobody_waits_for_is_dropped(house: House) -> None:
     connection.close()
     await house.pipeline.queue.drained()
     assert connection.wire.value() == b""
-    assert house.store.ask(house.store.websites.all()[0], lambda seen: len(list(seen.parts))) == 1
+    assert house.store.read(house.store.websites.all()[0], lambda seen: len(list(seen.parts))) == 1

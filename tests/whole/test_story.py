@@ -189,7 +189,7 @@ class Narrator:
         self.tidying.clear()
         await settled(self.house.store, self.now_ms)
         for website in self.house.store.websites.all():
-            self.house.store.ask(website, agrees)
+            self.house.store.read(website, agrees)
         assert orphans(self.house.store.environment) == []
 
     async def check(self) -> None:

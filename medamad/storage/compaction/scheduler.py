@@ -21,7 +21,7 @@ from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.registry import Partitions
 from medamad.storage.settings import Retention, unregistered_warning
-from medamad.storage.wal.dedup import DAY_MS, BeaconIndex, UnmatchedBeacons
+from medamad.storage.wal.beacons import DAY_MS, BeaconIndex, UnmatchedBeacons
 from medamad.storage.websites import Websites
 
 _STEP_BEACONS: Final = 500

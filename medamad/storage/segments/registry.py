@@ -46,7 +46,7 @@ _log: Final = Logger()
 class Partitions:
     """A partition for each website.
 
-    Changed by the writer thread; `ask` and its like are for any.
+    Changed by the writer thread; `read` and its like are for any.
     """
 
     _environment: Environment
@@ -61,7 +61,7 @@ class Partitions:
 
     # For any thread
 
-    def ask(self, website: int, query: Callable[[Snapshot], T]) -> T:
+    def read(self, website: int, query: Callable[[Snapshot], T]) -> T:
         """Return the result of a query over the present state of a website.
 
         A segment that turns out to be damaged is logged and left out of the result.
@@ -83,7 +83,7 @@ class Partitions:
         counted = self._last_day(website).count(now_ms)
         if counted is not None:
             return counted
-        times_ms = self.ask(website, lambda found: visitor_times(found, now_ms - DAY_MS))
+        times_ms = self.read(website, lambda found: visitor_times(found, now_ms - DAY_MS))
         return int(np.count_nonzero(times_ms <= now_ms))
 
     def knows_visitors(self, website: int, now_ms: int) -> bool:
@@ -184,7 +184,7 @@ class Partitions:
             latest_ms = newest_ms(snapshot.parts) if now_ms is None else now_ms
             return visitor_times(snapshot, latest_ms - DAY_MS).tolist(), latest_ms
 
-        self._last_day(partition.website).fill(*self.ask(partition.website, latest))
+        self._last_day(partition.website).fill(*self.read(partition.website, latest))
 
     # At start
 

@@ -14,7 +14,7 @@ from medamad.storage.dictionary.encode import Dictionary, Encoder
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.last_numbers import read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
-from medamad.storage.wal.dedup import BeaconIndex, UnmatchedBeacons, ViewLocation
+from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewLocation
 from medamad.storage.wal.records import (
     Record,
     binding_record,

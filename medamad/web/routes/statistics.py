@@ -54,7 +54,7 @@ async def _respond(call: Call, hostname: str, query: Query, report: Report) -> R
     cancellation = Cancellation()
 
     def response() -> Response:
-        result = backend.store.ask(
+        result = backend.store.read(
             website, lambda snapshot: report(snapshot, query, sources, cancellation)
         )
         cancellation.check()

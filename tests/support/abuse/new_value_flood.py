@@ -169,7 +169,9 @@ class Place:
 
     def rows(self, website: Website, report: Callable[..., object]) -> Any:
         """Return all the rows of a report, as they are sent."""
-        found = self.store.ask(website, lambda seen: report(seen, Query(), SOURCES, Cancellation()))
+        found = self.store.read(
+            website, lambda seen: report(seen, Query(), SOURCES, Cancellation())
+        )
         return msgspec.json.decode(msgspec.json.encode(found.content))
 
     def figures(self, website: Website) -> list[object]:
@@ -200,7 +202,7 @@ class Place:
 
     def names(self, website: Website, dimension: Dimension) -> set[str]:
         """Return the texts of a dimension."""
-        return self.store.ask(website, lambda seen: set(seen.texts(dimension)))
+        return self.store.read(website, lambda seen: set(seen.texts(dimension)))
 
     async def used(self) -> Used:
         """Measure what it takes, once nothing goes on by itself any more."""

@@ -41,7 +41,7 @@ _KEY_OF_BLOCK = 16
 
 def held(store: Store, website: Website) -> StoredRows:
     """Read all views and events of a website. The path of each view has to be its own."""
-    return store.ask(website, rows)
+    return store.read(website, rows)
 
 
 def rows(snapshot: Snapshot) -> StoredRows:

@@ -52,7 +52,7 @@ def main() -> None:
         "refused": refused,
         "broken": broken,
         "after": str(after),
-        "read": store.ask(website, paths_in),
+        "read": store.read(website, paths_in),
     }
     Deferred.fromCoroutine(store.close())
     sys.stdout.write(json.dumps(told))

@@ -94,11 +94,11 @@ def figures(store: Store) -> dict[str, Any]:
         "time that was trusted": str(trusted),
     }
     for website in store.websites.all():
-        store.ask(website, agrees)
+        store.read(website, agrees)
         found[f"website {website.number}"] = {
             "hostname": website.hostname,
-            "rows": store.ask(website, rows),
-            "answers": store.ask(website, answers),
+            "rows": store.read(website, rows),
+            "answers": store.read(website, answers),
             "import_batches": str(store.imports.batches(website)),
         }
     plain: dict[str, Any] = json.loads(json.dumps(found))

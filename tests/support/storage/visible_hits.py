@@ -15,7 +15,7 @@ OpenStore = Callable[..., Store]
 
 
 def seen(store: Store, website: Website) -> Snapshot:
-    return store.ask(website, lambda snapshot: snapshot)
+    return store.read(website, lambda snapshot: snapshot)
 
 
 def paths(snapshot: Snapshot) -> list[str]:

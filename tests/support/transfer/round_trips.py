@@ -135,7 +135,7 @@ def answers(store: Store, website: Website) -> list[Any]:
             )
             found.append(exported(store, website, request).decode())
         found += [
-            store.ask(website, partial(_over_time, period, interval))
+            store.read(website, partial(_over_time, period, interval))
             for interval in INTERVALS
             if interval != "minute" or period.start_ms is not None
         ]

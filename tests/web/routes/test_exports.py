@@ -76,7 +76,7 @@ async def test_a_file_is_sent(house: House, what: str) -> None:
     # The connection goes on.
     connection.wire.clear()
     assert (await connection.talk(encoded("GET", "/event/ping", {}))).status == 200
-    assert house.store.ask(website, lambda snapshot: len(list(snapshot.parts))) > 0
+    assert house.store.read(website, lambda snapshot: len(list(snapshot.parts))) > 0
 
 
 @pytest_twisted.ensureDeferred

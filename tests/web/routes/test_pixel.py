@@ -76,7 +76,7 @@ async def test_the_browsers_date_tells_whether_the_visitor_was_here_today(
     yesterday = {"If-Modified-Since": "Sat, 14 Jun 2025 00:00:09 GMT"}
     image(await stranger.ask("GET", PIXEL, headers=PAGE | yesterday))
     assert (await figures(house, "summary"))["current"]["visitors"] == 2
-    numbers = house.store.ask(
+    numbers = house.store.read(
         house.store.websites.all()[0],
         lambda seen: [int(n) for part in seen.parts for n in part.number_today],
     )

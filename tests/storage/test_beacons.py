@@ -8,7 +8,7 @@ from support.storage.hits import HOUR_MS, NOW_MS, event, unload
 
 from medamad.storage.environment.environment import Environment
 from medamad.storage.store import Store
-from medamad.storage.wal.dedup import DAY_MS, KEPT_MS, BeaconIndex, UnmatchedBeacons, ViewLocation
+from medamad.storage.wal.beacons import DAY_MS, KEPT_MS, BeaconIndex, UnmatchedBeacons, ViewLocation
 
 INDEX_NOW_MS = 480_000 * HOUR_MS
 
