@@ -59,7 +59,7 @@ DEFERRED = {
     "admin/imports.py",
     "storage/environment/access.py",
     "storage/environment/writer.py",
-    "storage/compaction/scheduler.py",
+    "storage/compaction/maintenance.py",
     "storage/import_batches.py",
     "storage/imports.py",
     "storage/startup.py",

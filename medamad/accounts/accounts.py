@@ -74,7 +74,7 @@ class AccountRecords(Protocol):
     async def end_login(self, digest: bytes, /) -> None:
         """Delete a login."""
 
-    async def forget_logins(self, is_over: Callable[[Login], bool], /) -> int:
+    async def delete_expired_logins(self, is_over: Callable[[Login], bool], /) -> int:
         """Delete the logins that are over, and return how many there were."""
 
 
@@ -270,7 +270,7 @@ class Accounts:
     async def tidy(self) -> None:
         """Delete the logins that have expired."""
         now = self._clock()
-        await self._records.forget_logins(lambda login: has_ended(login, now))
+        await self._records.delete_expired_logins(lambda login: has_ended(login, now))
 
     async def _make_first(self, keep: Callable[[Account], Awaitable[None]]) -> FirstLogin:
         """Make the account, its file first: a crash in between leaves no unknown password."""

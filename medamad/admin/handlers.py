@@ -12,7 +12,7 @@ from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportH
 from medamad.admin.protocol import Configuration, GetConfiguration, State, Status
 from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
-from medamad.storage.environment.trusted_clock import told_doubt
+from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.settings import unregistered_warning
 from medamad.web.metrics import unavailable_reasons
 from medamad.web.server.site import Site
@@ -104,7 +104,7 @@ class AdminHandlers:
             yield unregistered_warning(hostname)
         backend = self.site.backend
         if left_ms := backend.store.retention_waits_ms(int(backend.clock() * 1000)):
-            yield told_doubt(left_ms)
+            yield doubt_warning(left_ms)
         if self.login_file.exists():
             yield f"the first password has not been changed and is in {self.login_file}"
         if self.site.settings.demo:

@@ -22,7 +22,7 @@ from medamad.cli.support import (
 )
 from medamad.config.settings import retention
 from medamad.storage.compaction.retention import Cutoff, Forecast, cutoff_of
-from medamad.storage.environment.trusted_clock import told_doubt
+from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.offline import reading_beside
 from medamad.storage.settings import After, Keep, unregistered_warning
 
@@ -103,7 +103,7 @@ def _show(data_dir: Any, arguments: Namespace) -> int:
     elif lines:
         print(*lines, sep="\n")
     if has_past and left_ms:
-        print_warning(told_doubt(left_ms))
+        print_warning(doubt_warning(left_ms))
     for hostname in given.unregistered(registered):
         print_warning(unregistered_warning(hostname))
     return 1 if damaged else 0

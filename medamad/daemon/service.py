@@ -341,7 +341,7 @@ class Daemon(Service):
                 now_ms = int(self.clock() * 1000)
                 trusted_ms = store.clock.trusted_ms(now_ms)
                 await store.clock.keep()
-                await store.tidy(now_ms, trusted_ms)
+                await store.maintain(now_ms, trusted_ms)
                 await accounts.tidy()
             except Unavailable as error:
                 self._log.warn("put off: {reason}", reason=str(error))

@@ -16,13 +16,13 @@ from medamad.query.result import DayGap, Gap, Gaps
 from medamad.query.scan import ViewFilter, find_views, leaves
 from medamad.storage.segments.parts import (
     NO_EVENTS,
-    DayRollup,
     EventCounts,
     EventRows,
     Events,
     EventSums,
     MergedSegment,
     Part,
+    Rollup,
     Texts,
     ViewColumns,
 )
@@ -95,7 +95,7 @@ def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Ite
         yield part.loose
 
 
-def _count_rollup(rollup: DayRollup, filter_: "_EventFilter", counter: "_Counter") -> bool:
+def _count_rollup(rollup: Rollup, filter_: "_EventFilter", counter: "_Counter") -> bool:
     """Count the events of a day. Return False if it is unknown which of them match."""
     bounds = rollup.event_time_bounds
     if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
@@ -203,7 +203,7 @@ class _Counter:
                 self._by_label[self.labels.of_code[sums.names]] += sums.events_of_names
             self._total += sums.total
             return True
-        if sums.is_plain:
+        if sums.has_distinct_names:
             counts = EventCounts(sums.codes, sums.events, sums.total)  # type: ignore[arg-type]
             return self.add_counts(counts)
         (matched,) = np.nonzero(matching.take(sums.codes))

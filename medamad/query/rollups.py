@@ -11,7 +11,7 @@ from medamad.query.filters import Mask
 from medamad.query.result import DayGap, Gap, Gaps
 from medamad.query.scan import Selection
 from medamad.storage.segments.counters import DURATION_MS, SUMS, TIMED_VISITORS, VIEWS, Counters
-from medamad.storage.segments.parts import DayRollup, PathDurations
+from medamad.storage.segments.parts import PathDurations, Rollup
 
 _NO_DURATIONS = np.zeros(0, np.uint32)
 
@@ -54,7 +54,7 @@ def selected_rollups(selection: Selection) -> Iterator[SelectedRollup]:
 
 def rollup_counters(
     selection: Selection, dimension: Dimension
-) -> Iterator[tuple[DayRollup, Counters | None]]:
+) -> Iterator[tuple[Rollup, Counters | None]]:
     """Return each rollup that may have selected views, with its sums by the codes of a dimension.
 
     The sums are None, and the result has a gap, if they are unknown or include other views.
@@ -62,9 +62,7 @@ def rollup_counters(
     return selection.rollups(lambda rollup: rollup.counters(dimension))
 
 
-def duration_gaps(
-    rollup: DayRollup, counters: Counters, matches: Mask | None = None
-) -> set[DayGap]:
+def duration_gaps(rollup: Rollup, counters: Counters, matches: Mask | None = None) -> set[DayGap]:
     """Return the gaps of sums that were imported from a program without durations or bounces.
 
     `matches` selects some of the codes of the counters, None all of them.
@@ -106,7 +104,7 @@ def _has_views(counters: Counters, matches: Mask | None) -> bool:
 
 def _selected_rollup(
     selection: Selection,
-    rollup: DayRollup,
+    rollup: Rollup,
     counters: Counters | None,
     dimension: Dimension | None,
     matches: Mask | None,

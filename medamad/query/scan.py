@@ -16,10 +16,10 @@ from medamad.query.request import Cancellation, Query
 from medamad.query.result import Gap
 from medamad.storage.segments.parts import (
     Codes,
-    DayRollup,
     Events,
     MergedSegment,
     Part,
+    Rollup,
     ViewColumns,
 )
 from medamad.storage.segments.snapshot import Snapshot
@@ -80,7 +80,7 @@ class PropertyFilter:
     properties: Mask
     loose_views: NDArray[np.uint64]
 
-    def may_match(self, part: Part | DayRollup) -> bool:
+    def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a matching view, without looking at its views."""
         counts = part.event_counts()
         if counts is None or self.properties.take(counts.codes).any():
@@ -128,7 +128,7 @@ class ViewFilter:
             mask = matches if mask is None else mask & matches
         return mask
 
-    def remaining(self, part: Part | DayRollup) -> "ViewFilter | None":
+    def remaining(self, part: Part | Rollup) -> "ViewFilter | None":
         """Return what must still be compared view by view, or None if no view can match."""
         if self.properties is not None and not self.properties.may_match(part):
             return None
@@ -191,9 +191,7 @@ class Selection:
         """Return the selected views of each part that has any."""
         return self.scan(_no_value)
 
-    def rollups(
-        self, value_of: Callable[[DayRollup], T | None]
-    ) -> Iterator[tuple[DayRollup, T | None]]:
+    def rollups(self, value_of: Callable[[Rollup], T | None]) -> Iterator[tuple[Rollup, T | None]]:
         """Return each rollup that may have selected views, with a value of it.
 
         The value is None if only some of its views are selected, or may be: then the result has a

@@ -42,7 +42,7 @@ def quiet_since(snapshot: Snapshot, now_ms: int, listening_since_ms: int) -> int
     All times are Unix milliseconds. `listening_since_ms` is since when the daemon has been taking
     hits without a break.
     """
-    last_ms = newest_ms((part for part in snapshot.parts if not part.batch), now_ms)
+    last_ms = newest_ms((part for part in snapshot.parts if not part.import_batch), now_ms)
     if last_ms < 0:
         return None
     last, now = last_ms // SLOT_MS, now_ms // SLOT_MS

@@ -89,7 +89,9 @@ def touch_login(txn: Txn, databases: Databases, digest: bytes, now: int) -> None
         write_login(txn, databases, digest, evolve(login, last_seen=now))
 
 
-def forget_logins(txn: Txn, databases: Databases, has_expired: Callable[[Login], bool]) -> int:
+def delete_expired_logins(
+    txn: Txn, databases: Databases, has_expired: Callable[[Login], bool]
+) -> int:
     """Delete the logins that have expired; return how many."""
     logins = _all_logins(txn, databases)
     over = [digest for digest, login in logins if login is None or has_expired(login)]
@@ -188,9 +190,9 @@ class StoredAccount:
         databases = self._environment.databases
         await self._writer.submit(lambda txn: txn.lmdb.delete(digest, db=databases.logins))
 
-    async def forget_logins(self, has_expired: Callable[[Login], bool]) -> int:
+    async def delete_expired_logins(self, has_expired: Callable[[Login], bool]) -> int:
         """Delete the logins that have expired."""
         databases = self._environment.databases
         return await self._writer.submit(
-            lambda txn: forget_logins(txn.lmdb, databases, has_expired)
+            lambda txn: delete_expired_logins(txn.lmdb, databases, has_expired)
         )

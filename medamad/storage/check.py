@@ -183,8 +183,9 @@ class StoreCheck:
                 known.add(found.number)
         self._greatest_batch = max(self._greatest_batch, *known, 0)
         for number, header in headers.items():
-            if header.batch and header.batch not in known:
-                yield f"website {website}, segment {number}: its batch {header.batch} is not there"
+            if header.import_batch and header.import_batch not in known:
+                place = f"website {website}, segment {number}"
+                yield f"{place}: its batch {header.import_batch} is not there"
 
     def _names(self, website: int, dimension: Dimension, texts: list[str | None]) -> Iterator[str]:
         """Compare each text with its code; gives the texts, None where a code has none."""
@@ -251,7 +252,7 @@ class StoreCheck:
         header = headers[number]
         place = f"website {website}, segment {number}"
         self._greatest_segment = max(self._greatest_segment, number)
-        self._greatest_sequence = max(self._greatest_sequence, header.last)
+        self._greatest_sequence = max(self._greatest_sequence, header.last_sequence)
         stored: dict[tuple[bool, int], bytes] = {}
         segment = Segment(website, number, header)
         unsound = list(self._values(segment, stored))

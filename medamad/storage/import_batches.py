@@ -30,7 +30,7 @@ from medamad.storage.environment.last_numbers import read_number, write_number
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.registry import Partitions
+from medamad.storage.segments.partitions import Partitions
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
@@ -250,7 +250,7 @@ class ImportRemoval:
     _submit: Submit
     _partitions: Partitions
     _compactor: Compactor
-    _one_at_a_time: DeferredLock
+    _segments_lock: DeferredLock
     _undone: Callable[[Partition], None]
     """Is told what has lost hits: names of it may not be used any more."""
     _left: dict[int, ImportBatch] = field(factory=dict)
@@ -262,7 +262,7 @@ class ImportRemoval:
 
     async def hide(self, website: int, number: int) -> ImportBatch:
         """Hide a batch and have `go_on` remove it; returns it as it was. Raises NotFound."""
-        async with self._one_at_a_time:
+        async with self._segments_lock:
             batch = await self._submit(partial(self._hide_known, website, number))
         self._left[number] = batch
         return batch
@@ -270,7 +270,7 @@ class ImportRemoval:
     async def go_on(self) -> None:
         """Remove what is to go. Raises Unavailable; what could not be done is left to be done."""
         for batch in list(self._left.values()):
-            async with self._one_at_a_time:
+            async with self._segments_lock:
                 if batch.number in self._left:
                     await self._remove(batch)
                     del self._left[batch.number]

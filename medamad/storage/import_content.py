@@ -53,12 +53,12 @@ def texts_by_dimension(counts: Iterable[DayCounts]) -> dict[Dimension, list[str]
 
 
 @frozen(eq=False)
-class EncodedDay:
+class ImportedRollup:
     """All that is known of a day, and the codes of its texts."""
 
     counts: Sequence[DayCounts]
     codes: Mapping[Dimension, Mapping[str, int]]
-    batch: int
+    import_batch: int
 
     @property
     def span(self) -> tuple[int, int]:
@@ -82,7 +82,7 @@ class EncodedDay:
             },
             durations=None,
             events=self._events(sums.get(Dimension.PROPERTY)),
-            batch=self.batch,
+            import_batch=self.import_batch,
         )
 
     def _code(self, dimension: Dimension | None, text: str) -> int:
@@ -110,16 +110,16 @@ class EncodedDay:
             names=np.array(list(events_of), np.uint32),
             events_of_names=np.array(list(events_of.values()), np.int64),
             total=int(events.sum()),
-            is_plain=True,
+            has_distinct_names=True,
         )
 
 
-def days_of(
+def rollups_of(
     counts: Iterable[DayCounts], codes: Mapping[Dimension, Mapping[str, int]], batch: int
-) -> list[EncodedDay]:
+) -> list[ImportedRollup]:
     """Part what is known by days, which follow each other."""
     return [
-        EncodedDay(list(of_day), codes, batch)
+        ImportedRollup(list(of_day), codes, batch)
         for _, of_day in groupby(counts, lambda each: each.day)
     ]
 

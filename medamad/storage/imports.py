@@ -30,17 +30,17 @@ from medamad.storage.import_batches import (
     spans_of,
     write_batch,
 )
-from medamad.storage.import_content import DayCounts, TextEncoder, days_of, texts_by_dimension
+from medamad.storage.import_content import DayCounts, TextEncoder, rollups_of, texts_by_dimension
 from medamad.storage.segments.build import Content, concatenate
 from medamad.storage.segments.counters import VISITORS
 from medamad.storage.segments.format import VISITOR
 from medamad.storage.segments.partition import Partition
+from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.parts import (
     NO_TIME,
     EventRows,
     enclosing_bounds,
 )
-from medamad.storage.segments.registry import Partitions
 from medamad.storage.wal.log import WriteAheadLog
 
 
@@ -95,7 +95,7 @@ class Imports:
     _wal: WriteAheadLog
     _encoder: TextEncoder
     _check_space: Callable[[Txn], None]
-    _one_at_a_time: DeferredLock
+    _segments_lock: DeferredLock
     _removal: ImportRemoval
     _totals: dict[int, ImportTotals] = field(factory=dict)
     """The totals of unfinished batches, by number."""
@@ -145,7 +145,7 @@ class Imports:
         for piece in pieces:
             _check_numbers(batch, piece.content)
         # Until the hits are stored nothing uses their codes, so keep the vacuum out.
-        async with self._one_at_a_time:
+        async with self._segments_lock:
             partition = await self._submit(partial(self._partition_of, batch))
             contents = [await self._coded(partition, batch, piece) for piece in pieces]
             whole = concatenate(contents)
@@ -163,20 +163,20 @@ class Imports:
         texts = texts_by_dimension(counts)
         first_ms = min((each.span[0] for each in counts), default=0)
         # Until the days are stored nothing uses their codes, so keep the vacuum out.
-        async with self._one_at_a_time:
+        async with self._segments_lock:
             partition = await self._submit(partial(self._partition_of, batch))
             found = await self._encoder.codes(partition, texts.items(), max(0, first_ms))
             codes = {
                 dimension: dict(zip(known, found[dimension].tolist(), strict=True))
                 for dimension, known in texts.items()
             }
-            await self._compactor.add_rollups(partition, days_of(counts, codes, batch.number))
+            await self._compactor.add_rollups(partition, rollups_of(counts, codes, batch.number))
         if (totals := self._totals.get(batch.number)) is not None:
             totals.add_days(counts)
 
     async def finish(self, batch: ImportBatch) -> ImportBatch:
         """Complete a batch, which makes it visible; return it with its totals. Raises NotFound."""
-        async with self._one_at_a_time:
+        async with self._segments_lock:
             whole, partition = await self._submit(partial(self._finish, batch))
             self._totals.pop(batch.number, None)
             await self._compactor.run_all(partition, whole.last_ms)
@@ -186,8 +186,8 @@ class Imports:
     async def undo(self, website: Website, number: int) -> ImportBatch:
         """Remove a batch, complete or not; return it as it was. Raises NotFound.
 
-        It is hidden at once. Raises Unavailable if there is no space to remove all of it; `tidy`
-        continues then.
+        It is hidden at once. Raises Unavailable if there is no space to remove all of it;
+        `finish_removals` continues then.
         """
         batch = await self._removal.hide(website.number, number)
         self._totals.pop(number, None)
@@ -201,7 +201,7 @@ class Imports:
         self._totals.pop(batch.number, None)
         await self._removal.go_on()
 
-    async def tidy(self) -> None:
+    async def finish_removals(self) -> None:
         """Remove what is left of batches that were undone, abandoned or never finished.
 
         Raises Unavailable as `undo`.
@@ -211,7 +211,7 @@ class Imports:
     # At start
 
     def load_all(self, txn: Txn, website: Website) -> None:
-        """Hide the incomplete batches of a website; the next `tidy` removes them."""
+        """Hide the incomplete batches of a website; the next `finish_removals` removes them."""
         for found in read_batches(txn, self._environment.databases, website.number):
             if isinstance(found, str):
                 self._log.error("what is known of an import is damaged: {place}", place=found)
@@ -288,7 +288,7 @@ class Imports:
         events = content.events
         return evolve(
             content,
-            batch=batch.number,
+            import_batch=batch.number,
             codes={
                 dimension: codes[dimension].take(content.codes[dimension]).astype(np.uint32)
                 for dimension in VIEW_DIMENSIONS

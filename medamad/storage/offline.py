@@ -27,7 +27,7 @@ from medamad.storage.errors import Damaged, DamagedSegment, NoStore, StoreError
 from medamad.storage.grants import G, Kind
 from medamad.storage.import_batches import ImportBatch, Origins, State, origins_of, sound_batches
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.registry import Partitions
+from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot, Source
 from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS

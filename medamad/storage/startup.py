@@ -11,9 +11,9 @@ from twisted.logger import Logger
 from medamad.domain.errors import Unavailable
 from medamad.storage.accounts import StoredAccount
 from medamad.storage.compaction.compactor import Compactor
+from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.planner import Planner, Sizes
 from medamad.storage.compaction.purge import PurgeQueue, WebsitePurge, leftovers
-from medamad.storage.compaction.scheduler import Maintenance
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
@@ -26,7 +26,7 @@ from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
 from medamad.storage.imports import Imports
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.registry import Partitions
+from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import StoreSettings
 from medamad.storage.store import Store
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, secret_of
@@ -78,7 +78,7 @@ def _build(
     planner = Planner(environment, purge_queue, sizes)
     compactor = Compactor(environment, writer.submit, partitions.publish, planner, purge_queue)
     website_purge = WebsitePurge(environment, writer.submit, leases)
-    one_at_a_time = DeferredLock()
+    segments_lock = DeferredLock()
     maintenance = Maintenance(
         retention=settings.retention,
         submit=writer.submit,
@@ -90,7 +90,7 @@ def _build(
         partitions=partitions,
         website_purge=website_purge,
         compactor=compactor,
-        one_at_a_time=one_at_a_time,
+        segments_lock=segments_lock,
     )
     imports = Imports(
         environment=environment,
@@ -100,13 +100,13 @@ def _build(
         wal=wal,
         encoder=TextEncoder(writer.submit, dictionary, websites.has_number, free_space.check),
         check_space=free_space.check,
-        one_at_a_time=one_at_a_time,
+        segments_lock=segments_lock,
         removal=ImportRemoval(
             environment=environment,
             submit=writer.submit,
             partitions=partitions,
             compactor=compactor,
-            one_at_a_time=one_at_a_time,
+            segments_lock=segments_lock,
             undone=maintenance.vacuum_after_removal,
         ),
     )
@@ -132,7 +132,7 @@ def _build(
 
 
 def _load(store: Store, txn: Txn) -> list[Partition]:
-    """Load what is kept in memory; return the partitions whose log has flushed records."""
+    """Load what is kept in memory; return the partitions that have flushed records left."""
     environment = store.environment
     store.websites.load(txn)
     store.wal.load(txn)
@@ -165,11 +165,11 @@ def _start_background_work(store: Store, to_trim: list[Partition], deleted: list
     maintenance = store.maintenance
     maintenance.log_unregistered()
     if store.free_space.free_disk() < store.settings.min_free_disk:
-        # On a full disk the first write may end the run, so `tidy` does it a little later.
+        # On a full disk the first write may end the run, so `maintain` does it a little later.
         maintenance.postponed = to_trim
     else:
         for number in deleted:
             maintenance.start(store.website_purge.purge(number))
         maintenance.start(maintenance.finish_last_run(to_trim))
-        maintenance.start(store.imports.tidy())
+        maintenance.start(store.imports.finish_removals())
     maintenance.start(maintenance.count_visitors())

@@ -16,8 +16,8 @@ from medamad.domain.websites import Website
 from medamad.storage import visitors
 from medamad.storage.accounts import StoredAccount, delete_account, write_account
 from medamad.storage.compaction.compactor import Compactor
+from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.purge import WebsitePurge
-from medamad.storage.compaction.scheduler import Maintenance
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.environment import Environment
 from medamad.storage.environment.free_space import FreeSpace, Usage
@@ -26,7 +26,7 @@ from medamad.storage.environment.writer import StallWatch, Transaction, Writer
 from medamad.storage.errors import Lost
 from medamad.storage.grants import Grants, delete_shares_of
 from medamad.storage.imports import Imports
-from medamad.storage.segments.registry import Partitions
+from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.wal.log import Outcome, WriteAheadLog, WriteBatch
@@ -191,7 +191,7 @@ class Store:
         for website in batch.records:
             partition = self.partitions.find(website)
             if partition is not None and self.compactor.planner.is_memtable_full(partition):
-                self.maintenance.start(self.maintenance.compact(partition, hits[-1].time_ms))
+                self.maintenance.start(self.maintenance.run_due_jobs(partition, hits[-1].time_ms))
         return batch.outcomes
 
     async def add_website(self, hostname: str, now: int) -> Website:
@@ -239,7 +239,7 @@ class Store:
         """Drop texts from memory that were not used for longest. To be called regularly."""
         self.partitions.evict_texts(self.settings.text_bytes)
 
-    async def tidy(self, now_ms: int, trusted_ms: int | None = None) -> None:
+    async def maintain(self, now_ms: int, trusted_ms: int | None = None) -> None:
         """Do what has become due with time, in small steps. To be called about every minute.
 
         Flushes hits of more than a day ago, folds corrections into segments, applies retention,
@@ -252,9 +252,9 @@ class Store:
         self.free_space.long_readers.log_long_ones()
         self.maintenance.log_waiting(0 if trusted_ms is None else self.retention_waits_ms(now_ms))
         try:
-            await self.imports.tidy()
+            await self.imports.finish_removals()
         finally:
-            await self.maintenance.tidy(now_ms, now_ms if trusted_ms is None else trusted_ms)
+            await self.maintenance.run(now_ms, now_ms if trusted_ms is None else trusted_ms)
 
     # In the writer thread
 

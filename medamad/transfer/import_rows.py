@@ -170,7 +170,7 @@ def _last_views(
     times = set(last_ms.values())
 
     def read_last(part: ViewColumns) -> tuple[int, list[NDArray[np.unsignedinteger[Any]]]]:
-        time_ms = last_ms.get(part.batch, -1)
+        time_ms = last_ms.get(part.import_batch, -1)
         chosen = part.time_ms == time_ms
         return time_ms, [part.codes(dimension)[chosen].copy() for dimension in _COMPARED]
 
@@ -200,8 +200,10 @@ def _rollup_includes(header: SegmentHeader, time_ms: int, number: int, *, is_own
     """Return whether a hit is within the ranges of a rollup."""
     assert header.day is not None  # noqa: S101 - it is the header of a rollup
     first_ms, last_ms = header.day.span
-    is_in_range = first_ms <= time_ms <= last_ms and header.first <= number <= header.last
-    return is_in_range and is_own == (header.batch == 0)
+    is_in_range = (
+        first_ms <= time_ms <= last_ms and header.first_sequence <= number <= header.last_sequence
+    )
+    return is_in_range and is_own == (header.import_batch == 0)
 
 
 @define(eq=False)

@@ -36,7 +36,7 @@ async def folder(tmp_path: Path, now_ms: int) -> Path:
         at_ms = now_ms - day * DAY_MS
         first = {"first_today": True, "first_of_page": True, "path": "/"}
         await store.append([View(website=website.number, time_ms=at_ms, beacon=f"b{day}", **first)])
-    await store.tidy(now_ms)
+    await store.maintain(now_ms)
     await store.close()
     trust(tmp_path, TrustedTime(now_ms))
     return tmp_path

@@ -21,7 +21,7 @@ from support.query.snapshots import ENDPOINTS, SOURCES, MadeDay, answer, result,
 from medamad.domain.zones import day_at, start_of_day
 from medamad.query.result import Gap, Gaps
 from medamad.storage.segments.parts import (
-    DayRollup,
+    Rollup,
 )
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -238,11 +238,11 @@ def test_the_values_of_all_properties_of_whole_days_are_known(
 class Opened:
     """Rollups that are opened when they are reached, as those of a store are."""
 
-    days: Sequence[DayRollup]
-    opened: list["weakref.ref[DayRollup]"] = field(factory=list)
+    days: Sequence[Rollup]
+    opened: list["weakref.ref[Rollup]"] = field(factory=list)
     most_open: int = 0
 
-    def __iter__(self) -> Iterator[DayRollup]:
+    def __iter__(self) -> Iterator[Rollup]:
         for number in range(len(self.days)):
             self.most_open = max(self.most_open, sum(ref() is not None for ref in self.opened))
             day = copy.copy(self.days[number])

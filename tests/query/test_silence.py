@@ -185,9 +185,9 @@ def test_a_website_with_imported_views_alone_is_never_quiet(cuts: Cuts) -> None:
     """As from a web server's log each day. The views before a silence may be imported."""
     seen = snapshot(steady(), cuts)
     *earlier, latest = seen.parts
-    imported = [evolve(part, batch=1) for part in earlier]
+    imported = [evolve(part, import_batch=1) for part in earlier]
     now_ms = NOON + 4 * HOUR
-    of_logs = evolve(seen, parts=[*imported, evolve(latest, batch=2)])
+    of_logs = evolve(seen, parts=[*imported, evolve(latest, import_batch=2)])
     assert quiet_since(of_logs, now_ms, LONG_AGO) is None
     assert quiet_since(evolve(seen, parts=[*imported, latest]), now_ms, LONG_AGO) == NOON
     assert quiet_since(evolve(of_logs, parts=[latest, *imported]), now_ms, LONG_AGO) == NOON

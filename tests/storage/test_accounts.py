@@ -80,8 +80,8 @@ async def test_logins_are_kept_used_and_ended(open_store: OpenStore) -> None:
     await store.account.change(lambda kept: kept, login=b"a", end_logins=True)
     assert [store.account.login(name) for name in (b"a", b"b")] == [Login(10, 20), None]
     assert store.account.read() == account
-    assert await store.account.forget_logins(lambda login: login.last_seen < 20) == 0
-    assert await store.account.forget_logins(lambda login: login.last_seen < 21) == 1
+    assert await store.account.delete_expired_logins(lambda login: login.last_seen < 20) == 0
+    assert await store.account.delete_expired_logins(lambda login: login.last_seen < 21) == 1
     assert store.account.login(b"a") is None
     await store.close()
 

@@ -78,7 +78,7 @@ def test_a_beacon_stored_while_the_clock_was_ahead_is_found(
     for reader in (beacons, *(new_beacons(environment, capacity=most) for most in (0, 1, 5))):
         assert found(environment, reader, digests, times[-1]) == times
     with environment.lmdb.begin(write=True) as txn:
-        beacons.forget_before(txn, INDEX_NOW_MS + 2 * HOUR_MS, 100)
+        beacons.expire_before(txn, INDEX_NOW_MS + 2 * HOUR_MS, 100)
     assert found(environment, beacons, digests[1:2], times[-1]) == [INDEX_NOW_MS + ahead_ms]
 
 
@@ -109,7 +109,7 @@ def test_old_hours_are_forgotten_in_steps(environment: Environment) -> None:
     beacons = new_beacons(environment)
     digests = store(environment, beacons, *[INDEX_NOW_MS] * 5, INDEX_NOW_MS + HOUR_MS)
     with environment.lmdb.begin(write=True) as txn:
-        steps = [beacons.forget_before(txn, INDEX_NOW_MS + HOUR_MS + 1, 3) for _ in range(3)]
+        steps = [beacons.expire_before(txn, INDEX_NOW_MS + HOUR_MS + 1, 3) for _ in range(3)]
     assert steps == [3, 2, 0]
     assert found(environment, beacons, digests, INDEX_NOW_MS) == [None] * 5 + [
         INDEX_NOW_MS + HOUR_MS
@@ -219,7 +219,7 @@ async def test_tidying_expires_what_waits_in_vain(
     await store.append([*(unload(number, 1) for number in range(1_000)), event("e")])
     counts = []
     for after_ms in (0, LET_GO_MS - 1, LET_GO_MS):
-        await store.tidy(NOW_MS + after_ms)
+        await store.maintain(NOW_MS + after_ms)
         counts.append(len(store.wal.unmatched))
     assert counts == [1_001, 1_001, 0]
     await store.close()

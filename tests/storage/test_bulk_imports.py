@@ -164,7 +164,7 @@ async def test_a_vacuum_does_not_delete_texts_of_an_import_under_way(
 
     def heard(_: object) -> None:
         if len(listening.results) == step + 1 and not tidying:
-            tidying.append(Deferred.fromCoroutine(store.tidy(NOW_MS)))
+            tidying.append(Deferred.fromCoroutine(store.maintain(NOW_MS)))
 
     listening.results.clear()
     listening.heard = heard
@@ -231,18 +231,18 @@ async def test_an_import_between_hits_takes_no_correction_from_them(
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 5))
-    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.maintain(NOW_MS + DAY_MS + 1)
     later_ms = NOW_MS + 2 * DAY_MS
     await store.append([*views(6, 6, later_ms), *views(7, 10, later_ms + 23 * HOUR_MS)])
     await store.append([unload(7, 500, later_ms + 23 * HOUR_MS)])
     await load(store, website, made(1, 5, 0, first_ms=NOW_MS))
-    await store.tidy(later_ms + DAY_MS + 1)
+    await store.maintain(later_ms + DAY_MS + 1)
     assert segments_and_merged(store.environment) == (2, 0)
     assert entries(store, "wal") == [0]
     # This is longer than the known duration; or shorter, which changes nothing.
     await store.append([unload(7, duration_ms, later_ms + DAY_MS + 2)])
     for days in tidied_after_days:
-        await store.tidy(later_ms + DAY_MS + 3 + days * DAY_MS)
+        await store.maintain(later_ms + DAY_MS + 3 + days * DAY_MS)
         for _ in range(2):
             assert durations(store, website)["/7"] == max(duration_ms, 500)
             await store.close()

@@ -64,9 +64,9 @@ async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
     await store.append([*views(20, 23, long_ago_ms), event("b20", long_ago_ms)])
     await store.append([unload(21, 70_000, long_ago_ms), *views(24, 25, long_ago_ms + DAY_MS)])
     await store.append([*views(1, 8), event("b1"), event(""), unload(3, 700)])
-    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.maintain(NOW_MS + DAY_MS + 1)
     await store.append([*views(9, 17, NOW_MS + 2 * DAY_MS), event("b9", NOW_MS + 2 * DAY_MS)])
-    async with store.maintenance.one_at_a_time:
+    async with store.maintenance.segments_lock:
         pass
     await store.append([unload(9, 1_000, NOW_MS + 2 * DAY_MS + 4)])
     await store.close()

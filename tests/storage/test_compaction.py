@@ -58,9 +58,9 @@ async def test_hits_older_than_a_day_are_flushed_and_merged(open_store: OpenStor
     for day, segments in enumerate((1, 1, 1, 2, 1, 2, 2, 1), 1):
         now_ms = NOW_MS + day * 2 * DAY_MS
         await store.append(views(day, day, now_ms))
-        await store.tidy(now_ms + DAY_MS)
+        await store.maintain(now_ms + DAY_MS)
         assert entries(store, "wal") == [1]
-        await store.tidy(now_ms + DAY_MS + 1)
+        await store.maintain(now_ms + DAY_MS + 1)
         assert entries(store, "wal") == [0]
         assert (day, segments_and_merged(store.environment)) == (day, (segments, 0))
         assert store.read(website, agrees) > 0
@@ -75,12 +75,12 @@ async def test_events_alone_are_flushed_too(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
     website = await store.add_website("example.com", 1)
     await store.append([event("") for _ in range(20)])
-    await store.tidy(NOW_MS)
+    await store.maintain(NOW_MS)
     assert entries(store, "wal") == [0]
     await store.append([event("", NOW_MS + 1)])
-    await store.tidy(NOW_MS + 1 + DAY_MS)
+    await store.maintain(NOW_MS + 1 + DAY_MS)
     assert entries(store, "wal") == [2]
-    await store.tidy(NOW_MS + 2 + DAY_MS)
+    await store.maintain(NOW_MS + 2 + DAY_MS)
     assert entries(store, "wal") == [0]
     assert len(held(store, website)[1]) == 21
     assert store.read(website, agrees) > 0
@@ -124,7 +124,7 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
     website = await store.add_website("example.com", 1)
     now_ms = NOW_MS + DAY_MS
     await store.append([*views(1, 1), *views(2, 2, NOW_MS + 10)])
-    await store.tidy(now_ms + 5)
+    await store.maintain(now_ms + 5)
     await store.append(views(3, 3, now_ms - 6))
     await store.append([unload(2, 100, now_ms + 5)])
     assert entries(store, "corrections") == [1]
@@ -139,7 +139,7 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
     # The clock was set back: this view is flushed by age before the others are settled.
     await store.append(views(4, 4, NOW_MS))
     listening.heard = heard
-    await store.tidy(now_ms + 9)
+    await store.maintain(now_ms + 9)
     # It arrived after the segments had been read and before they were replaced.
     assert await between[0] == [Outcome.STORED]
     assert segments_and_merged(store.environment) == (1, 0)
@@ -195,10 +195,10 @@ async def test_corrections_are_folded_in_once_no_more_can_arrive(
     await store.append([unload(1, 5_000), unload(2, 6_000), *views(9, 9)])
     assert entries(store, "corrections") == [3]
     assert store.read(website, agrees) > 0
-    await store.tidy(NOW_MS + SETTLED_MS)
+    await store.maintain(NOW_MS + SETTLED_MS)
     assert entries(store, "corrections") == [3]
     before = held(store, website)
-    await store.tidy(NOW_MS + SETTLED_MS + 1)
+    await store.maintain(NOW_MS + SETTLED_MS + 1)
     assert entries(store, "corrections") == [0]
     assert held(store, website) == before
     assert store.read(website, agrees) > 0
@@ -225,7 +225,7 @@ async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> No
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 4))
     now_ms = NOW_MS + SETTLED_MS + 1
-    await store.tidy(now_ms)
+    await store.maintain(now_ms)
     assert segments_and_merged(store.environment) == (4, 3)
     assert store.read(website, lambda snapshot: len(list(snapshot.parts))) == 1
     assert await store.append([unload(3, 700)]) == [Outcome.STORED]
@@ -233,7 +233,7 @@ async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> No
     # The merged segment of all four and that of the last two are split, the other one is not.
     assert store.read(website, lambda snapshot: len(list(snapshot.parts))) == 3
     store.read(website, agrees)
-    await store.tidy(now_ms)
+    await store.maintain(now_ms)
     assert store.read(website, lambda snapshot: len(list(snapshot.parts))) == 1
     assert segments_and_merged(store.environment) == (4, 3)
     assert durations(store, website) == {"/1": 0, "/2": 0, "/3": 700, "/4": 0}
@@ -255,7 +255,7 @@ async def test_a_segment_of_a_cancelled_job_stays_if_it_was_published(
     store = open_store(sizes=ONE_EACH, its_reactor=listening)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 2))
-    tidying = Deferred.fromCoroutine(store.tidy(NOW_MS + 2 * DAY_MS))
+    tidying = Deferred.fromCoroutine(store.maintain(NOW_MS + 2 * DAY_MS))
 
     def heard(result: object) -> None:
         # The step after the one with this result is queued by now.
@@ -296,7 +296,7 @@ async def test_a_website_deleted_during_a_flush_leaves_nothing(
 
     listening.results.clear()
     listening.heard = heard
-    await store.tidy(NOW_MS + 2 * DAY_MS)
+    await store.maintain(NOW_MS + 2 * DAY_MS)
     await deleted[0]
     await settled(store, NOW_MS + 2 * DAY_MS)
     assert orphans(store.environment) == []
@@ -327,7 +327,7 @@ async def test_corrections_that_change_nothing_are_deleted(open_store: OpenStore
     await store.append([unload(number, 10) for number in range(1, 5)])
     assert entries(store, "corrections") == [4]
     seen = durations(store, website)
-    await store.tidy(NOW_MS + SETTLED_MS + 1)
+    await store.maintain(NOW_MS + SETTLED_MS + 1)
     assert entries(store, "corrections") == [0]
     assert durations(store, website) == seen
     assert (

@@ -48,7 +48,7 @@ async def fill(store: Store) -> Website:
     """Two segments in a group, one with corrections, and a memtable."""
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 8), event("b1"), event(""), unload(3, 700), unload(7, 9_000)])
-    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.maintain(NOW_MS + DAY_MS + 1)
     await store.append([*views(9, 12, LATER_MS), event("b9", LATER_MS), event("b90", LATER_MS)])
     await store.append(views(13, 17, LATER_MS + 1))
     await settled(store, LATER_MS + 2)

@@ -1,7 +1,7 @@
 import numpy as np
 
 from medamad.domain.dimensions import Dimension, property_text
-from medamad.storage.import_content import DayCounts, days_of, texts_by_dimension
+from medamad.storage.import_content import DayCounts, rollups_of, texts_by_dimension
 from medamad.storage.segments.counters import SUMS, VIEWS, VISITORS
 from medamad.storage.segments.parts import (
     NO_TIME,
@@ -30,8 +30,13 @@ def test_texts_become_codes_and_parts_of_a_day_are_added_up() -> None:
         Dimension.OS: ["b"],
     }
     codes = {Dimension.PATH: {"a": 9, "b": 2, "c": 4}, Dimension.OS: {"b": 0}}
-    one, other = (day.sums() for day in days_of(given, codes, 3))
-    assert (one.day, one.span, one.batch, one.views) == (5, (5 * DAY_MS, 6 * DAY_MS - 1), 3, 60)
+    one, other = (day.sums() for day in rollups_of(given, codes, 3))
+    assert (one.day, one.span, one.import_batch, one.views) == (
+        5,
+        (5 * DAY_MS, 6 * DAY_MS - 1),
+        3,
+        60,
+    )
     assert one.time_bounds == one.span
     assert one.event_time_bounds == NO_TIME
     paths = one.by_dimension[Dimension.PATH]
@@ -46,14 +51,14 @@ def test_texts_become_codes_and_parts_of_a_day_are_added_up() -> None:
 def test_events_count_by_name_too() -> None:
     texts = {property_text(name, value): n for n, (name, value) in enumerate(PAIRS)}
     given = [counts(5, Dimension.PROPERTY, **dict.fromkeys(texts, 4))]
-    day = days_of(given, {Dimension.PROPERTY: texts}, 1)[0].sums()
+    day = rollups_of(given, {Dimension.PROPERTY: texts}, 1)[0].sums()
     assert (day.views, day.time_bounds, day.event_time_bounds) == (0, NO_TIME, day.span)
     events = day.event_sums()
     assert events.codes.tolist() == [0, 1, 2]
     assert events.events.tolist() == [4, 4, 4]
     assert events.names.tolist() == [0, 1]
     assert events.events_of_names.tolist() == [8, 4]
-    assert (events.total, events.is_plain) == (12, True)
+    assert (events.total, events.has_distinct_names) == (12, True)
 
 
 PAIRS = (("sign", "in"), ("buy", ""), ("sign", "up"))

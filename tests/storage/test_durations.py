@@ -68,7 +68,7 @@ async def test_a_view_with_many_durations_is_flushed(open_store: OpenStore, size
         await store.close()
         store = open_store(sizes=sizes)
         assert durations(store, website) == {"/1": TIMES, "/2": 0}
-        await store.tidy(now_ms)
+        await store.maintain(now_ms)
     assert room(store) == (0, 0)
     await store.close()
 
@@ -124,7 +124,7 @@ async def test_many_durations_of_a_flushed_view_take_no_more_room(
         store.read(website, agrees)
         await store.close()
         store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
-    await store.tidy(NOW_MS + SETTLED_MS + 1)
+    await store.maintain(NOW_MS + SETTLED_MS + 1)
     assert room(store) == (0, 0)
     assert durations(store, website) == {"/1": 100, "/2": 0, "/3": 0, "/4": 0, "/5": 0}
     await store.close()

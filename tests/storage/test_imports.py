@@ -302,7 +302,7 @@ async def test_a_batch_that_is_given_up_as_it_is_to_be_whole_never_is(
 ) -> None:
     """It would be one without visitors, of 1970."""
     store, website, batch = await loaded(open_store)
-    async with store.maintenance.one_at_a_time:
+    async with store.maintenance.segments_lock:
         finishing = Deferred.fromCoroutine(store.imports.finish(batch))
         giving_up = Deferred.fromCoroutine(store.imports.give_up(website, batch))
     with pytest.raises(NotFound, match="batch: the import of number 1 was given up"):

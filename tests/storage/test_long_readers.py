@@ -187,9 +187,9 @@ async def test_a_store_looks_for_old_readers_now_and_then(open_store: Callable[.
     reader = store.environment.lmdb.begin()
     await store.append(views(1, 2))
     with told_in_log() as lines:
-        await store.tidy(0)
+        await store.maintain(0)
         clock.now += 61
-        await store.tidy(0)
+        await store.maintain(0)
     assert len(lines) == 1
     reader.abort()
     await store.close()

@@ -70,7 +70,7 @@ async def test_a_flushing_for_which_there_is_no_room_is_taken_up_later(
     taken.all(100_000, 10_000)
     for _ in range(3):
         with pytest.raises(Unavailable, match="map_size"):
-            await store.tidy(NOW_MS + 2 * DAY_MS, NOW_MS)
+            await store.maintain(NOW_MS + 2 * DAY_MS, NOW_MS)
         assert held(store, website) == before
     assert segments_and_merged(store.environment) == (0, 0)
     while taken.give_back():
@@ -105,7 +105,7 @@ async def test_a_flushing_that_fails_half_way_leaves_nothing(open_store: OpenSto
         # A little more room for each attempt: first to begin, in the end to finish.
         assert taken.give_back()
         with suppress(Unavailable):
-            await store.tidy(now_ms)
+            await store.maintain(now_ms)
         assert entries(store, "purge_queue") == [0]
     with store.environment.reading() as txn:
         last = read_number(txn, store.environment.databases.meta, LAST_SEGMENT)
@@ -163,7 +163,7 @@ async def test_an_import_goes_once_there_is_room_for_that(
         await going(website, batch.number if is_whole else batch)
     for _ in range(2):
         with pytest.raises(Unavailable, match="map_size"):
-            await store.tidy(NOW_MS)
+            await store.maintain(NOW_MS)
         assert entries(store, "import_batches") == [1]
     while taken.give_back():
         pass
@@ -171,7 +171,7 @@ async def test_an_import_goes_once_there_is_room_for_that(
         # There may have been room to begin with that.
         with suppress(NotFound):
             await store.imports.undo(website, batch.number)
-    await store.tidy(NOW_MS)
+    await store.maintain(NOW_MS)
     assert entries(store, "import_batches", "segments", "purge_queue") == [0] * 3
     assert store.imports._totals == {}
     await begun(store, website)
@@ -194,7 +194,7 @@ async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
     paths = [f"/bulk-1/{number}" for number in range(100)]
     assert stored_texts(store, website, Dimension.PATH) == paths
     # Nor do they go with those that are looked for each day.
-    await store.tidy(NOW_MS + 3 * DAY_MS)
+    await store.maintain(NOW_MS + 3 * DAY_MS)
     assert stored_texts(store, website, Dimension.PATH) == paths
     later.enter_context(store.snapshot(website))
     reader.close()
@@ -221,7 +221,7 @@ async def test_names_go_by_as_many_as_there_is_room_for(open_store: OpenStore) -
     while len(stored_texts(store, website, Dimension.PATH)) > 6:
         # All of it on one day.
         with suppress(Unavailable):
-            await store.tidy(NOW_MS)
+            await store.maintain(NOW_MS)
         tries += 1
         assert tries < 20, "much room is needed to remove names"
         taken.give_back()
@@ -242,7 +242,7 @@ async def test_what_there_is_no_room_for_holds_nothing_else_up(open_store: OpenS
         assert taken.give_back()
         with pytest.raises(Unavailable, match="map_size"):
             # Not so late that beacons are forgotten, which makes room.
-            await store.tidy(NOW_MS + DAY_MS + HOUR_MS // 2)
+            await store.maintain(NOW_MS + DAY_MS + HOUR_MS // 2)
     assert segments_and_merged(store.environment) == (0, 0)
     await store.close()
 
@@ -270,10 +270,10 @@ async def test_names_of_what_is_past_its_time_make_room_with_it(open_store: Open
 
     many = await fill(NOW_MS)
     later_ms = NOW_MS - NOW_MS % DAY_MS + 20 * DAY_MS
-    await store.tidy(later_ms)
+    await store.maintain(later_ms)
     assert len(stored_texts(store, website, Dimension.PATH)) >= many
     assert await fill(later_ms) < many // 2
     store.apply(evolve(store.settings, retention=Retention(others=Keep(7, "nothing"))))
-    await store.tidy(later_ms + HOUR_MS)
+    await store.maintain(later_ms + HOUR_MS)
     assert await fill(later_ms + HOUR_MS) > many // 2
     await store.close()

@@ -68,9 +68,9 @@ async def test_neither_flushing_nor_retention_reads_the_texts_that_questions_nee
     website = await store.add_website("example.com", 1)
     texts = store.partitions.get_or_create(website.number).texts
     await store.append([a_view(beacon="b"), event("b"), event("")])
-    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.maintain(NOW_MS + DAY_MS + 1)
     assert store.read(website, lambda snapshot: len(list(snapshot.parts))) == 1
-    await store.tidy(NOW_MS + 4 * DAY_MS)
+    await store.maintain(NOW_MS + 4 * DAY_MS)
     await idle(store)
     assert store.read(website, lambda snapshot: len(list(snapshot.rollups))) == 1
     assert texts.size() == 0

@@ -42,23 +42,23 @@ def test_what_is_replaced_is_awaited_until_all_who_saw_it_have_ended() -> None:
     with ExitStack() as first, ExitStack() as second, ExitStack() as later:
         first.enter_context(leases.lease(1))
         second.enter_context(leases.lease(1))
-        moment = leases.now()
+        number = leases.next_number()
         later.enter_context(leases.lease(1))
-        assert not leases.all_ended(moment, 1)
-        assert leases.all_ended(moment, 2)
+        assert not leases.all_ended(number, 1)
+        assert leases.all_ended(number, 2)
         second.close()
-        assert not leases.all_ended(moment, 1)
+        assert not leases.all_ended(number, 1)
         first.close()
-        assert leases.all_ended(moment, 1)
-        assert not leases.all_ended(leases.now(), 1)
-    assert leases.all_ended(leases.now(), 1)
+        assert leases.all_ended(number, 1)
+        assert not leases.all_ended(leases.next_number(), 1)
+    assert leases.all_ended(leases.next_number(), 1)
 
 
 def test_the_lease_of_a_query_that_fails_ends_too() -> None:
     leases = Leases(AtOnce())
     with pytest.raises(ZeroDivisionError), leases.lease(1):
         raise ZeroDivisionError
-    assert leases.all_ended(leases.now(), 1)
+    assert leases.all_ended(leases.next_number(), 1)
 
 
 @given(
@@ -193,7 +193,7 @@ async def test_a_replaced_segment_is_kept_for_the_queries_that_read_it(
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 3_000), event("b1"), unload(1, 300)])
-    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.maintain(NOW_MS + DAY_MS + 1)
     (old,) = store.partitions.get_or_create(website.number).segments
     now_ms = NOW_MS + 2 * DAY_MS
     await store.append(views(3_001, 6_000, now_ms))
@@ -206,7 +206,7 @@ async def test_a_replaced_segment_is_kept_for_the_queries_that_read_it(
         assert stored["purge_queue"] == [old.key]
 
     first, second = await ask_meanwhile(
-        store, website, lambda: store.tidy(now_ms + DAY_MS + 1), meanwhile=replaced
+        store, website, lambda: store.maintain(now_ms + DAY_MS + 1), meanwhile=replaced
     )
     assert first == second
     await settled(store, now_ms + DAY_MS + 1)

@@ -97,7 +97,7 @@ async def test_answers_stay_the_same_while_views_expire(
 ) -> None:
     store = open_store(sizes=sizes)
     website = await past(store, 9)
-    await store.tidy(NOW_MS)
+    await store.maintain(NOW_MS)
     before, (rows, _) = answers(store, website), held(store, website)
     store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(3)))
     await settled(store, NOW_MS)
@@ -152,7 +152,7 @@ async def test_what_was_removed_is_logged_once(open_store: OpenStore) -> None:
             f"example.com: sums of days (4) from before {date_before(3)} were removed",
         ]
         lines.clear()
-        await store.tidy(NOW_MS)
+        await store.maintain(NOW_MS)
         assert lines == []
     await store.close()
 
@@ -304,7 +304,7 @@ async def test_corrections_that_arrive_during_an_expiry_are_kept(open_store: Ope
     # Not by `tidy`, which would forget every beacon of the day first.
     (partition,) = store.partitions.all()
     store.maintenance._trusted_ms = MIDNIGHT_MS + 3 * DAY_MS
-    await store.maintenance.compact(partition, MIDNIGHT_MS + 3 * DAY_MS)
+    await store.maintenance.run_due_jobs(partition, MIDNIGHT_MS + 3 * DAY_MS)
     assert between
     assert days_of(store, website) == [-1]
     assert ask(store, website, "summary")[0]["current"]["duration"] == 700
@@ -376,7 +376,7 @@ async def test_hits_are_acknowledged_between_the_steps(open_store: OpenStore) ->
         await store.append([a_view(path=f"/{n}", time_ms=at_ms + n) for n in range(300)])
     await settled(store, NOW_MS)
     store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(1)))
-    tidying = Deferred.fromCoroutine(store.tidy(NOW_MS))
+    tidying = Deferred.fromCoroutine(store.maintain(NOW_MS))
     listening.results.clear()
     while not tidying.called:
         await store.append([a_view(time_ms=NOW_MS)])
@@ -474,7 +474,7 @@ async def test_answers_about_whole_days_stay_the_same(open_store: OpenStore, see
     for _ in range(110):
         await story.go_on()
         if rng.random() < 0.1:
-            await store.tidy(story.now_ms)
+            await store.maintain(story.now_ms)
         if rng.random() < 0.05:
             most = max(most, story.check(website))
         if rng.random() < 0.02:

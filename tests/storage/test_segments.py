@@ -104,7 +104,7 @@ class Kept:
 
 def key_of(content: Content, number: int) -> bytes:
     times = [*content.time_ms.tolist(), *content.events.time_ms.tolist()]
-    return segment_key(1, SimpleNamespace(first_ms=min(times)), number)  # type: ignore[arg-type]
+    return segment_key(1, SimpleNamespace(key_ms=min(times)), number)  # type: ignore[arg-type]
 
 
 def made(rng: random.Random, first: int, views: int, events: int) -> Content:

@@ -82,14 +82,14 @@ async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
             await change
         assert refused.value.retry_after == 10
     with pytest.raises(Unavailable, match="has not ended for 10 s"):
-        await store.tidy(NOW_MS)
+        await store.maintain(NOW_MS)
     assert paths(seen(store, website)) == []
     stuck.is_let_go.set()
     assert await stuck.done
     assert await waiting == [Outcome.STORED]
     assert store.unavailable_reason() == ""
     assert await store.append([a_view(path="/later", beacon="l")]) == [Outcome.STORED]
-    await store.tidy(NOW_MS)
+    await store.maintain(NOW_MS)
     assert paths(seen(store, website)) == ["/waits", "/later"]
     await store.close()
 

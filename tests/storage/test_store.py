@@ -258,7 +258,7 @@ async def test_the_store_stops_even_without_hits(open_store: OpenStore, tmp_path
     store = open_store()
     (tmp_path / "data" / FILE_NAME).rename(tmp_path / "moved")
     with pytest.raises(Unavailable, match="is no longer the file"):
-        await store.tidy(NOW_MS)
+        await store.maintain(NOW_MS)
     assert "is no longer the file" in await store.broken
     await store.close()
 
@@ -313,7 +313,7 @@ async def test_tidying_deletes_old_beacons(open_store: OpenStore) -> None:
     await store.append([a_view() for _ in range(1200)])
     databases = store.environment.databases
     for now_ms, left in ((NOW_MS, 1200), (NOW_MS + 2 * 86_400_000, 0)):
-        await store.tidy(now_ms)
+        await store.maintain(now_ms)
         with store.environment.reading() as txn:
             assert txn.stat(databases.beacons)["entries"] == left
     await store.close()
@@ -355,7 +355,7 @@ async def test_visitors_of_the_future_are_not_of_the_last_day(open_store: OpenSt
         for days, counted in ((0, 5), (1, 2), (5, 0), (365, 5), (5, 0), (0, 5)):
             now_ms = NOW_MS + days * day_ms + 1_000
             assert store.visitors_last_day(website, now_ms) == counted
-            await store.tidy(now_ms, NOW_MS)
+            await store.maintain(now_ms, NOW_MS)
             # From then on no segment is scanned for it.
             assert store.partitions._visitors[website.number].count(now_ms) == counted
         await store.close()

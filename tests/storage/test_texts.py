@@ -97,7 +97,7 @@ def test_texts_that_are_let_go_are_read_anew(websites: list[Texts]) -> None:
     texts = websites[0]
     held = texts(Dimension.PATH)
     assert texts.size() == SIZE
-    texts.release()
+    texts.clear()
     assert texts.size() == 0
     assert list(held) == LONG
     again = texts(Dimension.PATH)
@@ -109,7 +109,7 @@ def test_texts_that_are_let_go_are_read_anew(websites: list[Texts]) -> None:
 def test_texts_that_are_being_read_are_kept(websites: list[Texts]) -> None:
     texts = websites[0]
     with texts._lock:
-        texts.release()
+        texts.clear()
     assert texts.size() == SIZE
 
 

@@ -227,7 +227,7 @@ async def test_hits_and_beacons_stay_until_a_time_that_is_trusted(open_store: Op
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 3))
     ahead_ms = NOW_MS + YEAR_MS
-    await store.tidy(ahead_ms, NOW_MS + MINUTE_MS)
+    await store.maintain(ahead_ms, NOW_MS + MINUTE_MS)
     await store.append(views(4, 5, ahead_ms))
     await settled_by(store, ahead_ms, NOW_MS + MINUTE_MS)
     later_ms = NOW_MS + 2 * MINUTE_MS
@@ -294,5 +294,5 @@ async def test_what_is_past_its_time_and_waits_is_told_of_once(open_store: OpenS
 
 
 async def settled_by(store: Store, now_ms: int, trusted_ms: int) -> None:
-    await store.tidy(now_ms, trusted_ms)
+    await store.maintain(now_ms, trusted_ms)
     await idle(store)

@@ -68,11 +68,11 @@ async def test_it_is_done_once_a_day(open_store: OpenStore) -> None:
     store = open_store(sizes=SIZES)
     website = await fill(store)
     midnight_ms = -(-NOW_MS // DAY_MS) * DAY_MS + 9 * DAY_MS
-    await store.tidy(midnight_ms)
+    await store.maintain(midnight_ms)
     await name(store, website, "unused", "the last")
-    await store.tidy(midnight_ms + DAY_MS - 1)
+    await store.maintain(midnight_ms + DAY_MS - 1)
     assert "unused" in stored_texts(store, website, Dimension.PATH)
-    await store.tidy(midnight_ms + DAY_MS)
+    await store.maintain(midnight_ms + DAY_MS)
     assert "unused" not in stored_texts(store, website, Dimension.PATH)
     await store.close()
 
@@ -113,7 +113,7 @@ async def test_names_of_what_is_damaged_are_kept(open_store: OpenStore) -> None:
             flipped = bytes([value[0] ^ 1]) + value[1:]
             txn.put(key, flipped, db=environment.databases.counters)
     with told_in_log() as lines:
-        await store.tidy(NOW_MS + 10 * DAY_MS)
+        await store.maintain(NOW_MS + 10 * DAY_MS)
     assert any("texts are kept" in line for line in lines)
     assert "unused" in stored_texts(store, website, Dimension.PATH)
     await store.close()
@@ -126,7 +126,7 @@ async def test_many_names_go_bit_by_bit_while_hits_come(open_store: OpenStore) -
     bulk = made(1, 5_000, 30)
     await load(store, website, bulk)
     await name(store, website, *(f"unused {number}" for number in range(5_000)))
-    tidying = Deferred.fromCoroutine(store.tidy(NOW_MS))
+    tidying = Deferred.fromCoroutine(store.maintain(NOW_MS))
     for number in range(20):
         await store.append(views(number, number))
     await tidying

@@ -73,7 +73,7 @@ class Memory:
         await self._written()
         self.logins.pop(key, None)
 
-    async def forget_logins(self, is_over: Callable[[Login], bool]) -> int:
+    async def delete_expired_logins(self, is_over: Callable[[Login], bool]) -> int:
         await self._written()
         over = [key for key, login in self.logins.items() if is_over(login)]
         for key in over:

@@ -235,8 +235,8 @@ async def test_days_of_which_there_is_something_are_left_out(
         assert taken.ended is not None
         await store.imports.undo(website, taken.ended.number)
         # Of the views only sums remain now.
-        await store.tidy(first_s[5] * 1000 + 2 * DAY_MS)
-        async with store.maintenance.one_at_a_time:
+        await store.maintain(first_s[5] * 1000 + 2 * DAY_MS)
+        async with store.maintenance.segments_lock:
             pass
         assert not list(store.read(website, lambda snapshot: list(snapshot.parts)))
     await take_days(store, website, [zipped], zone=BERLIN)

@@ -310,7 +310,7 @@ async def test_a_change_runs_to_its_end_when_its_sender_goes(
     connection.close()
     assert (await owner.ask("GET", "/websites")).status == 200
     while house.store.websites.all():
-        await house.store.tidy(0)
+        await house.store.maintain(0)
     assert connection.wire.value() == b""
 
 

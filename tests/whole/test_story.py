@@ -162,7 +162,7 @@ class Narrator:
         assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, None), (sent, answer)
 
     async def _tidy(self, *, is_awaited: bool) -> None:
-        tidying = Deferred.fromCoroutine(self.house.store.tidy(self.now_ms))
+        tidying = Deferred.fromCoroutine(self.house.store.maintain(self.now_ms))
         if is_awaited:
             await tidying
         else:

@@ -25,7 +25,7 @@ from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.errors import DamagedSegment
-from medamad.storage.import_content import EncodedDay
+from medamad.storage.import_content import ImportedRollup
 from medamad.storage.segments.build import Content, Put
 from medamad.storage.segments.corrections import (
     Correction,
@@ -114,11 +114,11 @@ class Compactor:
     # Imports
 
     async def add_segment(self, partition: Partition, content: Content) -> None:
-        """Add imported views and events, which were never in the log."""
+        """Add imported views and events, which were never in the write-ahead log."""
         await self.run(await self._submit(partial(self._plan_segment, partition, content)))
         await self.purge()
 
-    async def add_rollups(self, partition: Partition, days: Sequence[EncodedDay]) -> None:
+    async def add_rollups(self, partition: Partition, days: Sequence[ImportedRollup]) -> None:
         """Add the rollups of imported days, some at a time."""
         for begin in range(0, len(days), _STEP_DAYS):
             some = days[begin : begin + _STEP_DAYS]
@@ -136,9 +136,9 @@ class Compactor:
     # What accompanies jobs
 
     async def trim_wal(self, partition: Partition, latest_ms: int | None = None) -> None:
-        """Delete the records of the log up to the watermark: segments have them.
+        """Delete the records of the write-ahead log up to the watermark: segments have them.
 
-        Looks at records up to a time, or at all.
+        Looks at the records up to `latest_ms`; at all if it is None.
         """
         position: bytes | None = _NUMBER.pack(partition.website)
         end = _NUMBER.pack(partition.website + 1)
@@ -176,7 +176,7 @@ class Compactor:
         return self.planner.add_segment(WriterAccess(txn.lmdb), partition, content)
 
     def _plan_rollups(
-        self, partition: Partition, days: Sequence[EncodedDay], txn: Transaction
+        self, partition: Partition, days: Sequence[ImportedRollup], txn: Transaction
     ) -> Job:
         return self.planner.add_rollups(WriterAccess(txn.lmdb), partition, days)
 
@@ -200,7 +200,7 @@ class Compactor:
         return True
 
     def _publish_job(self, job: Job, txn: Transaction) -> bool:
-        """Show a job's segments and retire what they replace; return whether that was done."""
+        """Show a job's segments in place of others to queries; return whether that was done."""
         partition, databases = job.partition, self._environment.databases
         website = partition.website
         if partition.is_deleted or job.is_obsolete():
@@ -211,8 +211,8 @@ class Compactor:
             key = header_key(website, segment.number)
             txn.lmdb.put(key, encode_header(key, segment.header), db=databases.headers)
             self.purge_queue.remove(txn.lmdb, segment.key)
-        retired = list(dict.fromkeys([*job.replaced, *partition.merged_over(job.replaced)]))
-        for segment in retired:
+        replaced = list(dict.fromkeys([*job.replaced, *partition.merged_over(job.replaced)]))
+        for segment in replaced:
             txn.lmdb.delete(header_key(website, segment.number), db=databases.headers)
             self.purge_queue.add(txn.lmdb, segment.key)
         folded = partition.unchanged(job.folded)
@@ -237,13 +237,13 @@ class Compactor:
                     partition.watermark = job.cut.watermark
                     partition.add_corrections(late, access)
             self._publish(partition)
-            self.purge_queue.release(segment.key for segment in retired)
+            self.purge_queue.allow_deletion(segment.key for segment in replaced)
 
         txn.after_commit(apply)
         return True
 
     def _discard(self, job: Job) -> None:
-        self.purge_queue.release(draft.key for draft in job.drafts)
+        self.purge_queue.allow_deletion(draft.key for draft in job.drafts)
 
     def _trim_some(
         self, partition: Partition, begin: bytes, end: bytes, txn: Transaction

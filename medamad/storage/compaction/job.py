@@ -15,7 +15,7 @@ from medamad.storage.compaction.retention import Removed
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases
-from medamad.storage.import_content import EncodedDay
+from medamad.storage.import_content import ImportedRollup
 from medamad.storage.segments.build import (
     Content,
     EncodedSegment,
@@ -113,7 +113,7 @@ class RollupDraft(Draft):
 class ImportedRollupDraft(Draft):
     """The rollup of a day that was imported as one."""
 
-    day: EncodedDay
+    day: ImportedRollup
 
     def encode(self) -> EncodedSegment:
         return encode_rollup(self.day.sums(), self.key)

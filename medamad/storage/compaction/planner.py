@@ -21,8 +21,8 @@ from medamad.storage.compaction.retention import SETTLED_MS, Cutoff, Split, spli
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment
-from medamad.storage.import_content import EncodedDay
-from medamad.storage.segments.build import Content, concatenate, content_of, first_ms, weight
+from medamad.storage.import_content import ImportedRollup
+from medamad.storage.segments.build import Content, concatenate, content_of, key_ms, weight
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.read import OpenSegment, open_segment
@@ -62,8 +62,8 @@ class Planner:
     def is_memtable_full(self, partition: Partition) -> bool:
         """Return whether a memtable is due to be flushed for its size. For any thread.
 
-        A view takes no more room however many durations arrive for it, but its records in the log
-        do.
+        A view takes no more memory however many durations arrive for it, but their records take up
+        the write-ahead log.
         """
         memtable = partition.memtable
         size = max(
@@ -80,20 +80,22 @@ class Planner:
             or (self._expire(access, partition, cutoff) if cutoff is not None else None)
             or self._fold(access, partition, now_ms)
             or self._merge(access, partition, now_ms)
-            or self._forget_corrections(access, partition, now_ms)
+            or self._delete_idle_corrections(access, partition, now_ms)
         )
 
     # Imports
 
     def add_segment(self, access: WriterAccess, partition: Partition, content: Content) -> Job:
         """Add imported views and events, in one segment with the batch's last if that is small."""
-        small = self._small_segments(partition, content.weight, min_share=0, batch=content.batch)
+        small = self._small_segments(
+            partition, content.weight, min_share=0, batch=content.import_batch
+        )
         if small:
             content = concatenate([content_of(self._open(access, partition, small)), content])
         return self._rewrite(access, partition, small, content)
 
     def add_rollups(
-        self, access: WriterAccess, partition: Partition, days: Sequence[EncodedDay]
+        self, access: WriterAccess, partition: Partition, days: Sequence[ImportedRollup]
     ) -> Job:
         """Add imported rollups."""
         drafts = []
@@ -148,7 +150,7 @@ class Planner:
             and segment.number not in partition.damaged
             and partition.expired_up_to.get(segment.number) != cutoff.before_ms
         ]
-        for segment in sorted(due, key=lambda segment: segment.header.first):
+        for segment in sorted(due, key=lambda segment: segment.header.first_sequence):
             content = content_of(self._open(access, partition, [segment]))
             split = split_expired(content, cutoff, partition.may_be_kept(segment, cutoff.before_ms))
             if split.days:
@@ -175,13 +177,13 @@ class Planner:
         levels: dict[tuple[int, int], list[Segment]] = {}
         for segment in partition.segments:
             if self._can_be_merged(partition, segment, now_ms):
-                level = levels.setdefault((segment.header.batch, _level(segment)), [])
+                level = levels.setdefault((segment.header.import_batch, _level(segment)), [])
                 level.append(segment)
                 if len(level) == self.sizes.merged_members:
                     return self._merge_members(access, partition, level)
         return None
 
-    def _forget_corrections(
+    def _delete_idle_corrections(
         self, access: WriterAccess, partition: Partition, now_ms: int
     ) -> Job | None:
         """Delete corrections that turned out to change nothing."""
@@ -257,7 +259,7 @@ class Planner:
     def _merge_members(
         self, access: WriterAccess, partition: Partition, members: Sequence[Segment]
     ) -> Job:
-        time_ms = min(member.header.first_ms for member in members)
+        time_ms = min(member.header.key_ms for member in members)
         number, key = self._reserve(access, partition, time_ms)
         draft = MergedSegmentDraft(
             number=number,
@@ -271,7 +273,7 @@ class Planner:
     def _segment_draft(
         self, access: WriterAccess, partition: Partition, content: Content
     ) -> SegmentDraft:
-        number, key = self._reserve(access, partition, first_ms(content))
+        number, key = self._reserve(access, partition, key_ms(content))
         return SegmentDraft(
             number=number,
             key=key,
@@ -306,9 +308,11 @@ class Planner:
         rewritten for little, if what is added is at least `min_share` of it.
         """
         small: list[Segment] = []
-        of_batch = [segment for segment in partition.segments if segment.header.batch == batch]
+        of_batch = [
+            segment for segment in partition.segments if segment.header.import_batch == batch
+        ]
         for segment in reversed(of_batch):
-            size = weight(segment.header.views, segment.header.own + segment.header.loose)
+            size = weight(segment.header.views, segment.header.own_rows + segment.header.loose_rows)
             is_small = min_share * size <= added <= self.sizes.chunk_views - size
             if segment.members or not is_small or segment.number in partition.damaged:
                 break
@@ -328,7 +332,7 @@ class Planner:
             header = rollup.header
             if (
                 header.day is not None
-                and (header.day.span, header.batch) == (span, content.batch)
+                and (header.day.span, header.import_batch) == (span, content.import_batch)
                 and rollup.number not in partition.damaged
                 and views + header.views <= self.sizes.chunk_views
             ):

@@ -33,8 +33,8 @@ class PurgeQueue:
 
     _environment: Environment
     _leases: Leases
-    _released: list[tuple[int, bytes]] = field(factory=list)
-    """The key of each segment that no new query sees, and since which moment that is so."""
+    _deletable: list[tuple[int, bytes]] = field(factory=list)
+    """The key of each segment that no new query sees, and the number of the first lease since."""
     _last_number: int = 0
     """The greatest number in use."""
 
@@ -46,7 +46,7 @@ class PurgeQueue:
                 website, _, number = _KEY.unpack(key)
                 self._last_number = max(self._last_number, number)
                 if txn.get(header_key(website, number), db=databases.headers) is None:
-                    self._released.append((0, key))
+                    self._deletable.append((0, key))
                 else:
                     place = f"website {website}, segment {number}"
                     _log.error(
@@ -56,15 +56,15 @@ class PurgeQueue:
             numbers = (number_of(key) for key, _ in cursor)
             self._last_number = max(self._last_number, max(numbers, default=0))
 
-    def release(self, keys: Iterable[bytes]) -> None:
-        """Let queued segments be deleted once the queries of now have ended. For any thread."""
-        moment = self._leases.now()
-        self._released += [(moment, key) for key in keys]
+    def allow_deletion(self, keys: Iterable[bytes]) -> None:
+        """Let queued segments be deleted once the present leases have ended. For any thread."""
+        number = self._leases.next_number()
+        self._deletable += [(number, key) for key in keys]
 
     def has_readers(self, website: int) -> bool:
-        """Return whether a query may still read a segment that was retired. For any thread."""
-        moments = (moment for moment, key in tuple(self._released) if website_of(key) == website)
-        return not self._leases.all_ended(max(moments, default=0), website)
+        """Return whether a query may still read a segment that was replaced. For any thread."""
+        numbers = (number for number, key in tuple(self._deletable) if website_of(key) == website)
+        return not self._leases.all_ended(max(numbers, default=0), website)
 
     # In the writer thread
 
@@ -88,8 +88,8 @@ class PurgeQueue:
 
     def purge_one(self, txn: Transaction) -> bool:
         """Delete one segment that no query reads any more; return whether there was one."""
-        for moment, key in self._released:
-            if self._leases.all_ended(moment, website_of(key)):
+        for number, key in self._deletable:
+            if self._leases.all_ended(number, website_of(key)):
                 databases = self._environment.databases
                 # A commit that failed for its caller may have reached the disk: then the segment
                 # is published, and not queued.
@@ -98,7 +98,7 @@ class PurgeQueue:
                         with txn.lmdb.cursor(db=database) as cursor:
                             while cursor.set_range(key) and cursor.key().startswith(key):
                                 cursor.delete()
-                txn.after_commit(lambda: self._released.remove((moment, key)))  # noqa: B023 - returns
+                txn.after_commit(lambda: self._deletable.remove((number, key)))  # noqa: B023 - returns
                 return True
         return False
 

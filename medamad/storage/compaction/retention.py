@@ -268,7 +268,7 @@ class _Due:
                     self._add_day(day, of_day, cutoff.span(day))
 
     def _add_day(self, day: int, content: Content, span: tuple[int, int]) -> None:
-        names, key = self._names, (span, content.batch)
+        names, key = self._names, (span, content.import_batch)
         rollup = rollup_of(content, day, span, names)
         earlier = self._rollups.get(key)
         self._rollups[key] = rollup if earlier is None else merge_rollups([earlier, rollup], names)

@@ -169,7 +169,7 @@ class Texts:
         """Return the approximate memory of the lists, in bytes."""
         return sum(texts.nbytes for texts in list(self._lists.values()))
 
-    def release(self) -> None:
+    def clear(self) -> None:
         """Let go of the lists, unless they are being read. Queries keep those they have."""
         if not self._lock.acquire(blocking=False):
             return
@@ -242,7 +242,7 @@ def keep_within(bound: int, held: Iterable[Texts]) -> None:
         if total <= bound:
             break
         total -= texts.size()
-        texts.release()
+        texts.clear()
 
 
 def _deleted() -> NotFound:

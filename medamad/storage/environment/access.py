@@ -89,7 +89,7 @@ class WriterAccess:
 
 @define(eq=False)
 class Leases:
-    """The leases on snapshots, in the order in which they began. Any thread may take one.
+    """The leases on snapshots, numbered in the order in which they began. For any thread.
 
     A lease is on the data of one website. Purging another website does not wait for it.
     """
@@ -100,11 +100,14 @@ class Leases:
     _held: dict[int, int] = field(factory=dict)
     """The website of each lease."""
     _waiting: list[tuple[int, int, Deferred[None]]] = field(factory=list)
-    """A moment and a website; each fires when all leases from before the moment have ended."""
+    """A number and a website; each fires when all leases with lower numbers have ended."""
 
     @contextmanager
     def lease(self, website: int) -> Iterator[None]:
-        """Keep what is published of a website now, or later, readable until the context ends."""
+        """Keep every snapshot of a website that is published now or later readable.
+
+        Until the context ends.
+        """
         with self._lock:
             number = self._next
             self._next += 1
@@ -118,18 +121,17 @@ class Leases:
             if is_awaited:
                 self._reactor.callFromThread(self._fire_ended)
 
-    def now(self) -> int:
-        """Return the present moment.
-
-        Leases that begin later do not cover what is replaced by now.
-        """
+    def next_number(self) -> int:
+        """Return the number of the next lease, which does not cover what is replaced by now."""
         with self._lock:
             return self._next
 
-    def all_ended(self, moment: int, website: int) -> bool:
-        """Return whether every lease on a website from before a moment has ended."""
+    def all_ended(self, before_number: int, website: int) -> bool:
+        """Return whether every lease on a website with a lower number has ended."""
         with self._lock:
-            return all(number >= moment for number, of in self._held.items() if of == website)
+            return all(
+                number >= before_number for number, of in self._held.items() if of == website
+            )
 
     def ended(self, website: int) -> Deferred[None]:
         """Return a Deferred that fires when all present leases on a website have ended."""
@@ -141,7 +143,7 @@ class Leases:
 
     def _fire_ended(self) -> None:
         waiting = self._waiting
-        ready = [done for moment, website, done in waiting if self.all_ended(moment, website)]
+        ready = [done for number, website, done in waiting if self.all_ended(number, website)]
         with self._lock:
             self._waiting = [each for each in waiting if each[2] not in ready]
         for done in ready:

@@ -125,7 +125,7 @@ class TrustedClock:
             _log.info("the clock is believed: what is past its time goes")
 
 
-def told_doubt(left_ms: int) -> str:
+def doubt_warning(left_ms: int) -> str:
     """Return a message that retention waits, and until when."""
     return f"the clock is not believed yet: [retention] removes nothing {until_believed(left_ms)}"
 

@@ -115,7 +115,9 @@ class Submit(Protocol):
 
 
 @define(eq=False)
-class _Job:
+class _Submitted:
+    """A change that waits for the writer thread."""
+
     change: Callable[[Transaction], Any]
     done: Deferred[Any]
 
@@ -130,7 +132,7 @@ class Writer:
     commits: Timings = field(factory=Timings, init=False)
     """Durations of the committed changes."""
     stall_watch: StallWatch = field(factory=StallWatch, init=False)
-    _jobs: SimpleQueue[_Job | None] = field(factory=SimpleQueue)
+    _submitted: SimpleQueue[_Submitted | None] = field(factory=SimpleQueue)
     _thread: Thread = field(init=False)
     _fault: str = ""
     _shortage: str = ""
@@ -150,7 +152,7 @@ class Writer:
         if refusal:
             return fail(Unavailable(refusal, retry_after=_RETRY_AFTER_S))
         done: Deferred[T] = Deferred()
-        self._jobs.put(_Job(change, done))
+        self._submitted.put(_Submitted(change, done))
         return done
 
     @property
@@ -164,21 +166,21 @@ class Writer:
         Blocks until then.
         """
         self._is_stopped = True
-        self._jobs.put(None)
+        self._submitted.put(None)
         self._thread.join(within_s)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (submitted := self._submitted.get()) is not None:
             self.stall_watch.begin()
             try:
-                result: object = self._make(job.change)
+                result: object = self._commit(submitted.change)
             except BaseException:  # noqa: BLE001 - the caller gets it, whatever it is
                 result = Failure()
             self.stall_watch.end()
-            self._reactor.callFromThread(_fire, job.done, result)
+            self._reactor.callFromThread(_fire, submitted.done, result)
 
-    def _make(self, change: Callable[[Transaction], T]) -> T:
+    def _commit(self, change: Callable[[Transaction], T]) -> T:
         if self._fault:
             raise Unavailable(self._fault, retry_after=_RETRY_AFTER_S)
         begun = time.perf_counter()

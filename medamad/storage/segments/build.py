@@ -70,7 +70,7 @@ class Content:
     width_px: NDArray[np.unsignedinteger[Any]]
     codes: Mapping[Dimension, Codes]
     events: Events
-    batch: int = 0
+    import_batch: int = 0
     """The import batch that all of it belongs to, 0 for none."""
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ def concatenate(pieces: Sequence[Content]) -> Content:
         columns = {name: column[order] for name, column in columns.items()}
         codes = {dimension: column[order] for dimension, column in codes.items()}
     events = _joined([piece.events for piece in pieces])
-    return Content(**columns, codes=codes, events=events, batch=pieces[0].batch)
+    return Content(**columns, codes=codes, events=events, import_batch=pieces[0].import_batch)
 
 
 _NOTHING: Final = Content(
@@ -135,7 +135,7 @@ def _piece(part: ViewColumns) -> Content:
         width_px=part.width_px.copy(),
         codes={dimension: part.codes(dimension).copy() for dimension in VIEW_DIMENSIONS},
         events=_joined([from_own, part.loose]),
-        batch=part.batch,
+        import_batch=part.import_batch,
     )
 
 
@@ -180,7 +180,7 @@ class EncodedSegment:
 def encode_segment(
     content: Content, key: bytes, names_of: NumberNames, *, counted_from: int
 ) -> EncodedSegment:
-    """Encode a segment. `key` is the prefix of its keys, with `first_ms` of the content.
+    """Encode a segment. `key` is the prefix of its keys, with `key_ms` of the content.
 
     It has counters if it has at least `counted_from` views and events.
     """
@@ -188,26 +188,26 @@ def encode_segment(
     events, time_ms, sequence = content.events, content.time_ms, content.sequence
     numbered = [column for column in (sequence, events.event) if len(column)]
     header = SegmentHeader(
-        first_ms=first_ms(content),
-        first=min(int(column[0]) for column in numbered),
-        last=max(int(column[-1]) for column in numbered),
+        key_ms=key_ms(content),
+        first_sequence=min(int(column[0]) for column in numbered),
+        last_sequence=max(int(column[-1]) for column in numbered),
         views=len(content),
         ascends=bool(np.all(time_ms[1:] >= time_ms[:-1])),
         time_bounds=_bounds(time_ms),
         sequence_bounds=(int(sequence[0]), int(sequence[-1])) if len(sequence) else (0, 0),
         event_time_bounds=_bounds(events.time_ms),
-        own=len(own),
-        loose=len(loose),
+        own_rows=len(own),
+        loose_rows=len(loose),
         events=len(np.unique(events.event)),
         has_lags=bool(np.all(own.time_ms >= time_ms[own.view])),
-        is_plain=is_plain(events, names_of),
+        has_distinct_names=has_distinct_names(events, names_of),
         has_counters=len(content) + len(events) >= counted_from,
-        batch=content.batch,
+        import_batch=content.import_batch,
     )
     return EncodedSegment(header, _segment_puts(content, own, loose, key, header))
 
 
-def first_ms(content: Content) -> int:
+def key_ms(content: Content) -> int:
     """Return the time in the keys of a segment of this content: its earliest."""
     return max(0, min(_bounds(content.time_ms)[0], _bounds(content.events.time_ms)[0]))
 
@@ -216,7 +216,7 @@ def _bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
     return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
 
 
-def is_plain(events: Events, names_of: NumberNames) -> bool:
+def has_distinct_names(events: Events, names_of: NumberNames) -> bool:
     """Return whether no event has two properties of the same name."""
     codes, places = np.unique(events.property, return_inverse=True)
     names = names_of(codes)
@@ -282,9 +282,9 @@ def merged_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader
     """Return the header of a merged segment, from the numbers and headers of its members."""
     headers = [header for _, header in members]
     return SegmentHeader(
-        first_ms=min(header.first_ms for header in headers),
-        first=min(header.first for header in headers),
-        last=max(header.last for header in headers),
+        key_ms=min(header.key_ms for header in headers),
+        first_sequence=min(header.first_sequence for header in headers),
+        last_sequence=max(header.last_sequence for header in headers),
         views=sum(header.views for header in headers),
         ascends=False,
         time_bounds=enclosing_bounds(header.time_bounds for header in headers),
@@ -292,14 +292,14 @@ def merged_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader
             header.sequence_bounds for header in headers if header.views
         ),
         event_time_bounds=enclosing_bounds(header.event_time_bounds for header in headers),
-        own=sum(header.own for header in headers),
-        loose=sum(header.loose for header in headers),
+        own_rows=sum(header.own_rows for header in headers),
+        loose_rows=sum(header.loose_rows for header in headers),
         events=sum(header.events for header in headers),
         has_lags=False,
-        is_plain=all(header.is_plain for header in headers),
+        has_distinct_names=all(header.has_distinct_names for header in headers),
         has_counters=True,
         members=tuple(number for number, _ in members),
-        batch=headers[0].batch,
+        import_batch=headers[0].import_batch,
     )
 
 
@@ -317,7 +317,7 @@ def encode_merged(
         ]
         merged = merge([counters for counters in found if counters is not None])
         yield True, kind, encode_counters(key + bytes((kind,)), merged)
-    if header.is_plain:
+    if header.has_distinct_names:
         counts = [member.event_counts() for member in members]
         yield _event_counters(key, _sums_by_code([found for found in counts if found is not None]))
     segments = [member for member in members if isinstance(member, OpenSegment)]

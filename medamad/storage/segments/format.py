@@ -78,32 +78,32 @@ class Day(msgspec.Struct, frozen=True, array_like=True):
 class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):
     """The description of a segment, merged segment or rollup."""
 
-    first_ms: int
-    """The time in its keys."""
-    first: int
+    key_ms: int
+    """The time in its keys, the earliest of its views and events."""
+    first_sequence: int
     """The least sequence number of its views and events."""
-    last: int
+    last_sequence: int
     """The greatest."""
     views: int
     ascends: bool
     time_bounds: tuple[int, int]
     sequence_bounds: tuple[int, int]
     event_time_bounds: tuple[int, int]
-    own: int
-    """Rows of events whose views it has."""
-    loose: int
-    """Rows of other events."""
+    own_rows: int
+    """How many properties the events have whose views it has."""
+    loose_rows: int
+    """How many the other events have."""
     events: int
     has_lags: bool
     """Whether it has OWN_LAG: no event was before its view."""
-    is_plain: bool
+    has_distinct_names: bool
     """Whether no event has two properties of the same name."""
     has_counters: bool
     members: tuple[int, ...] = ()
     """The numbers of a merged segment's members."""
     day: Day | None = None
     """The day of a rollup, which has neither columns of views nor members."""
-    batch: int = 0
+    import_batch: int = 0
     """The import batch that all of it belongs to, 0 for none."""
 
 
@@ -136,7 +136,7 @@ def number_of(header_key: bytes) -> int:
 
 def segment_key(website: int, header: SegmentHeader, number: int) -> bytes:
     """Return the prefix of the keys of a segment's columns and counters."""
-    return _SEGMENT_KEY.pack(website, header.first_ms, number)
+    return _SEGMENT_KEY.pack(website, header.key_ms, number)
 
 
 def website_of(segment_key: bytes) -> int:
@@ -160,12 +160,12 @@ class Segment:
         """The prefix of the keys of its columns and counters."""
         return segment_key(self.website, self.header, self.number)
 
-    def segments(self) -> Iterator["Segment"]:
+    def leaves(self) -> Iterator["Segment"]:
         """Return the segments that a merged one consists of at the lowest level, else itself."""
         if not self.members:
             yield self
         for member in self.members:
-            yield from member.segments()
+            yield from member.leaves()
 
 
 Whole: TypeAlias = NDArray[np.integer[Any]]

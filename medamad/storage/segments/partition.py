@@ -88,7 +88,7 @@ class Partition:
 
     def leaves(self) -> list[Segment]:
         """Return all segments, and the members of merged ones instead of these."""
-        return [leaf for segment in self.segments for leaf in segment.segments()]
+        return [leaf for segment in self.segments for leaf in segment.leaves()]
 
     def correction(self, kind: Corrected, sequence: int) -> int:
         """Return the value of a correction of a flushed hit, 0 for none."""
@@ -129,10 +129,12 @@ class Partition:
             if segment.number not in retired
         ]
         segments = [segment for segment in new if segment.header.day is None]
-        self.segments = sorted([*kept, *segments], key=lambda segment: segment.header.first)
+        self.segments = sorted(
+            [*kept, *segments], key=lambda segment: segment.header.first_sequence
+        )
         rollups = [rollup for rollup in self.rollups if rollup.number not in retired]
         rollups += [rollup for rollup in new if rollup.header.day is not None]
-        self.rollups = sorted(rollups, key=lambda rollup: rollup.header.first_ms)
+        self.rollups = sorted(rollups, key=lambda rollup: rollup.header.key_ms)
         for number in retired:
             self.expired_up_to.pop(number, None)
         self._drop_corrections(folded)
@@ -145,7 +147,7 @@ class Partition:
         """Put a merged segment over its members."""
         numbers = {member.number for member in members}
         kept = [segment for segment in self.segments if segment.number not in numbers]
-        self.segments = sorted([*kept, merged], key=lambda segment: segment.header.first)
+        self.segments = sorted([*kept, merged], key=lambda segment: segment.header.first_sequence)
         self._visible = None
 
     def corrections_of(self, content: Content) -> list[Correction]:
@@ -214,7 +216,7 @@ class Partition:
             merged
             for top in self.segments
             for merged in with_members(top)
-            if merged.members and any(leaf.number in numbers for leaf in merged.segments())
+            if merged.members and any(leaf.number in numbers for leaf in merged.leaves())
         ]
 
     def segments_of_batch(self, batch: int) -> list[Segment]:
@@ -223,7 +225,7 @@ class Partition:
             *self.rollups,
             *(segment for top in self.segments for segment in with_members(top)),
         ]
-        return [segment for segment in found if segment.header.batch == batch]
+        return [segment for segment in found if segment.header.import_batch == batch]
 
     def hide(self, batch: int) -> None:
         """Hide an import batch from queries, from the next publishing on."""
@@ -237,7 +239,7 @@ class Partition:
 
     def _without_hidden(self, segments: Iterable[Segment]) -> tuple[Segment, ...]:
         hidden = self._hidden_batches
-        return tuple(segment for segment in segments if segment.header.batch not in hidden)
+        return tuple(segment for segment in segments if segment.header.import_batch not in hidden)
 
     def _drop_corrections(self, corrections: Iterable[Correction]) -> None:
         by_kind: dict[Corrected, list[int]] = {}
@@ -290,7 +292,7 @@ class Partition:
 
 def _numbers(segment: Segment) -> tuple[int, int]:
     """Return the least and the greatest number of a segment's views and events."""
-    return segment.header.first, segment.header.last
+    return segment.header.first_sequence, segment.header.last_sequence
 
 
 def _outside(ascending: Sequence[int], bounds: Iterable[tuple[int, int]]) -> list[int]:

@@ -127,7 +127,7 @@ class ViewColumns(HasCounters, Protocol):
     """A part: n views as columns, in the order of their sequence numbers."""
 
     @property
-    def batch(self) -> int:
+    def import_batch(self) -> int:
         """The number of the import batch that all of it came with, or 0."""
 
     @property
@@ -181,7 +181,7 @@ class MergedSegment(HasCounters):
 
     @property
     @abstractmethod
-    def batch(self) -> int:
+    def import_batch(self) -> int:
         """The number of the import batch that all of it came with, or 0."""
 
     @property
@@ -207,8 +207,8 @@ class EventSums:
 
     `codes` of Dimension.PROPERTY ascend; `events` counts the events with each, shape (k,). `names`
     has one code of a property for each name, and `events_of_names` counts the events with that
-    name, shape (m,). `total` is the number of events. `is_plain` is true if no event has a name
-    twice.
+    name, shape (m,). `total` is the number of events. `has_distinct_names` is true if no event has
+    a name twice.
     """
 
     codes: NDArray[np.integer[Any]]
@@ -216,7 +216,7 @@ class EventSums:
     names: NDArray[np.integer[Any]]
     events_of_names: NDArray[np.integer[Any]]
     total: int
-    is_plain: bool
+    has_distinct_names: bool
 
 
 @frozen(eq=False)
@@ -233,7 +233,7 @@ class PathDurations:
     duration_ms: NDArray[np.uint32]
 
 
-class DayRollup(HasCounters):
+class Rollup(HasCounters):
     """The sums of a day whose views and events have been deleted, one dimension at a time.
 
     The time bounds are the first and the last millisecond of the day.
@@ -264,7 +264,7 @@ class DayRollup(HasCounters):
     def event_counts(self) -> EventCounts | None:
         """Return the counts of the events, or None if an event has a name twice."""
         sums = self.event_sums()
-        if not sums.is_plain:
+        if not sums.has_distinct_names:
             return None
         return EventCounts(sums.codes, sums.events, sums.total)  # type: ignore[arg-type]
 

@@ -79,7 +79,7 @@ class StoredValues:
     def event_counts(self) -> EventCounts | None:
         """Return the counts of events; None where they take a scan."""
         header = self.segment.header
-        if not (header.is_plain and header.has_counters):
+        if not (header.has_distinct_names and header.has_counters):
             return None
         counters = self.counters(Dimension.PROPERTY)
         return EventCounts(counters.codes, counters.sums[VIEWS], header.events)  # type: ignore[arg-type]
@@ -111,8 +111,8 @@ class OpenedBase:
         return self._stored.segment
 
     @property
-    def batch(self) -> int:
-        return self._header.batch
+    def import_batch(self) -> int:
+        return self._header.import_batch
 
     @property
     def time_bounds(self) -> tuple[int, int]:
@@ -175,11 +175,11 @@ class OpenSegment(OpenedBase):
 
     @property
     def own(self) -> Events:
-        return _StoredEvents(self._stored, _OWN, self._header.own, None)
+        return _StoredEvents(self._stored, _OWN, self._header.own_rows, None)
 
     @property
     def loose(self) -> Events:
-        return _StoredEvents(self._stored, _LOOSE, self._header.loose, self._overlay)
+        return _StoredEvents(self._stored, _LOOSE, self._header.loose_rows, self._overlay)
 
     def codes(self, dimension: Dimension) -> Codes:
         return self._stored.column(dimension, np.uint32)  # type: ignore[return-value]

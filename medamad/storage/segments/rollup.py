@@ -11,7 +11,7 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.storage.dictionary.decode import NumberNames
 from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Databases
-from medamad.storage.segments.build import Content, EncodedSegment, Put, is_plain
+from medamad.storage.segments.build import Content, EncodedSegment, Put, has_distinct_names
 from medamad.storage.segments.counters import (
     DURATION_MS,
     SUMS,
@@ -24,11 +24,11 @@ from medamad.storage.segments.counters import (
 from medamad.storage.segments.format import Column, Day, Segment, SegmentHeader, encode_column
 from medamad.storage.segments.parts import (
     NO_TIME,
-    DayRollup,
     EventCounts,
     Events,
     EventSums,
     PathDurations,
+    Rollup,
 )
 from medamad.storage.segments.read import OpenedBase, StoredValues
 
@@ -37,13 +37,13 @@ OVERALL: Final = 0
 NO_EVENT_SUMS: Final = EventSums(
     *(np.zeros(0, np.uint32),) * 4,
     total=0,
-    is_plain=True,
+    has_distinct_names=True,
 )
 _BITS: Final = 16
 
 
 @frozen(eq=False)
-class RollupContent(DayRollup):
+class RollupContent(Rollup):
     """A rollup in memory. `span` is the first and the last millisecond of the day.
 
     An imported rollup may lack dimensions and durations. The sums of one that was made of views
@@ -59,7 +59,7 @@ class RollupContent(DayRollup):
     sequence_bounds: tuple[int, int] = (0, 0)
     sequences: tuple[int, int] = (0, 0)
     """The least and the greatest number of a view or event."""
-    batch: int = 0
+    import_batch: int = 0
     """The import batch that all of it belongs to, 0 for none."""
 
     @property
@@ -114,7 +114,7 @@ def rollup_of(
             min(int(column[0]) for column in numbered),
             max(int(column[-1]) for column in numbered),
         ),
-        batch=content.batch,
+        import_batch=content.import_batch,
     )
 
 
@@ -139,26 +139,26 @@ def merge_rollups(days: Sequence[RollupContent], names_of: NumberNames) -> Rollu
         events=_added_events([each.events for each in days], names_of),
         sequence_bounds=_around(with_views),
         sequences=_around([each.sequences for each in days if each.sequences[1]]),
-        batch=first.batch,
+        import_batch=first.import_batch,
     )
 
 
 def encode_rollup(sums: RollupContent, key: bytes) -> EncodedSegment:
     """Encode a rollup. `key` is the prefix of its keys, with `key_ms` of the rollup."""
     header = SegmentHeader(
-        first_ms=key_ms(sums),
-        first=sums.sequences[0],
-        last=sums.sequences[1],
+        key_ms=key_ms(sums),
+        first_sequence=sums.sequences[0],
+        last_sequence=sums.sequences[1],
         views=sums.views,
         ascends=False,
         time_bounds=sums.time_bounds,
         sequence_bounds=sums.sequence_bounds,
         event_time_bounds=sums.event_time_bounds,
-        own=0,
-        loose=0,
+        own_rows=0,
+        loose_rows=0,
         events=sums.events.total,
         has_lags=False,
-        is_plain=sums.events.is_plain,
+        has_distinct_names=sums.events.has_distinct_names,
         has_counters=True,
         day=Day(
             number=sums.day,
@@ -166,7 +166,7 @@ def encode_rollup(sums: RollupContent, key: bytes) -> EncodedSegment:
             dimensions=tuple(map(int, sums.by_dimension)),
             has_durations=sums.durations is not None,
         ),
-        batch=sums.batch,
+        import_batch=sums.import_batch,
     )
     return EncodedSegment(header, _puts(sums, key))
 
@@ -208,7 +208,7 @@ def _counted(codes: NDArray[Any], events: NDArray[Any]) -> Counters:
 
 
 @define(eq=False)
-class StoredRollup(OpenedBase, DayRollup):
+class StoredRollup(OpenedBase, Rollup):
     """A stored rollup."""
 
     @property
@@ -249,11 +249,11 @@ class StoredRollup(OpenedBase, DayRollup):
             names=named.codes,
             events_of_names=named.sums[VIEWS],
             total=self._header.events,
-            is_plain=self._header.is_plain,
+            has_distinct_names=self._header.has_distinct_names,
         )
 
     def event_counts(self) -> EventCounts | None:
-        return super().event_counts() if self._header.is_plain else None
+        return super().event_counts() if self._header.has_distinct_names else None
 
     def loaded(self) -> RollupContent:
         """Return all of it in memory."""
@@ -269,8 +269,8 @@ class StoredRollup(OpenedBase, DayRollup):
             durations=self.path_durations(),
             events=self.event_sums(),
             sequence_bounds=header.sequence_bounds,
-            sequences=(header.first, header.last),
-            batch=header.batch,
+            sequences=(header.first_sequence, header.last_sequence),
+            import_batch=header.import_batch,
         )
 
     @property
@@ -333,7 +333,7 @@ def _event_sums(events: Events, names_of: NumberNames) -> EventSums:
         names=codes[np.unique(first_of_name)],
         events_of_names=_carrying(number_of_event, first_of_name[places]),
         total=len(numbers),
-        is_plain=is_plain(events, names_of),
+        has_distinct_names=has_distinct_names(events, names_of),
     )
 
 
@@ -368,7 +368,7 @@ def _added_events(days: Sequence[EventSums], names_of: NumberNames) -> EventSums
         names=named,
         events_of_names=events_of_names,
         total=sum(each.total for each in some),
-        is_plain=all(each.is_plain for each in some),
+        has_distinct_names=all(each.has_distinct_names for each in some),
     )
 
 

@@ -14,9 +14,9 @@ from medamad.storage.segments.corrections import Overlays
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.parts import (
     NO_TIME,
-    DayRollup,
     Events,
     Part,
+    Rollup,
     Texts,
     ViewColumns,
     enclosing_bounds,
@@ -65,7 +65,7 @@ class Snapshot:
         yield from self.chunks
 
     @property
-    def rollups(self) -> Iterator[DayRollup]:
+    def rollups(self) -> Iterator[Rollup]:
         """The rollups of days whose views are gone, each opened when it is reached."""
         for segment in self.rollup_segments:
             source = self._ready_source()
@@ -74,7 +74,9 @@ class Snapshot:
     def leaves(self) -> Iterator[ViewColumns]:
         """Open all segments and chunks by their first sequence number, none of them merged."""
         first: list[tuple[int, Segment | ViewColumns]] = [
-            (leaf.header.first, leaf) for segment in self.segments for leaf in segment.segments()
+            (leaf.header.first_sequence, leaf)
+            for segment in self.segments
+            for leaf in segment.leaves()
         ]
         first += [(chunk.sequence_bounds[0], chunk) for chunk in self.chunks if len(chunk)]
         for _, leaf in sorted(first, key=lambda pair: pair[0]):
@@ -133,7 +135,7 @@ class Snapshot:
         bounds: dict[int, list[tuple[int, int]]] = {}
         for segment in (*self.segments, *self.rollup_segments):
             header = segment.header
-            bounds.setdefault(header.batch, []).extend(
+            bounds.setdefault(header.import_batch, []).extend(
                 (header.time_bounds, header.event_time_bounds)
             )
         bounds.setdefault(0, []).extend(chunk.time_bounds for chunk in self.chunks)

@@ -113,7 +113,7 @@ class BeaconIndex:
             hour = _hour_of(self._recent.popitem(last=False)[1])
             self._complete_since_hour = max(self._complete_since_hour, hour + 1)
 
-    def forget_before(self, txn: Txn, time_ms: int, most: int) -> int:
+    def expire_before(self, txn: Txn, time_ms: int, most: int) -> int:
         """Delete at most `most` beacons of the hours that ended before a time.
 
         Returns how many were deleted: fewer than `most` when none is left.

@@ -69,7 +69,7 @@ class ChunkViews:
     ascends: bool
     _counters: dict[int, Counters] = field(factory=dict)
 
-    batch = 0
+    import_batch = 0
     own = loose = NO_EVENTS
     event_time_bounds = NO_TIME
 

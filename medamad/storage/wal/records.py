@@ -1,7 +1,7 @@
 """The records of the write-ahead log: keys, values, columns, and the flush watermark.
 
-A record's key is (website, time, sequence); its value ends in a CRC-32 over key and value. There
-are four kinds, each of a fixed width:
+A record's key is (website, time, sequence number); its value ends in a CRC-32 over key and value.
+There are four kinds, each of a fixed width:
 
 - a view, its texts as dictionary codes;
 - the duration of a view, from an unload;
@@ -93,7 +93,7 @@ def sequence_of(key: bytes) -> int:
 
 
 def describe_record(key: bytes) -> str:
-    """Return the place of a record in words, for the log."""
+    """Return which record this is, in words."""
     if len(key) != _KEY.size:
         return f"website {int.from_bytes(key[:4], 'big')}, key {key.hex()}"
     website, time_ms, sequence = _KEY.unpack(key)

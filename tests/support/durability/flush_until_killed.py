@@ -30,7 +30,7 @@ async def go_on(folder: Path, turn: int, raw_days: int) -> None:
         await store.add_website("example.com", 1)
     while True:
         now_ms = 1_790_000_000_000 + turn * HOUR_MS
-        tidying = Deferred.fromCoroutine(store.tidy(now_ms))
+        tidying = Deferred.fromCoroutine(store.maintain(now_ms))
         for number in range(3):
             path = f"/{turn}/{number}"
             view = View(

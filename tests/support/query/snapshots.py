@@ -35,12 +35,12 @@ from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
-    DayRollup,
     EventCounts,
     EventRows,
     Events,
     MergedSegment,
     Part,
+    Rollup,
     Texts,
     enclosing_bounds,
 )
@@ -65,7 +65,7 @@ class MadePart:
     loose: Events
     texts: Texts
     is_counted: bool
-    batch: int = 0
+    import_batch: int = 0
 
     @property
     def ascends(self) -> bool:
@@ -119,7 +119,7 @@ class MadeGroup(MergedSegment):
     """Parts counted as one."""
 
     members: Sequence[MadePart]
-    batch: int = 0
+    import_batch: int = 0
 
     @property
     def time_bounds(self) -> tuple[int, int]:
@@ -168,7 +168,7 @@ class MadeSnapshot(Snapshot):
     """A snapshot of parts and rollups in memory."""
 
     parts: Iterable[Part] = ()
-    rollups: Iterable[DayRollup] = ()
+    rollups: Iterable[Rollup] = ()
 
 
 class Dictionary:

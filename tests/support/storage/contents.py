@@ -229,7 +229,7 @@ def orphans(environment: Environment) -> list[str]:
             if key[:4] not in websites:
                 found.append(f"header {key.hex()}")
             elif key[4:] != bytes(4):
-                first_ms = decode_header(key, value).first_ms
+                first_ms = decode_header(key, value).key_ms
                 headers.add(key[:4] + struct.pack(">Q", first_ms) + key[4:])
         for name in ("segments", "counters"):
             found += [
@@ -275,8 +275,8 @@ def segments_and_merged(environment: Environment) -> tuple[int, int]:
 
 async def settled(store: Store, now_ms: int) -> None:
     """Have all done that is due, what goes on by itself too."""
-    await store.tidy(now_ms)
-    async with store.maintenance.one_at_a_time:
+    await store.maintain(now_ms)
+    async with store.maintenance.segments_lock:
         pass
     environment = store.environment
     for _ in range(100_000):
@@ -297,5 +297,5 @@ def entries(store: Store, *names: str) -> list[int]:
 
 async def idle(store: Store) -> None:
     """Wait for what goes on by itself."""
-    async with store.maintenance.one_at_a_time:
+    async with store.maintenance.segments_lock:
         pass

@@ -143,7 +143,7 @@ def go_on(folder: Path) -> tuple[dict[str, Any], list[str]]:
         store = opened(folder)
         take_hits(store)
         for days in (0, 3, 6):
-            do(store, store.tidy(LATER_MS + days * DAY_MS))
+            do(store, store.maintain(LATER_MS + days * DAY_MS))
         before = figures(store)
         close(store)
     found, more = look(folder)
@@ -172,7 +172,7 @@ def delete_all(folder: Path) -> None:
     store = opened(folder)
     for website in store.websites.all():
         do(store, store.delete_website(website))
-    do(store, store.tidy(LATER_MS + 9 * DAY_MS))
+    do(store, store.maintain(LATER_MS + 9 * DAY_MS))
     assert store.websites.all() == []
     close(store)
 

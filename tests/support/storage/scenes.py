@@ -177,7 +177,7 @@ class Telling:
                     self.told.hear(hit)
                 self.acknowledged()
             case Tidy(now_ms, is_awaited):
-                tidying = Deferred.fromCoroutine(self.store.tidy(now_ms))
+                tidying = Deferred.fromCoroutine(self.store.maintain(now_ms))
                 if is_awaited:
                     await tidying
                 else:

@@ -27,13 +27,13 @@ async def fill(store: Store) -> Website:
         for n, text in enumerate(NASTY)
     ]  # fmt: skip
     await store.append([event("b1"), *odd, *views(1, 9), unload(2, 700)])
-    await store.tidy(NOW_MS + DAY_MS + 1)
+    await store.maintain(NOW_MS + DAY_MS + 1)
     await load(store, website, made(1, 30, 12))
     await store.append([*views(10, 30, NOW_MS + DAY_MS), event("b3", NOW_MS + DAY_MS)])
     await store.append([unload(3, 900, NOW_MS + 5)])
     await store.append(
         [Event(website=1, time_ms=NOW_MS + DAY_MS + 1, properties=(("lost", "1"),), beacon="none")]
     )
-    async with store.maintenance.one_at_a_time:
+    async with store.maintenance.segments_lock:
         pass
     return website

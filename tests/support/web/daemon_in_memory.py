@@ -75,7 +75,7 @@ class House:
         first = {"first_today": True, "first_of_page": True, "path": "/"}
         at_ms = now_ms - days * 86_400_000
         await self.store.append([View(website=website.number, time_ms=at_ms, beacon="b", **first)])
-        await self.store.tidy(now_ms, 0)
+        await self.store.maintain(now_ms, 0)
 
 
 async def build_house(

@@ -104,7 +104,7 @@ async def test_a_repeated_hit_counts_once_also_for_its_visitor(
     for _ in range(3):
         assert (await sender.load(visitor="v", b="same", time=three_days_ago)).status == 204
         house.now += 3_600
-        await house.store.tidy(int(house.now * 1000))
+        await house.store.maintain(int(house.now * 1000))
     current = (await ask(owner, "summary"))["current"]
     assert (current["visitors"], current["pageviews"]) == (1, 1)
 
@@ -134,8 +134,8 @@ async def test_a_hit_counts_at_the_time_that_it_states(
         assert [row["name"] for row in await ask(owner, "properties", start=at, end=at)] == ["sold"]
         assert len(await ask(owner, "pages")) == 2
         # Sealed, they are where they were.
-        await house.store.tidy(int(house.now * 1000))
-        async with house.store.maintenance.one_at_a_time:
+        await house.store.maintain(int(house.now * 1000))
+        async with house.store.maintenance.segments_lock:
             pass
 
 

@@ -327,7 +327,7 @@ async def test_what_the_sums_of_a_day_cannot_tell_is_said(house: House, owner: B
     await visit(owner)
     before = [await get(owner, name) for name in ALL]
     house.store.apply(evolve(house.store.settings, retention=Retention(others=Keep(1))))
-    await house.store.tidy(int((house.now + 3 * 86_400) * 1000))
+    await house.store.maintain(int((house.now + 3 * 86_400) * 1000))
     assert [await get(owner, name) for name in ALL] == before
     day = datetime.fromtimestamp(house.now, UTC).date().isoformat()
     cut = f"start={day}T00:00:01Z"

@@ -1,4 +1,4 @@
-"""Schedule background work: after a start, when a memtable is full, and as time passes."""
+"""Background work: after a start, when a memtable is full, and every minute."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
@@ -16,10 +16,10 @@ from medamad.storage.compaction.purge import WebsitePurge
 from medamad.storage.compaction.retention import Cutoff, Removed, cutoff_of
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import Leases
-from medamad.storage.environment.trusted_clock import JUMP_MS, told_doubt
+from medamad.storage.environment.trusted_clock import JUMP_MS, doubt_warning
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.registry import Partitions
+from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import Retention, unregistered_warning
 from medamad.storage.wal.beacons import DAY_MS, BeaconIndex, UnmatchedBeacons
 from medamad.storage.websites import Websites
@@ -41,12 +41,12 @@ class Maintenance:
     _partitions: Partitions
     _website_purge: WebsitePurge
     _compactor: Compactor
-    one_at_a_time: DeferredLock
-    """Held by whatever makes segments, or needs texts to stay that nothing uses yet."""
+    segments_lock: DeferredLock
+    """Held while segments are written, or while new texts wait for the segment that uses them."""
     postponed: Sequence[Partition] | None = None
-    """What `finish_last_run` is to be called with by the next `tidy`."""
+    """What `finish_last_run` is to be called with by the next `run`."""
     _queued: set[int] = field(factory=set)
-    """The websites that wait for `compact`."""
+    """The websites that wait for `run_due_jobs`."""
     _trusted_ms: int | None = None
     """The time by which retention goes; None until it is known."""
     _vacuum_day: int | None = None
@@ -72,7 +72,7 @@ class Maintenance:
 
     async def finish_last_run(self, to_trim: Sequence[Partition]) -> None:
         """Delete what the last run left: records that were flushed, segments in the purge queue."""
-        async with self.one_at_a_time:
+        async with self.segments_lock:
             for partition in to_trim:
                 await self._compactor.trim_wal(partition)
             await self._compactor.purge()
@@ -82,18 +82,18 @@ class Maintenance:
         for partition in self._partitions.all():
             await self._submit(partial(self._partitions.count_visitors, partition))
 
-    async def tidy(self, now_ms: int, trusted_ms: int) -> None:
-        """Do what has become due; see Store.tidy."""
+    async def run(self, now_ms: int, trusted_ms: int) -> None:
+        """Run everything that is due; see `Store.maintain`."""
         self._trusted_ms = trusted_ms
         partitions = self._partitions.all()
         # What frees room comes first. A step that there is no room for does not stop the others.
         steps: tuple[Callable[[], Awaitable[object]], ...] = (
             self._finish_postponed,
             partial(self._website_purge.resume, self._websites.has_number),
-            partial(self._forget_beacons, trusted_ms),
+            partial(self._expire_beacons, trusted_ms),
             partial(self._expire_unmatched, trusted_ms),
             *(partial(self._recount_visitors, partition, now_ms) for partition in partitions),
-            *(partial(self.compact, partition, now_ms) for partition in partitions),
+            *(partial(self.run_due_jobs, partition, now_ms) for partition in partitions),
             partial(self._vacuum_daily, now_ms // DAY_MS),
         )
         failure: Unavailable | None = None
@@ -105,12 +105,12 @@ class Maintenance:
         if failure is not None:
             raise failure
 
-    async def compact(self, partition: Partition, now_ms: int) -> None:
+    async def run_due_jobs(self, partition: Partition, now_ms: int) -> None:
         """Run every job that is due for a website, unless it waits for that already."""
         if partition.website in self._queued:
             return
         self._queued.add(partition.website)
-        async with self.one_at_a_time:
+        async with self.segments_lock:
             self._queued.discard(partition.website)
             if self._closing:
                 return
@@ -160,20 +160,20 @@ class Maintenance:
     def log_waiting(self, left_ms: int) -> None:
         """Log once that retention waits for the clock to be trusted; `left_ms` is 0 if not."""
         if left_ms and not self._has_logged_waiting:
-            self._log.warn("{warning}", warning=told_doubt(left_ms))
+            self._log.warn("{warning}", warning=doubt_warning(left_ms))
         self._has_logged_waiting = bool(left_ms)
 
-    # Steps of `tidy`
+    # Steps of `run`
 
     async def _finish_postponed(self) -> None:
         if self.postponed is not None:
             await self.finish_last_run(self.postponed)
             self.postponed = None
 
-    async def _forget_beacons(self, trusted_ms: int) -> None:
+    async def _expire_beacons(self, trusted_ms: int) -> None:
         before_ms = trusted_ms - DAY_MS - JUMP_MS
         await self._repeat(
-            lambda txn: self._beacons.forget_before(txn.lmdb, before_ms, _STEP_BEACONS)
+            lambda txn: self._beacons.expire_before(txn.lmdb, before_ms, _STEP_BEACONS)
         )
 
     async def _expire_unmatched(self, trusted_ms: int) -> None:
@@ -203,7 +203,7 @@ class Maintenance:
 
     async def _vacuum(self, partition: Partition) -> None:
         """Vacuum a dictionary that is due, unless a query still reads what used its texts."""
-        async with self.one_at_a_time:
+        async with self.segments_lock:
             is_read = self._compactor.purge_queue.has_readers(partition.website)
             if partition.website in self._vacuum_due and not is_read and not self._closing:
                 await self._compactor.vacuum(partition, self._dictionary)

@@ -189,7 +189,7 @@ class Partitions:
     # At start
 
     def load(self, txn: Txn, website: int, records: Iterable[Record]) -> bool:
-        """Load segments, corrections and log; return whether flushed records are to be deleted."""
+        """Load segments, corrections and records; return whether some records have been flushed."""
         partition = self.get_or_create(website)
         headers = self._headers(txn, website)
         partition.segments = _tree(website, headers)
@@ -206,7 +206,10 @@ class Partitions:
         self.greatest_sequence = max(
             self.greatest_sequence,
             partition.watermark,
-            *(segment.header.last for segment in (*partition.segments, *partition.rollups)),
+            *(
+                segment.header.last_sequence
+                for segment in (*partition.segments, *partition.rollups)
+            ),
             *(int(found.keys["sequence"].max()) for found in rows.values()),
         )
         unflushed = {kind: _after(found, partition.watermark) for kind, found in rows.items()}
@@ -267,7 +270,7 @@ def _tree(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
     segments = [segment for number in of_views if (segment := segment_of(number)) is not None]
     inner = {member.number for segment in segments for member in segment.members}
     outer = [segment for segment in segments if segment.number not in inner]
-    return sorted(outer, key=lambda segment: segment.header.first)
+    return sorted(outer, key=lambda segment: segment.header.first_sequence)
 
 
 def _rollups(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
@@ -276,14 +279,14 @@ def _rollups(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment
         for number, header in headers.items()
         if header.day is not None
     ]
-    return sorted(rollups, key=lambda rollup: rollup.header.first_ms)
+    return sorted(rollups, key=lambda rollup: rollup.header.key_ms)
 
 
 def _before(rows: Mapping[Kind, Rows], segments: Iterable[Segment]) -> int:
     """Return the sequence number before all records; without records, the greatest of segments."""
     if rows:
         return min(int(found.keys["sequence"].min()) for found in rows.values()) - 1
-    return max((segment.header.last for segment in segments), default=0)
+    return max((segment.header.last_sequence for segment in segments), default=0)
 
 
 def _after(rows: Rows, watermark: int) -> Rows:
