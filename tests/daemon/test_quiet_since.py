@@ -10,7 +10,7 @@ from support.query.hits import NOON
 from support.query.oracle import Entry
 from support.query.snapshots import Cuts, snapshot_of
 
-from medamad.query.silence import quiet_since
+from medamad.daemon.silence import quiet_since
 from medamad.storage.segments.snapshot import Snapshot
 
 QUARTER = 900_000
