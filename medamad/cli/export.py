@@ -26,7 +26,7 @@ from medamad.config.lists import load_lists
 from medamad.config.settings import sources
 from medamad.domain.errors import BadRequest
 from medamad.query.period import parse_period
-from medamad.query.result import Gap, Gaps
+from medamad.query.request import Gap, Gaps
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import reading_beside
 from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource

@@ -1,14 +1,14 @@
 """Queries: what a request for statistics means, and its exact result over a snapshot.
 
-Everything here is synchronous Python over numpy columns and runs in a thread of the query pool. The
-reports are composed from a few primitives, each of which takes a snapshot or a selection of its
-views and returns arrays, with the gaps that rollups leave:
+Everything here is synchronous Python over numpy columns and runs in a thread of the query pool.
+`reports` lists the statistics, and composes each from a few primitives. A primitive takes a
+snapshot or a selection of its views, and returns arrays with the gaps that rollups leave:
 
 - `scan.select`: the views that match the filters and the period of a query
 - `aggregate.tally`: sums of the selected views by the codes of a dimension
 - `series.total_of`, `series.series_of`: sums and median durations, in all or by bucket
 - `quantiles.quartiles_by_path`: the quartiles of durations by page
 - `properties.count_properties`: events by property
-- `rollups`: what rollups add to each of these
+- `rollups.selected_rollups`: what rollups know of the selected views
 - `rows.page_of_rows`, `rows.make_rows`: the page of rows to return
 """

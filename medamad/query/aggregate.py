@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
-from medamad.query.request import Query
-from medamad.query.result import NO_GAPS, DayGap, Gaps
+from medamad.query.request import NO_GAPS, DayGap, Gaps, Query
 from medamad.query.rollups import duration_gaps, rollup_counters
 from medamad.query.rows import Columns, fractions
 from medamad.query.scan import SelectedViews, Selection

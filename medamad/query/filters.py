@@ -1,7 +1,8 @@
-"""The filters of a query: how they are written, and which names match them."""
+"""The filters of a query: how they are written, and which texts and dictionary codes match."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, chain, count
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -10,10 +11,13 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.errors import BadRequest
+from medamad.lookup.referrers import Sources
 from medamad.query import rows
+from medamad.query.request import PROPERTY_FIELDS, Cancellation, Filter, Query
 from medamad.query.rows import Naming
+from medamad.storage.segments.parts import Texts
 
 Mask: TypeAlias = NDArray[np.bool_]
 """Which of n things match, shape (n,)."""
@@ -45,13 +49,15 @@ VIEW_FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
 )
 """The fields of a view that can be filtered by."""
 
-PROPERTY_FIELDS: Final = ("prop_name", "prop_value")
-"""The fields of a property that can be filtered by."""
-
 FIELDS: Final = (*VIEW_FIELDS, *PROPERTY_FIELDS)
 
+_TEXTS_AT_ONCE: Final = 5_000
+"""Texts are matched in pieces, between which other threads can run."""
+_LETTERS_AT_ONCE: Final = 250_000
+"""Pieces of long texts are smaller: they have about this many letters."""
+
 _FEW_COMPARISONS: Final = 4_096
-_LETTERS_AT_ONCE: Final = 40_000
+_SEARCHED_LETTERS: Final = 40_000
 """Python searches a text of this length in linear time and within a millisecond. No other thread
 can run meanwhile."""
 
@@ -66,7 +72,7 @@ def _containing(names: Sequence[str], value: str) -> Iterable[bool]:
     letters = sum(map(len, names))
     if letters * len(value) <= _FEW_COMPARISONS * len(names):
         return (value in name for name in names)
-    at_once = len(names) * _LETTERS_AT_ONCE // letters + 1
+    at_once = len(names) * _SEARCHED_LETTERS // letters + 1
     return chain.from_iterable(
         _containing_joined(names[begin : begin + at_once], value)
         for begin in range(0, len(names), at_once)
@@ -125,15 +131,6 @@ There is a limit because every text of a dimension is compared with each filter 
 """
 
 
-@frozen
-class Filter:
-    """One filter: `operator` is one of OPERATORS, `values` one value, or those of a list."""
-
-    field: str
-    operator: str
-    values: tuple[str, ...]
-
-
 def parse_filters(parameters: Iterable[tuple[str, str]]) -> tuple[Filter, ...]:
     """Return the filters among the decoded parameters of a query string.
 
@@ -182,3 +179,94 @@ def matching(filters: Iterable[Filter], names: Sequence[Sequence[str]]) -> Mask:
 def casefolded(names: Iterable[str]) -> list[str]:
     """Return names in the form in which they are compared."""
     return [name.casefold() for name in names]
+
+
+def code_masks(
+    texts: Texts, query: Query, sources: Sources, cancellation: Cancellation
+) -> dict[Dimension, Mask]:
+    """Return for each filtered dimension which codes match all filters on it, by code."""
+    masks: dict[Dimension, Mask] = {}
+    for name, field in VIEW_FIELDS.items():
+        filters = tuple(query.filters_on((name,)))
+        if filters:
+            match = partial(_matching_texts, field, filters, sources, cancellation)
+            key = (filters, sources)
+            masks[field.dimension] = _cached_mask(texts, field.dimension, key, match, cancellation)
+    return masks
+
+
+def property_mask(texts: Texts, query: Query, cancellation: Cancellation) -> Mask:
+    """Return which properties match every filter on their name and their value, by code."""
+    filters = [tuple(query.filters_on((field,))) for field in PROPERTY_FIELDS]
+
+    def match(piece: Sequence[str]) -> Mask:
+        pairs = [split_property(text) for text in piece]
+        mask = np.ones(len(pairs), np.bool_)
+        for place, on_field in enumerate(filters):
+            if on_field:
+                names = casefolded(pair[place] for pair in pairs)
+                mask &= matching(_checking(on_field, cancellation), [names])
+        return mask
+
+    return _cached_mask(texts, Dimension.PROPERTY, tuple(filters), match, cancellation)
+
+
+def matches_without_view(query: Query) -> bool:
+    """Return whether an event that has no view matches: it has the text "" in every dimension."""
+    return all(
+        bool(matching(query.filters_on((name,)), [[""]] * len(field.namings))[0])
+        for name, field in VIEW_FIELDS.items()
+    )
+
+
+def text_pieces(
+    texts: Texts, dimension: Dimension, begin: int, cancellation: Cancellation
+) -> Iterator[Sequence[str]]:
+    """Return the texts of a dimension from a code on, in pieces."""
+    all_texts = texts(dimension)
+    size = len(all_texts)
+    for first in range(begin, size, _TEXTS_AT_ONCE):
+        some = all_texts[first : min(first + _TEXTS_AT_ONCE, size)]
+        pieces = sum(map(len, some)) // _LETTERS_AT_ONCE + 1
+        at_once = -(-len(some) // pieces)
+        for place in range(0, len(some), at_once):
+            cancellation.check()
+            yield some[place : place + at_once]
+
+
+def _cached_mask(
+    texts: Texts,
+    dimension: Dimension,
+    key: Hashable,
+    match: Callable[[Sequence[str]], Mask],
+    cancellation: Cancellation,
+) -> Mask:
+    """Return which texts of a dimension match; only those that are not in the cache are matched.
+
+    All queries of a dashboard have the same filters.
+    """
+    mask: Mask | None = texts.cache.get(key)
+    if mask is None:
+        mask = np.zeros(0, np.bool_)
+    added = [match(piece) for piece in text_pieces(texts, dimension, len(mask), cancellation)]
+    if added:
+        mask = np.concatenate([mask, *added])
+    texts.cache.put(key, mask)
+    return mask
+
+
+def _matching_texts(
+    field: Field,
+    filters: Iterable[Filter],
+    sources: Sources,
+    cancellation: Cancellation,
+    piece: Sequence[str],
+) -> Mask:
+    names = [casefolded(naming(text, sources) for text in piece) for naming in field.namings]
+    return matching(_checking(filters, cancellation), names)
+
+
+def _checking(filters: Iterable[Filter], cancellation: Cancellation) -> Iterator[Filter]:
+    for filter_ in filters:
+        cancellation.check()
+        yield filter_

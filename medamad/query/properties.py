@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
-from medamad.query.filter_codes import code_masks, matches_without_view, property_mask, text_pieces
-from medamad.query.filters import Mask
+from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
 from medamad.query.period import Period
-from medamad.query.request import Cancellation, Query
-from medamad.query.result import DayGap, Gap, Gaps
+from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
 from medamad.query.scan import ViewFilter, find_views, leaves
 from medamad.storage.segments.parts import (
     NO_EVENTS,

@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
-from medamad.query.filter_codes import code_masks, property_mask
-from medamad.query.filters import Mask
+from medamad.query.filters import Mask, code_masks, property_mask
 from medamad.query.period import Period
-from medamad.query.request import Cancellation, Query
-from medamad.query.result import Gap
+from medamad.query.request import Cancellation, Gap, Query
 from medamad.storage.segments.parts import (
     Codes,
     Events,

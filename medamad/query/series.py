@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from medamad.query.aggregate import Tally, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
 from medamad.query.quantiles import GroupedDurations, median
-from medamad.query.result import DayGap, Gap, Gaps
+from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.rollups import SelectedRollup, selected_rollups
 from medamad.query.scan import SelectedViews, Selection
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of

@@ -4,12 +4,11 @@ Each is a generator that does a little work with every step, in whatever thread 
 part of the website is in memory at a time, and no transaction is open between two steps.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 from operator import attrgetter
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -20,11 +19,9 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.domain.errors import BadRequest
 from medamad.lookup.referrers import Sources
 from medamad.query import rows
-from medamad.query.filters import Filter
 from medamad.query.period import ALWAYS, Period
-from medamad.query.reports import dimensions, pages, properties, summary, time
-from medamad.query.request import Cancellation, Query
-from medamad.query.result import DayGap, Gap, Gaps, Result
+from medamad.query.reports import ROW_REPORTS, Report, SummaryOptions, summary
+from medamad.query.request import Cancellation, DayGap, Filter, Gap, Gaps, Query, Result
 from medamad.storage.import_batches import Origins
 from medamad.storage.segments.format import PAGE_VISITOR, VISITOR
 from medamad.storage.segments.parts import (
@@ -201,23 +198,10 @@ def _event_pieces(
         )
 
 
-Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[list[Any]]]
-
 _ALL_ROWS: Final = 1 << 40
-_ANY_NAME: Final = Filter("prop_name", "contains", ("",))
 
 _DATE_LENGTH: Final = len("2026-01-31")
 _FIGURES_OF_A_DAY: Final = ("visitors", "pageviews", "bounce_percentage", "duration")
-
-_COLUMNS: Final = MappingProxyType(
-    {
-        "referrers": dimensions.SOURCES_OF_REFERRERS,
-        "referrer_urls": dimensions.REFERRERS,
-        **dimensions.BY_REPORT,
-        "languages": dimensions.LANGUAGES,
-        "locales": dimensions.LOCALES,
-    }
-)
 
 
 def statistics(
@@ -226,7 +210,7 @@ def statistics(
     """Return the rows of one report after the other. A series is of the days of the zone."""
     period = evolve(source.period, zone=source.zone)
     query = Query(period, filters, limit=_ALL_ROWS, with_blanks=True)
-    reports = _reports(now_ms)
+    reports = statistics_reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
         result = source.snapshot.run(partial(_run, report, query, source))
         for some in drain(result.content):
@@ -258,39 +242,24 @@ def _run(
     return report(snapshot, query, source.sources, source.cancellation)
 
 
-def _reports(now_ms: int) -> Mapping[str, Report]:
+def statistics_reports(now_ms: int) -> Mapping[str, Report]:
+    """Return all reports by name. A series without an end ends at `now_ms`."""
+
     def total(
         snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
     ) -> Result[list[Any]]:
-        options = summary.Options(now_ms=now_ms)
-        result = summary.report(snapshot, query, sources, cancellation, options=options)
+        options = SummaryOptions(now_ms=now_ms)
+        result = summary(snapshot, query, sources, cancellation, options=options)
         return Result([result.content["current"]], result.gaps)
 
     def days(
         snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
     ) -> Result[list[Any]]:
-        options = summary.Options(now_ms=now_ms, interval="day")
-        result = summary.report(snapshot, query, sources, cancellation, options=options)
+        options = SummaryOptions(now_ms=now_ms, interval="day")
+        result = summary(snapshot, query, sources, cancellation, options=options)
         return Result(_without_unknown(result.content["interval"], result.gaps), result.gaps)
 
-    def values(
-        snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
-    ) -> Result[list[Any]]:
-        by_value = evolve(query, filters=(*query.filters, _ANY_NAME))
-        return properties.report(snapshot, by_value, sources, cancellation)
-
-    by_dimension = {
-        name: partial(dimensions.report, column=column) for name, column in _COLUMNS.items()
-    }
-    return {
-        "summary": total,
-        "days": days,
-        "pages": pages.report,
-        "time": time.report,
-        **by_dimension,
-        "properties": properties.report,
-        "property_values": values,
-    }
+    return {"summary": total, "days": days, **ROW_REPORTS}
 
 
 def _without_unknown(rows: Any, gaps: Gaps) -> list[Any]:

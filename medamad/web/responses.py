@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from zope.interface import implementer
 
 from medamad.domain.errors import ApiError, RetryLater, Unauthorised
-from medamad.query.result import Gap, Gaps
+from medamad.query.request import Gap, Gaps
 
 WRITTEN_BYTES: Final = 65_536
 """The size of one write: a client has to receive this and what the kernel has buffered within its

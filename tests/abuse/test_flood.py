@@ -19,7 +19,6 @@ from support.abuse.new_value_flood import (
 from twisted.internet.defer import Deferred
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.reports import dimensions
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 
 KNOWN = 5
@@ -75,8 +74,12 @@ def check_counts(place: Place, taken: int, known: int) -> None:
     assert sum(views.values()) == place.customs() == taken + known
     for counts, name, bound in (
         (views, "/known", BOUNDS[Dimension.PATH]),
-        (place.visitors(dimensions.REFERRERS), "rknown.example/known", BOUNDS[Dimension.REFERRER]),
-        (place.visitors(dimensions.CAMPAIGNS), "known", BOUNDS[Dimension.UTM_CAMPAIGN]),
+        (
+            place.visitors("referrer_urls", "referrer"),
+            "rknown.example/known",
+            BOUNDS[Dimension.REFERRER],
+        ),
+        (place.visitors("campaigns", "campaign"), "known", BOUNDS[Dimension.UTM_CAMPAIGN]),
     ):
         assert counts[name] == known
         assert counts["(other)"] == taken - (bound - 1)

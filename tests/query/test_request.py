@@ -2,9 +2,9 @@ import pytest
 from support.query.hits import event, view
 from support.query.snapshots import SOURCES, Cuts, query_from, snapshot_of
 
-from medamad.query import filter_codes
+from medamad.query import filters
 from medamad.query.filters import parse_filters
-from medamad.query.request import Cancellation, Cancelled, Query
+from medamad.query.request import NO_GAPS, Cancellation, Cancelled, Gap, Gaps, Query
 from medamad.query.scan import select
 
 
@@ -69,7 +69,7 @@ class CountedChecks(Cancellation):
 def test_matching_many_texts_ends_when_it_is_cancelled(
     field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filter_codes, "_TEXTS_AT_ONCE", 1_000)
+    monkeypatch.setattr(filters, "_TEXTS_AT_ONCE", 1_000)
     views = [view(number, "p", path=f"/{number}") for number in range(2_500)]
     for number, one in enumerate(views, 1):
         one["id"] = number
@@ -85,3 +85,22 @@ def test_matching_many_texts_ends_when_it_is_cancelled(
     selection = select(snapshot, query, SOURCES, CountedChecks(100))
     selected = [len(some.time_ms) for some in selection.views()]
     assert sum(selected) == sum("1" in str(number) for number in range(2_500))
+
+
+def test_the_days_of_a_gap_ascend() -> None:
+    gaps = Gaps({(Gap.INTERVAL, 3), (Gap.INTERVAL, 1), (Gap.BOUNCES, 2)})
+    assert gaps.days(Gap.INTERVAL) == [1, 3]
+    assert gaps.days(Gap.DURATIONS) == []
+
+
+def test_a_day_that_is_left_out_has_no_other_gaps() -> None:
+    gaps = Gaps({(Gap.FIGURES, 1), (Gap.INTERVAL, 1), (Gap.INTERVAL, 2)})
+    assert gaps.days(Gap.FIGURES) == [1]
+    assert gaps.days(Gap.INTERVAL) == [2]
+
+
+def test_gaps_of_several_results_are_joined() -> None:
+    joined = NO_GAPS | Gaps({(Gap.DURATIONS, 1)}) | Gaps({(Gap.FIGURES, 1)})
+    assert bool(joined)
+    assert not NO_GAPS
+    assert joined.days(Gap.DURATIONS) == []

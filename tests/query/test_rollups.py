@@ -19,7 +19,7 @@ from support.query.random_queries import INTERVALS, MOMENTS, ZONES, RandomTraffi
 from support.query.snapshots import ENDPOINTS, SOURCES, MadeDay, answer, result, snapshot_of
 
 from medamad.domain.zones import day_at, start_of_day
-from medamad.query.result import Gap, Gaps
+from medamad.query.request import Gap, Gaps
 from medamad.storage.segments.parts import (
     Rollup,
 )

@@ -23,7 +23,7 @@ from twisted.logger import LogLevel
 from medamad.domain.dimensions import Dimension
 from medamad.domain.hits import Event, Unload, View
 from medamad.domain.websites import Website
-from medamad.query.result import Gap
+from medamad.query.request import Gap
 from medamad.storage.compaction.job import Job
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import Keep, Retention

@@ -17,9 +17,8 @@ from support.transfer.round_trips import SOURCES, answers, files_of, take_in
 from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
-from medamad.query.filters import Filter
-from medamad.query.reports import properties, summary
-from medamad.query.request import Cancellation, Query
+from medamad.query.reports import SummaryOptions, events_by_property, summary
+from medamad.query.request import Cancellation, Filter, Query
 from medamad.storage.check import StoreCheck
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
@@ -103,7 +102,7 @@ async def test_what_plausible_says_comes_in_and_goes_again(
     values = export.sums().of["property_values"]
     query = Query(filters=(Filter("prop_name", "eq", ("Outbound Link: Click",)),))
     report = store.read(
-        other, lambda snapshot: properties.report(snapshot, query, SOURCES, Cancellation())
+        other, lambda snapshot: events_by_property(snapshot, query, SOURCES, Cancellation())
     )
     assert {(row.name, row.value): row.events for row in report.content} == {
         name: of[0] for name, of in values.items() if name[0] == "Outbound Link: Click"
@@ -191,12 +190,12 @@ async def test_what_goatcounter_says_comes_in_and_goes_again(
     check(store, website, export.found, OF_GOATCOUNTER if zone == "UTC" else in_all)
     by_day = store.read(
         website,
-        lambda snapshot: summary.report(
+        lambda snapshot: summary(
             snapshot,
             Query(),
             SOURCES,
             Cancellation(),
-            options=summary.Options(now_ms=END_MS, interval="day", timezone=zone),
+            options=SummaryOptions(now_ms=END_MS, interval="day", timezone=zone),
         ),
     ).content
     shown = {str(row.date)[:10]: row.pageviews for row in by_day["interval"] if row.pageviews}

@@ -13,12 +13,10 @@ from support.transfer.day_files import BEGIN, HOST, GoatCounter, Plausible
 from support.transfer.day_imports import END_MS, EPOCH, statistics, take_days
 from support.transfer.round_trips import SOURCES
 
-from medamad.query.request import Cancellation, Query
-from medamad.query.result import NO_GAPS, Gap, Gaps
+from medamad.query.request import NO_GAPS, Cancellation, Gap, Gaps, Query
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
-from medamad.transfer import export
-from medamad.transfer.export import ExportRequest, ExportSource
+from medamad.transfer.export import ExportRequest, ExportSource, statistics_reports
 
 OpenStore = Callable[..., Store]
 
@@ -37,16 +35,16 @@ async def test_answers_say_of_which_days_they_know_nothing(
     await take_days(store, website, folder)
     numbers = [(BEGIN - EPOCH).days + n for n in range(6)]
 
-    def gaps_in(report: str, *, summary: bool = False) -> list[list[int]]:
-        return store.read(website, gaps_of(report, Query(is_brief=summary)))
+    def gaps_in(report: str, *, is_brief: bool = False) -> list[list[int]]:
+        return store.read(website, gaps_of(report, Query(is_brief=is_brief)))
 
     assert gaps_in("browsers") == [numbers, [], []]
     assert gaps_in("os") == [[], numbers, []]
-    assert gaps_in("os", summary=True) == [[], [], []]
+    assert gaps_in("os", is_brief=True) == [[], [], []]
     assert gaps_in("languages") == [numbers, [], []]
     assert gaps_in("summary") == [[], numbers, []]
     assert gaps_in("pages") == [[], [], numbers], "of these the total time is known"
-    assert gaps_in("pages", summary=True) == [[], [], []]
+    assert gaps_in("pages", is_brief=True) == [[], [], []]
     assert gaps_in("time") == [[], numbers, []]
     assert gaps_in("property_values") == [[], [], []]
     await store.close()
@@ -54,7 +52,7 @@ async def test_answers_say_of_which_days_they_know_nothing(
 
 def gaps_of(report: str, query: Query) -> Callable[[Snapshot], list[list[int]]]:
     def run(snapshot: Snapshot) -> list[list[int]]:
-        result = export._reports(END_MS)[report](snapshot, query, SOURCES, Cancellation())
+        result = statistics_reports(END_MS)[report](snapshot, query, SOURCES, Cancellation())
         return [result.gaps.days(gap) for gap in (Gap.FIGURES, Gap.DURATIONS, Gap.BOUNCES)]
 
     return run

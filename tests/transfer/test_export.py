@@ -19,8 +19,8 @@ from support.transfer.round_trips import LATER_MS, SOURCES, exported
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.errors import BadRequest
-from medamad.query.filters import Filter
 from medamad.query.period import Period
+from medamad.query.request import Filter
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
 from medamad.transfer.export import FORMAT_NAMES, STEP_ROWS, ExportRequest, ExportSource, drain

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from medamad.query.result import NO_GAPS, Gap, Gaps
+from medamad.query.request import NO_GAPS, Gap, Gaps
 from medamad.web.responses import json_response, partial_headers
 
 

@@ -12,8 +12,7 @@ from twisted.internet.defer import Deferred
 from medamad.domain.errors import TooMany, Unavailable
 from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
-from medamad.query.request import Cancellation
-from medamad.query.result import NO_GAPS, Gaps
+from medamad.query.request import NO_GAPS, Cancellation, Gaps
 from medamad.transfer.export import FORMAT_NAMES, WHAT, EncodedPiece, ExportRequest, ExportSource
 from medamad.transfer.registry import FORMATS
 from medamad.transfer.tables import STATISTICS

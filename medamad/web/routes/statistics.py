@@ -11,10 +11,8 @@ from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
 from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
-from medamad.query.reports import dimensions, pages, properties, summary, time
-from medamad.query.reports.dimensions import Column
-from medamad.query.request import MAX_ROWS, Cancellation, Query
-from medamad.query.result import Result
+from medamad.query.reports import STATISTICS, Statistic, SummaryOptions, summary
+from medamad.query.request import MAX_ROWS, Cancellation, Query, Result
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.web.assets import GZIP, gzipped, negotiated_coding
 from medamad.web.auth import Access
@@ -27,11 +25,11 @@ MAX_OFFSET: Final = 5_000
 Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[Any]]
 
 
-def query_from(parameters: QueryParameters, *, may_be_brief: bool = True) -> Query:
+def query_from(parameters: QueryParameters, *, can_be_brief: bool = True) -> Query:
     """Return the query of a report with rows. Raise BadRequest naming the parameter."""
     return evolve(
         _query_without_rows(parameters),
-        is_brief=may_be_brief and parameters.boolean("summary", default=False),
+        is_brief=can_be_brief and parameters.boolean("summary", default=False),
         limit=parameters.integer("limit", 1, MAX_ROWS),
         offset=parameters.integer("offset", 0, MAX_OFFSET) or 0,
     )
@@ -83,49 +81,25 @@ async def summarise(call: Call, hostname: str) -> Response:
     def report(
         snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
     ) -> Result[Any]:
-        options = summary.Options(
+        options = SummaryOptions(
             now_ms=int(clock() * 1000),
             previous=with_previous,
             interval=interval,
             timezone=timezone,
         )
-        return summary.report(snapshot, query, sources, cancellation, options=options)
+        return summary(snapshot, query, sources, cancellation, options=options)
 
     return await _respond(call, hostname, query, report)
 
 
-async def count_pages(call: Call, hostname: str) -> Response:
-    """Return views and visitors by page."""
-    return await _respond(call, hostname, query_from(call.parameters), pages.report)
-
-
-async def measure_times(call: Call, hostname: str) -> Response:
-    """Return the time on each page."""
-    return await _respond(call, hostname, query_from(call.parameters), time.report)
-
-
-async def list_properties(call: Call, hostname: str) -> Response:
-    """Return the custom properties, or the values of one."""
-    query = query_from(call.parameters, may_be_brief=False)
-    return await _respond(call, hostname, query, properties.report)
-
-
-async def count_referrers(call: Call, hostname: str) -> Response:
-    """Return views by the source of the referrer, or by its host and path."""
-    grouped = call.parameters.boolean("grouped", default=True)
-    column = dimensions.SOURCES_OF_REFERRERS if grouped else dimensions.REFERRERS
-    return await _count(call, hostname, column)
-
-
-async def count_languages(call: Call, hostname: str) -> Response:
-    """Return views by language, or by locale."""
-    by_locale = call.parameters.boolean("locale", default=False)
-    return await _count(call, hostname, dimensions.LOCALES if by_locale else dimensions.LANGUAGES)
-
-
-async def _count(call: Call, hostname: str, column: Column) -> Response:
-    report = partial(dimensions.report, column=column)
-    return await _respond(call, hostname, query_from(call.parameters), report)
+async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response:
+    """Return the rows of a statistic, or of its variant."""
+    parameters, report, variant = call.parameters, statistic.report, statistic.variant
+    if variant is not None and variant.parameter is not None:
+        chosen = parameters.boolean(variant.parameter, default=not variant.value)
+        report = variant.report if chosen is variant.value else report
+    query = query_from(parameters, can_be_brief=statistic.can_be_brief)
+    return await _respond(call, hostname, query, report)
 
 
 async def live(call: Call, hostname: str) -> Response:
@@ -148,12 +122,8 @@ def add_to(routes: Routes) -> None:
     """Add the routes of this section."""
     path = "/website/<hostname>/"
     routes.add("GET", path + "summary", summarise, Access.STATISTICS)
-    routes.add("GET", path + "pages", count_pages, Access.STATISTICS)
-    routes.add("GET", path + "time", measure_times, Access.STATISTICS)
-    routes.add("GET", path + "referrers", count_referrers, Access.STATISTICS)
-    for name, column in dimensions.BY_REPORT.items():
-        routes.add("GET", path + name, partial(_count, column=column), Access.STATISTICS)
-    routes.add("GET", path + "languages", count_languages, Access.STATISTICS)
-    routes.add("GET", path + "properties", list_properties, Access.STATISTICS)
+    for statistic in STATISTICS:
+        list_its_rows = partial(list_rows, statistic=statistic)
+        routes.add("GET", path + statistic.name, list_its_rows, Access.STATISTICS)
     routes.add("GET", path + "live", live, Access.STATISTICS)
     routes.add("GET", path + "ignored", ignored, Access.READ)

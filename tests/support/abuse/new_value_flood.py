@@ -24,8 +24,7 @@ from medamad.ingest.networks import Address, Sender
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.write_queue import WriteQueue
-from medamad.query.reports import dimensions, pages
-from medamad.query.reports.properties import report as report_properties
+from medamad.query.reports import ROW_REPORTS
 from medamad.query.request import Cancellation, Query
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import StoreSettings
@@ -167,37 +166,28 @@ class Place:
             ]
             await DeferredList(some, fireOnOneErrback=True)
 
-    def rows(self, website: Website, report: Callable[..., object]) -> Any:
+    def rows(self, website: Website, report: str) -> Any:
         """Return all the rows of a report, as they are sent."""
-        found = self.store.read(
-            website, lambda seen: report(seen, Query(), SOURCES, Cancellation())
-        )
+        run = ROW_REPORTS[report]
+        found = self.store.read(website, lambda seen: run(seen, Query(), SOURCES, Cancellation()))
         return msgspec.json.decode(msgspec.json.encode(found.content))
 
     def figures(self, website: Website) -> list[object]:
         """Return what the statistics say of a website."""
-        columns = (dimensions.REFERRERS, dimensions.CAMPAIGNS, dimensions.BROWSERS)
-        return [
-            self.rows(website, pages.report),
-            self.rows(website, report_properties),
-            *(
-                self.rows(website, lambda *asked, one=column: dimensions.report(*asked, column=one))
-                for column in columns
-            ),
-        ]
+        reports = ("pages", "properties", "referrer_urls", "campaigns", "browsers")
+        return [self.rows(website, report) for report in reports]
 
     def views(self) -> dict[str, int]:
         """Return how many views each page of the attacked website has."""
-        return {row["path"]: row["pageviews"] for row in self.rows(self.attacked, pages.report)}
+        return {row["path"]: row["pageviews"] for row in self.rows(self.attacked, "pages")}
 
-    def visitors(self, column: dimensions.Column) -> dict[str, int]:
+    def visitors(self, report: str, column: str) -> dict[str, int]:
         """Return how many visitors each value of a column has there."""
-        rows = self.rows(self.attacked, lambda *asked: dimensions.report(*asked, column=column))
-        return {row[column.name]: row["visitors"] for row in rows}
+        return {row[column]: row["visitors"] for row in self.rows(self.attacked, report)}
 
     def customs(self) -> int:
         """Return how many custom events were taken there."""
-        rows = self.rows(self.attacked, report_properties)
+        rows = self.rows(self.attacked, "properties")
         return sum(row["events"] for row in rows if row["name"] == "kept")
 
     def names(self, website: Website, dimension: Dimension) -> set[str]:

@@ -16,9 +16,8 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text,
 from medamad.lookup.referrers import Sources
 from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
-from medamad.query.reports import dimensions, pages, properties, summary, time
-from medamad.query.request import Cancellation, Query
-from medamad.query.result import Result
+from medamad.query.reports import STATISTICS, SummaryOptions, summary
+from medamad.query.request import Cancellation, Query, Result
 from medamad.storage.dictionary.decode import TextCache
 from medamad.storage.segments.build import content_of
 from medamad.storage.segments.counters import (
@@ -349,15 +348,7 @@ def _events(events: Sequence[tuple[int, Entry]], names: Dictionary) -> Events:
     )
 
 
-ENDPOINTS = (
-    "summary",
-    "pages",
-    "time",
-    "referrers",
-    *dimensions.BY_REPORT,
-    "languages",
-    "properties",
-)
+ENDPOINTS = ("summary", *(statistic.name for statistic in STATISTICS))
 
 
 def query_from(parameters: Pairs) -> Query:
@@ -382,21 +373,15 @@ def result(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int 
     given, query = dict(parameters), query_from(parameters)
     arguments = (snapshot, query, SOURCES, Cancellation())
     if endpoint == "summary":
-        options = summary.Options(
+        options = SummaryOptions(
             now_ms=now_ms,
             previous=given.get("previous") == "true",
             interval=given.get("interval"),
             timezone=given.get("timezone"),
         )
-        return summary.report(*arguments, options=options)
-    if endpoint in ("pages", "time", "properties"):
-        module = {"pages": pages, "time": time, "properties": properties}[endpoint]
-        return module.report(*arguments)
-    if endpoint == "referrers":
-        grouped = given.get("grouped") != "false"
-        column = dimensions.SOURCES_OF_REFERRERS if grouped else dimensions.REFERRERS
-    elif endpoint == "languages":
-        column = dimensions.LOCALES if given.get("locale") == "true" else dimensions.LANGUAGES
-    else:
-        column = dimensions.BY_REPORT[endpoint]
-    return dimensions.report(*arguments, column=column)
+        return summary(*arguments, options=options)
+    (statistic,) = (each for each in STATISTICS if each.name == endpoint)
+    variant = statistic.variant
+    if variant is not None and given.get(variant.parameter) == str(variant.value).lower():
+        return variant.report(*arguments)
+    return statistic.report(*arguments)

@@ -20,10 +20,9 @@ from medamad.admin.imports import (
 from medamad.domain.websites import Website
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
-from medamad.query.filters import Filter
 from medamad.query.period import Period
-from medamad.query.reports import summary
-from medamad.query.request import Cancellation, Query
+from medamad.query.reports import SummaryOptions, summary
+from medamad.query.request import Cancellation, Filter, Query
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
 from medamad.transfer.export import ExportRequest, ExportSource
@@ -143,6 +142,6 @@ def answers(store: Store, website: Website) -> list[Any]:
 
 
 def _over_time(period: Period, interval: str, snapshot: Snapshot) -> str:
-    options = summary.Options(now_ms=LATER_MS, interval=interval)
-    found = summary.report(snapshot, Query(period), SOURCES, Cancellation(), options=options)
+    options = SummaryOptions(now_ms=LATER_MS, interval=interval)
+    found = summary(snapshot, Query(period), SOURCES, Cancellation(), options=options)
     return repr(found.content)

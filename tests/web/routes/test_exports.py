@@ -16,10 +16,10 @@ from support.web.slow_clients import leave, slow
 from twisted.internet.defer import Deferred, succeed
 
 from medamad.domain.websites import Website
-from medamad.query.reports import pages
 from medamad.query.request import Cancelled
 from medamad.query.scan import select
 from medamad.storage.compaction.planner import Sizes
+from medamad.transfer import export
 from medamad.transfer.export import STEP_ROWS, EncodedPiece, ExportRequest
 from medamad.web.responses import WRITTEN_BYTES
 from medamad.web.routes.exports import MAX_EXPORTS, MAX_EXPORTS_PER_NETWORK
@@ -213,7 +213,8 @@ async def test_a_report_ends_when_the_client_has_gone(
         connection.close()
         list(select(*arguments).views())
 
-    monkeypatch.setattr(pages, "report", report)
+    reports = {**export.ROW_REPORTS, "pages": report}
+    monkeypatch.setattr(export, "ROW_REPORTS", reports)
     house.site.backend.run_query = ask
     connection = await asked(house, f"{PATH}?what=statistics")
     # Before it come the beginning of the file and two other reports.

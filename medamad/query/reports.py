@@ -1,0 +1,323 @@
+"""The reports, and the statistics that requests and exports choose from.
+
+A report composes a few primitives (see `medamad.query`) into rows. To add a statistic with rows,
+write its report, or a `CountedBy` for one more dimension, and list it in STATISTICS.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+from attrs import evolve, frozen
+
+from medamad.domain.dimensions import Dimension, split_property
+from medamad.domain.zones import zone_named
+from medamad.lookup.referrers import Sources
+from medamad.query import rows
+from medamad.query.aggregate import Tally, bounces_and_durations, tally
+from medamad.query.buckets import make_buckets
+from medamad.query.period import Period, previous_period
+from medamad.query.properties import count_properties
+from medamad.query.quantiles import quartiles_by_path
+from medamad.query.request import Cancellation, Gap, Query, Result
+from medamad.query.rollups import with_single_durations
+from medamad.query.rows import (
+    Columns,
+    Naming,
+    Row,
+    fractions,
+    make_rows,
+    page_of_rows,
+    rows_in_reach,
+)
+from medamad.query.scan import select
+from medamad.query.series import Series, series_of, total_of
+from medamad.storage.segments.parts import NO_TIME
+from medamad.storage.segments.snapshot import Snapshot
+
+Summary: TypeAlias = dict[str, Row | list[Row]]
+Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[list[Row]]]
+
+
+@frozen(kw_only=True)
+class SummaryOptions:
+    """What a summary includes besides the figures of the period.
+
+    `now_ms` ends a series that has no end; take it after the snapshot. `interval` is one of
+    `buckets.INTERVALS`. `timezone` names an IANA zone, which replaces the UTC offset of the
+    period's start.
+    """
+
+    now_ms: int
+    previous: bool = False
+    interval: str | None = None
+    timezone: str | None = None
+
+
+def summary(
+    snapshot: Snapshot,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    *,
+    options: SummaryOptions,
+) -> Result[Summary]:
+    """Return the figures `current`, and on demand `previous` and the series `interval`.
+
+    Raise BadRequest for an unknown interval or zone, for too many buckets, and for `previous`
+    without both bounds of the period.
+    """
+    period = query.period
+    period_before = previous_period(period) if options.previous else None
+    if options.timezone is not None:
+        period = evolve(period, zone=zone_named(options.timezone))
+    selection = select(snapshot, query, sources, cancellation)
+    series, total = None, None
+    if options.interval is not None:
+        start_ms, end_ms = _series_bounds(snapshot, period, options.now_ms)
+        buckets = make_buckets(options.interval, start_ms, end_ms, period.zone)
+        bounded = evolve(selection, period=Period(start_ms, end_ms), gap=Gap.INTERVAL)
+        series = series_of(bounded, buckets)
+        is_complete = all(
+            end_ms >= each.time_bounds[1] for each in chain(snapshot.parts, snapshot.rollups)
+        )
+        if (is_complete or period.end_ms) and not series.tally.gaps.days(Gap.INTERVAL):
+            # All views of the period are in the series.
+            total = series.total
+    current = total or total_of(selection)
+    (row,) = _series_rows(current, query)
+    found: Summary = {"current": row}
+    gaps = current.tally.gaps
+    if period_before is not None:
+        before = total_of(selection.during(period_before))
+        (found["previous"],) = _series_rows(before, query)
+        gaps |= before.tally.gaps
+    if series is not None:
+        found["interval"] = _series_rows(series, query, buckets.dates)
+        gaps |= series.tally.gaps
+    return Result(found, gaps)
+
+
+def _series_rows(series: Series, query: Query, dates: Sequence[str] | None = None) -> list[Row]:
+    sums = series.tally
+    columns: Columns = {
+        "visitors": sums.visitors(of_page=query.has_path_filter),
+        "pageviews": sums.views,
+        **bounces_and_durations(sums, series.medians_ms, query),
+    }
+    return make_rows(columns if dates is None else {**columns, "date": dates})
+
+
+def _series_bounds(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]:
+    """Return both bounds of a series: without a start, the first view; without an end, now.
+
+    If there is no view to start at, the end is before the start.
+    """
+    end_ms = now_ms if period.end_ms is None else period.end_ms
+    if period.start_ms is not None:
+        return period.start_ms, end_ms
+    first_ms = min(
+        (each.time_bounds[0] for each in chain(snapshot.parts, snapshot.rollups)),
+        default=NO_TIME[0],
+    )
+    return (end_ms + 1 if first_ms == NO_TIME[0] else first_ms), end_ms
+
+
+@frozen
+class CountedBy:
+    """What views are counted by: the name of the column, its dimension, the names of its texts."""
+
+    column: str
+    dimension: Dimension
+    naming: Naming = rows.as_stored
+
+
+def views_by_dimension(
+    snapshot: Snapshot,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    *,
+    counted_by: CountedBy,
+) -> Result[list[Row]]:
+    """Return a row for each name in a column: most visitors first, then most views.
+
+    Name, visitors and their share; unless the report is to be brief, also the bounce rate and the
+    total time. Rows of pages count visitors of the page, and have views and their share as well.
+    """
+    is_by_page = counted_by.dimension is Dimension.PATH
+    selection = select(snapshot, query, sources, cancellation)
+    sums = tally(selection, counted_by.dimension, with_durations=not query.is_brief)
+    cancellation.check()
+    names = snapshot.texts(counted_by.dimension)
+    if counted_by.naming is not rows.as_stored:
+        sums, names = _by_name(sums, names, counted_by.naming, sources)
+    views = sums.views
+    visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
+    numbers, shown_names = page_of_rows(
+        np.flatnonzero(views), (visitors, views), names.__getitem__, query.row_slice
+    )
+    columns: Columns = {
+        counted_by.column: shown_names,
+        "visitors": visitors[numbers],
+        "visitors_percentage": fractions(visitors[numbers], visitors.sum()),
+    }
+    if not query.is_brief:
+        shown = sums.take(numbers)
+        if is_by_page:
+            columns["pageviews"] = shown.views
+            columns["pageviews_percentage"] = fractions(shown.views, views.sum())
+        columns |= bounces_and_durations(shown, shown.duration_ms, query)
+    return Result(make_rows(columns), sums.gaps)
+
+
+def _by_name(
+    sums: Tally, texts: Sequence[str], name_of: Naming, sources: Sources
+) -> tuple[Tally, list[str]]:
+    """Return the sums by name instead of by code, and the names."""
+    codes = np.flatnonzero(sums.views)
+    numbers: dict[str, int] = {}
+    groups = np.fromiter(
+        (
+            numbers.setdefault(name_of(texts[code], sources), len(numbers))
+            for code in codes.tolist()
+        ),
+        np.intp,
+        len(codes),
+    )
+    return sums.take(codes).grouped(groups, len(numbers)), list(numbers)
+
+
+def time_on_page(
+    snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
+) -> Result[list[Row]]:
+    """Return a row for each path that has a view with a known duration.
+
+    Path, median duration and the path's share of the total time; most of it first. Unless the
+    report is to be brief, also visitors and the quartiles; most visitors of the page first. Days of
+    which single durations are unknown are left out.
+    """
+    selection, gaps = with_single_durations(select(snapshot, query, sources, cancellation))
+    sums = tally(selection, Dimension.PATH)
+    total_ms, visitors = sums.duration_ms, sums.visitors(of_page=True)
+    shares = fractions(total_ms, total_ms.sum())
+    first = shares if query.is_brief else visitors
+    # Durations are sorted only for the pages that may be on the page of rows, as the sums decide.
+    shown, row_slice = rows_in_reach(np.flatnonzero(total_ms), first, query.row_slice)
+    texts = snapshot.texts(Dimension.PATH)
+    quartiles = quartiles_by_path(selection, shown, len(texts))
+    medians_ms = np.zeros(len(total_ms), np.int64)
+    medians_ms[shown] = quartiles.quartile(2)[: len(shown)]
+    codes, paths = page_of_rows(shown, (first, medians_ms), texts.__getitem__, row_slice)
+    columns: Columns = {
+        "path": paths,
+        "duration": medians_ms[codes],
+        "duration_percentage": shares[codes],
+    }
+    if not query.is_brief:
+        places = np.searchsorted(shown, codes)
+        columns["visitors"] = visitors[codes]
+        columns["duration_upper_quartile"] = quartiles.quartile(3)[places]
+        columns["duration_lower_quartile"] = quartiles.quartile(1)[places]
+    return Result(make_rows(columns), gaps | sums.gaps)
+
+
+def events_by_property(
+    snapshot: Snapshot,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    *,
+    by_value: bool = False,
+) -> Result[list[Row]]:
+    """Return a row for each property name or, by value, for each name and value.
+
+    Name (and value), the number of events with it and their share of those with any; most events
+    first. A filter on the name also counts by value.
+    """
+    by_value = by_value or bool(query.filters_on(("prop_name",)))
+    counts = count_properties(snapshot, query, sources, cancellation, by_value=by_value)
+    numbers, labels = page_of_rows(
+        np.flatnonzero(counts.events), (counts.events,), counts.labels.__getitem__, query.row_slice
+    )
+    columns: Columns = {"name": [split_property(label)[0] for label in labels]}
+    if by_value:
+        columns["value"] = [split_property(label)[1] for label in labels]
+    events = counts.events[numbers]
+    shares = fractions(events, np.array(counts.total))
+    return Result(
+        make_rows({**columns, "events": events, "events_percentage": shares}), counts.gaps
+    )
+
+
+@frozen
+class Variant:
+    """Another report of a statistic, under a name of its own in exports.
+
+    A request chooses it by setting the boolean `parameter` to `value`; without `parameter`, only
+    exports have it.
+    """
+
+    name: str
+    report: Report
+    parameter: str | None = None
+    value: bool = True
+
+
+@frozen
+class Statistic:
+    """A statistic with rows, at `/website/{hostname}/{name}` and in exports."""
+
+    name: str
+    report: Report
+    variant: Variant | None = None
+    can_be_brief: bool = True
+
+
+def _counts(column: str, dimension: Dimension, naming: Naming = rows.as_stored) -> Report:
+    return partial(views_by_dimension, counted_by=CountedBy(column, dimension, naming))
+
+
+STATISTICS: Final = (
+    Statistic("pages", _counts("path", Dimension.PATH)),
+    Statistic("time", time_on_page),
+    Statistic(
+        "referrers",
+        _counts("referrer", Dimension.REFERRER, rows.source),
+        Variant("referrer_urls", _counts("referrer", Dimension.REFERRER), "grouped", value=False),
+    ),
+    Statistic("sources", _counts("source", Dimension.UTM_SOURCE)),
+    Statistic("mediums", _counts("medium", Dimension.UTM_MEDIUM)),
+    Statistic("campaigns", _counts("campaign", Dimension.UTM_CAMPAIGN)),
+    Statistic("terms", _counts("term", Dimension.UTM_TERM)),
+    Statistic("contents", _counts("content", Dimension.UTM_CONTENT)),
+    Statistic("browsers", _counts("browser", Dimension.BROWSER)),
+    Statistic("os", _counts("os", Dimension.OS)),
+    Statistic("devices", _counts("device", Dimension.DEVICE)),
+    Statistic("countries", _counts("country", Dimension.COUNTRY, rows.country)),
+    Statistic(
+        "languages",
+        _counts("language", Dimension.LOCALE, rows.language),
+        Variant("locales", _counts("language", Dimension.LOCALE, rows.locale), "locale"),
+    ),
+    Statistic(
+        "properties",
+        events_by_property,
+        Variant("property_values", partial(events_by_property, by_value=True)),
+        can_be_brief=False,
+    ),
+)
+"""The statistics with rows. Besides them there is only the summary."""
+
+ROW_REPORTS: Final[Mapping[str, Report]] = MappingProxyType(
+    {
+        each.name: each.report
+        for statistic in STATISTICS
+        for each in (statistic, statistic.variant)
+        if each is not None
+    }
+)
+"""The reports of all statistics and their variants, by name."""

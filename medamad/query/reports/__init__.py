@@ -1,1 +1,0 @@
-"""The reports: a module for each kind of statistic."""
