@@ -25,7 +25,7 @@ class _TLSTransport(BufferingTLSTransport):
     held = b""
     """What has arrived and is to be decrypted in a later turn."""
     _is_paused = False
-    """Whether the connection wants nothing more for now."""
+    """Whether reading is paused."""
 
     @property
     def sender_network(self) -> bytes | None:
@@ -72,7 +72,7 @@ class _TLSTransport(BufferingTLSTransport):
         self._continue()
 
     def _continue(self) -> None:
-        if self._is_paused or self._lostTLSConnection:
+        if self._is_paused or self.transport.disconnecting:
             return
         if self.held:
             self._scheduler.add(self)
@@ -85,8 +85,6 @@ class _TLSTransport(BufferingTLSTransport):
         for scheduler in (site.handshakes, site.decryptions):
             scheduler.remove(self)
         self.held = b""
-        # Otherwise Twisted has OpenSSL look for data that cannot be there, which takes its time.
-        self._lostTLSConnection = True
         super().connectionLost(reason)
 
 
