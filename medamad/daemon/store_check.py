@@ -49,8 +49,9 @@ async def check_store(
     """Read the store if the last shutdown was not clean; return a check that is not finished.
 
     The start waits for CHECK_S, but for all of it where the daemon was killed once more before it
-    had read the store: that may have been the damage. Raises DamagedStore, and WrongFormat for a
-    file that is no store: what somebody put there by mistake is not a damaged store.
+    had read the store: that may have been the damage. A store that could not be read for another
+    reason, as for want of memory, is served, and stays unchecked. Raises DamagedStore, and
+    WrongFormat for a file that is no store.
     """
     if not needs_check(data_dir):
         return None
@@ -73,7 +74,13 @@ async def check_store(
         _log.info("the check goes on alongside the service")
         write_state(data_dir, StoreState.UNCHECKED)
         return check
-    if damage := _damage(check):
+    try:
+        damage = check.damage()
+    except StoreError as error:
+        _log.error("{error}", error=error)
+        write_state(data_dir, StoreState.UNCHECKED)
+        return None
+    if damage:
         raise DamagedStore(damage)
     if is_second_time:
         write_state(data_dir, StoreState.OPEN)
@@ -104,19 +111,16 @@ class CheckAlongside:
         if self._is_finished or not self._check.wait(0):
             return
         self._is_finished = True
-        if damage := _damage(self._check):
+        try:
+            damage = self._check.damage()
+        except StoreError as error:
+            _log.error("{error}", error=error)
+            return
+        if damage:
             self._store.fail(what_to_do(damage, self._data_dir))
         else:
             write_state(self._data_dir, StoreState.OPEN)
             _log.info("the check of the store has finished: nothing is damaged")
-
-
-def _damage(check: TreeCheck) -> str:
-    try:
-        return check.damage()
-    except StoreError as error:
-        _log.error("{error}", error=error)
-        return ""
 
 
 def what_to_do(damage: str, data_dir: Path) -> str:

@@ -1,7 +1,9 @@
 """The check after an unclean shutdown that goes on alongside the service."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_twisted
@@ -113,7 +115,8 @@ async def test_a_store_that_a_write_found_damaged_is_refused_until_it_is_replace
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_check_that_was_ended_finds_no_damage(folder: Path) -> None:
+async def test_a_killed_check_leaves_the_store_unchecked(folder: Path) -> None:
+    write_state(folder, StoreState.UNCHECKED)
     check = TreeCheck.start(folder / FILE_NAME)
     alongside = CheckAlongside(check, store := FailingStore(), folder)
     check.stop()
@@ -121,3 +124,23 @@ async def test_a_check_that_was_ended_finds_no_damage(folder: Path) -> None:
         await alongside.look()
     assert store.reasons == []
     assert len(lines) == 1
+    assert "could not be checked" in lines[0]
+    assert read_state(folder) is StoreState.UNCHECKED
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_store_whose_check_was_killed_at_the_start_is_served_unchecked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = subprocess.Popen
+
+    def killed(*args: Any, **kwargs: Any) -> "subprocess.Popen[str]":
+        process = real(*args, **kwargs)
+        process.kill()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", killed)
+    with told_in_log() as lines:
+        assert await check_store(folder, at_once, Supervisor()) is None
+    assert any("could not be checked" in line for line in lines)
+    assert read_state(folder) is StoreState.UNCHECKED
