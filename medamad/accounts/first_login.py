@@ -42,7 +42,7 @@ def configured_login(environ: Mapping[str, str]) -> ConfiguredLogin:
 
     `MEDAMAD_USERNAME` and `MEDAMAD_PASSWORD`, or the files `medamad.username` and
     `medamad.password` in `$CREDENTIALS_DIRECTORY` (without a newline at the end).
-    Raises GivenLoginError naming the variable or the credential.
+    Raises FirstLoginError naming the variable or the credential.
     """
     texts: dict[str, str | None] = {}
     for name, check in (("username", check_username), ("password", check_password)):

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import field, frozen
+from attrs import frozen
 
 from medamad.domain.dimensions import PROPERTY_SEPARATOR, VIEW_DIMENSIONS
 from medamad.domain.errors import BadRequest
@@ -37,16 +38,17 @@ class Column:
     derived: bool = False
 
 
-@frozen(eq=False)
+@frozen(eq=False, slots=False)
 class Table:
     """A table, with its columns in order."""
 
     name: str
     columns: tuple[Column, ...]
-    names: tuple[str, ...] = field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(column.name for column in self.columns))
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
 
 
 ColumnValues: TypeAlias = Sequence[Sequence[object]]
