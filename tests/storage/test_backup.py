@@ -78,7 +78,7 @@ async def test_a_backup_of_a_store_in_use_holds_what_it_held(
     await again.append([*views(41, 60), unload(5, 800)])
     await settled(again, NOW_MS + 3 * DAY_MS)
     assert len(held(again, website)[0]) == 60
-    again.ask(website, agrees)
+    again.read(website, agrees)
     assert orphans(again.environment) == []
     await again.close()
     assert findings(tmp_path / "again") == []

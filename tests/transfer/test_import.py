@@ -34,7 +34,7 @@ async def test_what_is_long_is_stored_before_it_is_many_rows(
         twin = await there.add_website("example.org", 1)
         taken = await take_in(there, twin, files, most_bytes)
         assert taken.waiting == waiting
-        assert there.ask(twin, rows) == origin.ask(website, rows)
+        assert there.read(twin, rows) == origin.read(website, rows)
         await there.close()
     await origin.close()
 
@@ -51,10 +51,10 @@ async def test_every_answer_is_the_same_there(
     await there.add_website("before.example", 1)
     twin = await there.add_website("example.org", 1)
     taken = await take_in(there, twin, files)
-    assert taken.ended.views == len(origin.ask(website, rows)[0])
+    assert taken.ended.views == len(origin.read(website, rows)[0])
     assert (taken.gathering.left_out, taken.survey.rejected_rows) == (0, 0)
-    assert there.ask(twin, rows) == origin.ask(website, rows)
-    there.ask(twin, agrees)
+    assert there.read(twin, rows) == origin.read(website, rows)
+    there.read(twin, agrees)
     assert answers(there, twin) == answers(origin, website)
     again = files_of(there, twin, tmp_path / "again", format_name)
     for first, second in zip(files, again, strict=True):
@@ -101,17 +101,17 @@ async def test_what_is_there_is_left_out(open_store: OpenStore, tmp_path: Path) 
     second = files_of(origin, website, tmp_path / "second", "ndjson")
     taken = await take_in(there, twin, second)
     assert taken.ended.views == 21
-    assert taken.gathering.left_out == len(origin.ask(website, rows)[0]) - 21 + len(
-        origin.ask(website, rows)[1]
+    assert taken.gathering.left_out == len(origin.read(website, rows)[0]) - 21 + len(
+        origin.read(website, rows)[1]
     )
-    assert there.ask(twin, rows) == origin.ask(website, rows)
+    assert there.read(twin, rows) == origin.read(website, rows)
     # Back where it is from, all of it is there.
     await there.append([view for view in views(400, 402) if view.website == twin.number])
     back = files_of(there, twin, tmp_path / "back", "ndjson")
-    before = origin.ask(website, rows)
+    before = origin.read(website, rows)
     taken = await take_in(origin, website, back)
     assert (taken.ended.views, taken.ended.events) == (3, 0)
-    assert len(origin.ask(website, rows)[0]) == len(before[0]) + 3
+    assert len(origin.read(website, rows)[0]) == len(before[0]) + 3
     await origin.close()
     await there.close()
 
