@@ -5,11 +5,12 @@ from typing import Final
 
 
 class Dimension(IntEnum):
-    """A text kept with a view as a code; with an event, PROPERTY: name and value together.
+    """A text that is kept as a code: of a view or, PROPERTY, name and value of an event's property.
 
     PROPERTY_NAME only counts a website's property names.
 
-    The numbers are part of the store's format: never change or reuse one.
+    The numbers are part of the store's format: never change or reuse one. A new dimension comes
+    last and takes the next number, so a new one of views follows those of events.
     """
 
     PATH = 1
@@ -36,8 +37,10 @@ class Dimension(IntEnum):
         return self.name.lower()
 
 
-VIEW_DIMENSIONS: Final = tuple(d for d in Dimension if d < Dimension.PROPERTY)
-"""The dimensions that every view has, in the order in which they are stored."""
+_EVENT_DIMENSIONS: Final = frozenset((Dimension.PROPERTY, Dimension.PROPERTY_NAME))
+
+VIEW_DIMENSIONS: Final = tuple(d for d in Dimension if d not in _EVENT_DIMENSIONS)
+"""The dimensions that every view has, in the order in which they are stored: by number."""
 
 OTHER: Final = "(other)"
 """The value that replaces new values beyond the daily limit."""
