@@ -15,9 +15,8 @@ from medamad.cli.support import add_listen, report_config_error, whole
 from medamad.config.schema import Config, ConfigError
 from medamad.config.values import Size
 from medamad.daemon.service import Started
-from medamad.demo.fill import fill
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import TrafficPlan
+from medamad.demo.traffic import TrafficPlan, fill
 from medamad.web.backend import Backend
 
 _MAX_DAYS: Final = 3_650

@@ -1,20 +1,23 @@
-"""Invented visits: views, unloads and events by time, the same for the same seed."""
+"""Invented visits: views, unloads and events by time, the same for the same seed; storing them."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 from attrs import define, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
 from medamad.demo.sites import NO_CAMPAIGN, SITES, Site
 from medamad.domain.hits import Event, Hit, Unload, View
+from medamad.domain.websites import Website
 
 DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
 _MAX_VISIT_VIEWS: Final = 40
+_HITS_AT_ONCE: Final = 2_000
 
 _HOURS: Final = Weighted(
     {hour: 1.15 - math.cos((hour - 3.5) / 24 * math.tau) for hour in range(24)}
@@ -60,6 +63,27 @@ def hits(
         yield from pending[:ready]
         del pending[:ready]
     yield from (hit for hit in pending if hit.time_ms <= plan.until_ms)
+
+
+class HitStore(Protocol):
+    """The part of a store that `fill` needs."""
+
+    async def add_website(self, hostname: str, now: int) -> Website:
+        """Register a website at a time in Unix seconds."""
+
+    async def append(self, hits: Sequence[Hit]) -> object:
+        """Store hits in order."""
+
+
+async def fill(store: HitStore, plan: TrafficPlan, sites: Sequence[Site] = SITES) -> list[Website]:
+    """Register the invented websites and store their hits. Return the websites."""
+    began = (plan.until_ms - plan.days * DAY_MS) // 1000
+    websites = [await store.add_website(site.hostname, began) for site in sites]
+    numbers = {website.hostname: website.number for website in websites}
+    invented = hits(plan, numbers, sites)
+    while some := list(islice(invented, _HITS_AT_ONCE)):
+        await store.append(some)
+    return websites
 
 
 def _time(hit: Hit) -> int:

@@ -1,17 +1,26 @@
-"""What the readers of an import share: the target website, numbering, and what was skipped."""
+"""What the readers of an import share: the target website, numbering, and indexes of the hits.
 
+The indexes are filled in a first pass over the files and used in the next, so that the result does
+not depend on the order of the files or of their rows. They live in memory only, and hold hashes
+that no other process can reproduce.
+"""
+
+from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from itertools import count
+from typing import Any, Final
 
+import numpy as np
 from attrs import define, field, frozen
+from numpy.typing import NDArray
 
 from medamad.domain.errors import BadRequest
 from medamad.ingest.page import Page, page_of, referrer_of
 from medamad.ingest.pipeline import Rules
-from medamad.transfer.import_index import VisitorIndex
-from medamad.transfer.rows import MAX_MS
+from medamad.transfer.rows import MAX_MS, Row, ViewRow, row_content
 
 
 @frozen
@@ -60,6 +69,183 @@ class SkipReason(StrEnum):
     """A log line that is too long."""
     CUT = "cut"
     """The last line of a log, which is incomplete."""
+
+
+_FIRST_OF_DAY: Final = 1
+_FIRST_OF_PAGE: Final = 2
+_EMPTY: Final = np.zeros(0, np.int64)
+
+
+def _int64s() -> "array[int]":
+    return array("q")
+
+
+def _uint32s() -> "array[int]":
+    return array("I")
+
+
+@define(eq=False)
+class DuplicateIndex:
+    """Finds hits that several files contain, where no number identifies them.
+
+    Hits with equal content are told apart by counting: as many of them count as the file with most
+    of them has. So the logs of several servers are imported completely, and overlapping ones only
+    once. Of duplicate views, the one with the longest time on page counts, whatever the order of
+    the files. Needs 24 bytes for each hit.
+    """
+
+    duplicates: int = 0
+    """How many hits are duplicates; known once the index is finished."""
+    is_finished: bool = False
+    _contents: "array[int]" = field(factory=_int64s)
+    _files: "array[int]" = field(factory=_uint32s)
+    _durations_ms: "array[int]" = field(factory=_uint32s)
+    _numbers: "array[int]" = field(factory=_int64s)
+    _is_duplicate: bytes = b""
+    """By number, up to the last duplicate."""
+    _originals: tuple[NDArray[np.int64], NDArray[np.int64]] = (_EMPTY, _EMPTY)
+    """The numbers of duplicates, ascending, and the numbers of the hits that count instead."""
+
+    def check(self, file: int, row: Row) -> bool:
+        """Return whether a row of the file at this position belongs to a duplicate hit.
+
+        Always False during the first pass, which records the hit. The first row of an event stands
+        for the whole event.
+        """
+        if self.is_finished:
+            return row.number < len(self._is_duplicate) and bool(self._is_duplicate[row.number])
+        if not self._numbers or self._numbers[-1] != row.number:
+            self._contents.append(hash((row.identity, *row_content(row))))
+            self._files.append(file)
+            self._durations_ms.append(row.duration_ms if isinstance(row, ViewRow) else 0)
+            self._numbers.append(row.number)
+        return False
+
+    def finish(self) -> None:
+        """Decide which hits are duplicates, once all are recorded."""
+        contents = np.frombuffer(self._contents, np.int64)
+        order = np.argsort(contents, kind="stable")
+        starts = _starts(contents[order])
+        is_unique = starts & np.append(starts[1:], [True])[: len(starts)]
+        order = order[~is_unique]
+        files = np.frombuffer(self._files, np.uint32)
+        shortness = ~np.frombuffer(self._durations_ms, np.uint32)
+        order = order[np.lexsort((shortness[order], files[order], contents[order]))]
+        contents, files, shortness = contents[order], files[order], shortness[order]
+        numbers = np.frombuffer(self._numbers, np.int64)[order]
+        places = np.arange(len(order))
+        # The nth occurrence in one file matches the nth occurrence in another.
+        occurrence = places - _last_chosen(places, _starts(contents) | _starts(files))
+        matching = np.lexsort((shortness, occurrence, contents))
+        counts = _starts(contents[matching]) | _starts(occurrence[matching])
+        duplicates = numbers[matching][~counts]
+        originals = numbers[matching[_last_chosen(places, counts)]][~counts]
+        self.duplicates = len(duplicates)
+        if self.duplicates:
+            is_duplicate = np.zeros(int(duplicates.max()) + 1, np.uint8)
+            is_duplicate[duplicates] = 1
+            self._is_duplicate = is_duplicate.tobytes()
+            ascending = np.argsort(duplicates)
+            self._originals = duplicates[ascending], originals[ascending]
+        self._contents, self._numbers = _int64s(), _int64s()
+        self._files, self._durations_ms = _uint32s(), _uint32s()
+        self.is_finished = True
+
+    def original_of(self, number: int) -> int:
+        """Return the number of the hit that counts: this one, or the one it is a duplicate of."""
+        duplicates, originals = self._originals
+        at = int(np.searchsorted(duplicates, number))
+        is_duplicate = at < len(duplicates) and int(duplicates[at]) == number
+        return int(originals[at]) if is_duplicate else number
+
+
+def _starts(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values differ from the one before them."""
+    return np.append([True], values[1:] != values[:-1])[: len(values)]
+
+
+def _last_chosen(places: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return for each place the last chosen place up to and including it."""
+    return np.maximum.accumulate(np.where(chosen, places, 0))
+
+
+@define(eq=False)
+class VisitorIndex:
+    """Finds which views are a visitor's first of the day and first of a page, by their time.
+
+    Needs 32 bytes for each view.
+    """
+
+    zone: tzinfo
+    """The zone whose days count."""
+    has_agents: bool = True
+    """Whether access logs record User-Agents; False once it turns out that none does."""
+    is_finished: bool = False
+    duplicates: DuplicateIndex = field(factory=DuplicateIndex)
+    _visitors: "array[int]" = field(factory=_int64s)
+    _pages: "array[int]" = field(factory=_int64s)
+    _times_ms: "array[int]" = field(factory=_int64s)
+    _numbers: "array[int]" = field(factory=_int64s)
+    _flags: bytes = b""
+    """The flags of each view, by its number."""
+    _needs_views: bool = False
+    """Whether the view that an event belongs to has to be found."""
+    _by_page: tuple[NDArray[np.int64], ...] = (_EMPTY, _EMPTY, _EMPTY)
+    """The hashes of visitors' pages, ascending, and the times and numbers of their views."""
+
+    def record(self, number: int, time_ms: int, visitor: Hashable, path: str) -> None:
+        """Record a view. Numbers are positive and ascend."""
+        day = self._day(time_ms)
+        self._visitors.append(hash((day, visitor)))
+        self._pages.append(hash((day, visitor, path)))
+        self._times_ms.append(time_ms)
+        self._numbers.append(number)
+
+    def finish(self) -> None:
+        """Decide which views come first, once all are recorded.
+
+        Of views at the same time, the one that was read first counts as the first.
+        """
+        times, numbers = np.frombuffer(self._times_ms, "q"), np.frombuffer(self._numbers, "q")
+        flags = np.zeros(int(numbers[-1]) + 1 if len(numbers) else 0, np.uint8)
+        for flag, hashes in ((_FIRST_OF_DAY, self._visitors), (_FIRST_OF_PAGE, self._pages)):
+            keys = np.frombuffer(hashes, "q")
+            order = np.lexsort((times, keys))
+            ordered = keys[order]
+            flags[numbers[order[_starts(ordered)]]] |= flag
+            if flag == _FIRST_OF_PAGE and self._needs_views:
+                self._by_page = ordered, times[order], numbers[order]
+        self._flags = flags.tobytes()
+        self._visitors, self._pages = _int64s(), _int64s()
+        self._times_ms, self._numbers = _int64s(), _int64s()
+        self.duplicates.finish()
+        self.is_finished = True
+
+    def first_flags(self, number: int) -> tuple[bool, bool]:
+        """Return whether a view is its visitor's first of the day, and first of its page."""
+        flags = self._flags[number] if number < len(self._flags) else 0
+        return bool(flags & _FIRST_OF_DAY), bool(flags & _FIRST_OF_PAGE)
+
+    def last_view_before(self, time_ms: int, visitor: Hashable, path: str) -> int:
+        """Return the number of a visitor's last view of a page up to a time; 0 for none.
+
+        The view is one that counts, from the same day or the day before. Always 0 during the first
+        pass.
+        """
+        self._needs_views = True
+        if not self.is_finished:
+            return 0
+        pages, times, numbers = self._by_page
+        day = self._day(time_ms)
+        for page in (hash((day, visitor, path)), hash((day - 1, visitor, path))):
+            first, end = np.searchsorted(pages, page), np.searchsorted(pages, page, "right")
+            at = first + np.searchsorted(times[first:end], time_ms, "right")
+            if at > first:
+                return self.duplicates.original_of(int(numbers[at - 1]))
+        return 0
+
+    def _day(self, time_ms: int) -> int:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).astimezone(self.zone).toordinal()
 
 
 @define(eq=False)

@@ -42,8 +42,8 @@ _TOTAL_CODE: Final = np.zeros(1, np.uint32)
 
 _Figures: TypeAlias = NDArray[np.int64]
 """Shape (_FIGURES, n), in the order of a DayRow."""
-_CountedBy: TypeAlias = Dimension | None
-"""The dimension that rows count by; None for the total."""
+_DimensionOrTotal: TypeAlias = Dimension | None
+"""None stands for the total of all views."""
 _Coded: TypeAlias = tuple[NDArray[np.unsignedinteger[Any]], _Figures]
 """Codes, and the figures of each."""
 
@@ -164,7 +164,7 @@ class _SortedTable:
             days[order],
         )
 
-    def of_day(self, day: int) -> Iterator[tuple[_CountedBy, _Coded]]:
+    def of_day(self, day: int) -> Iterator[tuple[_DimensionOrTotal, _Coded]]:
         """Yield the rows of a day for each dimension, and their sum if the table has totals."""
         begin, end = self._bounds(day)
         if begin == end:
@@ -186,12 +186,12 @@ class _SortedTable:
         return begin, end
 
 
-def _combine(parts: Iterable[tuple[_CountedBy, _Coded]]) -> dict[_CountedBy, _Coded]:
+def _combine(parts: Iterable[tuple[_DimensionOrTotal, _Coded]]) -> dict[_DimensionOrTotal, _Coded]:
     """Return the sums of each dimension, in the order VIEWS to DURATION_MS.
 
     A dimension without any views is left out, and so is such a total: visitors belong to views.
     """
-    by_dimension: dict[_CountedBy, list[_Coded]] = {}
+    by_dimension: dict[_DimensionOrTotal, list[_Coded]] = {}
     for dimension, part in parts:
         by_dimension.setdefault(dimension, []).append(part)
     combined = {}
@@ -236,7 +236,7 @@ def _sums(figures: _Figures, *, is_page: bool) -> NDArray[np.int64]:
     return sums
 
 
-def _total(sums_by: dict[_CountedBy, _Coded], dimension: _CountedBy, row: int) -> int:
+def _total(sums_by: dict[_DimensionOrTotal, _Coded], dimension: _DimensionOrTotal, row: int) -> int:
     return int(sums_by[dimension][1][row].sum()) if dimension in sums_by else 0
 
 

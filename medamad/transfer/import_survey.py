@@ -16,8 +16,7 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
-from medamad.transfer.import_index import VisitorIndex
+from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason, VisitorIndex
 from medamad.transfer.input_files import FileFingerprint, open_input
 from medamad.transfer.registry import (
     DAY_SOURCES,

@@ -30,7 +30,7 @@ class ColumnKind(Enum):
 
 
 @frozen
-class Column:
+class ExportColumn:
     """A column. A `derived` one only names another's value in words; imports ignore it."""
 
     name: str
@@ -43,7 +43,7 @@ class Table:
     """A table, with its columns in order."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[ExportColumn, ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -55,15 +55,15 @@ ColumnValues: TypeAlias = Sequence[Sequence[object]]
 """Some rows of a table: a sequence of values for each column, all of the same length."""
 
 
-def _dimension_columns() -> tuple[Column, ...]:
+def _dimension_columns() -> tuple[ExportColumn, ...]:
     derived = {
-        "referrer": Column("source", derived=True),
-        "country": Column("country_name", derived=True),
-        "locale": Column("language", derived=True),
+        "referrer": ExportColumn("source", derived=True),
+        "country": ExportColumn("country_name", derived=True),
+        "locale": ExportColumn("language", derived=True),
     }
     found = []
     for dimension in VIEW_DIMENSIONS:
-        found.append(Column(dimension.attribute))
+        found.append(ExportColumn(dimension.attribute))
         if dimension.attribute in derived:
             found.append(derived[dimension.attribute])
     return tuple(found)
@@ -72,15 +72,15 @@ def _dimension_columns() -> tuple[Column, ...]:
 VIEWS: Final = Table(
     "views",
     (
-        Column("store"),
-        Column("view", ColumnKind.INTEGER),
-        Column("time", ColumnKind.TIMESTAMP),
+        ExportColumn("store"),
+        ExportColumn("view", ColumnKind.INTEGER),
+        ExportColumn("time", ColumnKind.TIMESTAMP),
         *_dimension_columns(),
-        Column("first_today", ColumnKind.BOOLEAN),
-        Column("first_of_page", ColumnKind.BOOLEAN),
-        Column("number_today", ColumnKind.INTEGER),
-        Column("width_px", ColumnKind.INTEGER),
-        Column("duration_ms", ColumnKind.INTEGER),
+        ExportColumn("first_today", ColumnKind.BOOLEAN),
+        ExportColumn("first_of_page", ColumnKind.BOOLEAN),
+        ExportColumn("number_today", ColumnKind.INTEGER),
+        ExportColumn("width_px", ColumnKind.INTEGER),
+        ExportColumn("duration_ms", ColumnKind.INTEGER),
     ),
 )
 """`store` and `view` together identify a view, even when it is moved to another store."""
@@ -88,12 +88,12 @@ VIEWS: Final = Table(
 EVENTS: Final = Table(
     "events",
     (
-        Column("store"),
-        Column("event", ColumnKind.INTEGER),
-        Column("view", ColumnKind.INTEGER),
-        Column("time", ColumnKind.TIMESTAMP),
-        Column("name"),
-        Column("value"),
+        ExportColumn("store"),
+        ExportColumn("event", ColumnKind.INTEGER),
+        ExportColumn("view", ColumnKind.INTEGER),
+        ExportColumn("time", ColumnKind.TIMESTAMP),
+        ExportColumn("name"),
+        ExportColumn("value"),
     ),
 )
 """A row for each property of each event. `view` is empty if the event belongs to none."""
@@ -101,21 +101,21 @@ EVENTS: Final = Table(
 STATISTICS: Final = Table(
     "statistics",
     (
-        Column("report"),
-        Column("date"),
-        Column("name"),
-        Column("value"),
-        Column("visitors", ColumnKind.INTEGER),
-        Column("visitors_percentage", ColumnKind.FRACTION),
-        Column("pageviews", ColumnKind.INTEGER),
-        Column("pageviews_percentage", ColumnKind.FRACTION),
-        Column("bounce_percentage", ColumnKind.FRACTION),
-        Column("duration", ColumnKind.INTEGER),
-        Column("duration_percentage", ColumnKind.FRACTION),
-        Column("duration_lower_quartile", ColumnKind.INTEGER),
-        Column("duration_upper_quartile", ColumnKind.INTEGER),
-        Column("events", ColumnKind.INTEGER),
-        Column("events_percentage", ColumnKind.FRACTION),
+        ExportColumn("report"),
+        ExportColumn("date"),
+        ExportColumn("name"),
+        ExportColumn("value"),
+        ExportColumn("visitors", ColumnKind.INTEGER),
+        ExportColumn("visitors_percentage", ColumnKind.FRACTION),
+        ExportColumn("pageviews", ColumnKind.INTEGER),
+        ExportColumn("pageviews_percentage", ColumnKind.FRACTION),
+        ExportColumn("bounce_percentage", ColumnKind.FRACTION),
+        ExportColumn("duration", ColumnKind.INTEGER),
+        ExportColumn("duration_percentage", ColumnKind.FRACTION),
+        ExportColumn("duration_lower_quartile", ColumnKind.INTEGER),
+        ExportColumn("duration_upper_quartile", ColumnKind.INTEGER),
+        ExportColumn("events", ColumnKind.INTEGER),
+        ExportColumn("events_percentage", ColumnKind.FRACTION),
     ),
 )
 """The rows of all reports in turn; a cell is empty if its report has no such figure."""

@@ -15,9 +15,8 @@ from support.abuse.hit_latency import Waits, for_seconds, holds_once, send_hits
 from support.daemon import PATIENCE_S, Daemon
 from twisted.internet import reactor
 
-from medamad.demo.fill import fill
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import TrafficPlan
+from medamad.demo.traffic import TrafficPlan, fill
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 

@@ -3,9 +3,8 @@ from collections.abc import Sequence
 import pytest
 from attrs import define, field
 
-from medamad.demo.fill import fill
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import TrafficPlan, hits
+from medamad.demo.traffic import TrafficPlan, fill, hits
 from medamad.domain.hits import Hit
 from medamad.domain.websites import Website
 

@@ -16,7 +16,7 @@ from support.transfer.foreign_files import HOST, PROGRAMS, medama_file, read, se
 from support.transfer.round_trips import answers, take_in
 
 from medamad.storage.store import Store
-from medamad.transfer.import_index import DuplicateIndex
+from medamad.transfer.import_context import DuplicateIndex
 from medamad.transfer.import_survey import ImportFile, survey_rows
 from medamad.transfer.rows import EventRow, ViewRow
 

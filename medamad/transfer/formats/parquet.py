@@ -9,7 +9,7 @@ from attrs import define, field
 
 from medamad.domain.errors import BadRequest
 from medamad.transfer.rows import MAX_MS, RejectedRow, Row
-from medamad.transfer.tables import Column, ColumnKind, ColumnValues, Table, row_parser
+from medamad.transfer.tables import ColumnKind, ColumnValues, ExportColumn, Table, row_parser
 
 GROUP_ROWS: Final = 65_536
 """The size of a row group, which is buffered in memory."""
@@ -107,7 +107,7 @@ def schema(library: Any, table: Table) -> Any:
     return library.schema([(column.name, type_of(library, column)) for column in table.columns])
 
 
-def type_of(library: Any, column: Column) -> Any:
+def type_of(library: Any, column: ExportColumn) -> Any:
     """Return the type of a column."""
     match column.kind:
         case ColumnKind.TEXT:
