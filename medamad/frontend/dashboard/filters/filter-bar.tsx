@@ -7,7 +7,7 @@ import { Filled } from "../ui/filled.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
-import { type Filter, opposite, placed } from "../view/filters.ts";
+import { excludes, type Filter, opposite, placed } from "../view/filters.ts";
 import { useViewing } from "../view/page-state.ts";
 import { inWords, valuesInWords } from "./words.ts";
 
@@ -89,6 +89,7 @@ interface ChipProperties {
 function Chip({ filter, edit, negate, remove }: ChipProperties) {
   const words = inWords(filter);
   const value = valuesInWords(filter);
+  const inverse = excludes(filter.operator) ? "include" : "exclude";
   return (
     <li class="chip">
       <button
@@ -110,9 +111,9 @@ function Chip({ filter, edit, negate, remove }: ChipProperties) {
           }}
         />
       </button>
-      <button type="button" title={t("filters.negate")} onClick={negate}>
+      <button type="button" title={t(`filters.${inverse}`)} onClick={negate}>
         <Icon of={Ban} size={14} />
-        <span class="hidden">{t("filters.negate-what", { filter: words })}</span>
+        <span class="hidden">{t(`filters.${inverse}-what`, { filter: words })}</span>
       </button>
       <button type="button" title={t("filters.remove")} onClick={remove}>
         <Icon of={X} size={14} />

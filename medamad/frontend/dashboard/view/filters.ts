@@ -75,6 +75,11 @@ export function takesMany(operator: Operator): boolean {
   return operator === "in" || operator === "not_in";
 }
 
+/** Whether an operator excludes what matches its values. */
+export function excludes(operator: Operator): boolean {
+  return operator === "neq" || operator.startsWith("not_");
+}
+
 /** The operator that negates another one. */
 export function opposite(operator: Operator): Operator {
   if (operator === "neq") return "eq";
