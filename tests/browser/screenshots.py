@@ -78,17 +78,17 @@ def point_at_the_chart(page: Page) -> None:
 
 def show_parts(page: Page) -> None:
     """Show what the panels have behind what they show first."""
-    for tab in ("Time on page", "Campaigns", "Countries", "Systems"):
+    for tab in ("Time on page", "UTM campaign", "Countries", "Operating systems"):
         page.get_by_role("tab", name=tab, exact=True).click()
     page.locator(".panel").last.locator("tbody button").first.click()
     page.evaluate("scrollTo(0, 0)")
 
 
 def write_a_list(page: Page) -> None:
-    page.get_by_role("button", name="Add a filter").click()
+    page.get_by_role("button", name="Add filter").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("What").select_option("country")
-    dialog.get_by_label("How").select_option("in")
+    dialog.get_by_label("Filter by").select_option("country")
+    dialog.get_by_label("Condition").select_option("in")
     for name in ("Germany", "France"):
         dialog.get_by_label("Values").fill(name)
         page.keyboard.press("Enter")
@@ -121,15 +121,15 @@ SCENES: Final = {
     "website-filtered": Scene(
         demo, f"{BUSY}?browser[in]=Chrome,Firefox&path[not_starts_with]=/blog&device[eq]=Desktop"
     ),
-    "website-table": Scene(demo, f"{BUSY}?period=7d", press("Show as a table")),
+    "website-table": Scene(demo, f"{BUSY}?period=7d", press("Show as table")),
     "website-quiet": Scene(owner, "websites/waiting.example"),
     "website-unknown": Scene(demo, "websites/nowhere.example"),
     "website-away": Scene(demo, BUSY, lose_the_daemon, whole=False),
     "menu": Scene(demo, BUSY, press("Menu"), whole=False),
     "menu-websites": Scene(demo, BUSY, press("Switch website"), whole=False),
     "menu-periods": Scene(demo, BUSY, press("Period"), whole=False),
-    "list": Scene(demo, BUSY, press("Full list"), whole=False),
-    "filter": Scene(demo, BUSY, press("Add a filter"), whole=False),
+    "list": Scene(demo, BUSY, press("Show all"), whole=False),
+    "filter": Scene(demo, BUSY, press("Add filter"), whole=False),
     "filter-list": Scene(demo, BUSY, write_a_list, whole=False),
     "days": Scene(demo, BUSY, key("r"), whole=False),
     "zone": Scene(demo, BUSY, key("z"), whole=False),

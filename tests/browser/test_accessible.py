@@ -37,7 +37,7 @@ def figures(page: Page) -> None:
 
 def table(page: Page) -> None:
     figures(page)
-    page.get_by_role("button", name="Show as a table").click()
+    page.get_by_role("button", name="Show as table").click()
     page.locator(".chart-table td").first.wait_for()
 
 
@@ -51,12 +51,12 @@ def tip(page: Page) -> None:
 
 
 def full_list(page: Page) -> None:
-    page.get_by_role("button", name="Full list").first.click()
+    page.get_by_role("button", name="Show all").first.click()
     page.get_by_role("dialog").locator("tbody tr").first.wait_for()
 
 
 def editor(page: Page) -> None:
-    page.get_by_role("button", name="Add a filter").click()
+    page.get_by_role("button", name="Add filter").click()
     page.get_by_role("dialog").get_by_role("option").first.wait_for(state="attached")
 
 
@@ -84,7 +84,7 @@ def section(page: Page) -> None:
 SCENES: Final = {
     "login": Scene("", is_logged_in=False),
     "websites": Scene("", lambda page: page.locator(".curve svg").first.wait_for()),
-    "order of websites": Scene("", menu("Order")),
+    "order of websites": Scene("", menu("Sort")),
     "menu": Scene("", menu("Menu")),
     "website": Scene(BUSY, figures),
     "filtered": Scene(f"{BUSY}?browser[in]=Chrome,Firefox&path[not_contains]=x", figures),

@@ -19,8 +19,8 @@ DOCS = "docs.tinydaemon.example"
 
 def dialog_of(dashboard: Dashboard, hostname: str) -> Locator:
     page = dashboard.open("settings/websites")
-    page.get_by_role("button", name=f"Download the data of {hostname}").click()
-    return page.get_by_role("dialog", name=f"Download the data of {hostname}")
+    page.get_by_role("button", name=f"Download data of {hostname}").click()
+    return page.get_by_role("dialog", name=f"Download data of {hostname}")
 
 
 def choose(dialog: Locator, **choices: str) -> None:
@@ -46,7 +46,7 @@ def test_what_is_stored_is_downloaded(demo: Client, dashboard_of: Make) -> None:
         ("Events and properties", "events.csv", b"store,event,view,time"),
         ("Statistics", "statistics.csv", b"report,date,name"),
     ):
-        choose(dialog, what=what)
+        choose(dialog, data=what)
         file = downloaded(dialog.page)
         assert file.suggested_filename == f"{DOCS}-{suffix}"
         lines = file.path().read_bytes().splitlines()
@@ -79,11 +79,11 @@ def test_a_period_is_of_the_days_of_the_daemon(march_owner: Client, dashboard_of
     assert len(rows(page)) == 9
     choose(dialog, period="Last 30 days")
     assert rows(page) == []
-    choose(dialog, period="Choose days")
-    first, last = (dialog.get_by_label(name) for name in ("First day", "Last day"))
+    choose(dialog, period="Custom range")
+    first, last = (dialog.get_by_label(name) for name in ("Start date", "End date"))
     first.fill("2025-03-12")
     last.fill("2025-03-10")
-    expect(dialog.get_by_role("alert")).to_have_text("The last day is before the first.")
+    expect(dialog.get_by_role("alert")).to_have_text("The end date is before the start date.")
     expect(dialog.get_by_role("button", name="Download")).to_be_disabled()
     expect(dialog.get_by_role("link")).to_have_count(0)
     first.fill("2025-03-10")
@@ -93,7 +93,7 @@ def test_a_period_is_of_the_days_of_the_daemon(march_owner: Client, dashboard_of
     times = [row["time"] for row in rows(page)]
     assert len(times) == 6
     assert {time[:10] for time in times} == {"2025-03-10", "2025-03-11", "2025-03-12"}
-    choose(dialog, what="Statistics")
+    choose(dialog, data="Statistics")
     days = [row for row in rows(page) if row["report"] == "days"]
     assert [(row["date"][:10], row["pageviews"]) for row in days] == [
         ("2025-03-10", "2"),
@@ -109,22 +109,22 @@ def test_days_of_which_there_are_sums_alone_are_named(
     dialog = dialog_of(dashboard, summed.HOSTNAME)
     note = dialog.get_by_role("note")
     expect(note).to_have_text(
-        "Some days from 1 Mar 2025 to 2 Mar 2025 are kept as daily totals only."
-        " They are not in this file; the statistics include them."
+        "For some days from 1 Mar 2025 to 2 Mar 2025, only daily totals remain."
+        " They aren’t in this file, but the statistics include them."
     )
-    choose(dialog, period="Choose days")
+    choose(dialog, period="Custom range")
     expect(note).to_have_count(0)
-    dialog.get_by_label("First day").fill("2025-03-02")
+    dialog.get_by_label("Start date").fill("2025-03-02")
     expect(note).to_contain_text("from 2 Mar 2025 to 2 Mar 2025")
     for width in (DESKTOP_WIDTH, PHONE_WIDTH):
         dialog.page.set_viewport_size({"width": width, "height": 800})
         assert dashboard.violations() == []
         assert not dashboard.is_wider_than_the_window()
     assert rows(dialog.page) == []
-    choose(dialog, what="Statistics")
+    choose(dialog, data="Statistics")
     expect(note).to_have_text(
-        "Some days from 2 Mar 2025 to 2 Mar 2025 are kept as daily totals only."
-        " Some statistics do not include them."
+        "For some days from 2 Mar 2025 to 2 Mar 2025, only daily totals remain."
+        " Some statistics leave them out."
     )
     (summary,) = (row for row in rows(dialog.page) if row["report"] == "summary")
     assert summary["pageviews"] == "3"

@@ -19,8 +19,8 @@ OPERATORS = {
     "is not": ("neq", "/about", "9"),
     "contains": ("contains", "BOUT", "3"),
     "does not contain": ("not_contains", "bout", "9"),
-    "begins with": ("starts_with", "/a", "4"),
-    "does not begin with": ("not_starts_with", "/a", "8"),
+    "starts with": ("starts_with", "/a", "4"),
+    "does not start with": ("not_starts_with", "/a", "8"),
     "ends with": ("ends_with", "b", "1"),
     "does not end with": ("not_ends_with", "b", "11"),
     "is one of": ("in", "/about,/", "7"),
@@ -43,7 +43,7 @@ def suggestions(editor: Locator) -> Locator:
 def open_editor(page: Page) -> Locator:
     page.locator(".rows").first.wait_for()
     page.keyboard.press("f")
-    editor = page.get_by_role("dialog", name="Add a filter")
+    editor = page.get_by_role("dialog", name="Add filter")
     editor.wait_for()
     return editor
 
@@ -64,7 +64,9 @@ def test_each_operator(said: str, known: Client, dashboard_of: Make) -> None:
     expect(visitors(page)).to_have_text(left)
     expect(chips(page)).to_contain_text(f"Page {said}")
     # Its opposite keeps all the others.
-    chips(page).get_by_role("button", name="Invert").click()
+    excludes = operator == "neq" or operator.startswith("not_")
+    inverse = "Include instead" if excludes else "Exclude instead"
+    chips(page).get_by_role("button", name=inverse).click()
     expect(visitors(page)).to_have_text(str(len(VISITS) - int(left)))
 
 
@@ -86,9 +88,9 @@ def test_values_are_suggested(known: Client, dashboard_of: Make) -> None:
     page.wait_for_url("**path[eq]=/about")
     # Under this filter the other fields have fewer values.
     editor = open_editor(page)
-    editor.get_by_role("combobox", name="Field").select_option(label="Referrer")
+    editor.get_by_role("combobox", name="Filter by").select_option(label="Referrer")
     expect(suggestions(editor)).to_have_text(["Google2", "blog.example1"])
-    editor.get_by_role("combobox", name="Field").select_option(label="Country")
+    editor.get_by_role("combobox", name="Filter by").select_option(label="Country")
     editor.get_by_role("combobox", name="Value").fill("nowhere")
     expect(editor).to_contain_text("No matches in this period")
 
@@ -98,7 +100,7 @@ def test_several_values(known: Client, dashboard_of: Make) -> None:
     expect(visitors(page)).to_have_text("11")
     chips(page).get_by_role("button", name="Country is one of Germany or Singapore").first.click()
     editor = page.get_by_role("dialog", name="Edit filter")
-    expect(editor).to_contain_text("commas separate its values")
+    expect(editor).to_contain_text("Commas separate the values of a list")
     editor.get_by_role("button", name="Remove Germany").click()
     expect(editor.get_by_role("combobox", name="Values")).to_be_focused()
     # What is there already is not suggested; its own filter does not hide the others.
@@ -129,8 +131,8 @@ def test_operators_are_changed(known: Client, dashboard_of: Make) -> None:
     expect(visitors(page)).to_have_text("2")
     changes = [
         ("Browser is Firefox", "is not one of", "browser[not_in]=Firefox", "10"),
-        ("Browser is not one of Firefox", "begins with", "browser[starts_with]=Firefox", "2"),
-        ("Browser begins with Firefox", "is not", "browser[neq]=Firefox", "10"),
+        ("Browser is not one of Firefox", "starts with", "browser[starts_with]=Firefox", "2"),
+        ("Browser starts with Firefox", "is not", "browser[neq]=Firefox", "10"),
     ]
     for words, said, filtered, left in changes:
         chips(page).get_by_role("button", name=words).first.click()
@@ -144,7 +146,7 @@ def test_operators_are_changed(known: Client, dashboard_of: Make) -> None:
 def test_an_address_shows_others_the_same(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(f"{PAGE}&country[in]=Germany,Singapore")
     page.get_by_role("button", name="Firefox", exact=True).click()
-    chips(page).get_by_role("button", name="Invert: Browser is Firefox").click()
+    chips(page).get_by_role("button", name="Exclude instead: Browser is Firefox").click()
     said = ["Country is one of Germany or Singapore", "Browser is not Firefox"]
     expect(chips(page).locator(".chip-words")).to_have_text(said)
     expect(visitors(page)).to_have_text("9")
@@ -164,7 +166,7 @@ def test_names_in_the_readers_language(new_daemon: Daemon, dashboard_of: Make) -
     page.locator(".rows").first.wait_for()
     page.keyboard.press("f")
     editor = page.get_by_role("dialog", name="Filter hinzufügen")
-    editor.get_by_role("combobox", name="Merkmal").select_option(label="Land")
+    editor.get_by_role("combobox", name="Filtern nach").select_option(label="Land")
     expect(suggestions(editor)).to_have_text(["Deutschland1", "Japan1"])
     editor.get_by_role("combobox", name="Wert").fill("deutschl")
     expect(suggestions(editor)).to_have_text(["Deutschland1"])
@@ -178,7 +180,7 @@ def test_names_in_the_readers_language(new_daemon: Daemon, dashboard_of: Make) -
     expect(editor.get_by_role("combobox", name="Wert")).to_have_value("Deutschland")
     # A part of a name is compared with the English one, and the reader is told so.
     editor.get_by_role("combobox", name="Bedingung").select_option(label="enthält")
-    expect(editor).to_contain_text("Verglichen wird mit dem englischen Namen.")
+    expect(editor).to_contain_text("Wird mit dem englischen Namen verglichen.")
 
 
 def test_what_has_no_value(known: Client, dashboard_of: Make) -> None:
@@ -186,7 +188,7 @@ def test_what_has_no_value(known: Client, dashboard_of: Make) -> None:
     editor = open_editor(page)
     apply = editor.get_by_role("button", name="Apply")
     expect(apply).to_be_disabled()
-    editor.get_by_role("combobox", name="Field").select_option(label="Referrer")
+    editor.get_by_role("combobox", name="Filter by").select_option(label="Referrer")
     expect(editor).to_contain_text("Leave empty to match views without a value.")
     editor.get_by_role("combobox", name="Condition").select_option(label="contains")
     expect(apply).to_be_disabled()
@@ -199,9 +201,9 @@ def test_what_has_no_value(known: Client, dashboard_of: Make) -> None:
 def test_properties(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
     editor = open_editor(page)
-    editor.get_by_role("combobox", name="Field").select_option(label="Property")
+    editor.get_by_role("combobox", name="Filter by").select_option(label="Property")
     expect(suggestions(editor)).to_have_text(["plan4"])
-    editor.get_by_role("combobox", name="Field").select_option(label="Property value")
+    editor.get_by_role("combobox", name="Filter by").select_option(label="Property value")
     expect(suggestions(editor)).to_have_text(["pro3", "=1+1;=21"])
     suggestions(editor).first.click()
     editor.get_by_role("button", name="Apply").click()
@@ -213,10 +215,10 @@ def test_chips_are_turned_round_and_taken_away(known: Client, dashboard_of: Make
     dashboard = dashboard_of(known)
     page = dashboard.open(f"{PAGE}&browser[eq]=Firefox&path[contains]=a")
     expect(visitors(page)).to_have_text("2")
-    chips(page).get_by_role("button", name="Invert: Browser is Firefox").click()
+    chips(page).get_by_role("button", name="Exclude instead: Browser is Firefox").click()
     expect(chips(page).first).to_contain_text("Browser is not Firefox")
     page.wait_for_url("**browser[neq]=Firefox&path[contains]=a")
-    turned = chips(page).get_by_role("button", name="Invert: Browser is not")
+    turned = chips(page).get_by_role("button", name="Include instead: Browser is not")
     expect(turned).to_be_focused()
     page.keyboard.press("Enter")
     expect(chips(page).first).to_contain_text("Browser is Firefox")
@@ -225,13 +227,13 @@ def test_chips_are_turned_round_and_taken_away(known: Client, dashboard_of: Make
     expect(chips(page).get_by_role("button", name="Remove: Page contains a")).to_be_focused()
     page.keyboard.press("Enter")
     expect(chips(page)).to_have_count(0)
-    expect(page.get_by_role("button", name="Add a filter")).to_be_focused()
+    expect(page.get_by_role("button", name="Add filter")).to_be_focused()
     expect(visitors(page)).to_have_text("12")
     page.go_back()
     expect(chips(page)).to_have_count(1)
     page.go_back()
     expect(chips(page)).to_have_count(2)
-    page.get_by_role("button", name="Remove all").click()
+    page.get_by_role("button", name="Clear all").click()
     expect(chips(page)).to_have_count(0)
 
 
@@ -257,7 +259,7 @@ def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> N
     )
     page = dashboard.open(f"{PAGE}&path[not_in]={'long-' * 200},/x&browser[eq]=Firefox")
     page.keyboard.press("f")
-    editor = page.get_by_role("dialog", name="Add a filter")
+    editor = page.get_by_role("dialog", name="Add filter")
     suggestions(editor).first.wait_for()
     page.keyboard.press("Tab")
     editor.get_by_role("combobox", name="Condition").select_option(label="is one of")

@@ -26,7 +26,7 @@ ODD = "/100%/a,b&path[eq]=c#d+e?f=g;h  i"
 FILTERS = {
     "path": ("path", PATH, "Page"),
     "odd path": ("path", ODD, "Page"),
-    "source": ("utm_source", SOURCE, "Source"),
+    "source": ("utm_source", SOURCE, "UTM source"),
     "referrer": ("referrer", REFERRER, "Referrer"),
     "name": ("prop_name", NAME, "Property"),
     "value": ("prop_value", VALUE, "Property value"),
@@ -68,17 +68,17 @@ def test_in_panels_and_lists(hostile: Client, dashboard_of: Make) -> None:
     row(page, "Pages", PATH)
     referrers = page.get_by_role("region", name="Referrers", exact=True)
     expect(referrers.locator("tbody tr")).to_have_count(2)
-    referrers.get_by_role("button", name="Show the addresses of blog.example").click()
+    referrers.get_by_role("button", name="Show URLs of blog.example").click()
     row(page, "Referrers", REFERRER)
     assert_nothing_ran(page)
-    referrers.get_by_role("tab", name="Sources").click()
+    referrers.get_by_role("tab", name="UTM source").click()
     row(page, "Referrers", SOURCE)
     properties = page.get_by_role("region", name="Properties", exact=True)
     row(page, "Properties", "__proto__")
     properties.get_by_role("button", name=NAME).click()
     row(page, "Properties", VALUE)
     assert_nothing_ran(page)
-    properties.get_by_role("button", name="Full list").click()
+    properties.get_by_role("button", name="Show all").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading")).to_contain_text(NAME)
     expect(dialog.locator("tbody th bdi")).to_have_text(VALUE)

@@ -56,10 +56,10 @@ KEYS: Final[dict[str, Callable[[Page], None]]] = {
     "h": address("?period=6mo"),
     "a": address("?period=all"),
     "x": address("?period=12mo"),
-    "r": dialog("Choose days"),
+    "r": dialog("Custom range"),
     "c": address("?period=12mo&compare=none"),
     "z": dialog("Time zone"),
-    "f": dialog("Add a filter"),
+    "f": dialog("Add filter"),
     ".": lambda _page: None,
     "←": lambda page: page.wait_for_url("**?from=*&to=*&compare=none"),
     "→": address("?period=12mo&compare=none"),
@@ -96,16 +96,16 @@ def test_a_key_refreshes(demo: Client, dashboard_of: Make) -> None:
 
 def test_a_key_adds_a_website(owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open()
-    page.get_by_role("link", name="Add a website").first.wait_for()
+    page.get_by_role("link", name="Add website").first.wait_for()
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog")
-    expect(
-        dialog.locator(".keys-row").filter(has_text="Add a website").locator("kbd")
-    ).to_have_text("n")
+    expect(dialog.locator(".keys-row").filter(has_text="Add website").locator("kbd")).to_have_text(
+        "n"
+    )
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     page.keyboard.press("n")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Add a website")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Add website")
 
 
 def test_keys_are_letters_where_something_is_typed(demo: Client, dashboard_of: Make) -> None:

@@ -27,7 +27,7 @@ def open_list(page: Page, panel: str, tab: str | None = None) -> Locator:
     region = page.get_by_role("region", name=panel, exact=True)
     if tab:
         region.get_by_role("tab", name=tab, exact=True).click()
-    region.get_by_role("button", name="Full list").click()
+    region.get_by_role("button", name="Show all").click()
     dialog = page.get_by_role("dialog")
     dialog.locator("tbody tr").first.wait_for()
     return dialog
@@ -116,7 +116,7 @@ def test_search(known: Client, dashboard_of: Make) -> None:
     assert column(dialog, "Page") == ["/about"]
     assert column(dialog, "% of visitors") == ["25%"], "shares stay those of all"
     dialog.get_by_label("Search").fill("nowhere")
-    expect(dialog).to_contain_text("Nothing matches “nowhere”.")
+    expect(dialog).to_contain_text("No results for “nowhere”.")
     page.keyboard.press("Escape")
 
 
@@ -127,7 +127,7 @@ def test_a_row_is_a_filter(known: Client, dashboard_of: Make) -> None:
     expect(dialog).to_have_count(0)
     expect(page.get_by_role("region", name="Filters")).to_contain_text(f"Page is {HOSTILE}")
     expect(page.locator(".tile-figure").first).to_have_text("1")
-    expect(page.get_by_role("button", name="Full list: Pages by visitors")).to_be_focused()
+    expect(page.get_by_role("button", name="Show all: Pages by visitors")).to_be_focused()
 
 
 def test_the_download(known: Client, dashboard_of: Make, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_what_no_view_tells_of_is_no_figure(
     assert column(dialog, "Bounce rate") == ["50%", "0%", UNKNOWN]
     assert column(dialog, "Total time") == ["30s", "10s", UNKNOWN]
     page.keyboard.press("Escape")
-    dialog = open_list(page, "Places", "Countries")
+    dialog = open_list(page, "Locations", "Countries")
     assert column(dialog, "Bounce rate") == ["20%", UNKNOWN]
     assert column(dialog, "Total time") == [UNKNOWN, UNKNOWN]
     with page.expect_download() as download:
@@ -223,8 +223,8 @@ def many(owner: Client) -> str:
 def test_paging(many: str, owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open(f"websites/{many}?period=7d&prop_name[in]=p00,p01")
     dialog = open_list(page, "Properties")
-    before = dialog.get_by_role("button", name="Previous rows")
-    after = dialog.get_by_role("button", name="Next rows")
+    before = dialog.get_by_role("button", name="Previous")
+    after = dialog.get_by_role("button", name="Next")
     expect(dialog).to_contain_text(re.compile("1.100 of 340"))
     expect(dialog.locator("tbody tr")).to_have_count(100)
     assert cells(dialog, "000")[:2] == ["p00", "000"]
@@ -253,7 +253,7 @@ def test_more_rows_than_are_given_at_once(many: str, owner: Client, dashboard_of
     page = dashboard_of(owner).open(f"websites/{many}?period=7d&prop_name[starts_with]=p")
     dialog = open_list(page, "Properties")
     expect(dialog.get_by_role("status")).to_have_text("5,000 rows")
-    expect(dialog).to_contain_text("These are the first 5,000 rows; there are more.")
+    expect(dialog).to_contain_text("Only the first 5,000 rows are shown.")
     # The values of p29 above 069 are not among them.
     dialog.get_by_label("Search").fill("169")
     expect(dialog.get_by_role("status")).to_have_text("30 rows")

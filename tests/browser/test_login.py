@@ -18,7 +18,7 @@ LONG_ENOUGH_S = 8
 
 
 def fill_in(page: Page, password: str = PASSWORD) -> None:
-    page.get_by_label("Name", exact=True).fill(USERNAME)
+    page.get_by_label("Username", exact=True).fill(USERNAME)
     page.get_by_label("Password", exact=True).fill(password)
 
 
@@ -40,7 +40,7 @@ def test_it_leads_on_to_the_page_that_was_asked_for(demo: Client, dashboard_of: 
     dashboard = dashboard_of(Client(demo.port))
     page = dashboard.open(f"websites/{hostname}?period=7d")
     enter(page, "not the password")
-    expect(page.get_by_role("alert")).to_have_text("The name or password is wrong.")
+    expect(page.get_by_role("alert")).to_have_text("Incorrect username or password.")
     expect(page.get_by_label("Password", exact=True)).to_be_focused()
     enter(page)
     expect(page.get_by_role("heading", level=1)).to_contain_text(hostname)
@@ -52,16 +52,16 @@ def test_the_password_can_be_shown(daemon: Daemon, dashboard_of: Make) -> None:
     password = page.get_by_label("Password", exact=True)
     password.fill("secret")
     assert password.get_attribute("type") == "password"
-    page.get_by_role("button", name="Show the password").click()
+    page.get_by_role("button", name="Show password").click()
     expect(password).to_have_attribute("type", "text")
     assert password.input_value() == "secret"
-    page.get_by_role("button", name="Hide the password").click()
+    page.get_by_role("button", name="Hide password").click()
     expect(password).to_have_attribute("type", "password")
 
 
 def test_keys_are_enough(daemon: Daemon, dashboard_of: Make) -> None:
     page = dashboard_of(Client(daemon.port)).open()
-    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    expect(page.get_by_label("Username", exact=True)).to_be_focused()
     page.keyboard.type(USERNAME)
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)
@@ -78,7 +78,7 @@ def test_a_refused_cookie_is_told_in_plain_words(daemon: Daemon, dashboard_of: M
     page = dashboard.open()
     enter(page)
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("Your browser refused the login cookie")
+    expect(alert).to_contain_text("Your browser rejected the login cookie")
     expect(alert).to_contain_text("https://stats.example")
     # COOP has no meaning over plain HTTP, and Chromium says so.
     dashboard.complaints = [text for text in dashboard.complaints if "Opener-Policy" not in text]
@@ -111,7 +111,7 @@ def test_a_server_that_is_away_and_comes_back(new_daemon: Daemon, dashboard_of: 
     page = dashboard.open()
     new_daemon.stop()
     enter(page)
-    expect(page.get_by_role("alert")).to_have_text("The server is not responding")
+    expect(page.get_by_role("alert")).to_have_text("The server isn’t responding")
     new_daemon.start()
     enter(page)
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
@@ -135,7 +135,7 @@ def test_it_suits_everybody(scheme: str, daemon: Daemon, dashboard_of: Make) -> 
     )
     page = dashboard.open()
     enter(page, "not the password")
-    page.get_by_text("The name or password is wrong.").wait_for()
+    page.get_by_text("Incorrect username or password.").wait_for()
     assert dashboard.violations() == []
     assert not dashboard.is_wider_than_the_window()
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -207,7 +207,7 @@ def test_the_table_behind_the_chart(march_owner: Client, dashboard_of: Make) -> 
     ]
     assert cells(page) == rows
     assert region.get_by_role("button").count() == 0, "nothing out of sight takes the focus"
-    page.get_by_role("button", name="Show as a table").click()
+    page.get_by_role("button", name="Show as table").click()
     expect(chart(page)).to_have_count(0)
     assert cells(page) == rows
     region.get_by_role("button", name="12 March 2025").click()
@@ -284,5 +284,5 @@ def test_visitors_of_several_pages_are_told_of(
 ) -> None:
     page = dashboard_of(march_owner).open(f"{THREE_DAYS}{filters}")
     figures(page)
-    note = page.locator(".overview").get_by_text("counts once for each")
+    note = page.locator(".overview").get_by_text("count once for each")
     expect(note).to_have_count(1 if is_by_page else 0)

@@ -44,18 +44,18 @@ FILTERING_ROWS = {
     ),
     "Referrers": (
         ("Referrers", "Direct / none", "referrer[eq]=", "7"),
-        ("Sources", "news", "utm_source[eq]=news", "1"),
-        ("Mediums", "(none)", "utm_medium[eq]=", "12"),
-        ("Campaigns", "(none)", "utm_campaign[eq]=", "12"),
+        ("UTM source", "news", "utm_source[eq]=news", "1"),
+        ("UTM medium", "(none)", "utm_medium[eq]=", "12"),
+        ("UTM campaign", "(none)", "utm_campaign[eq]=", "12"),
     ),
-    "Places": (
+    "Locations": (
         ("Countries", "United States", "country[eq]=United+States", "1"),
         ("Languages", "German", "language[eq]=German", "10"),
-        ("Locales", "British English", "language[eq]=British+English", "1"),
+        ("Languages (regional)", "British English", "language[eq]=British+English", "1"),
     ),
     "Technology": (
         ("Browsers", "Chrome", "browser[eq]=Chrome", "10"),
-        ("Systems", "Linux", "os[eq]=Linux", "12"),
+        ("Operating systems", "Linux", "os[eq]=Linux", "12"),
         ("Devices", "Desktop", "device[eq]=Desktop", "12"),
     ),
 }
@@ -90,7 +90,7 @@ def test_referrers_and_the_addresses_behind_one(known: Client, dashboard_of: Mak
         ["Google", "2", "17%"],
     ]
     assert rows(referrers) == grouped
-    referrers.get_by_role("button", name="Show the addresses of blog.example").click()
+    referrers.get_by_role("button", name="Show URLs of blog.example").click()
     expect(referrers.locator("tbody tr")).to_have_count(2)
     assert rows(referrers) == [
         ["blog.example/post/2", "2", "67%"],
@@ -101,19 +101,19 @@ def test_referrers_and_the_addresses_behind_one(known: Client, dashboard_of: Mak
     page.keyboard.press("Enter")
     expect(referrers.locator("tbody tr")).to_have_count(3)
     assert rows(referrers) == grouped
-    assert show(referrers, "Sources") == [["(none)", "11", "92%"], ["news", "1", "8.3%"]]
+    assert show(referrers, "UTM source") == [["(none)", "11", "92%"], ["news", "1", "8.3%"]]
 
 
 def test_places_and_technology(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
-    places = panel(page, "Places")
+    places = panel(page, "Locations")
     assert show(places, "Countries") == [
         ["Germany", "10", "83%"],
         ["Singapore", "1", "8.3%"],
         ["United States", "1", "8.3%"],
     ]
     assert show(places, "Languages") == [["German", "10", "83%"], ["English", "2", "17%"]]
-    assert show(places, "Locales")[0] == ["Swiss High German", "10", "83%"]
+    assert show(places, "Languages (regional)")[0] == ["Swiss High German", "10", "83%"]
     technology = panel(page, "Technology")
     assert rows(technology) == [["Chrome", "10", "83%"], ["Firefox", "2", "17%"]]
     assert show(technology, "Devices") == [["Desktop", "12", "100%"]]
@@ -187,14 +187,16 @@ def test_tabs_follow_the_keys_and_are_kept(known: Client, dashboard_of: Make) ->
     assert rows(technology)[0][0] == "Linux"
     assert "period=7d" in page.url, "the arrows are the tabs' here, not the period's"
     page.reload()
-    expect(technology.get_by_role("tab", name="Systems")).to_have_attribute("aria-selected", "true")
+    expect(technology.get_by_role("tab", name="Operating systems")).to_have_attribute(
+        "aria-selected", "true"
+    )
     assert rows(technology)[0][0] == "Linux"
 
 
 def test_the_map(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
-    panel(page, "Places").scroll_into_view_if_needed()
-    world = panel(page, "Places").get_by_role("img", name=re.compile("World map"))
+    panel(page, "Locations").scroll_into_view_if_needed()
+    world = panel(page, "Locations").get_by_role("img", name=re.compile("World map"))
     germany = world.locator("[data-code=DE]")
     expect(germany).to_have_attribute("data-step", "5")
     expect(world.locator("[data-code=SG]")).to_have_attribute("data-step", "2")
@@ -257,7 +259,7 @@ def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> N
         known, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
     )
     page = dashboard.open(f"{PAGE}&browser[in]=Chrome,Firefox&path[neq]={LONG}")
-    panel(page, "Places").scroll_into_view_if_needed()
+    panel(page, "Locations").scroll_into_view_if_needed()
     page.locator(".map path").first.wait_for()
     assert dashboard.violations() == []
     assert not dashboard.is_wider_than_the_window()

@@ -12,7 +12,7 @@ from support.daemon import Client
 pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
-NOTE = "are kept as daily totals only: some figures do not include them."
+NOTE = "only daily totals remain, so some statistics leave them out."
 
 
 def test_days_that_figures_are_without_are_named_as_long_as_it_is_so(

@@ -78,7 +78,7 @@ def test_figures_that_are_refused(demo: Client, dashboard_of: Make) -> None:
     error = {"error": {"code": 400, "message": "language[eq]: not to be read"}}
     dashboard.page.route("**/languages?*", lambda route: route.fulfill(status=400, json=error))
     page = dashboard.open(BUSY)
-    page.get_by_role("tab", name="Languages").click()
+    page.get_by_role("tab", name="Languages", exact=True).click()
     trouble = page.get_by_role("alert")
     expect(trouble).to_contain_text(
         "The server rejected this request. language[eq]: not to be read"

@@ -53,10 +53,10 @@ def test_the_password_is_changed(new_daemon: Daemon, dashboard_of: Make) -> None
     page = dashboard_of(owner).open("settings/account")
     form = section(page, "Password")
     form.get_by_label("New password", exact=False).first.fill("another password")
-    form.get_by_label("Repeat the new password").fill("another pasword")
+    form.get_by_label("Repeat new password").fill("another pasword")
     form.get_by_role("button").click()
-    expect(form.get_by_role("alert")).to_have_text("The passwords do not match.")
-    form.get_by_label("Repeat the new password").fill("another password")
+    expect(form.get_by_role("alert")).to_have_text("The passwords don’t match.")
+    form.get_by_label("Repeat new password").fill("another password")
     form.get_by_role("button").click()
     expect(form.get_by_role("status")).to_have_text("Saved")
     assert owner.request("GET", "/api/user").status == 200
@@ -127,10 +127,10 @@ def test_a_rename_that_is_refused(owner: Client, dashboard_of: Make) -> None:
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Hostname").fill("two.example")
     dialog.get_by_role("button", name="Rename", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_have_text("two.example is already registered.")
+    expect(dialog.get_by_role("alert")).to_have_text("two.example has already been added.")
     dialog.get_by_label("Hostname").fill("192.0.2.1")
     dialog.get_by_role("button", name="Rename", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_contain_text("This is not a hostname. ")
+    expect(dialog.get_by_role("alert")).to_contain_text("This isn’t a valid hostname. ")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     assert owner.request("GET", "/api/websites/one.example").status == 200
@@ -141,7 +141,7 @@ def test_the_tracker_carries_what_is_chosen(new_daemon: Daemon, dashboard_of: Ma
     page = dashboard_of(owner).open("settings/tracker")
     save = page.get_by_role("button", name="Save")
     expect(save).to_be_disabled()
-    page.get_by_label("Downloads").check()
+    page.get_by_label("File downloads").check()
     page.get_by_label("Clicks on marked elements").check()
     page.get_by_text("Different features for one website").click()
     base = f"http://localhost:{new_daemon.port}"
@@ -149,16 +149,16 @@ def test_the_tracker_carries_what_is_chosen(new_daemon: Daemon, dashboard_of: Ma
         f'<script defer src="{base}/scripts/click-events.file-downloads.js"></script>'
     )
     save.click()
-    expect(page.get_by_text("Saved. Browsers pick up the new script")).to_be_visible()
+    expect(page.get_by_text("Saved. Browsers will load the new script")).to_be_visible()
     chosen = owner.get("/api/user")["settings"]["script_type"]
     assert chosen == ["click-events", "file-downloads"]
     assert owner.request("GET", "/scripts/click-events.file-downloads.js").status == 200
     page.reload()
-    expect(page.get_by_label("Downloads")).to_be_checked()
-    page.get_by_label("Downloads").uncheck()
+    expect(page.get_by_label("File downloads")).to_be_checked()
+    page.get_by_label("File downloads").uncheck()
     page.get_by_label("Clicks on marked elements").uncheck()
     save.click()
-    expect(page.get_by_text("Saved. Browsers pick up the new script")).to_be_visible()
+    expect(page.get_by_text("Saved. Browsers will load the new script")).to_be_visible()
     assert owner.get("/api/user")["settings"]["script_type"] == ["default"]
 
 
@@ -167,12 +167,12 @@ def test_usage_tells_of_hits_as_they_come(new_daemon: Daemon, dashboard_of: Make
     page = dashboard_of(owner).open("settings/usage")
     hits = section(page, "Hits in the last 24 hours")
     expect(hits).to_contain_text("Every hit was counted.")
-    for name in ("Processor", "Memory", "Disk", "Stored data"):
+    for name in ("CPU", "Memory", "Disk", "Stored data"):
         assert 0 <= float(page.get_by_role("meter", name=name).get_attribute("value") or -1) <= 1
     load = {"e": "load", "b": "one", "u": "https://unknown.example/", "p": True, "q": True}
     assert owner.request("POST", "/api/event/hit", load).status == 404
     row = hits.get_by_role("row").nth(1)
-    expect(row).to_contain_text("No website is registered for the page")
+    expect(row).to_contain_text("The page’s hostname isn’t one of your websites.")
     expect(row.get_by_role("cell").first).to_have_text("1")
     page.get_by_role("link", name="Add unknown.example").click()
     expect(page.get_by_label("Hostname")).to_have_value("unknown.example")
@@ -223,14 +223,14 @@ def test_the_language_waits_until_it_is_known_for_a_demonstration(
 
 def test_a_demonstration_changes_nothing(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open("settings/account")
-    expect(page.get_by_text("This is a demo: nothing can be changed.")).to_be_visible()
-    for name in ("Change name", "Change password"):
+    expect(page.get_by_text("This is a demo, so nothing can be changed.")).to_be_visible()
+    for name in ("Change username", "Change password"):
         expect(page.get_by_role("button", name=name)).to_be_disabled()
     page.locator("select").select_option("fr")
     expect(page.locator("html")).to_have_attribute("lang", "fr")
     page.locator("select").select_option("en")
     page.get_by_role("link", name="Tracker").click()
-    page.get_by_label("Downloads").check()
+    page.get_by_label("File downloads").check()
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     page.get_by_role("link", name="Websites").click()
     buttons = page.get_by_role("button", name=re.compile("Rename|Delete"))

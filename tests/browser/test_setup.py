@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 Someone = Callable[..., Visitor]
 
-WAITING = "Waiting for the first view"
+WAITING = "Waiting for the first visit"
 
 
 def hit(daemon: Daemon, hostname: str, agent: str = DESKTOP) -> int:
@@ -44,8 +44,8 @@ def test_from_the_tag_to_the_first_visit(
     with served(tag) as site:
         visitor = someone()
         visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
-    expect(page.get_by_role("status")).to_have_text("The first view has arrived. Everything works.")
-    page.locator(".step").get_by_role("link", name="Show statistics").click()
+    expect(page.get_by_role("status")).to_have_text("First visit received. You’re set up.")
+    page.locator(".step").get_by_role("link", name="View statistics").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(website.hostname)
     assert visitor.errors == []
 
@@ -67,7 +67,7 @@ def test_the_image_counts_those_without_scripts(
     tag = page.get_by_role("figure", name="image").inner_text()
     with served(tag) as site:
         someone(java_script_enabled=False).page.goto(site.address(website.hostname))
-        expect(page.locator(".arrival")).to_contain_text("The first view has arrived")
+        expect(page.locator(".arrival")).to_contain_text("First visit received.")
 
 
 def test_it_says_why_nothing_comes(new_daemon: Daemon, dashboard_of: Make) -> None:
@@ -75,12 +75,14 @@ def test_it_says_why_nothing_comes(new_daemon: Daemon, dashboard_of: Make) -> No
     owner.add_website("example.com")
     page = dashboard_of(owner).open("websites/example.com/setup")
     expect(page.get_by_text(WAITING)).to_be_visible()
-    assert page.get_by_role("heading", name="Why nothing has arrived yet").count() == 0
+    assert page.get_by_role("heading", name="Why nothing has been counted yet").count() == 0
     assert hit(new_daemon, "example.com", "Googlebot/2.1") == 204
     assert Client(new_daemon.port).request("POST", "/api/event/hit", {"e": "none"}).status == 400
-    puzzles = page.get_by_role("region", name="Why nothing has arrived yet")
-    expect(puzzles).to_contain_text("Crawlers, monitors and headless browsers are not counted.")
-    expect(puzzles).to_contain_text("The request was not a valid hit.")
+    puzzles = page.get_by_role("region", name="Why nothing has been counted yet")
+    expect(puzzles).to_contain_text(
+        "Crawlers, monitoring services and headless browsers aren’t counted."
+    )
+    expect(puzzles).to_contain_text("The request wasn’t a valid hit.")
     assert arrival(page) == WAITING
 
 
@@ -92,12 +94,14 @@ def test_hits_for_another_hostname_can_be_registered(
     for other in ("www2.example.com", "x1.example", "x2.example", "x3.example", "x4.example"):
         assert hit(new_daemon, other) == 404
     page = dashboard_of(owner).open("websites/example.com/setup")
-    puzzles = page.get_by_role("region", name="Why nothing has arrived yet").get_by_role("listitem")
+    puzzles = page.get_by_role("region", name="Why nothing has been counted yet").get_by_role(
+        "listitem"
+    )
     expect(puzzles).to_have_count(3)
     expect(puzzles.first).to_contain_text(
-        "Hits arrive for www2.example.com, which is not registered."
+        "Hits are arriving for www2.example.com, which hasn’t been added."
     )
-    puzzles.first.get_by_role("button", name="Register it as well").click()
+    puzzles.first.get_by_role("button", name="Add it too").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up www2.example.com")
     registered = [website["hostname"] for website in owner.get("/api/websites")]
     assert registered == ["example.com", "www2.example.com"]
@@ -114,7 +118,7 @@ def test_a_website_can_be_renamed_to_where_hits_come_from(
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up example.com")
     assert owner.get("/api/websites") == [{"hostname": "example.com"}]
     assert hit(new_daemon, "example.com") == 204
-    expect(page.get_by_text("The first view has arrived. Everything works.")).to_be_visible()
+    expect(page.get_by_text("First visit received. You’re set up.")).to_be_visible()
 
 
 def test_a_website_with_visits(demo: Client, dashboard_of: Make) -> None:
@@ -123,13 +127,13 @@ def test_a_website_with_visits(demo: Client, dashboard_of: Make) -> None:
     page.get_by_role("button", name="Switch website").click()
     page.get_by_role("menuitem", name="Script and setup").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Set up {hostname}")
-    expect(page.locator(".arrival")).to_contain_text("views have been counted. Everything works.")
+    expect(page.locator(".arrival")).to_contain_text("views received. You’re set up.")
 
 
 def test_a_website_that_is_not_registered(owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open("websites/nowhere.example/setup")
     expect(page.get_by_role("heading", level=1)).to_have_text(
-        "There is no website nowhere.example here."
+        "The website nowhere.example hasn’t been added here."
     )
 
 
@@ -145,6 +149,6 @@ def test_it_suits_everybody(scheme: str, daemon: Daemon, owner: Client, dashboar
     page = dashboard.open(f"websites/{hostname}/setup")
     for summary in page.locator("summary").all():
         summary.click()
-    expect(page.get_by_text(f"Hits arrive for other.{hostname}")).to_be_visible()
+    expect(page.get_by_text(f"Hits are arriving for other.{hostname}")).to_be_visible()
     assert dashboard.violations() == []
     assert not dashboard.is_wider_than_the_window()

@@ -30,10 +30,10 @@ def shared(owner: Client, **details: Any) -> str:
 
 def test_a_link_is_made_opened_and_revoked(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open("settings/websites")
-    page.get_by_role("button", name=f"Share links of {HOSTNAME}").click()
-    dialog = page.get_by_role("dialog", name=f"Share links of {HOSTNAME}")
+    page.get_by_role("button", name=f"Share links for {HOSTNAME}").click()
+    dialog = page.get_by_role("dialog", name=f"Share links for {HOSTNAME}")
     dialog.get_by_label("Name").fill("for the board")
-    dialog.get_by_role("button", name="Create a link").click()
+    dialog.get_by_role("button", name="Create link").click()
     address = dialog.locator("li", has_text="for the board").get_by_role("figure", name="Link")
     href = address.inner_text()
     reader = dashboard_of(Client(known.port)).page
@@ -60,7 +60,7 @@ def test_a_link_is_made_opened_and_revoked(known: Client, dashboard_of: Make) ->
     expect(dialog.locator(".saved")).to_have_text("for the board has been revoked.")
     reader.reload()
     expect(reader.get_by_role("heading", level=1)).to_have_text(
-        "This link does not exist or has been revoked."
+        "This link doesn’t exist or has been revoked."
     )
 
 
@@ -73,8 +73,8 @@ def test_a_link_with_a_password_asks_for_it(known: Client, dashboard_of: Make) -
     assert HOSTNAME not in page.content()
     assert dashboard.violations() == []
     field.fill("wrong")
-    page.get_by_role("button", name="Show the figures").click()
-    expect(page.get_by_role("alert")).to_have_text("The password is wrong.")
+    page.get_by_role("button", name="View statistics").click()
+    expect(page.get_by_role("alert")).to_have_text("Incorrect password.")
     field.fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(loaded(page).first).to_have_text("12")
@@ -137,7 +137,7 @@ def test_the_dialog_can_be_used_by_all(known: Client, dashboard_of: Make) -> Non
     shared(known, embed=["https://www.example.com"], password=PASSWORD)
     dashboard = dashboard_of(known)
     page = dashboard.open("settings/websites")
-    page.get_by_role("button", name=f"Share links of {HOSTNAME}").click()
+    page.get_by_role("button", name=f"Share links for {HOSTNAME}").click()
     page.get_by_role("dialog").locator("li").first.wait_for()
     for width in (DESKTOP_WIDTH, PHONE_WIDTH):
         page.set_viewport_size({"width": width, "height": 800})

@@ -48,8 +48,8 @@ def test_visitors_now(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.add_website("example.com")
     page = dashboard_of(owner).open("websites/example.com")
-    expect(page.locator(".live")).to_have_text("0 visitors now")
-    for beacon, said in (("one", "1 visitor now"), ("two", "2 visitors now")):
+    expect(page.locator(".live")).to_have_text("0 current visitors")
+    for beacon, said in (("one", "1 current visitor"), ("two", "2 current visitors")):
         load = {"e": "load", "b": beacon, "u": "https://example.com/", "p": True, "q": True}
         assert owner.request("POST", "/api/event/hit", load).status == 204
         page.keyboard.press(".")
@@ -58,13 +58,13 @@ def test_visitors_now(new_daemon: Daemon, dashboard_of: Make) -> None:
         owner.request("POST", "/api/event/hit", {"e": "unload", "b": "one", "m": 5}).status == 204
     )
     page.keyboard.press(".")
-    expect(page.locator(".live")).to_have_text("1 visitor now")
+    expect(page.locator(".live")).to_have_text("1 current visitor")
 
 
 def test_a_website_that_is_not_there(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open("websites/nowhere.example")
     expect(page.get_by_role("heading", level=1)).to_have_text(
-        "There is no website nowhere.example here."
+        "The website nowhere.example hasn’t been added here."
     )
-    page.get_by_role("link", name="Back to the websites").click()
+    page.get_by_role("link", name="Back to websites").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")

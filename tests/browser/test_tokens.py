@@ -23,18 +23,18 @@ def test_a_token_is_made_shown_once_and_revoked(new_daemon: Daemon, dashboard_of
         owner.add_website(hostname)
     dashboard = dashboard_of(owner)
     page = dashboard.open("settings/tokens")
-    form = page.get_by_role("region", name="Create a token")
+    form = page.get_by_role("region", name="Create token")
     form.get_by_label("Name").fill("weekly report")
-    form.get_by_label("For").select_option("b.example")
-    form.get_by_label("Expires").select_option(label="after 30 days")
-    form.get_by_role("button", name="Create a token").click()
+    form.get_by_label("Websites").select_option("b.example")
+    form.get_by_label("Expires").select_option(label="After 30 days")
+    form.get_by_role("button", name="Create token").click()
     token = form.get_by_role("figure", name="Token").inner_text()
     stranger = Client(owner.port)
     assert status(stranger, token, "/api/website/b.example/summary") == 200
     assert status(stranger, token, "/api/website/a.example/summary") == 403
     listed = page.get_by_role("region", name="Tokens", exact=True).get_by_role("listitem")
     expect(listed).to_contain_text(["weekly report"])
-    expect(listed).to_contain_text(["read figures · b.example"])
+    expect(listed).to_contain_text(["Read statistics · b.example"])
     for scheme, width in product(("light", "dark"), (DESKTOP_WIDTH, PHONE_WIDTH)):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 800})

@@ -28,8 +28,8 @@ def test_a_daemon_that_goes_away_and_comes_back(demo: Client, dashboard_of: Make
     page.context.set_offline(True)
     page.keyboard.press(".")
     away = page.get_by_role("alert")
-    expect(away).to_contain_text("The server is not responding")
-    expect(away).to_contain_text("These are the last figures received.")
+    expect(away).to_contain_text("The server isn’t responding")
+    expect(away).to_contain_text("You’re seeing the last data received.")
     assert loaded(page).all_inner_texts() == before
     page.context.set_offline(False)
     away.get_by_role("button", name="Try again").click()
@@ -50,7 +50,7 @@ def test_a_daemon_that_is_away_from_the_start(demo: Client, dashboard_of: Make) 
     page.clock.install()
     page.route("**/api/**", abort)
     page.goto(f"{dashboard.base}/dashboard/{BUSY}")
-    expect(page.get_by_role("alert")).to_have_text("The server is not responding")
+    expect(page.get_by_role("alert")).to_have_text("The server isn’t responding")
     page.unroute("**/api/**")
     page.clock.fast_forward(RETRY_S * 1000)
     loaded(page)
@@ -95,7 +95,7 @@ def test_no_old_figures_stand_for_others_that_failed(demo: Client, dashboard_of:
     page.unroute("**/api/website/**")
     page.route("**/api/**", abort)
     page.keyboard.press("w")
-    expect(trouble).to_contain_text("The server is not responding")
+    expect(trouble).to_contain_text("The server isn’t responding")
     expect(page.locator(".tile-figure")).to_have_count(0)
     page.unroute("**/api/**")
     trouble.get_by_role("button", name="Try again").click()
@@ -109,13 +109,13 @@ def test_a_part_that_cannot_be_fetched(demo: Client, dashboard_of: Make) -> None
     page.route("**/assets/days-dialog-*.js", abort)
     page.keyboard.press("r")
     trouble = page.get_by_role("alert")
-    expect(trouble).to_contain_text("The server is not responding")
+    expect(trouble).to_contain_text("The server isn’t responding")
     page.unroute("**/assets/days-dialog-*.js")
     with page.expect_event("load"):
         trouble.get_by_role("button", name="Try again").click()
     loaded(page)
     page.keyboard.press("r")
-    expect(page.get_by_role("dialog", name="Choose days")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Custom range")).to_be_visible()
 
 
 def test_a_login_that_has_ended(new_daemon: Daemon, dashboard_of: Make) -> None:
@@ -132,6 +132,6 @@ def test_a_login_that_has_ended(new_daemon: Daemon, dashboard_of: Make) -> None:
 @pytest.mark.parametrize("path", ["nowhere/at/all", "settings/nope"])
 def test_an_address_without_a_page(path: str, demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(path)
-    expect(page.get_by_role("heading", level=1)).to_have_text("This page does not exist.")
-    page.get_by_role("link", name="Back to the websites").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("This page doesn’t exist.")
+    page.get_by_role("link", name="Back to websites").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")

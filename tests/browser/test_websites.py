@@ -42,13 +42,13 @@ def test_a_card_leads_to_its_website_by_keys(demo: Client, dashboard_of: Make) -
 
 def test_a_demonstration_offers_no_adding(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
-    expect(page.get_by_text("This is a demo: nothing can be changed.")).to_be_visible()
-    assert page.get_by_role("link", name="Add a website").count() == 0
+    expect(page.get_by_text("This is a demo, so nothing can be changed.")).to_be_visible()
+    assert page.get_by_role("link", name="Add website").count() == 0
 
 
 def test_the_order_is_kept(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
-    page.get_by_role("button", name="Order").click()
+    page.get_by_role("button", name="Sort").click()
     page.get_by_role("menuitemradio", name="By name").click()
     by_name = sorted(website["hostname"] for website in demo.get("/api/websites"))
     expect(names(page)).to_have_text(by_name)
@@ -73,7 +73,7 @@ def test_many_websites(new_daemon: Daemon, dashboard_of: Make) -> None:
     expect(page.locator("main li")).to_have_count(10)
     expect(page.get_by_role("status")).to_have_text("10 websites")
     page.get_by_label("Search websites").fill("nowhere")
-    expect(page.get_by_text("No website has “nowhere” in its name.")).to_be_visible()
+    expect(page.get_by_text("No results for “nowhere”.")).to_be_visible()
 
 
 def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
@@ -85,7 +85,7 @@ def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
     field = page.get_by_label("Hostname")
     expect(field).to_be_focused()
     page.keyboard.type("https://Example.com/blog?page=2")
-    expect(page.get_by_text("Only the hostname is used: example.com")).to_be_visible()
+    expect(page.get_by_text("We’ll use the hostname: example.com")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up example.com")
     assert owner.get("/api/websites") == [{"hostname": "example.com"}]
@@ -94,8 +94,8 @@ def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("not a name", "This is not a hostname. "),
-        ("taken.example", "taken.example is already registered"),
+        ("not a name", "This isn’t a valid hostname. "),
+        ("taken.example", "taken.example has already been added"),
     ],
 )
 def test_what_cannot_be_added(typed: str, said: str, owner: Client, dashboard_of: Make) -> None:
@@ -130,11 +130,11 @@ def test_a_website_that_has_gone_quiet_says_so(demo: Client, dashboard_of: Make)
     page = dashboard.open()
     page.get_by_role("heading", level=2, name=first).wait_for()
     note = page.locator(".unvisited")
-    expect(note).to_have_text(["No view since 15 Jun 2025, 17:06"])
+    expect(note).to_have_text(["No views since 15 Jun 2025, 17:06"])
     card = page.locator("main li").filter(has_text=first)
     expect(card.locator(".unvisited")).to_have_count(1)
     dashboard.open(f"websites/{first}")
-    expect(note).to_have_text(["No view since 15 Jun 2025, 17:06"])
+    expect(note).to_have_text(["No views since 15 Jun 2025, 17:06"])
     assert not dashboard.violations()
     page = dashboard.open(f"websites/{other}")
     page.locator(".live").wait_for()

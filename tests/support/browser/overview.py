@@ -27,7 +27,7 @@ VISITS: Final = (
 )
 
 
-UNPAIRED: Final = "Only the totals are compared."
+UNPAIRED: Final = "only totals are compared."
 """Said where the parts of the period before lie otherwise."""
 
 
