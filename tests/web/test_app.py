@@ -55,7 +55,7 @@ async def test_an_unknown_path_is_404(owner: Browser, target: str) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_path_of_many_segments_is_nowhere(stranger: Browser) -> None:
+async def test_a_path_with_many_segments_is_404(stranger: Browser) -> None:
     assert (await stranger.ask("GET", "/dashboard" + "/a" * 31)).status == 200
     for target in ("/dashboard" + "/a" * 32, "/" * 16_000, "/event" * 2_000, "/%zz" * 4_000):
         answer = await stranger.ask("GET", target)
@@ -66,7 +66,7 @@ async def test_a_path_of_many_segments_is_nowhere(stranger: Browser) -> None:
 
 @pytest.mark.parametrize("target", ["/%", "/a%zz", "/%ff", "/api/%c3%28", "/user/%4"])
 @pytest_twisted.ensureDeferred
-async def test_a_path_badly_encoded_is_400(stranger: Browser, target: str) -> None:
+async def test_a_badly_encoded_path_is_400(stranger: Browser, target: str) -> None:
     answer = await stranger.ask("GET", target)
     assert answer.status == 400
     assert answer.error == "path: an invalid percent-escape, or not valid UTF-8"
@@ -85,7 +85,7 @@ async def test_a_path_badly_encoded_is_400(stranger: Browser, target: str) -> No
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_another_method_is_405(stranger: Browser, target: str, allowed: str) -> None:
+async def test_an_unsupported_method_is_405(stranger: Browser, target: str, allowed: str) -> None:
     for method in ("PUT", "TRACE", "BREW"):
         answer = await stranger.ask(method, target)
         assert answer.status == 405
@@ -94,7 +94,7 @@ async def test_another_method_is_405(stranger: Browser, target: str, allowed: st
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_absolute_address_is_taken(house: House, stranger: Browser) -> None:
+async def test_an_absolute_url_is_accepted(house: House, stranger: Browser) -> None:
     answer = await stranger.ask("GET", "http://stats.example.com/event/ping?u=x")
     assert (answer.status, answer.body) == (200, b"0")
     answer = await Connection(house.site).talk(encoded("GET", "http://stats.example.com", {}))
@@ -102,12 +102,12 @@ async def test_an_absolute_address_is_taken(house: House, stranger: Browser) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_segments_may_be_escaped(owner: Browser) -> None:
+async def test_segments_may_be_percent_encoded(owner: Browser) -> None:
     answer = await owner.ask("GET", "/%61pi/%75ser")
     assert answer.status == 200
 
 
-def test_both_mounts_have_the_same_routes(house: House) -> None:
+def test_both_prefixes_have_the_same_routes(house: House) -> None:
     routes = interface_routes(house.site.backend).app.url_map.iter_rules()
     rules = {(rule.rule, *sorted(rule.methods or ())) for rule in routes}
     assert ("/websites/<hostname>", "GET", "HEAD") in rules
@@ -119,7 +119,7 @@ def test_both_mounts_have_the_same_routes(house: House) -> None:
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_events_have_a_further_name(
+async def test_the_path_of_events_is_configurable(
     house: House, stranger: Browser, prefix: str, name: str
 ) -> None:
     house.set(event_name=name)

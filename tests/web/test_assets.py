@@ -25,7 +25,7 @@ FORMS = {
 }
 
 
-def test_a_package_without_its_front_end_is_refused(tmp_path: Path) -> None:
+def test_starting_without_the_front_end_fails(tmp_path: Path) -> None:
     (tmp_path / "main.js.br").write_bytes(b"")
     with pytest.raises(FileNotFoundError, match="medamad was installed without"):
         files_below(tmp_path)
@@ -33,16 +33,14 @@ def test_a_package_without_its_front_end_is_refused(tmp_path: Path) -> None:
         files_below(tmp_path / "absent")
 
 
-def test_the_forms_are_of_one_content() -> None:
+def test_all_encodings_have_the_same_content() -> None:
     assert gzip.decompress(FORMS["gzip"] or b"") == FORMS[None]
     assert len({*FORMS.values()}) == 3
 
 
 @pytest.mark.parametrize("coding", FORMS)
 @pytest_twisted.ensureDeferred
-async def test_each_coding_has_a_validator_of_its_own(
-    stranger: Browser, coding: str | None
-) -> None:
+async def test_each_encoding_has_its_own_etag(stranger: Browser, coding: str | None) -> None:
     accepting = {"Accept-Encoding": coding or "identity"}
     answer = await stranger.ask("GET", TARGET, headers=accepting)
     assert (answer.status, answer.body) == (200, FORMS[coding])
@@ -65,7 +63,7 @@ async def test_each_coding_has_a_validator_of_its_own(
 
 
 @pytest_twisted.ensureDeferred
-async def test_head_tells_the_length_of_the_coding(stranger: Browser) -> None:
+async def test_head_returns_the_length_of_the_encoding(stranger: Browser) -> None:
     answer = await stranger.ask("HEAD", TARGET, headers={"Accept-Encoding": "br"})
     assert (answer.status, answer.body) == (200, b"")
     assert answer.header("Content-Length") == str(len(FORMS["br"] or b""))
@@ -97,13 +95,13 @@ BOTH = ("br", "gzip")
         ("gzipped", ""),
     ],
 )
-def test_the_coding_is_the_one_most_wanted(accepted: str, coding: str) -> None:
+def test_the_preferred_encoding_is_sent(accepted: str, coding: str) -> None:
     assert _negotiated_coding(accepted.encode("latin-1"), BOTH) == coding
     assert _negotiated_coding(accepted.encode("latin-1"), ()) == ""
 
 
 @pytest_twisted.ensureDeferred
-async def test_long_answers_are_compressed_for_whoever_takes_it(
+async def test_long_responses_are_compressed_if_the_client_accepts_it(
     house: House, owner: Browser, website: str
 ) -> None:
     number = house.store.websites.all()[0].number

@@ -23,7 +23,7 @@ async def token_for(house: House, scope: Scope = Scope.READ) -> str:
 @pytest.mark.parametrize("form", ["Bearer {}", "bearer {}", "BEARER   {} "])
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_token_is_shown_as_rfc_6750_has_it(house: House, form: str) -> None:
+async def test_a_bearer_token_follows_rfc_6750(house: House, form: str) -> None:
     headers = {"Authorization": form.format(await token_for(house))}
     assert (await house.browser().ask("GET", PAGES, headers=headers)).status == 200
 
@@ -31,7 +31,7 @@ async def test_a_token_is_shown_as_rfc_6750_has_it(house: House, form: str) -> N
 @pytest.mark.parametrize("value", ["Basic YTpi", "Bearer eyJhbGciOi", "Bearer", "", "\xff"])
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_what_is_not_ours_to_know_does_not_matter(
+async def test_another_authorization_header_does_not_affect_the_session(
     owner: Browser, stranger: Browser, value: str
 ) -> None:
     """A proxy in front may have logins of its own, and hand them on."""
@@ -46,7 +46,7 @@ async def test_what_is_not_ours_to_know_does_not_matter(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_the_cookie_does_not_help_a_token_or_a_share_link(
+async def test_a_cookie_does_not_extend_a_token_or_a_share_link(
     house: House, owner: Browser
 ) -> None:
     token = {"Authorization": f"Bearer {await token_for(house)}"}
@@ -64,7 +64,7 @@ async def test_the_cookie_does_not_help_a_token_or_a_share_link(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_many_bad_tokens_make_their_network_wait(house: House) -> None:
+async def test_a_network_with_many_bad_tokens_is_throttled(house: House) -> None:
     good = {"Authorization": f"Bearer {await token_for(house)}"}
     bad = {"Authorization": "Bearer medamad_bad"}
     statuses = [(await house.browser().ask("GET", PAGES, headers=bad)).status for _ in range(11)]
@@ -76,7 +76,7 @@ async def test_many_bad_tokens_make_their_network_wait(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_token_for_some_sees_those_alone(house: House) -> None:
+async def test_a_token_for_some_websites_sees_only_those(house: House) -> None:
     one, two = [await house.store.add_website(f"{name}.example", NOW) for name in "ab"]
     text, key, token = make_token("a", Scope.FULL, [two.number], None, NOW)
     await house.store.tokens.add(key, token)
@@ -109,7 +109,7 @@ async def test_a_token_for_some_sees_those_alone(house: House) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_body_that_cannot_be_taken_is_refused_after_a_bad_token(house: House) -> None:
+async def test_a_bad_token_is_rejected_before_a_bad_body(house: House) -> None:
     good = {"Authorization": f"Bearer {await token_for(house, Scope.FULL)}"}
     bad = {"Authorization": "Bearer medamad_bad"}
     large = {"Content-Length": "16385"}

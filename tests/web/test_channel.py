@@ -47,9 +47,7 @@ PING = "/event/ping"
 )
 @pytest.mark.parametrize("at_once", [100_000, 7, 1])
 @pytest_twisted.ensureDeferred
-async def test_what_is_no_sound_request_is_400(
-    house: House, request_bytes: bytes, at_once: int
-) -> None:
+async def test_a_malformed_request_is_400(house: House, request_bytes: bytes, at_once: int) -> None:
     connection = Connection(house.site)
     # What follows in the same connection is not looked at.
     data = request_bytes + encoded("GET", PING, {})
@@ -64,7 +62,7 @@ async def test_what_is_no_sound_request_is_400(
 
 
 @pytest_twisted.ensureDeferred
-async def test_over_tls_a_refused_connection_is_closed_by_tls_itself(house: House) -> None:
+async def test_over_tls_a_rejected_connection_is_closed_with_a_tls_alert(house: House) -> None:
     connection = over_tls(house.site)
     assert (await connection.talk(b"nonsense\r\n\r\n")).status == 400
     assert connection.wire.disconnecting
@@ -99,7 +97,7 @@ def closed_by_a_stop(house: House, _connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("close", [closed_by_itself, closed_for_its_silence, closed_by_a_stop])
-def test_over_tls_a_closed_connection_may_not_send_on_for_long(
+def test_over_tls_a_closed_connection_is_dropped_if_it_keeps_sending(
     house: House, close: Callable[[House, Connection], None]
 ) -> None:
     connection = over_tls(house.site)
@@ -114,7 +112,7 @@ def test_over_tls_a_closed_connection_may_not_send_on_for_long(
     assert connection.wire.aborted
 
 
-def test_over_tls_a_closed_connection_may_not_send_on_much(house: House) -> None:
+def test_over_tls_a_closed_connection_is_dropped_if_it_sends_much(house: House) -> None:
     connection = over_tls(house.site)
     closed_by_itself(house, connection)
     check_drops(connection)
@@ -134,13 +132,13 @@ def test_over_tls_a_closed_connection_may_not_send_on_much(house: House) -> None
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_hosts_are_taken(house: House, host: str) -> None:
+async def test_valid_hosts_are_accepted(house: House, host: str) -> None:
     answer = await Connection(house.site).talk(encoded("GET", PING, {"Host": host}))
     assert answer.status == 200
 
 
 @pytest_twisted.ensureDeferred
-async def test_http_1_0_needs_no_host_and_is_closed(house: House) -> None:
+async def test_http_1_0_needs_no_host_and_closes_the_connection(house: House) -> None:
     for peer in ("203.0.113.9", None):
         connection = Connection(house.site, peer)
         answer = await connection.talk(b"GET /openapi.yaml HTTP/1.0\r\n\r\n")
@@ -150,7 +148,7 @@ async def test_http_1_0_needs_no_host_and_is_closed(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_connection_takes_many_requests(house: House) -> None:
+async def test_a_connection_serves_many_requests(house: House) -> None:
     connection = Connection(house.site)
     for _ in range(3):
         answer = await connection.talk(encoded("GET", PING, {}))
@@ -176,7 +174,7 @@ async def test_a_connection_takes_many_requests(house: House) -> None:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_client_may_have_the_connection_closed(
+async def test_a_client_may_ask_to_close_the_connection(
     house: House, lines: list[bytes], stays: bool
 ) -> None:
     fields = b"".join(b"Connection: %b\r\n" % line for line in lines)
@@ -189,7 +187,7 @@ async def test_a_client_may_have_the_connection_closed(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_requests_sent_ahead_are_answered_in_order(house: House) -> None:
+async def test_pipelined_requests_are_answered_in_order(house: House) -> None:
     connection = Connection(house.site)
     hit = b'{"e":"load","b":"%d","u":"http://example.com/","p":true,"q":true}'
     data = b"".join(encoded("POST", "/event/hit", {}, hit % i) for i in range(3))
@@ -202,7 +200,7 @@ async def test_requests_sent_ahead_are_answered_in_order(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_request_may_come_byte_by_byte(house: House) -> None:
+async def test_a_request_may_arrive_byte_by_byte(house: House) -> None:
     connection = Connection(house.site)
     for byte in b"\r\n" + encoded("GET", PING, {}):
         connection.push(bytes([byte]))
@@ -210,7 +208,7 @@ async def test_a_request_may_come_byte_by_byte(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_too_large_is_refused_before_it_is_read(house: House) -> None:
+async def test_too_large_a_body_is_rejected_before_it_is_read(house: House) -> None:
     house.set(max_body_bytes=100)
     for headers, body in [
         ({"Content-Length": "101"}, b""),
@@ -239,7 +237,7 @@ async def test_a_body_too_large_is_refused_before_it_is_read(house: House) -> No
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_of_the_greatest_size_is_read(house: House) -> None:
+async def test_a_body_of_the_maximum_size_is_read(house: House) -> None:
     house.set(max_body_bytes=100)
     for data in (
         encoded("POST", "/event/hit", {}, b"x" * 100),
@@ -256,7 +254,7 @@ async def test_a_body_of_the_greatest_size_is_read(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_in_too_many_chunks_is_refused(house: House) -> None:
+async def test_a_body_in_too_many_chunks_is_rejected(house: House) -> None:
     head = encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"})
     for chunks in (b"1\r\n{\r\n" * 10_000, b"1\r\n{\r\n" * 258):
         connection = Connection(house.site)
@@ -268,7 +266,7 @@ async def test_a_body_in_too_many_chunks_is_refused(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_expects_a_100_gets_it(house: House) -> None:
+async def test_a_100_is_sent_if_expected(house: House) -> None:
     connection = Connection(house.site)
     connection.push(
         encoded("POST", "/event/hit", {"Content-Length": "2", "Expect": "100-continue"})
@@ -279,7 +277,7 @@ async def test_who_expects_a_100_gets_it(house: House) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_an_answer_that_nobody_waits_for_is_dropped(house: House) -> None:
+async def test_a_response_to_a_closed_connection_is_dropped(house: House) -> None:
     connection = Connection(house.site)
     body = b'{"e":"load","b":"gone","u":"http://example.com/","p":true,"q":true}'
     connection.push(encoded("POST", "/event/hit", {}, body))

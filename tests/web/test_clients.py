@@ -24,7 +24,7 @@ PROXY = ip_address("10.0.0.1")
 STRANGER = ip_address("203.0.113.9")
 
 
-def test_a_peer_has_the_address_of_its_socket() -> None:
+def test_the_address_is_that_of_the_socket() -> None:
     assert peer_address(IPv4Address("TCP", "192.0.2.1", 1)) == ip_address("192.0.2.1")
     assert peer_address(IPv6Address("TCP", "::ffff:192.0.2.1", 1)) == ip_address("192.0.2.1")
     assert peer_address(UNIXAddress("/run/x")) is None
@@ -52,7 +52,7 @@ def test_a_peer_has_the_address_of_its_socket() -> None:
         ({"Forwarded": ["for=1.2.3.4"], "X-Forwarded-For": ["198.51.100.7"]}, "198.51.100.7"),
     ],
 )
-def test_a_trusted_proxy_says_who_sent(headers: dict[str, list[str]], address: str) -> None:
+def test_a_trusted_proxy_names_the_client(headers: dict[str, list[str]], address: str) -> None:
     assert sender_address(PROXY, headers_of(headers), SETTINGS) == ip_address(address)
 
 
@@ -77,14 +77,12 @@ def test_a_trusted_proxy_says_who_sent(headers: dict[str, list[str]], address: s
         ({"Forwarded": ["for=198.51.100.7"], "X-Forwarded-For": ["1.2.3.4"]}, "198.51.100.7"),
     ],
 )
-def test_one_that_writes_forwarded_does_so_there(
-    headers: dict[str, list[str]], address: str
-) -> None:
+def test_a_trusted_proxy_may_use_forwarded(headers: dict[str, list[str]], address: str) -> None:
     assert sender_address(PROXY, headers_of(headers), FORWARDED) == ip_address(address)
 
 
 @pytest.mark.parametrize("written", get_args(ProxyHeader))
-def test_what_a_proxy_writes_is_found_before_the_request_is_read(written: ProxyHeader) -> None:
+def test_the_client_is_known_before_the_request_is_read(written: ProxyHeader) -> None:
     settings = evolve(SETTINGS, proxy_header=written)
     listed = {"X-Forwarded-For": "{}, {}", "Forwarded": "for={}, for={}"}[written]
     told = f"{written}: {listed.format(*'12')}\r\n{written}:{listed.format(STRANGER, PROXY)}\r\n"
@@ -96,12 +94,12 @@ def test_what_a_proxy_writes_is_found_before_the_request_is_read(written: ProxyH
             assert len(headers.values(written.encode())) == 3
 
 
-def test_a_stranger_says_nothing_about_who_sent() -> None:
+def test_an_untrusted_proxy_is_not_believed() -> None:
     headers = headers_of({"X-Forwarded-For": ["1.2.3.4"], "Forwarded": ["for=1.2.3.4"]})
     assert sender_address(STRANGER, headers, SETTINGS) == STRANGER
 
 
-def test_a_unix_socket_is_trusted_where_the_operator_says_so() -> None:
+def test_a_unix_socket_is_trusted_if_configured() -> None:
     headers = headers_of({"X-Forwarded-For": ["198.51.100.7"]})
     assert sender_address(None, headers, SETTINGS) is None
     trusting = WebSettings(sources=Sources({}), data_dir=Path(), commit="", trust_unix=True)
@@ -118,9 +116,7 @@ def test_a_unix_socket_is_trusted_where_the_operator_says_so() -> None:
         ({"Host": ["inner"], "Forwarded": ["host=evil.example"]}, "inner"),
     ],
 )
-def test_a_trusted_proxy_says_which_host_was_asked(
-    headers: dict[str, list[str]], host: str
-) -> None:
+def test_a_trusted_proxy_names_the_requested_host(headers: dict[str, list[str]], host: str) -> None:
     assert asked_host(PROXY, headers_of(headers), SETTINGS) == host
     own = headers.get("Host", [""])[0]
     assert asked_host(STRANGER, headers_of(headers), SETTINGS) == own
@@ -134,7 +130,7 @@ def test_a_trusted_proxy_says_which_host_was_asked(
         ({"Host": ["inner"], "X-Forwarded-Host": ["evil.example"]}, "inner"),
     ],
 )
-def test_one_that_writes_forwarded_names_the_host_there(
+def test_a_trusted_proxy_may_name_the_host_in_forwarded(
     headers: dict[str, list[str]], host: str
 ) -> None:
     assert asked_host(PROXY, headers_of(headers), FORWARDED) == host

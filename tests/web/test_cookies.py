@@ -35,12 +35,10 @@ def request(*cookies: bytes) -> Any:
         ([b"=;" * 8_000 + b"_me_sess=abc"], "abc"),
     ],
 )
-def test_the_session_is_the_last_cookie_of_its_name(
-    cookies: list[bytes], token: str | None
-) -> None:
+def test_the_last_session_cookie_counts(cookies: list[bytes], token: str | None) -> None:
     assert session_token(request(*cookies)) == token
 
 
-def test_the_device_has_a_cookie_of_its_own() -> None:
+def test_the_device_has_its_own_cookie() -> None:
     sent = request(b"_me_sess=abc; _me_device=d.1")
     assert (session_token(sent), device_text(sent)) == ("abc", "d.1")

@@ -45,7 +45,7 @@ HOST = "stats.example.com"
         {"Origin": "https://dash.example", "Sec-Fetch-Site": "same-site"},
     ],
 )
-def test_a_change_from_a_page_of_ours_passes(headers: dict[str, str]) -> None:
+def test_a_change_from_our_own_page_is_allowed(headers: dict[str, str]) -> None:
     check_change(STRANGER, sent({"Host": HOST} | headers), SETTINGS)
 
 
@@ -71,18 +71,18 @@ def test_a_change_from_a_page_of_ours_passes(headers: dict[str, str]) -> None:
         {"Origin": "https://a.example", "X-Forwarded-Host": "a.example"},
     ],
 )
-def test_a_change_from_another_page_is_refused(headers: dict[str, str]) -> None:
+def test_a_change_from_another_origin_is_rejected(headers: dict[str, str]) -> None:
     with pytest.raises(Forbidden, match="another origin"):
         check_change(STRANGER, sent({"Host": HOST} | headers), SETTINGS)
 
 
-def test_a_repeated_header_is_like_no_other() -> None:
+def test_a_repeated_header_matches_nothing() -> None:
     headers = headers_of({"Host": [HOST], "Sec-Fetch-Site": ["none", "cross-site"]})
     with pytest.raises(Forbidden):
         check_change(STRANGER, headers, SETTINGS)
 
 
-def test_the_forwarded_host_of_a_trusted_proxy_is_ours() -> None:
+def test_the_forwarded_host_of_a_trusted_proxy_is_accepted() -> None:
     headers = sent({"Host": "inner", "X-Forwarded-Host": HOST, "Origin": f"https://{HOST}"})
     check_change(PROXY, headers, SETTINGS)
     with pytest.raises(Forbidden):
@@ -101,7 +101,7 @@ NAMED = evolve(SETTINGS, hostnames=frozenset({HOST, "xn--bcher-kva.example"}))
         *("[::ffff:127.0.0.1]:8080", "inner", "inner:8080", "Inner."),
     ],
 )
-def test_the_service_answers_to_its_names_and_to_what_is_no_public_name(host: str) -> None:
+def test_configured_and_local_hosts_are_accepted(host: str) -> None:
     check_host(STRANGER, sent({"Host": host}), NAMED)
 
 
@@ -113,19 +113,19 @@ def test_the_service_answers_to_its_names_and_to_what_is_no_public_name(host: st
         *("evil.example.", "EVIL.example"),
     ],
 )
-def test_the_service_answers_to_no_other_name(host: str) -> None:
+def test_other_hosts_are_rejected(host: str) -> None:
     with pytest.raises(BadRequest, match=r"^Host: "):
         check_host(STRANGER, sent({"Host": host}), NAMED)
     check_host(STRANGER, sent({"Host": host}), SETTINGS)
 
 
 @pytest.mark.parametrize("headers", [{}, {"Host": ""}])
-def test_who_asks_for_no_name_is_no_page(headers: dict[str, str]) -> None:
+def test_a_request_without_a_hostname_is_accepted(headers: dict[str, str]) -> None:
     for peer in (PROXY, STRANGER, None):
         check_host(peer, sent(headers), NAMED)
 
 
-def test_the_name_is_the_one_that_a_trusted_proxy_was_asked_by() -> None:
+def test_the_host_is_the_one_a_trusted_proxy_forwards() -> None:
     rewritten = sent({"Host": "inner.example:8080", "X-Forwarded-Host": HOST})
     check_host(PROXY, rewritten, NAMED)
     with pytest.raises(BadRequest):
@@ -148,7 +148,7 @@ def test_configured_origins_may_read_with_the_cookie() -> None:
     assert cors_headers(sent({}), SETTINGS) == ((b"Vary", b"Origin"),)
 
 
-def test_without_configured_origins_nothing_is_said_of_them() -> None:
+def test_without_configured_origins_there_are_no_cors_headers() -> None:
     closed = evolve(SETTINGS, cors_origins=frozenset())
     assert cors_headers(sent({"Origin": "https://dash.example"}), closed) == ()
 
@@ -157,7 +157,7 @@ def sent(headers: dict[str, str]) -> RequestHeaders:
     return headers_of({name: [value] for name, value in headers.items()})
 
 
-def test_no_long_origin_is_normalised() -> None:
+def test_a_long_origin_is_not_normalised() -> None:
     origin = b"https://" + b"\xbd" * 5_000
     headers = headers_of({b"Host": [HOST.encode()], b"Origin": [origin]})
 
@@ -169,7 +169,7 @@ def test_no_long_origin_is_normalised() -> None:
 
 
 @pytest.mark.parametrize("peer", [STRANGER, PROXY])
-def test_little_is_read_of_a_long_list_of_proxies(peer: Address) -> None:
+def test_a_long_list_of_proxies_is_not_read_to_its_end(peer: Address) -> None:
     headers = headers_of({"X-Forwarded-For": ["192.0.2.1" + ", ::" * 5_000]})
     assert not may_monitor(peer, headers, SETTINGS)
     assert calls_of(lambda: may_monitor(peer, headers, SETTINGS)) < 2_000

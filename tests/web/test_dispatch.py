@@ -37,7 +37,7 @@ REFUSED_BODIES = [
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest.mark.parametrize(("method", "target"), [*CHANGES, *READINGS, LOGOUT])
 @pytest_twisted.ensureDeferred
-async def test_401_comes_before_every_other_refusal(
+async def test_401_comes_before_every_other_error(
     house: House, stranger: Browser, prefix: str, method: str, target: str
 ) -> None:
     house.set(demo=True)
@@ -58,7 +58,9 @@ async def test_401_comes_before_every_other_refusal(
 
 @pytest.mark.parametrize(("method", "target"), [*CHANGES, LOGOUT])
 @pytest_twisted.ensureDeferred
-async def test_changes_from_another_page_are_403(owner: Browser, method: str, target: str) -> None:
+async def test_changes_from_another_origin_are_403(
+    owner: Browser, method: str, target: str
+) -> None:
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
         answer = await owner.ask(method, target, body=b"{", headers=headers)
         assert answer.status == 403
@@ -76,7 +78,7 @@ async def test_changes_from_another_page_are_403(owner: Browser, method: str, ta
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_name_that_is_not_ours_is_refused_where_there_are_configured_ones(
+async def test_an_unknown_host_is_rejected_if_hosts_are_configured(
     house: House, owner: Browser, method: str, target: str, status: int
 ) -> None:
     house.set(hostnames=frozenset({"stats.example.com"}))
@@ -98,7 +100,7 @@ async def test_a_name_that_is_not_ours_is_refused_where_there_are_configured_one
 @pytest.mark.parametrize(("method", "target"), READINGS)
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_an_answer_is_neither_kept_nor_taken_for_another_kind(
+async def test_responses_are_not_cached_or_sniffed(
     owner: Browser, method: str, target: str
 ) -> None:
     answer = await owner.ask(method, target)
@@ -118,7 +120,7 @@ async def test_reading_needs_no_origin(owner: Browser, method: str, target: str)
 @pytest.mark.parametrize(("method", "target"), CHANGES)
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_demonstration_cannot_be_changed(
+async def test_a_demo_cannot_be_changed(
     house: House, owner: Browser, method: str, target: str
 ) -> None:
     house.set(demo=True)
@@ -129,7 +131,7 @@ async def test_a_demonstration_cannot_be_changed(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_demonstration_lets_in_and_out(house: House, owner: Browser) -> None:
+async def test_a_demo_allows_logging_in_and_out(house: House, owner: Browser) -> None:
     house.set(demo=True)
     assert (await owner.ask("GET", "/user")).status == 200
     assert (await owner.ask(*LOGOUT)).status == 204
@@ -139,7 +141,9 @@ async def test_a_demonstration_lets_in_and_out(house: House, owner: Browser) -> 
 @pytest.mark.parametrize(("method", "target"), [*CHANGES[:1], *CHANGES[2:4]])
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_body_is_json_and_says_so(owner: Browser, method: str, target: str) -> None:
+async def test_a_body_must_be_json_and_declared_as_such(
+    owner: Browser, method: str, target: str
+) -> None:
     for content_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         headers = {"Content-Type": content_type}
         answer = await owner.ask(method, target, body=b'{"hostname": "a.b"}', headers=headers)
@@ -160,7 +164,7 @@ async def test_a_body_is_json_and_says_so(owner: Browser, method: str, target: s
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_too_large_is_413_everywhere(owner: Browser) -> None:
+async def test_too_large_a_body_is_413_everywhere(owner: Browser) -> None:
     for method, target in (*CHANGES, ("POST", "/auth/login"), ("POST", "/event/hit")):
         answer = await owner.ask(method, target, body=b"x" * 16_385)
         assert answer.status == 413
@@ -170,7 +174,7 @@ async def test_a_body_too_large_is_413_everywhere(owner: Browser) -> None:
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest.mark.parametrize(("method", "target"), [*CHANGES, *READINGS, LOGOUT])
 @pytest_twisted.ensureDeferred
-async def test_401_comes_before_a_refusal_of_the_body(
+async def test_401_comes_before_an_error_in_the_body(
     house: House, owner: Browser, prefix: str, method: str, target: str
 ) -> None:
     target = f"{prefix}{target.replace('example.com', '%zz')}?x=%zz"
@@ -199,7 +203,7 @@ async def test_401_comes_before_a_refusal_of_the_body(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_body_too_large_needs_no_cookie_where_nothing_does(
+async def test_a_public_route_rejects_too_large_a_body_without_a_cookie(
     house: House, prefix: str, method: str, target: str
 ) -> None:
     request = encoded(method, prefix + target, {"Content-Length": "16385"})
@@ -210,9 +214,7 @@ async def test_a_body_too_large_needs_no_cookie_where_nothing_does(
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest_twisted.ensureDeferred
-async def test_any_page_may_read_why_the_body_of_an_event_was_refused(
-    house: House, prefix: str
-) -> None:
+async def test_any_origin_may_read_why_an_event_was_rejected(house: House, prefix: str) -> None:
     for headers, body, status in REFUSED_BODIES:
         sent = headers | {"Origin": "https://a.example"}
         request = encoded("POST", prefix + "/event/hit", sent) + body
@@ -228,7 +230,7 @@ async def test_any_page_may_read_why_the_body_of_an_event_was_refused(
     ("origin", "credentials"), [("https://dash.example", "true"), ("https://evil.example", None)]
 )
 @pytest_twisted.ensureDeferred
-async def test_configured_origins_may_read_why_a_body_was_refused(
+async def test_configured_origins_may_read_why_a_body_was_rejected(
     house: House, owner: Browser, prefix: str, origin: str, credentials: str | None
 ) -> None:
     house.set(cors_origins=frozenset({"https://dash.example"}))
@@ -287,7 +289,7 @@ async def test_a_preflight_is_answered_for_configured_origins(
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest_twisted.ensureDeferred
-async def test_a_fault_is_500_and_told_to_the_log_alone(
+async def test_an_internal_error_is_500_and_only_logged(
     house: House, owner: Browser, website: str, logged_failures: LoggedFailures, prefix: str
 ) -> None:
     house.site.backend.run_query = lambda _question, **_: fail(ZeroDivisionError("a secret"))
@@ -301,7 +303,7 @@ async def test_a_fault_is_500_and_told_to_the_log_alone(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_change_runs_to_its_end_when_its_sender_goes(
+async def test_a_change_is_completed_if_the_client_disconnects(
     house: House, owner: Browser, website: str
 ) -> None:
     connection = Connection(house.site)
@@ -315,7 +317,7 @@ async def test_a_change_runs_to_its_end_when_its_sender_goes(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_question_is_let_go_when_its_sender_goes(
+async def test_a_waiting_query_is_cancelled_if_the_client_disconnects(
     house: House, owner: Browser, website: str
 ) -> None:
     asked: Deferred[bytes] = Deferred()
@@ -329,7 +331,7 @@ async def test_a_question_is_let_go_when_its_sender_goes(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_question_that_was_begun_ends_when_its_sender_goes(
+async def test_a_running_query_is_cancelled_if_the_client_disconnects(
     house: House, owner: Browser, website: str
 ) -> None:
     begun: list[Callable[[], object]] = []

@@ -16,7 +16,7 @@ HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_draining_lets_requests_be_answered(house: House) -> None:
+async def test_requests_under_way_are_answered(house: House) -> None:
     idle, busy = (Connection(house.site) for _ in range(2))
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     busy.push(encoded("POST", "/event/hit", {}, body))
@@ -46,7 +46,7 @@ async def test_draining_lets_requests_be_answered(house: House) -> None:
         PING + b"G",
     ],
 )
-def test_draining_closes_at_once_what_is_no_whole_request(house: House, part: bytes) -> None:
+def test_incomplete_requests_are_closed_at_once(house: House, part: bytes) -> None:
     connection = Connection(house.site)
     connection.push(part)
     house.reactor.advance(0)
@@ -61,7 +61,7 @@ def test_draining_closes_at_once_what_is_no_whole_request(house: House, part: by
     assert drained.called
 
 
-def test_who_leaves_closes_after_the_next_answers(house: House) -> None:
+def test_leaving_closes_connections_after_their_next_response(house: House) -> None:
     connections = [Connection(house.site) for _ in range(2)]
     connections[0].push(PING[:9])
     house.site.close_after_responses()
@@ -74,7 +74,7 @@ def test_who_leaves_closes_after_the_next_answers(house: House) -> None:
         assert one.wire.disconnecting
 
 
-def test_draining_waits_a_moment_for_what_has_just_arrived(house: House) -> None:
+def test_data_that_has_just_arrived_is_waited_for(house: House) -> None:
     wires = [Unread() for _ in range(3)]
     channels = [house.site.buildProtocol(wire.getPeer()) for wire in wires]
     for channel, wire in zip(channels, wires, strict=True):
@@ -97,7 +97,7 @@ def test_draining_waits_a_moment_for_what_has_just_arrived(house: House) -> None
         wire.other_end.close()
 
 
-def test_draining_waits_for_what_waits_for_its_turn(house: House) -> None:
+def test_queued_requests_are_answered(house: House) -> None:
     connections = [Connection(house.site) for _ in range(REQUESTS_PER_TURN + 2)]
     for connection in connections:
         connection.push(PING)
@@ -113,7 +113,7 @@ def test_draining_waits_for_what_waits_for_its_turn(house: House) -> None:
     assert drained.called
 
 
-def test_draining_goes_on_with_a_close_that_was_begun(house: House) -> None:
+def test_a_close_under_way_continues(house: House) -> None:
     connection = Connection(house.site)
     house.reactor.advance(house.site.settings.idle_seconds)
     house.site.sweep()
@@ -127,7 +127,7 @@ def test_draining_goes_on_with_a_close_that_was_begun(house: House) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_draining_takes_no_request_that_was_sent_ahead(house: House) -> None:
+async def test_pipelined_requests_are_not_accepted(house: House) -> None:
     connection = Connection(house.site)
     hit = b'{"e":"load","b":"%d","u":"http://example.com/","p":true,"q":true}'
     connection.push(b"".join(encoded("POST", "/event/hit", {}, hit % i) for i in range(2)))
@@ -141,7 +141,7 @@ async def test_draining_takes_no_request_that_was_sent_ahead(house: House) -> No
     assert house.store.visitors_last_day(website, int(house.now * 1000)) == 1
 
 
-def test_nothing_to_drain(house: House) -> None:
+def test_draining_without_connections_ends_at_once(house: House) -> None:
     assert house.site.drain().called
 
 
@@ -169,7 +169,7 @@ def refused(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("said", [silent, begun, answered, answered_for_the_last_time, refused])
-def test_over_tls_draining_does_not_wait_for_the_other_end_to_close(
+def test_over_tls_the_client_need_not_close(
     house: House, said: Callable[[Connection], None]
 ) -> None:
     connection = over_tls(house.site)
@@ -187,7 +187,7 @@ def test_over_tls_draining_does_not_wait_for_the_other_end_to_close(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_over_tls_draining_waits_for_an_answer_and_a_moment_longer(house: House) -> None:
+async def test_over_tls_a_response_is_waited_for_and_a_moment_longer(house: House) -> None:
     connection = over_tls(house.site)
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     connection.push(encoded("POST", "/event/hit", {}, body))
@@ -214,7 +214,7 @@ class UnreadTLS(Unread):
 
 
 @pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
-def test_over_tls_draining_waits_for_an_answer_to_be_received(house: House, last: bytes) -> None:
+def test_over_tls_a_response_is_waited_for_until_it_is_received(house: House, last: bytes) -> None:
     wire = UnreadTLS()
     over_tls(house.site, wire).push(PING[:-2] + last + b"\r\n")
     assert b" 200 OK" in wire.value()
@@ -230,7 +230,7 @@ def test_over_tls_draining_waits_for_an_answer_to_be_received(house: House, last
 
 
 @pytest.mark.parametrize("said", [silent, begun, answered])
-def test_over_tls_draining_does_not_wait_for_who_has_vanished_and_has_every_answer(
+def test_over_tls_a_vanished_client_with_all_its_responses_is_not_waited_for(
     house: House, said: Callable[[Connection], None]
 ) -> None:
     wire = UnreadTLS()
@@ -245,7 +245,7 @@ def test_over_tls_draining_does_not_wait_for_who_has_vanished_and_has_every_answ
     wire.other_end.close()
 
 
-def test_over_tls_draining_does_not_wait_for_who_had_vanished_when_time_was_up(
+def test_over_tls_a_client_that_vanished_before_the_deadline_is_not_waited_for(
     house: House,
 ) -> None:
     wire = UnreadTLS()
@@ -261,7 +261,7 @@ def test_over_tls_draining_does_not_wait_for_who_had_vanished_when_time_was_up(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_over_tls_draining_waits_for_an_answer_that_came_when_time_was_up(
+async def test_over_tls_a_response_at_the_deadline_is_waited_for(
     house: House,
 ) -> None:
     wire = UnreadTLS()
@@ -279,7 +279,7 @@ async def test_over_tls_draining_waits_for_an_answer_that_came_when_time_was_up(
     wire.other_end.close()
 
 
-def test_over_tls_draining_waits_for_what_is_sent_on_to_be_read(house: House) -> None:
+def test_over_tls_data_that_is_still_arriving_is_read(house: House) -> None:
     wire = Unread()
     connection = over_tls(house.site, wire)
     house.site.drain()

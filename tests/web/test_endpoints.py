@@ -185,7 +185,7 @@ def registered(website: str) -> str:
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 @pytest_twisted.ensureDeferred
-async def test_its_success(house: House, row: Row, prefix: str) -> None:
+async def test_each_endpoint_succeeds(house: House, row: Row, prefix: str) -> None:
     answer = await ask(house, evolve(row.asked, path=prefix + row.asked.path))
     assert answer.status == row.success
     assert answer.header("X-Api-Commit") == "c0ffee1"
@@ -228,7 +228,7 @@ def expected_faults(logged_failures: LoggedFailures) -> Iterator[None]:
     ("row", "status"), ERRORS, ids=lambda value: getattr(value, "name", str(value))
 )
 @pytest_twisted.ensureDeferred
-async def test_each_of_its_errors(house: House, row: Row, status: int) -> None:
+async def test_each_endpoint_returns_its_errors(house: House, row: Row, status: int) -> None:
     if status == 500:
         answer = await fault(house, row.asked)
         assert "lmdb" not in answer.error.lower()
@@ -239,6 +239,6 @@ async def test_each_of_its_errors(house: House, row: Row, status: int) -> None:
     assert answer.error
 
 
-def test_what_is_unreachable_is_in_the_tables() -> None:
+def test_unreachable_errors_are_listed() -> None:
     listed = {(row.asked.method, row.asked.path, status) for row in ROWS for status in row.errors}
     assert UNREACHABLE.keys() <= listed

@@ -31,7 +31,7 @@ from medamad.web.responses import failure_response
         (Unavailable("x", retry_after=9), 503, {b"Retry-After": b"9"}),
     ],
 )
-def test_a_refusal_is_an_error_object(
+def test_an_error_is_a_json_object(
     error: Exception, status: int, headers: dict[bytes, bytes]
 ) -> None:
     response = failure_response(Failure(error), "GET")
@@ -44,7 +44,7 @@ def test_a_refusal_is_an_error_object(
     }
 
 
-def test_routing_has_two_errors() -> None:
+def test_routing_errors_are_json_objects() -> None:
     assert failure_response(Failure(NoRoute()), "GET").status == 404
     assert failure_response(Failure(BadHost()), "GET").status == 404
     response = failure_response(Failure(MethodNotAllowed(["POST", "GET"])), "PUT")
@@ -52,7 +52,7 @@ def test_routing_has_two_errors() -> None:
     assert (b"Allow", b"GET, OPTIONS, POST") in response.headers
 
 
-def test_a_fault_is_logged_and_not_told(logged_failures: LoggedFailures) -> None:
+def test_an_internal_error_is_logged_but_not_shown(logged_failures: LoggedFailures) -> None:
     response = failure_response(Failure(KeyError("a secret")), "GET")
     assert response.status == 500
     assert b"secret" not in response.body

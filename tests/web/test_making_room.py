@@ -19,7 +19,7 @@ PING = encoded("GET", "/event/ping", {})
 
 
 @pytest_twisted.ensureDeferred
-async def test_there_are_so_many_requests_answered_and_no_more(house: House, website: str) -> None:
+async def test_connections_are_bounded(house: House, website: str) -> None:
     house.set(max_connections=2)
     owner = await house.owner()
     house.site.backend.run_query = lambda _question, **_: Deferred()
@@ -33,7 +33,7 @@ async def test_there_are_so_many_requests_answered_and_no_more(house: House, web
     assert Connection(house.site, "198.51.100.2").channel is not None
 
 
-def test_networks_that_say_little_keep_no_other_out(house: House) -> None:
+def test_idle_networks_do_not_keep_others_out(house: House) -> None:
     house.set(max_connections=12, max_connections_per_network=4)
     slow = [Connection(house.site, f"198.51.{number % 3}.1") for number in range(12)]
     for one in slow:
@@ -57,7 +57,7 @@ def test_networks_that_say_little_keep_no_other_out(house: House) -> None:
         assert other.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_those_who_come_at_once_do_not_close_each_other_beside_slow_ones(house: House) -> None:
+def test_slow_connections_are_evicted_before_new_ones(house: House) -> None:
     house.set(max_connections=12, max_connections_per_network=4)
     slow = [Connection(house.site, f"198.51.{number % 3}.1") for number in range(12)]
     for one in slow:
@@ -73,7 +73,7 @@ def test_those_who_come_at_once_do_not_close_each_other_beside_slow_ones(house: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_receives_nothing_of_a_long_answer_gives_way(house: House) -> None:
+async def test_a_client_that_receives_nothing_is_evicted(house: House) -> None:
     house.set(max_connections=2)
     first, second = slow(house), slow(house)
     for deaf in (first, second):
@@ -89,9 +89,7 @@ async def test_who_receives_nothing_of_a_long_answer_gives_way(house: House) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_long_answer_of_which_more_is_made_gives_way_to_nobody(
-    house: House, website: str
-) -> None:
+async def test_a_response_being_produced_is_not_evicted(house: House, website: str) -> None:
     house.set(max_connections=2)
     pieces = iter((succeed(b"x" * (HEAD_BYTES + 1)), Deferred()))
     stream = Stream(lambda: next(pieces), lambda: None)
@@ -110,7 +108,7 @@ async def test_a_long_answer_of_which_more_is_made_gives_way_to_nobody(
     assert [receiving.wire.aborted, other.wire.aborted] == [False, True]
 
 
-def test_who_receives_slowly_stays_where_others_are_slow_to_send(house: House) -> None:
+def test_slow_senders_are_evicted_before_slow_receivers(house: House) -> None:
     house.set(max_connections=3)
     slow_ones = [Connection(house.site, f"198.51.100.{number}") for number in range(2)]
     for one in slow_ones:
@@ -124,7 +122,7 @@ def test_who_receives_slowly_stays_where_others_are_slow_to_send(house: House) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_over_tls_who_was_answered_waits_again(house: House) -> None:
+async def test_over_tls_a_connection_is_idle_after_its_response(house: House) -> None:
     house.set(max_connections=1)
     answered = over_tls(house.site)
     assert (await answered.talk(PING)).status == 200
@@ -134,7 +132,9 @@ async def test_over_tls_who_was_answered_waits_again(house: House) -> None:
 
 
 @pytest.mark.parametrize("is_made", [False, True])
-def test_a_handshake_is_at_work_and_what_comes_after_it_waits(house: House, is_made: bool) -> None:
+def test_a_connection_is_busy_during_the_handshake_and_idle_afterwards(
+    house: House, is_made: bool
+) -> None:
     house.set(max_connections=2)
     other = Connection(house.site, "198.51.100.1")
     wire = Wire("203.0.113.9")
@@ -148,7 +148,7 @@ def test_a_handshake_is_at_work_and_what_comes_after_it_waits(house: House, is_m
     assert [wire.aborted, other.wire.aborted] == [not is_made, is_made]
 
 
-def test_a_long_request_that_is_still_to_come_gives_way(house: House) -> None:
+def test_an_incomplete_long_request_is_evicted(house: House) -> None:
     house.set(max_connections=2)
     first, second = Connection(house.site), Connection(house.site)
     long = encoded("POST", "/event/hit", {}, b"x" * 3_000)
@@ -164,7 +164,7 @@ def test_a_long_request_that_is_still_to_come_gives_way(house: House) -> None:
     assert b" 400 " in second.wire.value()
 
 
-def test_what_comes_bit_by_bit_is_none_the_later_for_it(house: House) -> None:
+def test_sending_in_parts_does_not_protect_a_slow_request(house: House) -> None:
     house.set(max_connections=2)
     long, other = Connection(house.site), Connection(house.site, "198.51.100.1")
     body = encoded("POST", "/event/hit", {}, b"x" * 3_000)
@@ -178,7 +178,7 @@ def test_what_comes_bit_by_bit_is_none_the_later_for_it(house: House) -> None:
     assert [long.wire.aborted, other.wire.aborted] == [True, False]
 
 
-def test_the_connections_of_a_browser_do_not_close_each_other(house: House) -> None:
+def test_the_connections_of_one_browser_do_not_evict_each_other(house: House) -> None:
     house.set(max_connections=10)
     deaf = [slow(house, f"198.51.{number}.1") for number in range(5)]
     for one in deaf:
@@ -195,7 +195,7 @@ def test_the_connections_of_a_browser_do_not_close_each_other(house: House) -> N
     assert sum(one.wire.aborted for one in (*deaf, *others)) == len(browser)
 
 
-def test_what_has_come_and_waits_for_its_turn_gives_way_to_nobody(house: House) -> None:
+def test_a_queued_request_is_not_evicted(house: House) -> None:
     house.set(max_connections=REQUESTS_PER_TURN + 1)
     connections = [Connection(house.site) for _ in range(REQUESTS_PER_TURN + 1)]
     for one in connections:
@@ -206,7 +206,7 @@ def test_what_has_come_and_waits_for_its_turn_gives_way_to_nobody(house: House) 
     assert all(b" 400 " in one.wire.value() for one in connections)
 
 
-def test_what_tls_holds_for_its_turn_gives_way_to_nobody(house: House) -> None:
+def test_over_tls_a_queued_request_is_not_evicted(house: House) -> None:
     house.set(max_connections=1)
     connection = Connection(house.site)
     connection.push(b"G")
@@ -218,7 +218,7 @@ def test_what_tls_holds_for_its_turn_gives_way_to_nobody(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_where_there_is_no_room_the_connection_that_waited_longest_gives_way(
+async def test_the_connection_that_was_idle_longest_is_evicted(
     house: House,
 ) -> None:
     house.set(max_connections=3)
@@ -248,7 +248,7 @@ async def test_where_there_is_no_room_the_connection_that_waited_longest_gives_w
         ((None, None, None), False),
     ],
 )
-def test_a_network_has_so_many_connections_proxies_aside(
+def test_the_connections_of_a_network_are_bounded_except_for_proxies(
     house: House, peers: tuple[str | None, ...], are_of_one: bool
 ) -> None:
     proxies = Networks([ip_network("192.0.2.0/24")])
@@ -266,7 +266,7 @@ def test_a_network_has_so_many_connections_proxies_aside(
     assert Connection(house.site, peers[0]).channel is not None
 
 
-def test_a_network_makes_room_among_its_own(house: House) -> None:
+def test_a_network_at_its_limit_evicts_its_own_connections(house: House) -> None:
     house.set(max_connections_per_network=2)
     other = Connection(house.site, "198.51.100.1")
     first, second = (Connection(house.site) for _ in range(2))
@@ -274,7 +274,7 @@ def test_a_network_makes_room_among_its_own(house: House) -> None:
     assert [one.wire.aborted for one in (other, first, second)] == [False, True, False]
 
 
-def test_who_is_slow_keeps_nobody_of_a_network_out(house: House) -> None:
+def test_slow_connections_do_not_keep_their_network_out(house: House) -> None:
     house.set(max_connections_per_network=3)
     slow_ones = [Connection(house.site) for _ in range(3)]
     for one in slow_ones:

@@ -47,7 +47,7 @@ async def test_head_is_get_without_the_body(house: House, owner: Browser) -> Non
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_head_leaves_the_connection_in_order(house: House) -> None:
+async def test_a_head_request_leaves_the_connection_usable(house: House) -> None:
     connection = Connection(house.site)
     for _ in range(2):
         for address in ("/event/ping", "/openapi.yaml", "/nothing", "/websites"):
@@ -56,7 +56,7 @@ async def test_a_head_leaves_the_connection_in_order(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_options_tells_the_methods_of_every_address(house: House) -> None:
+async def test_options_lists_the_methods_of_every_path(house: House) -> None:
     stranger = house.browser()
     found = addresses(house)
     described = [entry.path.replace("{share}", "none") for entry in OPERATIONS]

@@ -43,7 +43,7 @@ def queries(node: Any = DASHBOARD) -> Iterator[str]:
             yield from queries(value)
 
 
-def test_every_figure_of_the_dashboard_is_one_of_ours(exposed: dict[str, set[str]]) -> None:
+def test_every_metric_of_the_dashboard_exists(exposed: dict[str, set[str]]) -> None:
     asked = {
         name for query in queries() for name in re.findall(r"\b(?:medamad|process)_\w+", query)
     }
@@ -55,7 +55,7 @@ def test_every_figure_of_the_dashboard_is_one_of_ours(exposed: dict[str, set[str
     assert {parts.sub("", name) for name in ours} <= shown, "a figure that nobody sees"
 
 
-def test_every_label_of_the_dashboard_is_there(exposed: dict[str, set[str]]) -> None:
+def test_every_label_of_the_dashboard_exists(exposed: dict[str, set[str]]) -> None:
     labels = set.union(*exposed.values()) | LABELS
     for query in queries():
         for names in re.findall(r"by \(([^)]+)\)", query):
@@ -64,7 +64,7 @@ def test_every_label_of_the_dashboard_is_there(exposed: dict[str, set[str]]) -> 
             assert name in LABELS
 
 
-def test_panels_have_places_and_names_of_their_own() -> None:
+def test_panels_have_distinct_places_and_titles() -> None:
     panels = DASHBOARD["panels"]
     for key in ("id", "title"):
         assert len({panel[key] for panel in panels}) == len(panels)

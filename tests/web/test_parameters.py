@@ -29,18 +29,18 @@ from medamad.web.parameters import (
         (b"%00", "\0"),
     ],
 )
-def test_a_text_is_decoded(raw: bytes, text: str) -> None:
+def test_text_is_percent_decoded(raw: bytes, text: str) -> None:
     assert decode(raw, "path") == text
 
 
 @pytest.mark.parametrize("raw", [b"%", b"100%", b"%4", b"%zz", b"a%4gb", b"%%41"])
-def test_an_invalid_escape_is_refused(raw: bytes) -> None:
+def test_an_invalid_escape_is_rejected(raw: bytes) -> None:
     with pytest.raises(BadRequest, match=r"^path: an invalid percent-escape$"):
         decode(raw, "path")
 
 
 @pytest.mark.parametrize("raw", [b"%ff", b"\xff", b"%C3", b"%ED%A0%80", b"%C0%80"])
-def test_what_is_not_utf8_is_refused(raw: bytes) -> None:
+def test_invalid_utf8_is_rejected(raw: bytes) -> None:
     with pytest.raises(BadRequest, match=r"^path: not valid UTF-8$"):
         decode(raw, "path")
 
@@ -58,7 +58,7 @@ def test_what_is_not_utf8_is_refused(raw: bytes) -> None:
         (b"q=a=b", (("q", "a=b"),)),
     ],
 )
-def test_a_query_is_taken_apart(raw: bytes, pairs: tuple[tuple[str, str], ...]) -> None:
+def test_a_query_string_is_parsed(raw: bytes, pairs: tuple[tuple[str, str], ...]) -> None:
     assert parse_query_string(raw).pairs == pairs
 
 
@@ -89,7 +89,7 @@ def test_the_last_of_a_repeated_parameter_counts() -> None:
     ("text", "value"),
     [("true", True), ("TRUE", True), ("1", True), ("false", False), ("False", False), ("0", False)],
 )
-def test_a_boolean_is_read(text: str, value: bool) -> None:
+def test_booleans_are_parsed(text: str, value: bool) -> None:
     query = QueryParameters((("summary", text),))
     assert query.boolean("summary", default=not value) is value
 
@@ -102,20 +102,20 @@ def test_an_absent_parameter_has_its_default() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "yes", "2", "on", " true", "tru", "null"])
-def test_what_is_no_boolean_is_refused(text: str) -> None:
+def test_an_invalid_boolean_is_rejected(text: str) -> None:
     with pytest.raises(BadRequest, match=r"^summary: expected true, false, 1 or 0$"):
         QueryParameters((("summary", text),)).boolean("summary", default=False)
 
 
 @pytest.mark.parametrize("text", ["1", "5000", "0001", "42"])
-def test_a_number_within_bounds_is_read(text: str) -> None:
+def test_numbers_within_bounds_are_parsed(text: str) -> None:
     assert QueryParameters((("limit", text),)).integer("limit", 1, 5000) == int(text)
 
 
 @pytest.mark.parametrize(
     "text", ["", "0", "-1", "5001", "1.0", "1e2", " 1", "1 ", "+1", "0x1", "٣", "9" * 5000, "one"]
 )
-def test_another_number_is_refused(text: str) -> None:
+def test_other_numbers_are_rejected(text: str) -> None:
     with pytest.raises(BadRequest, match=r"^limit: expected a whole number from 1 to 5000$"):
         QueryParameters((("limit", text),)).integer("limit", 1, 5000)
 
@@ -127,7 +127,7 @@ def test_a_choice_is_one_of_its_words() -> None:
         query.choice("interval", iter(("hour", "week")))
 
 
-def test_a_query_has_so_many_parameters_at_most() -> None:
+def test_too_many_parameters_are_rejected() -> None:
     assert len(parse_query_string(b"&".join([b"a"] * MAX_PARAMETERS)).pairs) == MAX_PARAMETERS
     # None is looked at.
     for text in (b"&" * MAX_PARAMETERS, b"%zz&" * MAX_PARAMETERS):
@@ -136,7 +136,7 @@ def test_a_query_has_so_many_parameters_at_most() -> None:
 
 
 @given(st.binary(max_size=80), st.sets(st.integers(0, 255)))
-def test_a_text_is_what_urllib_says(data: bytes, escaped: set[int]) -> None:
+def test_decoding_agrees_with_urllib(data: bytes, escaped: set[int]) -> None:
     raw = b"".join(
         b"%%%02x" % byte if byte in escaped or byte == ord("%") else bytes([byte]) for byte in data
     )
@@ -193,7 +193,7 @@ def test_json_is_accepted_by_its_content_type(content_type: bytes) -> None:
         [b"application/json", b"text/plain"],
     ],
 )
-def test_another_content_type_is_refused(content_types: list[bytes]) -> None:
+def test_another_content_type_is_rejected(content_types: list[bytes]) -> None:
     headers = headers_of({b"Content-Type": content_types} if content_types else {})
     with pytest.raises(BadRequest, match=r"^Content-Type: expected application/json$"):
         check_type(headers, b"{}")

@@ -11,11 +11,11 @@ def test_any_number_of_rows_is_encoded_as_one_list(count: int) -> None:
     assert json_response(rows).body == msgspec.json.encode(rows)
 
 
-def test_a_complete_result_has_no_header() -> None:
+def test_a_complete_result_has_no_partial_header() -> None:
     assert partial_headers(NO_GAPS) == ()
 
 
-def test_the_header_has_the_first_and_the_last_day_of_each_kind_of_gap() -> None:
+def test_the_partial_header_has_the_first_and_last_day_of_each_gap() -> None:
     days = {
         Gap.FIGURES: (20_000,),
         Gap.INTERVAL: (20_000, 19_000, 19_400),

@@ -25,7 +25,7 @@ def pass_time(house: House, seconds: int) -> None:
     house.reactor.pump([1.0] * seconds)
 
 
-def test_a_silent_connection_is_closed(house: House) -> None:
+def test_an_idle_connection_is_closed(house: House) -> None:
     start(house)
     connection = Connection(house.site)
     pass_time(house, 74)
@@ -41,7 +41,7 @@ def test_a_silent_connection_is_closed(house: House) -> None:
     assert house.reactor.getDelayedCalls() == []
 
 
-def test_a_request_has_to_arrive_in_time_however_slowly_it_is_sent(house: House) -> None:
+def test_a_slow_request_must_arrive_in_time(house: House) -> None:
     start(house)
     connection = Connection(house.site)
     pass_time(house, 50)
@@ -57,7 +57,7 @@ def test_a_request_has_to_arrive_in_time_however_slowly_it_is_sent(house: House)
 @pytest.mark.parametrize(
     "sent", [None, b"", PING[:9], encoded("POST", "/event/hit", {}, b"x")[:-1]]
 )
-def test_over_tls_who_is_slow_is_cut_as_early(house: House, sent: bytes | None) -> None:
+def test_over_tls_a_slow_request_must_arrive_in_time(house: House, sent: bytes | None) -> None:
     start(house)
     wire = Wire("203.0.113.9")
     directlyProvides(wire, INegotiated)
@@ -78,7 +78,7 @@ def test_over_tls_who_is_slow_is_cut_as_early(house: House, sent: bytes | None) 
     assert (wire.aborted, wire.disconnecting) == (sent != b"", sent == b"")
 
 
-def test_of_many_whose_time_is_up_so_many_are_closed_a_turn(house: House) -> None:
+def test_expired_connections_are_closed_a_few_per_turn(house: House) -> None:
     house.set(
         max_connections=TIMED_OUT_PER_TURN * 3, max_connections_per_network=TIMED_OUT_PER_TURN * 3
     )
@@ -97,7 +97,7 @@ def test_of_many_whose_time_is_up_so_many_are_closed_a_turn(house: House) -> Non
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_answer_starts_the_wait_for_the_next_request(house: House) -> None:
+async def test_a_response_restarts_the_idle_timeout(house: House) -> None:
     start(house)
     connection = Connection(house.site)
     for _ in range(3):
@@ -107,7 +107,7 @@ async def test_an_answer_starts_the_wait_for_the_next_request(house: House) -> N
     assert connection.wire.disconnecting
 
 
-def test_a_refused_connection_is_cut_soon(house: House) -> None:
+def test_a_rejected_connection_is_closed_soon(house: House) -> None:
     start(house)
     connection = Connection(house.site)
     connection.push(b"nonsense\r\n\r\n")
@@ -119,7 +119,7 @@ def test_a_refused_connection_is_cut_soon(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_answer_has_to_be_received_in_time(house: House) -> None:
+async def test_a_response_must_be_received_in_time(house: House) -> None:
     start(house)
     house.set(reading_seconds=12.0)
     wires = [Unread(), Unread()]
@@ -144,7 +144,7 @@ async def test_an_answer_has_to_be_received_in_time(house: House) -> None:
         wire.other_end.close()
 
 
-def test_who_goes_on_receiving_an_answer_has_more_time(house: House) -> None:
+def test_a_client_that_keeps_receiving_has_more_time(house: House) -> None:
     start(house)
     house.set(reading_seconds=12.0)
     wire = Unread()
@@ -172,7 +172,7 @@ async def test_settings_take_effect_at_once(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_answer_is_dated_by_the_clock(house: House) -> None:
+async def test_responses_are_dated_by_the_clock(house: House) -> None:
     connection = Connection(house.site)
     assert (await connection.talk(PING)).header("Date") == "Sun, 15 Jun 2025 15:06:40 GMT"
     house.now += 1
@@ -182,7 +182,7 @@ async def test_an_answer_is_dated_by_the_clock(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_answer_has_to_come_in_time(house: House, website: str) -> None:
+async def test_a_response_must_begin_in_time(house: House, website: str) -> None:
     start(house)
     owner = await house.owner()
     asked: Deferred[bytes] = Deferred()
@@ -200,7 +200,7 @@ async def test_an_answer_has_to_come_in_time(house: House, website: str) -> None
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_fault_outside_every_route_is_answered(
+async def test_an_error_outside_of_routes_is_500(
     house: House, logged_failures: LoggedFailures
 ) -> None:
     def broken(_request: object) -> None:

@@ -29,7 +29,7 @@ def ahead(count: int) -> bytes:
     return encoded("GET", PING, {}) * count
 
 
-def test_of_what_is_sent_ahead_one_is_answered_a_turn(house: House) -> None:
+def test_one_pipelined_request_is_answered_per_turn(house: House) -> None:
     connection = Connection(house.site)
     connection.push(ahead(3) + encoded("GET", PING, {})[:9])
     for answered in (1, 2, 3):
@@ -45,7 +45,7 @@ def test_of_what_is_sent_ahead_one_is_answered_a_turn(house: House) -> None:
     assert connection.wire.producerState == "producing"
 
 
-def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house: House) -> None:
+def test_pipelined_requests_of_all_connections_are_bounded_per_turn(house: House) -> None:
     # Those of a proxy, so that each stands for itself.
     connections = [Connection(house.site, "127.0.0.1") for _ in range(REQUESTS_PER_TURN * 2)]
     for connection in connections:
@@ -69,7 +69,7 @@ def test_of_what_is_sent_ahead_so_much_is_answered_a_turn_whoever_sent_it(house:
         [encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"}), b"1\r\nx\r\n0\r\n\r\n"],
     ],
 )
-def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: list[bytes]) -> None:
+def test_expensive_requests_are_bounded_per_turn(house: House, parts: list[bytes]) -> None:
     connections = [Connection(house.site, "127.0.0.1") for _ in range(REQUESTS_PER_TURN * 2 + 1)]
     for part in parts:
         while house.reactor.getDelayedCalls():
@@ -95,9 +95,7 @@ def test_of_laborious_requests_so_many_are_taken_a_turn(house: House, parts: lis
         [encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"}) + b"1\r\nx\r\n0\r\n\r\n"],
     ],
 )
-def test_whatever_a_network_sends_at_once_others_wait_for_few(
-    house: House, parts: list[bytes]
-) -> None:
+def test_a_busy_network_does_not_delay_others(house: House, parts: list[bytes]) -> None:
     many = [Connection(house.site) for _ in range(REQUESTS_PER_TURN * 3)]
     for part in parts:
         while house.reactor.getDelayedCalls():
@@ -118,7 +116,7 @@ def test_whatever_a_network_sends_at_once_others_wait_for_few(
 
 
 @pytest.mark.parametrize("written", get_args(ProxyHeader))
-def test_networks_have_their_turns_behind_a_proxy_too(house: House, written: ProxyHeader) -> None:
+def test_networks_behind_a_proxy_alternate_too(house: House, written: ProxyHeader) -> None:
     house.set(trusted_proxies=Networks([ip_network("127.0.0.1")]), proxy_header=written)
 
     def passed_on(sender: str) -> Connection:
@@ -143,7 +141,7 @@ def test_networks_have_their_turns_behind_a_proxy_too(house: House, written: Pro
     assert answers(neighbour) == 1
 
 
-def test_of_a_connection_that_waits_little_more_is_read(house: House) -> None:
+def test_little_is_read_from_a_waiting_connection(house: House) -> None:
     many = [Connection(house.site) for _ in range(REQUESTS_PER_TURN + 1)]
     for one in many:
         one.push(ahead(1))
@@ -158,7 +156,7 @@ def test_of_a_connection_that_waits_little_more_is_read(house: House) -> None:
     assert many[-1].wire.producerState == "producing"
 
 
-def test_many_requests_one_after_the_other_wait_for_nothing(house: House) -> None:
+def test_sequential_requests_are_not_delayed(house: House) -> None:
     connection = Connection(house.site)
     for answered in range(1, REQUESTS_PER_TURN * 3):
         connection.push(ahead(1))
@@ -166,7 +164,7 @@ def test_many_requests_one_after_the_other_wait_for_nothing(house: House) -> Non
         turn(house)
 
 
-def test_a_long_request_has_no_more_time_for_its_turns(house: House) -> None:
+def test_waiting_for_turns_does_not_extend_the_timeout(house: House) -> None:
     connection = Connection(house.site)
     connection.push(encoded("POST", "/event/hit", {"Content-Length": "16000"}))
     expires = connection.channel.deadline
@@ -177,7 +175,7 @@ def test_a_long_request_has_no_more_time_for_its_turns(house: House) -> None:
     assert connection.channel.deadline == expires
 
 
-def test_what_comes_in_parts_in_one_turn_is_answered_as_slowly(house: House) -> None:
+def test_splitting_requests_does_not_speed_them_up(house: House) -> None:
     connection = over_tls(house.site)
     # Each part that was encrypted by itself comes by itself.
     for _ in range(3):
@@ -189,7 +187,7 @@ def test_what_comes_in_parts_in_one_turn_is_answered_as_slowly(house: House) -> 
     assert answers(connection) == 4
 
 
-def test_nothing_more_is_answered_while_answers_wait_to_be_received(house: House) -> None:
+def test_nothing_is_answered_while_responses_are_unsent(house: House) -> None:
     connection = Connection(house.site)
     connection.push(ahead(1))
     # The transport has more than it takes.
@@ -213,7 +211,7 @@ def test_nothing_more_is_answered_while_answers_wait_to_be_received(house: House
     assert connection.wire.producerState == "producing"
 
 
-def test_what_is_sent_ahead_is_no_idle_connections(house: House) -> None:
+def test_a_connection_with_pipelined_requests_is_not_idle(house: House) -> None:
     house.set(max_connections=1)
     connection = Connection(house.site)
     connection.push(ahead(2))
@@ -223,7 +221,7 @@ def test_what_is_sent_ahead_is_no_idle_connections(house: House) -> None:
     assert answers(connection) == 2
 
 
-def test_of_a_connection_that_is_gone_nothing_more_is_taken(house: House) -> None:
+def test_requests_of_a_closed_connection_are_dropped(house: House) -> None:
     connections = [Connection(house.site) for _ in range(3)]
     for connection in connections:
         connection.push(ahead(2))
@@ -244,7 +242,7 @@ class Shaking:
         self.taken += 1
 
 
-def test_no_request_waits_for_handshakes(house: House) -> None:
+def test_handshakes_do_not_delay_requests(house: House) -> None:
     shaking = [Shaking() for _ in range(REQUESTS_PER_TURN * 2)]
     for one in shaking:
         house.site.handshakes.add(one)

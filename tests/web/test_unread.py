@@ -22,7 +22,7 @@ def question(house: House, website: str) -> bytes:
     return encoded("GET", f"/website/{website}/pages", {"Cookie": f"_me_sess={owner.cookie}"})
 
 
-def test_a_long_answer_is_sent_as_fast_as_it_is_received(house: House, question: bytes) -> None:
+def test_a_long_response_is_sent_as_fast_as_it_is_received(house: House, question: bytes) -> None:
     connection = slow(house)
     wire = connection.wire
     connection.push(question)
@@ -43,7 +43,7 @@ def test_a_long_answer_is_sent_as_fast_as_it_is_received(house: House, question:
     assert wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_meanwhile_little_is_read_of_what_is_sent_ahead(house: House, question: bytes) -> None:
+def test_little_is_read_while_a_response_is_unsent(house: House, question: bytes) -> None:
     connection = slow(house)
     connection.push(question)
     ping = encoded("GET", "/event/ping", {})
@@ -65,7 +65,7 @@ def test_meanwhile_little_is_read_of_what_is_sent_ahead(house: House, question: 
     assert answers.count(b"\r\nLast-Modified: ") == taken // len(ping)
 
 
-def test_of_a_long_answer_head_tells_the_length(house: House, question: bytes) -> None:
+def test_head_returns_the_length_of_a_long_response(house: House, question: bytes) -> None:
     connection = slow(house)
     connection.push(question.replace(b"GET ", b"HEAD ", 1))
     head, end, body = connection.wire.value().partition(b"\r\n\r\n")
@@ -75,9 +75,7 @@ def test_of_a_long_answer_head_tells_the_length(house: House, question: bytes) -
 
 @pytest.mark.parametrize("goes", [True, False])
 @pytest_twisted.ensureDeferred
-async def test_long_answers_that_nobody_receives_are_bounded(
-    house: House, question: bytes, goes: bool
-) -> None:
+async def test_unsent_responses_are_bounded(house: House, question: bytes, goes: bool) -> None:
     connections = []
     for network in range(MAX_UNSENT_BYTES // MAX_UNSENT_PER_NETWORK):
         for host in (1, 2):
@@ -100,7 +98,7 @@ async def test_long_answers_that_nobody_receives_are_bounded(
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_has_a_share_link_keeps_no_answer_from_the_owner(
+async def test_visitors_of_a_share_link_do_not_block_the_owner(
     house: House, question: bytes
 ) -> None:
     share = make_share("club", 1, (), "", house.now)

@@ -3,7 +3,7 @@ from pathlib import Path
 from medamad.web.usage import Usage
 
 
-def test_the_figures_of_the_machine_are_plausible(tmp_path: Path) -> None:
+def test_the_usage_of_the_machine_is_plausible(tmp_path: Path) -> None:
     usage = Usage().of_machine(tmp_path)
     assert 0 <= usage["cpu"]["usage"] <= 100
     assert 1 <= usage["cpu"]["cores"] <= usage["cpu"]["threads"]
@@ -11,7 +11,7 @@ def test_the_figures_of_the_machine_are_plausible(tmp_path: Path) -> None:
     assert 0 < usage["disk"]["used"] < usage["disk"]["total"]
 
 
-def test_the_process_is_never_of_the_future() -> None:
+def test_the_uptime_is_never_negative() -> None:
     assert Usage().of_process(0.0)["uptime"] == 0
     figures = Usage().of_process(4_000_000_000)
     assert figures["uptime"] > 0

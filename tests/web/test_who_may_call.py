@@ -299,7 +299,7 @@ NETWORKS = (f"100.{n >> 8}.{n & 255}.9" for n in count())
 
 @pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.path)
 @pytest_twisted.ensureDeferred
-async def test_the_table(house: House, address: Address) -> None:
+async def test_each_caller_gets_the_expected_status(house: House, address: Address) -> None:
     wrong = []
     shown = Shown(house)
     pages = {True: cycle(FOREIGN_PAGES), False: cycle(OWN_PAGES)}
@@ -337,7 +337,9 @@ async def test_the_table(house: House, address: Address) -> None:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_to_others_there_is_nothing_inside(house: House, path: str, peer: str | None) -> None:
+async def test_outsiders_cannot_tell_internal_paths_from_missing_ones(
+    house: House, path: str, peer: str | None
+) -> None:
     """Nothing tells what is there from what is not: not the status, nor a header."""
     house.set(metrics_from=INSIDERS, cors_origins=frozenset(["https://app.example"]))
     token = (await house.owner()).cookie
@@ -352,7 +354,7 @@ async def test_to_others_there_is_nothing_inside(house: House, path: str, peer: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_refusal_changes_nothing(house: House) -> None:
+async def test_a_rejected_request_changes_nothing(house: House) -> None:
     """Send every change in each state that refuses it, then look at what there is."""
     await put_right(house)
     shown = Shown(house)
@@ -377,7 +379,7 @@ def there(house: House) -> object:
     return store.account.read(), store.websites.all(), tokens, store.shares.all()
 
 
-def test_every_route_is_in_the_table(house: House) -> None:
+def test_every_route_is_covered(house: House) -> None:
     routes = {
         (re.sub(r"<([a-z]+)>", r"{\1}", rule.rule), method)
         for part in (

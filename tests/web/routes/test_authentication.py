@@ -44,7 +44,7 @@ async def test_login_sets_the_cookie(stranger: Browser, prefix: str) -> None:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_another_pair_is_401(stranger: Browser, details: dict[str, str]) -> None:
+async def test_wrong_credentials_are_401(stranger: Browser, details: dict[str, str]) -> None:
     answer = await stranger.ask("POST", LOGIN, details)
     assert answer.status == 401
     assert answer.error
@@ -66,7 +66,9 @@ async def test_another_pair_is_401(stranger: Browser, details: dict[str, str]) -
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_malformed_details_are_400(stranger: Browser, details: object, field: str) -> None:
+async def test_malformed_credentials_are_400(
+    stranger: Browser, details: object, field: str
+) -> None:
     answer = await stranger.ask("POST", LOGIN, details)
     assert answer.status == 400
     assert answer.error.startswith(f"{field}: ")
@@ -83,7 +85,7 @@ async def test_malformed_details_are_400(stranger: Browser, details: object, fie
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_what_is_not_json_is_400(
+async def test_a_body_that_is_not_json_is_400(
     stranger: Browser, body: bytes, content_type: str, message: str
 ) -> None:
     answer = await stranger.ask("POST", LOGIN, body=body, headers={"Content-Type": content_type})
@@ -92,7 +94,7 @@ async def test_what_is_not_json_is_400(
 
 
 @pytest_twisted.ensureDeferred
-async def test_login_from_another_page_is_403(house: House, stranger: Browser) -> None:
+async def test_login_from_another_origin_is_403(house: House, stranger: Browser) -> None:
     answer = await stranger.ask("POST", LOGIN, DETAILS, headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.status == 403
     assert answer.error == "this request comes from a page of another origin"
@@ -104,7 +106,7 @@ async def test_login_from_another_page_is_403(house: House, stranger: Browser) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_after_ten_failures_a_network_has_to_wait(house: House, stranger: Browser) -> None:
+async def test_a_network_is_throttled_after_ten_failures(house: House, stranger: Browser) -> None:
     for _ in range(10):
         answer = await stranger.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
         assert answer.status == 401
@@ -117,7 +119,7 @@ async def test_after_ten_failures_a_network_has_to_wait(house: House, stranger: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_known_browser_does_not_wait_for_others(house: House, stranger: Browser) -> None:
+async def test_a_known_browser_is_not_throttled_by_others(house: House, stranger: Browser) -> None:
     answer = await house.browser().log_in(USERNAME, PASSWORD)
     _, device = (cookie.partition(";")[0] for cookie in answer.headers["set-cookie"])
     for _ in range(10):
@@ -132,7 +134,7 @@ async def test_a_known_browser_does_not_wait_for_others(house: House, stranger: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_no_login_gave_is_no_known_browser(stranger: Browser) -> None:
+async def test_a_forged_device_cookie_is_not_a_known_browser(stranger: Browser) -> None:
     for _ in range(10):
         await stranger.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
     for value in ("", "a.b", "x" * 5_000, "\xff"):
@@ -141,7 +143,7 @@ async def test_what_no_login_gave_is_no_known_browser(stranger: Browser) -> None
 
 
 @pytest_twisted.ensureDeferred
-async def test_logout_destroys_the_cookie_and_its_login(owner: Browser) -> None:
+async def test_logout_ends_the_session_and_clears_the_cookie(owner: Browser) -> None:
     answer = await owner.ask("POST", LOGOUT)
     assert answer.status == 204
     assert answer.body == b""
@@ -167,7 +169,7 @@ async def test_logout_needs_a_login(stranger: Browser) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_other_logins_stay(house: House, owner: Browser) -> None:
+async def test_logout_leaves_other_sessions(house: House, owner: Browser) -> None:
     other = house.browser()
     await other.log_in(USERNAME, PASSWORD)
     await owner.ask("POST", LOGOUT)

@@ -32,7 +32,7 @@ POLICY = {
 
 @pytest.mark.parametrize("target", ["/", "/dashboard"])
 @pytest_twisted.ensureDeferred
-async def test_the_root_leads_to_the_dashboard(stranger: Browser, target: str) -> None:
+async def test_the_root_redirects_to_the_dashboard(stranger: Browser, target: str) -> None:
     answer = await stranger.ask("GET", target, headers={"Host": "evil.example"})
     assert answer.status == 302
     assert answer.header("Location") == "/dashboard/"
@@ -57,7 +57,7 @@ async def test_the_root_leads_to_the_dashboard(stranger: Browser, target: str) -
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_every_place_in_the_dashboard_is_the_page(stranger: Browser, target: str) -> None:
+async def test_every_path_of_the_dashboard_is_the_page(stranger: Browser, target: str) -> None:
     answer = await stranger.ask("GET", target)
     assert (answer.status, answer.body) == (200, PAGE)
     assert answer.header("Content-Type") == "text/html; charset=utf-8"
@@ -71,7 +71,7 @@ async def test_every_place_in_the_dashboard_is_the_page(stranger: Browser, targe
     assert dict(part.strip().split(" ", 1) for part in policy.split(";")) == POLICY
 
 
-def test_the_page_keeps_to_its_policy() -> None:
+def test_the_page_has_a_content_security_policy() -> None:
     text = PAGE.decode("utf-8")
     assert text.count("<script") == text.count('<script src="/dashboard/assets/') + text.count(
         '<script type="module" src="/dashboard/assets/'
@@ -104,7 +104,7 @@ async def test_the_dashboards_files_are_served(stranger: Browser, name: str) -> 
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_what_is_no_file_of_the_build_is_404(stranger: Browser, target: str) -> None:
+async def test_an_unknown_file_is_404(stranger: Browser, target: str) -> None:
     answer = await stranger.ask("GET", target)
     assert answer.status == 404
     assert answer.error == "there is nothing at this address"
@@ -112,14 +112,14 @@ async def test_what_is_no_file_of_the_build_is_404(stranger: Browser, target: st
 
 @pytest.mark.parametrize("target", ["/dashboard/%zz", "/dashboard/%ff"])
 @pytest_twisted.ensureDeferred
-async def test_a_place_badly_encoded_is_400(stranger: Browser, target: str) -> None:
+async def test_a_badly_encoded_path_is_400(stranger: Browser, target: str) -> None:
     answer = await stranger.ask("GET", target)
     assert answer.status == 400
     assert answer.error.startswith("path: ")
 
 
 @pytest_twisted.ensureDeferred
-async def test_pages_are_only_read(stranger: Browser) -> None:
+async def test_pages_support_only_get(stranger: Browser) -> None:
     answer = await stranger.ask("POST", "/dashboard/websites/example.com")
     assert answer.status == 405
     assert answer.header("Allow") == "GET, HEAD, OPTIONS"
@@ -127,7 +127,7 @@ async def test_pages_are_only_read(stranger: Browser) -> None:
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest_twisted.ensureDeferred
-async def test_the_description_is_served(stranger: Browser, prefix: str) -> None:
+async def test_the_openapi_document_is_served(stranger: Browser, prefix: str) -> None:
     answer = await stranger.ask("GET", f"{prefix}/openapi.yaml")
     assert answer.status == 200
     assert answer.header("Content-Type") == "application/yaml"
@@ -141,7 +141,7 @@ async def test_the_description_is_served(stranger: Browser, prefix: str) -> None
 
 
 @pytest.mark.parametrize("missing", ["index.html", "share.html"])
-def test_a_build_without_one_of_the_pages_does_not_start(tmp_path: Path, missing: str) -> None:
+def test_a_missing_page_prevents_the_start(tmp_path: Path, missing: str) -> None:
     for page in ("index.html", "share.html"):
         (tmp_path / page).write_text(page, "utf-8")
     assert set(read_dashboard(tmp_path)) == {"index.html", "share.html"}

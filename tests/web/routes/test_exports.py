@@ -89,7 +89,7 @@ async def test_every_format_is_sent(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_no_more_is_made_than_is_taken(tmp_path: Path) -> None:
+async def test_an_export_is_produced_only_as_fast_as_it_is_read(tmp_path: Path) -> None:
     house = await build_house(tmp_path, sizes=Sizes(chunk_views=1_000))
     await filled(house, 8_000)
     before = len(taken_apart((await asked(house)).wire.value())[1])
@@ -111,7 +111,7 @@ async def test_no_more_is_made_than_is_taken(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_report_of_many_rows_is_made_in_one_turn(tmp_path: Path) -> None:
+async def test_a_report_of_many_rows_is_produced_in_one_turn(tmp_path: Path) -> None:
     """Where much is asked, each further turn is a long wait."""
     house = await build_house(tmp_path)
     await filled(house, 2 * STEP_ROWS + 100)
@@ -141,7 +141,7 @@ def slowly(house: House, seconds: float) -> list[int]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_takes_all_at_once_is_never_too_slow(tmp_path: Path) -> None:
+async def test_a_client_that_reads_at_once_is_never_too_slow(tmp_path: Path) -> None:
     house = await build_house(tmp_path, sizes=Sizes(chunk_views=500))
     await filled(house, 8_000)
     made_pieces = slowly(house, 50)
@@ -153,7 +153,7 @@ async def test_who_takes_all_at_once_is_never_too_slow(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_nobody_takes_for_ever(tmp_path: Path) -> None:
+async def test_an_export_has_a_deadline(tmp_path: Path) -> None:
     house = await build_house(tmp_path, sizes=Sizes(chunk_views=500))
     await filled(house, 8_000)
     house.set(stream_seconds=300)
@@ -168,7 +168,7 @@ async def test_nobody_takes_for_ever(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_not_sent_is_freed_in_a_thread(
+async def test_an_unfinished_export_is_freed_in_a_thread(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await filled(house, 3_000)
@@ -198,7 +198,7 @@ async def test_what_is_not_sent_is_freed_in_a_thread(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_report_ends_when_the_client_has_gone(
+async def test_a_report_is_cancelled_if_the_client_disconnects(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await filled(house)
@@ -244,7 +244,7 @@ async def test_a_client_that_stops_reading_is_dropped(house: House, goes: bool) 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_file_that_cannot_be_ended_is_cut_off(house: House) -> None:
+async def test_a_failed_export_is_cut_off(house: House) -> None:
     website = await filled(house, 10_000)
     connection = await asked(house, over=slow(house))
     wire = connection.wire
@@ -270,7 +270,7 @@ async def test_a_file_that_cannot_be_ended_is_cut_off(house: House) -> None:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_what_cannot_be_is_refused(
+async def test_invalid_requests_are_rejected(
     house: House, target: str, status: int, message: str
 ) -> None:
     await filled(house, 10)
@@ -281,14 +281,14 @@ async def test_what_cannot_be_is_refused(
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_is_for_who_may_read(house: House) -> None:
+async def test_it_needs_the_permission_to_read(house: House) -> None:
     await filled(house, 10)
     answer = await Connection(house.site).talk(encoded("GET", PATH, {}))
     assert (answer.status, house.site.backend.exports) == (401, {})
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_head_alone_may_be_asked_for(house: House) -> None:
+async def test_head_is_supported(house: House) -> None:
     await filled(house, 10)
     connection = await asked(house, method="HEAD")
     data = connection.wire.value()

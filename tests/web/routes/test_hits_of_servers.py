@@ -50,7 +50,7 @@ async def ask(owner: Browser, name: str, **parameters: str) -> Any:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_long_one_counts_for_several_of_the_hits_that_may_wait(house: House) -> None:
+async def test_a_long_hit_takes_several_places_in_the_queue(house: House) -> None:
     house.pipeline.queue.settings = QueueSettings(max_waiting=2)
     sender = await server(house)
     short = Deferred.fromCoroutine(sender.load("/", visitor="v1"))
@@ -61,7 +61,7 @@ async def test_a_long_one_counts_for_several_of_the_hits_that_may_wait(house: Ho
 @pytest.mark.parametrize("scope", [Scope.SEND, Scope.FULL])
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_visitors_first_views_are_told_from_the_others(
+async def test_first_views_are_distinguished_from_later_ones(
     house: House, owner: Browser, scope: Scope
 ) -> None:
     sender = await server(house, scope)
@@ -142,7 +142,7 @@ async def test_a_hit_counts_at_the_time_that_it_states(
 @pytest.mark.parametrize("time", [NOW - 8 * DAY_S, NOW + 120, -5, 1e300])
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_times_long_past_or_to_come_are_refused(
+async def test_times_long_ago_or_in_the_future_are_rejected(
     house: House, owner: Browser, time: float
 ) -> None:
     sender = await server(house)
@@ -170,7 +170,7 @@ async def test_agent_language_and_country_come_from_the_body(house: House, owner
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_code_of_no_country_is_the_same_as_none(house: House, owner: Browser) -> None:
+async def test_an_unknown_country_code_counts_as_none(house: House, owner: Browser) -> None:
     sender = await server(house)
     for said in ({}, {"country": "ZZ"}, {"country": "xx"}):
         assert (await sender.load(visitor=f"v {said}", **said)).status == 204
@@ -180,7 +180,7 @@ async def test_a_code_of_no_country_is_the_same_as_none(house: House, owner: Bro
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_the_servers_own_address_and_page_say_nothing(house: House) -> None:
+async def test_the_servers_own_address_and_headers_are_ignored(house: House) -> None:
     """As networks the operator has blocked, or other websites' pages, trackers are ignored."""
     sender = await server(house, peer="192.0.2.9")
     sender.headers["Origin"] = "https://elsewhere.example"
@@ -205,7 +205,7 @@ async def test_the_servers_own_address_and_page_say_nothing(house: House) -> Non
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_without_a_token_nothing_is_stated(
+async def test_without_a_token_the_fields_are_rejected(
     house: House, owner: Browser, name: str, value: object, where: str
 ) -> None:
     body = {"e": "load", "b": "b", "u": "https://example.com/", "p": True, "q": True, name: value}
@@ -243,7 +243,7 @@ async def test_without_a_token_nothing_is_stated(
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_what_is_malformed_is_named(
+async def test_a_malformed_field_is_named(
     house: House, owner: Browser, members: dict[str, object], reason: str
 ) -> None:
     sender = await server(house)
@@ -254,9 +254,7 @@ async def test_what_is_malformed_is_named(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_token_for_some_websites_ends_no_view_of_another(
-    house: House, owner: Browser
-) -> None:
+async def test_a_token_cannot_end_views_of_other_websites(house: House, owner: Browser) -> None:
     other = await house.store.add_website("other.example", NOW)
     text, key, token = make_token("a", Scope.SEND, [other.number], None, NOW)
     await house.store.tokens.add(key, token)
@@ -271,7 +269,7 @@ async def test_a_token_for_some_websites_ends_no_view_of_another(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_visitors_name_is_nowhere_in_the_store(house: House) -> None:
+async def test_the_visitor_id_is_not_stored(house: House) -> None:
     sender = await server(house)
     await sender.load(visitor="a-name-to-look-for")
     path = house.store.environment.path
@@ -279,7 +277,7 @@ async def test_a_visitors_name_is_nowhere_in_the_store(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_visitors_are_known_after_a_restart(tmp_path: Path) -> None:
+async def test_visitors_are_recognised_after_a_restart(tmp_path: Path) -> None:
     house = await build_house(tmp_path)
     await house.store.add_website("example.com", NOW)
     sender = await server(house)

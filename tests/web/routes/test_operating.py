@@ -39,7 +39,7 @@ def figures(answer: Answer) -> dict[str, float]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_health_tells_that_hits_are_taken(watcher: Browser) -> None:
+async def test_health_is_ok_while_hits_are_accepted(watcher: Browser) -> None:
     answer = await watcher.ask("GET", "/health")
     assert (answer.status, answer.json) == (200, {"live": True, "ready": True})
     assert answer.header("Access-Control-Allow-Origin") is None
@@ -47,7 +47,7 @@ async def test_health_tells_that_hits_are_taken(watcher: Browser) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_health_tells_why_they_are_not(house: House, watcher: Browser) -> None:
+async def test_health_says_why_hits_are_not_accepted(house: House, watcher: Browser) -> None:
     store = house.store
     store.apply(evolve(store.settings, min_free_disk=1 << 60))
     answer = await watcher.ask("GET", "/health")
@@ -64,14 +64,14 @@ async def test_health_tells_why_they_are_not(house: House, watcher: Browser) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_stops_is_not_ready(house: House) -> None:
+async def test_a_stopping_daemon_is_not_ready(house: House) -> None:
     assert unavailable_reasons(house.site) == []
     house.site.drain()
     assert unavailable_reasons(house.site) == ["the daemon is stopping"]
 
 
 @pytest_twisted.ensureDeferred
-async def test_metrics_count_what_happens(house: House, watcher: Browser, website: str) -> None:
+async def test_metrics_count_events(house: House, watcher: Browser, website: str) -> None:
     stranger = house.browser()
     before = figures(await watcher.ask("GET", "/metrics"))
     for beacon in "abc":
@@ -124,7 +124,7 @@ async def test_metrics_count_what_happens(house: House, watcher: Browser, websit
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_table_of_no_website_is_counted(house: House, watcher: Browser) -> None:
+async def test_a_table_without_a_website_is_counted(house: House, watcher: Browser) -> None:
     kept = Retention(websites={"twin.example": Keep(0)})
     house.store.apply(evolve(house.store.settings, retention=kept))
     name = "medamad_retention_websites_unknown"
@@ -134,7 +134,7 @@ async def test_a_table_of_no_website_is_counted(house: House, watcher: Browser) 
 
 
 @pytest_twisted.ensureDeferred
-async def test_how_long_retention_waits_for_the_clock_is_told(
+async def test_metrics_say_how_long_retention_has_waited_for_the_clock(
     house: House, watcher: Browser
 ) -> None:
     store = house.store
@@ -147,7 +147,9 @@ async def test_how_long_retention_waits_for_the_clock_is_told(
 
 
 @pytest_twisted.ensureDeferred
-async def test_how_long_a_hit_took_is_counted(house: House, watcher: Browser, website: str) -> None:
+async def test_the_duration_of_hits_is_measured(
+    house: House, watcher: Browser, website: str
+) -> None:
     assert website
 
     async def slowly(hits: Sequence[Hit]) -> list[Outcome]:
@@ -172,9 +174,7 @@ async def test_how_long_a_hit_took_is_counted(house: House, watcher: Browser, we
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_the_format_is_the_one_that_is_asked_for(
-    watcher: Browser, accept: str, media_type: str
-) -> None:
+async def test_the_requested_format_is_sent(watcher: Browser, accept: str, media_type: str) -> None:
     answer = await watcher.ask("GET", "/metrics", headers={"Accept": accept} if accept else {})
     assert str(answer.header("Content-Type")).startswith(media_type)
     assert answer.body.endswith(b"# EOF\n") == bool(accept)
@@ -193,7 +193,7 @@ async def test_the_format_is_the_one_that_is_asked_for(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_an_odd_format_is_answered_by_the_plain_one(watcher: Browser, accept: str) -> None:
+async def test_an_unknown_format_falls_back_to_plain_text(watcher: Browser, accept: str) -> None:
     answer = await watcher.ask("GET", "/metrics", headers={"Accept": accept})
     assert answer.status == 200
     assert answer.header("Content-Type") == "text/plain; version=0.0.4; charset=utf-8"
@@ -227,7 +227,7 @@ async def test_an_odd_format_is_answered_by_the_plain_one(watcher: Browser, acce
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_the_address_has_to_be_certain(
+async def test_the_client_address_must_be_certain(
     house: House, peer: str | None, headers: dict[str, str], status: int
 ) -> None:
     house.set(metrics_from=LOCAL, trusted_proxies=Networks([ip_network("10.0.0.0/8")]))
@@ -248,7 +248,7 @@ async def test_the_address_has_to_be_certain(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_proxy_that_writes_forwarded_is_asked_for_no_other(
+async def test_only_the_configured_proxy_header_is_read(
     house: House, headers: dict[str, str], status: int
 ) -> None:
     proxies = Networks([ip_network("10.0.0.0/8")])
@@ -271,7 +271,7 @@ async def test_a_proxy_that_writes_forwarded_is_asked_for_no_other(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_name_is_asked_for_by_proxies(house: House, host: str, status: int) -> None:
+async def test_a_hostname_means_a_proxy(house: House, host: str, status: int) -> None:
     house.set(metrics_from=EVERYONE, metrics_from_unix=True)
     for path in ("/health", "/metrics"):
         for peer in ("127.0.0.1", "::1", None):
@@ -280,7 +280,7 @@ async def test_a_name_is_asked_for_by_proxies(house: House, host: str, status: i
 
 
 @pytest_twisted.ensureDeferred
-async def test_unix_sockets_are_named_as_such(house: House) -> None:
+async def test_a_unix_socket_may_be_allowed(house: House) -> None:
     house.set(metrics_from_unix=True)
     local = house.browser(peer=None, host="localhost")
     assert (await local.ask("GET", "/metrics")).status == 200
@@ -293,7 +293,7 @@ async def test_unix_sockets_are_named_as_such(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_by_default_nobody_else_sees_inside(house: House) -> None:
+async def test_by_default_only_this_machine_is_allowed(house: House) -> None:
     assert (
         await house.browser(peer="127.0.0.1", host="localhost").ask("GET", "/metrics")
     ).status == 404

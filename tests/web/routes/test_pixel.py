@@ -38,7 +38,7 @@ async def figures(house: House, statistic: str) -> object:
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest_twisted.ensureDeferred
-async def test_a_view_is_counted_once_it_is_answered(
+async def test_a_view_is_stored_before_the_response(
     house: House, stranger: Browser, prefix: str
 ) -> None:
     headers = {**PAGE, "User-Agent": FIREFOX, "Accept-Language": "de-AT"}
@@ -57,7 +57,7 @@ async def test_a_view_is_counted_once_it_is_answered(
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_browsers_date_tells_whether_the_visitor_was_here_today(
+async def test_if_modified_since_says_whether_the_visitor_was_here_today(
     house: House, stranger: Browser
 ) -> None:
     since: dict[str, str] = {}
@@ -111,7 +111,7 @@ async def test_page_and_referrer_may_be_named(house: House, stranger: Browser) -
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_another_websites_page_reports_for_none_but_itself(
+async def test_a_page_reports_only_for_its_own_website(
     house: House, stranger: Browser, headers: dict[str, str], ignored: str | None
 ) -> None:
     target = f"{PIXEL}?u=https://example.com/"
@@ -144,7 +144,7 @@ async def test_another_websites_page_reports_for_none_but_itself(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_what_is_malformed_is_400(
+async def test_malformed_parameters_are_400(
     house: House, stranger: Browser, target: str, headers: dict[str, str], message: str
 ) -> None:
     answer = await stranger.ask("GET", target, headers=headers)
@@ -154,15 +154,13 @@ async def test_what_is_malformed_is_400(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_page_of_no_website_is_404(stranger: Browser) -> None:
+async def test_a_page_of_an_unknown_website_is_404(stranger: Browser) -> None:
     answer = await stranger.ask("GET", PIXEL, headers={"Referer": "https://x.example/"})
     assert (answer.status, answer.error) == (404, "u: no website is registered for x.example")
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_does_not_count_is_an_image_that_says_why(
-    house: House, stranger: Browser
-) -> None:
+async def test_an_ignored_view_gets_an_image_and_a_reason(house: House, stranger: Browser) -> None:
     rules = house.pipeline.rules
     house.pipeline.rules = evolve(
         rules, respect_gpc=True, blocked=Networks([ip_network("198.51.100.0/24")])
@@ -201,7 +199,7 @@ async def test_head_counts_nothing(house: House, stranger: Browser) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_pixel_has_the_operators_path_too(house: House, stranger: Browser) -> None:
+async def test_the_pixel_follows_the_configured_path(house: House, stranger: Browser) -> None:
     house.set(event_name="pulse")
     image(await stranger.ask("GET", "/pulse/pixel.gif", headers=PAGE))
     image(await stranger.ask("GET", "/api/pulse/pixel.gif", headers=PAGE))

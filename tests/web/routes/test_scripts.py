@@ -22,7 +22,7 @@ def script(name: str) -> bytes:
     return (FOLDER / f"{name}.js").read_bytes()
 
 
-def test_every_set_of_features_was_made() -> None:
+def test_every_set_of_features_was_built() -> None:
     made = {file.name for file in FOLDER.glob("*.js")}
     assert made == {file_name(features) for features in EVERY_SET}
     assert len(made) == 64
@@ -51,7 +51,9 @@ async def test_the_tracker_is_served_to_every_page(stranger: Browser) -> None:
 
 @pytest.mark.parametrize("name", ["count.js", "lib-2.min.js", "stats"])
 @pytest_twisted.ensureDeferred
-async def test_the_tracker_has_a_further_name(house: House, stranger: Browser, name: str) -> None:
+async def test_the_name_of_the_tracker_is_configurable(
+    house: House, stranger: Browser, name: str
+) -> None:
     assert (await stranger.ask("GET", f"/{name}")).status == 404
     house.set(script_name=name)
     for target in (f"/{name}", "/script.js"):
@@ -72,7 +74,7 @@ async def test_the_tracker_has_a_further_name(house: House, stranger: Browser, n
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_the_account_chooses_what_the_tracker_can(
+async def test_the_account_chooses_the_trackers_features(
     house: House, owner: Browser, stranger: Browser, script_type: list[str], name: str
 ) -> None:
     house.set(script_name="s.js")
@@ -96,7 +98,7 @@ async def test_the_account_chooses_what_the_tracker_can(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_each_script_has_an_address(stranger: Browser, asked: str, name: str) -> None:
+async def test_each_script_has_its_own_path(stranger: Browser, asked: str, name: str) -> None:
     answer = await stranger.ask("GET", f"/scripts/{asked}.js")
     assert (answer.status, answer.body) == (200, script(f"named/{name}"))
     assert answer.body == script(name).replace(b"'api'", b"'../api'") != script(name)
@@ -129,9 +131,7 @@ async def test_other_scripts_are_404(stranger: Browser, target: str) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_scripts_send_to_the_path_that_the_operator_named(
-    house: House, stranger: Browser
-) -> None:
+async def test_scripts_send_to_the_configured_path(house: House, stranger: Browser) -> None:
     before = await stranger.ask("GET", "/script.js")
     assert b"event/" in before.body
     for name in ("pulse", "a.b-c_d"):

@@ -17,7 +17,7 @@ async def made(owner: Browser, **details: object) -> str:
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_link_is_made_listed_opened_and_revoked(
+async def test_a_link_is_created_listed_opened_and_revoked(
     house: House, owner: Browser, prefix: str
 ) -> None:
     answer = await owner.ask(
@@ -51,7 +51,9 @@ async def test_a_link_is_made_listed_opened_and_revoked(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_link_with_a_password_tells_nothing_before_it(house: House, owner: Browser) -> None:
+async def test_a_link_with_a_password_reveals_nothing_without_it(
+    house: House, owner: Browser
+) -> None:
     share = await made(owner, password=PASSWORD)
     other = await made(owner, password=PASSWORD)
     reader = house.browser()
@@ -78,7 +80,7 @@ async def test_a_link_with_a_password_tells_nothing_before_it(house: House, owne
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_another_websites_link_is_not_revoked_by_name(house: House, owner: Browser) -> None:
+async def test_a_link_is_not_revoked_through_another_website(house: House, owner: Browser) -> None:
     await house.store.add_website("other.example", NOW)
     share = await made(owner)
     refused = await owner.ask("DELETE", f"/websites/other.example/shares/{share}")
@@ -89,9 +91,7 @@ async def test_another_websites_link_is_not_revoked_by_name(house: House, owner:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_link_goes_with_its_website_and_stays_through_a_rename(
-    house: House, owner: Browser
-) -> None:
+async def test_a_link_survives_a_rename_but_not_a_deletion(house: House, owner: Browser) -> None:
     share = await made(owner)
     await owner.ask("PATCH", "/websites/example.com", {"hostname": "new.example"})
     opened = await house.browser().ask("GET", f"/shared/{share}")
@@ -116,7 +116,7 @@ async def test_a_link_goes_with_its_website_and_stays_through_a_rename(
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_what_cannot_be_made_is_refused(
+async def test_invalid_links_are_rejected(
     owner: Browser, body: dict[str, object], reason: str
 ) -> None:
     refused = await owner.ask("POST", SHARES, body)
@@ -138,7 +138,7 @@ async def test_what_cannot_be_made_is_refused(
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_its_page_may_be_framed_where_it_says(
+async def test_its_page_may_be_embedded_by_its_origins(
     house: House, owner: Browser, embed: list[str], ancestors: str, origin: str
 ) -> None:
     share = await made(owner, embed=embed)
@@ -159,7 +159,7 @@ async def test_its_page_may_be_framed_where_it_says(
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_page_of_an_unknown_link_is_a_page_and_404(stranger: Browser) -> None:
+async def test_the_page_of_an_unknown_link_is_404(stranger: Browser) -> None:
     page = await stranger.ask("GET", f"/share/{'x' * 24}")
     assert page.status == 404
     assert page.header("Content-Type") == "text/html; charset=utf-8"

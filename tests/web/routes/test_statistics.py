@@ -163,7 +163,7 @@ async def test_the_statistics_of_a_few_visits(owner: Browser) -> None:
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_rows_are_chosen_by_parameters(owner: Browser, rest: str, values: list[str]) -> None:
+async def test_parameters_select_rows(owner: Browser, rest: str, values: list[str]) -> None:
     await visit(owner)
     rows = await get(owner, rest)
     assert isinstance(rows, list)
@@ -250,7 +250,7 @@ OF_ONE = {
 @pytest.mark.usefixtures("website")
 @pytest.mark.parametrize("name", ALL)
 @pytest_twisted.ensureDeferred
-async def test_a_wrong_parameter_is_400_and_named(owner: Browser, name: str) -> None:
+async def test_an_invalid_parameter_is_400_and_named(owner: Browser, name: str) -> None:
     for query, field in (*COMMON, *OF_ONE.get(name, OF_ROWS)):
         answer = await owner.ask("GET", f"/website/example.com/{name}?{query}")
         assert (answer.status, query) == (400, query)
@@ -260,7 +260,7 @@ async def test_a_wrong_parameter_is_400_and_named(owner: Browser, name: str) -> 
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("prefix", ["/", "/api/"])
 @pytest_twisted.ensureDeferred
-async def test_a_login_is_needed_before_all_else(stranger: Browser, prefix: str, name: str) -> None:
+async def test_401_comes_first(stranger: Browser, prefix: str, name: str) -> None:
     for hostname in ("example.com", "a" * 254, "%zz"):
         for query in ("", "?limit=0&start=x&path[x]=1", "?%zz"):
             answer = await stranger.ask("GET", f"{prefix}website/{hostname}/{name}{query}")
@@ -270,7 +270,7 @@ async def test_a_login_is_needed_before_all_else(stranger: Browser, prefix: str,
 
 @pytest.mark.parametrize("name", OURS)
 @pytest_twisted.ensureDeferred
-async def test_an_unknown_website_is_404_and_no_hostname_400(owner: Browser, name: str) -> None:
+async def test_an_unknown_website_is_404_and_an_invalid_one_400(owner: Browser, name: str) -> None:
     for hostname, status, field in [
         ("unknown.example", 404, "hostname"),
         ("a" * 254, 400, "hostname"),
@@ -286,7 +286,7 @@ async def test_an_unknown_website_is_404_and_no_hostname_400(owner: Browser, nam
 @pytest.mark.usefixtures("website")
 @pytest.mark.parametrize("name", OURS)
 @pytest_twisted.ensureDeferred
-async def test_only_reading(owner: Browser, name: str) -> None:
+async def test_statistics_support_only_get(owner: Browser, name: str) -> None:
     head = await owner.ask("HEAD", f"/website/example.com/{name}")
     assert (head.status, head.body) == (200, b"")
     shown = await owner.ask("GET", f"/website/example.com/{name}")
@@ -300,7 +300,7 @@ async def test_only_reading(owner: Browser, name: str) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_the_hostname_of_an_address_is_spelled_freely(owner: Browser) -> None:
+async def test_hostnames_are_normalised(owner: Browser) -> None:
     await visit(owner)
     answer = await owner.ask("GET", "/website/EXAMPLE.com./live")
     assert answer.json == {"visitors": 1}
@@ -323,7 +323,7 @@ async def test_ignored_hits_are_counted_by_reason(house: House, owner: Browser) 
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_what_the_sums_of_a_day_cannot_tell_is_said(house: House, owner: Browser) -> None:
+async def test_the_response_says_what_daily_totals_lack(house: House, owner: Browser) -> None:
     await visit(owner)
     before = [await get(owner, name) for name in ALL]
     house.store.apply(evolve(house.store.settings, retention=Retention(others=Keep(1))))

@@ -11,7 +11,7 @@ TOKENS = "/user/tokens"
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_token_is_made_shown_once_listed_used_and_revoked(
+async def test_a_token_is_created_shown_once_listed_used_and_revoked(
     house: House, owner: Browser, prefix: str
 ) -> None:
     wanted = {
@@ -49,7 +49,7 @@ async def test_a_token_is_made_shown_once_listed_used_and_revoked(
 
 
 @pytest_twisted.ensureDeferred
-async def test_without_websites_it_is_for_all(owner: Browser) -> None:
+async def test_a_token_is_for_all_websites_by_default(owner: Browser) -> None:
     made = await owner.ask("POST", TOKENS, {"name": "a", "scope": "full"})
     assert isinstance(made.json, dict)
     assert made.json["websites"] is None
@@ -89,7 +89,7 @@ async def test_without_websites_it_is_for_all(owner: Browser) -> None:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_what_cannot_be_made_is_refused(
+async def test_invalid_tokens_are_rejected(
     owner: Browser, body: dict[str, object], reason: str
 ) -> None:
     refused = await owner.ask("POST", TOKENS, body)
@@ -98,7 +98,7 @@ async def test_what_cannot_be_made_is_refused(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_new_password_leaves_tokens_and_a_deletion_ends_them(
+async def test_tokens_survive_a_new_password_but_not_a_deletion(
     house: House, owner: Browser
 ) -> None:
     made = await owner.ask("POST", TOKENS, {"name": "a", "scope": "read"})

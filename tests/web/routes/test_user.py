@@ -59,7 +59,7 @@ async def test_an_empty_change_changes_nothing(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_new_password_ends_every_other_login(house: House, owner: Browser) -> None:
+async def test_a_new_password_ends_every_other_session(house: House, owner: Browser) -> None:
     other = house.browser()
     await other.log_in(USERNAME, PASSWORD)
     assert (await owner.ask("PATCH", USER, {"password": "a new one"})).status == 200
@@ -88,7 +88,7 @@ async def test_a_new_password_ends_every_other_login(house: House, owner: Browse
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_wrong_change_is_400_and_changes_nothing(
+async def test_an_invalid_change_is_400_and_changes_nothing(
     owner: Browser, change: object, field: str
 ) -> None:
     before = (await owner.ask("GET", USER)).json
@@ -101,7 +101,7 @@ async def test_a_wrong_change_is_400_and_changes_nothing(
 
 
 @pytest_twisted.ensureDeferred
-async def test_deleting_the_account_leaves_a_first_start(
+async def test_deleting_the_account_resets_the_service(
     house: House, owner: Browser, website: str
 ) -> None:
     answer = await owner.ask("DELETE", USER)
@@ -116,9 +116,7 @@ async def test_deleting_the_account_leaves_a_first_start(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_deleting_the_account_forgets_the_hits_that_were_refused(
-    house: House, owner: Browser
-) -> None:
+async def test_deleting_the_account_clears_the_rejected_hits(house: House, owner: Browser) -> None:
     uncounted = house.pipeline.uncounted
     await house.store.add_website("other.example", NOW)
     numbers = [website.number for website in house.store.websites.all()]
@@ -130,7 +128,7 @@ async def test_deleting_the_account_forgets_the_hits_that_were_refused(
 
 
 @pytest_twisted.ensureDeferred
-async def test_usage_tells_of_the_machine(owner: Browser) -> None:
+async def test_usage_describes_the_machine(owner: Browser) -> None:
     answer = await owner.ask("GET", "/user/usage")
     assert answer.status == 200
     usage = answer.json
@@ -147,7 +145,7 @@ async def test_usage_tells_of_the_machine(owner: Browser) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_usage_tells_what_hits_came(house: House, owner: Browser, stranger: Browser) -> None:
+async def test_usage_counts_hits(house: House, owner: Browser, stranger: Browser) -> None:
     async def hits() -> dict[str, object]:
         return (await owner.ask("GET", "/api/user/usage")).json["hits"]
 
@@ -180,7 +178,7 @@ async def test_usage_tells_what_hits_came(house: House, owner: Browser, stranger
 
 
 @pytest_twisted.ensureDeferred
-async def test_usage_tells_what_the_service_is(house: House, owner: Browser) -> None:
+async def test_usage_describes_the_service(house: House, owner: Browser) -> None:
     usage = (await owner.ask("GET", "/user/usage")).json
     assert usage["tracker"] == {"script_name": "script.js", "event_name": "event"}
     assert usage["service"] == {
@@ -200,7 +198,7 @@ async def test_usage_tells_what_the_service_is(house: House, owner: Browser) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_usage_tells_which_formats_exports_can_have(
+async def test_usage_lists_the_export_formats(
     owner: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)

@@ -63,7 +63,7 @@ async def test_the_list_counts_the_visitors_of_a_day(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_summary_is_a_boolean(owner: Browser) -> None:
+async def test_summary_must_be_a_boolean(owner: Browser) -> None:
     answer = await owner.ask("GET", f"{WEBSITES}?summary=maybe")
     assert answer.status == 400
     assert answer.error.startswith("summary: ")
@@ -173,7 +173,7 @@ async def test_a_deleted_website_is_gone_with_its_hits(owner: Browser, website: 
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_another_hostname_is_refused(
+async def test_an_invalid_hostname_is_rejected(
     owner: Browser, method: str, hostname: str, status: int
 ) -> None:
     body = {"hostname": "new.example"} if method == "PATCH" else None

@@ -152,7 +152,7 @@ def test_the_slowest_of_the_network_that_reads_most_is_evicted() -> None:
     assert timed.evicted(b"a") is alone
 
 
-def test_beginning_many_requests_hides_no_slow_ones() -> None:
+def test_many_new_requests_do_not_protect_slow_ones() -> None:
     timed = Timed()
     (slow,) = timed.add(b"a", READING)
     timed.now = 5.0
@@ -223,7 +223,7 @@ def test_a_client_that_still_receives_is_not_merely_idle() -> None:
     assert timed.evicted(None) is idle
 
 
-def test_a_network_that_reads_more_than_are_idle_evicts_its_own() -> None:
+def test_a_network_with_more_readers_than_idle_ones_evicts_its_own() -> None:
     timed = Timed()
     connections = timed.connections
     reading = timed.add(b"a", READING, 2)

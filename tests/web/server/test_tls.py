@@ -33,7 +33,7 @@ def turn_of_records(factory: TLSFactory) -> None:
     factory.wrappedFactory.decryptions.run()
 
 
-def test_handshakes_go_on_in_turns_of_networks(factory: TLSFactory) -> None:
+def test_the_handshakes_of_networks_alternate(factory: TLSFactory) -> None:
     clients = [Client(factory) for _ in range(HANDSHAKES_PER_TURN * 3)]
     other = Client(factory, "b")
     for client in (*clients, other):
@@ -66,9 +66,7 @@ def test_held_data_counts_as_reading(factory: TLSFactory) -> None:
 
 
 @pytest.mark.parametrize("at_once", [100_000, 100])
-def test_after_the_handshake_everything_is_taken_as_it_comes(
-    factory: TLSFactory, at_once: int
-) -> None:
+def test_after_the_handshake_data_is_read_at_once(factory: TLSFactory, at_once: int) -> None:
     client = Client(factory)
     for _ in range(2):
         data = client.shake()
@@ -88,7 +86,7 @@ def test_after_the_handshake_everything_is_taken_as_it_comes(
     assert client.tls.read() == b"hello"
 
 
-def test_little_is_taken_as_it_comes(factory: TLSFactory) -> None:
+def test_little_data_is_read_at_once(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     for number in range(REQUESTS_PER_TURN * 3):
         client.push(client.records(b"hello"))
@@ -97,7 +95,7 @@ def test_little_is_taken_as_it_comes(factory: TLSFactory) -> None:
         factory.wrappedFactory.clock.advance(0)
 
 
-def test_of_many_small_records_so_many_bytes_are_taken_a_turn(factory: TLSFactory) -> None:
+def test_small_records_are_bounded_in_bytes_per_turn(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     data = client.records(*[b"a"] * 1_000)
     bytes_of_one = len(data) // 1_000
@@ -116,7 +114,7 @@ def test_of_many_small_records_so_many_bytes_are_taken_a_turn(factory: TLSFactor
     assert client.echo.received == [b"a"] * 1_000
 
 
-def test_what_is_held_comes_in_the_order_in_which_it_was_sent(factory: TLSFactory) -> None:
+def test_held_data_is_delivered_in_order(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     texts = [b"%d," % number * (number * 37 % 5_000) for number in range(1, 40)]
     for text in texts:
@@ -129,7 +127,7 @@ def test_what_is_held_comes_in_the_order_in_which_it_was_sent(factory: TLSFactor
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_of_what_many_send_at_once_so_much_is_taken_a_turn(factory: TLSFactory, ends: bool) -> None:
+def test_the_data_of_all_connections_is_bounded_per_turn(factory: TLSFactory, ends: bool) -> None:
     clients = [
         Client(factory, str(number)).shake_hands() for number in range(REQUESTS_PER_TURN * 3)
     ]
@@ -160,7 +158,7 @@ def test_other_networks_wait_for_one_turn(factory: TLSFactory) -> None:
     assert other.echo.received == [b"hello"]
 
 
-def test_of_what_comes_with_the_end_of_a_handshake_as_little_is_taken(factory: TLSFactory) -> None:
+def test_data_that_comes_with_the_end_of_a_handshake_is_bounded(factory: TLSFactory) -> None:
     client = Client(factory)
     client.push(client.shake())
     turn(factory)
@@ -173,7 +171,7 @@ def test_of_what_comes_with_the_end_of_a_handshake_as_little_is_taken(factory: T
     assert len(client.echo.received) > 100
 
 
-def test_nothing_is_taken_while_no_more_is_wanted(factory: TLSFactory) -> None:
+def test_nothing_is_read_from_a_paused_connection(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     client.push(client.records(*[b"a"] * 500))
     turn_of_records(factory)
@@ -197,7 +195,7 @@ def test_nothing_is_taken_while_no_more_is_wanted(factory: TLSFactory) -> None:
     assert client.wire.producerState == "producing"
 
 
-def test_who_is_to_be_closed_sends_on_in_turns_until_its_own_end(factory: TLSFactory) -> None:
+def test_a_closing_connection_is_read_in_turns_until_it_ends(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     data = client.records(*[b"a"] * 200)
     with suppress(ssl.SSLWantReadError):
@@ -212,7 +210,7 @@ def test_who_is_to_be_closed_sends_on_in_turns_until_its_own_end(factory: TLSFac
     assert client.echo.received == [b"a"] * 200
 
 
-def test_what_waits_for_its_turn_has_arrived(factory: TLSFactory) -> None:
+def test_held_data_counts_as_arrived(factory: TLSFactory) -> None:
     """As with TLS 1.3, where a request comes with the end of the handshake: a stop waits for it."""
     client = Client(factory)
     channel = Channel(factory.wrappedFactory)
@@ -224,7 +222,7 @@ def test_what_waits_for_its_turn_has_arrived(factory: TLSFactory) -> None:
     assert not channel.has_unread()
 
 
-def test_a_connection_that_is_gone_goes_on_with_none(factory: TLSFactory) -> None:
+def test_a_closed_connection_is_not_read_further(factory: TLSFactory) -> None:
     client = Client(factory)
     client.push(client.shake())
     client.close()
@@ -233,7 +231,7 @@ def test_a_connection_that_is_gone_goes_on_with_none(factory: TLSFactory) -> Non
     assert not client.answered
 
 
-def test_nothing_held_of_a_connection_that_is_gone_is_taken(factory: TLSFactory) -> None:
+def test_held_data_of_a_closed_connection_is_dropped(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
     echo = client.echo
     client.push(client.records(*[b"a"] * 500))
