@@ -11,12 +11,19 @@ from twisted.logger import Logger
 
 from medamad.accounts.credentials import (
     DUMMY_HASH,
+    MAX_TOKEN,
     Hashing,
     changed_settings,
     check_login,
     check_password,
     check_username,
+    device_of,
+    digest,
+    has_ended,
     hash_password,
+    is_stale,
+    new_device,
+    new_token,
     verify,
 )
 from medamad.accounts.first_login import (
@@ -29,15 +36,6 @@ from medamad.accounts.first_login import (
     write_file,
 )
 from medamad.accounts.login_throttle import LoginThrottle
-from medamad.accounts.sessions import (
-    MAX_TOKEN,
-    device_of,
-    digest,
-    has_ended,
-    is_stale,
-    new_device,
-    new_token,
-)
 from medamad.domain.accounts import Account, Login
 from medamad.domain.errors import ApiError, Unauthorised, Unavailable
 

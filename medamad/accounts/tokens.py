@@ -8,9 +8,8 @@ from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from medamad.accounts.credentials import check_name
+from medamad.accounts.credentials import MAX_TOKEN, check_name, digest
 from medamad.accounts.login_throttle import LoginThrottle
-from medamad.accounts.sessions import MAX_TOKEN, digest
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import BadRequest, NotFound, Unauthorised, Unavailable
 

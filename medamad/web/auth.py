@@ -1,5 +1,6 @@
 """Who may call what: the account by its cookie, a program by a token, a reader by a share link."""
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
@@ -7,15 +8,62 @@ from typing import Final
 
 from attrs import frozen
 
+from medamad.accounts.credentials import DEVICE_LIFETIME_S
 from medamad.accounts.tokens import PREFIX
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import Forbidden, Unauthorised
 from medamad.domain.websites import Website
 from medamad.ingest.networks import prefix_of
-from medamad.web import cookies
 from medamad.web.backend import Backend
 from medamad.web.server import clients
 from medamad.web.server.request import Request
+
+SESSION_COOKIE: Final = b"_me_sess"
+DEVICE_COOKIE: Final = b"_me_device"
+MAX_AGE_SECONDS: Final = 30 * 24 * 3600
+_ATTRIBUTES: Final = b"Path=/; HttpOnly; SameSite=Lax; Secure"
+
+
+def session_token(request: Request) -> str | None:
+    """Return the session token that a request carries, None if there is none or it is not ASCII."""
+    return _cookie(request, SESSION_COOKIE)
+
+
+def device_text(request: Request) -> str | None:
+    """Return the device that a request carries, None if there is none or it is not ASCII."""
+    return _cookie(request, DEVICE_COOKIE)
+
+
+def _cookie(request: Request, name: bytes) -> str | None:
+    """Return the last cookie of a name. The rest of the header is not parsed."""
+    sent = b";".join(request.headers.values(b"Cookie"))
+    values = re.findall(rb"(?:\A|;)\s*%b=([^;]*)" % name, sent)
+    if not values or not values[-1].isascii():
+        return None
+    return values[-1].decode("ascii") or None
+
+
+def set_session(token: str) -> tuple[bytes, bytes]:
+    """Return the header that sets the session cookie."""
+    attributes = b"Max-Age=%d; %b" % (MAX_AGE_SECONDS, _ATTRIBUTES)
+    return (b"Set-Cookie", b"%b=%b; %b" % (SESSION_COOKIE, token.encode(), attributes))
+
+
+def set_device(device: str, path: bytes) -> tuple[bytes, bytes]:
+    """Return the header that sets the device cookie, which is sent to the login at `path` only."""
+    attributes = b"Max-Age=%d; Path=%b; HttpOnly; SameSite=Strict; Secure" % (
+        DEVICE_LIFETIME_S,
+        path,
+    )
+    return (b"Set-Cookie", b"%b=%b; %b" % (DEVICE_COOKIE, device.encode(), attributes))
+
+
+DELETE_SESSION: Final = (
+    b"Set-Cookie",
+    b"%b=; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; %b" % (SESSION_COOKIE, _ATTRIBUTES),
+)
+"""The header that deletes the session cookie."""
+
 
 SHARE: Final = b"X-Medamad-Share"
 """The header in which the page of a share link sends the link's key."""
@@ -120,7 +168,7 @@ def caller_of(request: Request, backend: Backend) -> Caller:
     if key is not None:
         share = backend.shares.authenticate(key.decode("latin-1"))
         return Caller(frozenset((share.website,)), is_share=True)
-    cookie = cookies.session_token(request)
+    cookie = session_token(request)
     if cookie is None and any(map(_is_bearer, _authorizations(request))):
         raise Unauthorised(_FOREIGN)
     backend.accounts.authenticate(cookie)

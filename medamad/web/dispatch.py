@@ -20,8 +20,8 @@ from medamad.domain.accounts import Account
 from medamad.domain.errors import ApiError, BadRequest, Forbidden, NotFound, TooMany, Unauthorised
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.ingest.networks import Address
-from medamad.web import cookies, cors, parameters
-from medamad.web.auth import Access, Caller, caller_of, sender_network
+from medamad.web import cors, parameters
+from medamad.web.auth import Access, Caller, caller_of, sender_network, session_token
 from medamad.web.backend import Backend
 from medamad.web.parameters import QueryParameters, parse_query_string
 from medamad.web.responses import (
@@ -59,7 +59,7 @@ class Call:
     @property
     def session_token(self) -> str | None:
         """The token of the session cookie."""
-        return cookies.session_token(self.request)
+        return session_token(self.request)
 
     @property
     def account(self) -> Account:

@@ -7,8 +7,7 @@ from attrs import evolve
 from support.accounts_in_memory import HOME, NOW, PASSWORD, Bench, begun, done, log_in, outcome
 
 from medamad.accounts.accounts import Accounts
-from medamad.accounts.credentials import hash_password
-from medamad.accounts.sessions import digest
+from medamad.accounts.credentials import digest, hash_password
 from medamad.domain.accounts import Settings
 from medamad.domain.errors import BadRequest, Unauthorised
 

@@ -19,7 +19,7 @@ from support.log_failures import LoggedFailures
 from twisted.internet.defer import Deferred
 
 from medamad.accounts.accounts import Accounts, NewSession
-from medamad.accounts.sessions import digest
+from medamad.accounts.credentials import digest
 from medamad.domain.accounts import Login
 from medamad.domain.errors import BadRequest, TooMany, Unauthorised, Unavailable
 

@@ -1,7 +1,7 @@
 import pytest
 from attrs import evolve
 
-from medamad.accounts.sessions import (
+from medamad.accounts.credentials import (
     MAX_TOKEN,
     device_of,
     digest,

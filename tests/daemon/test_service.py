@@ -22,7 +22,7 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 
-from medamad.accounts.sessions import digest, new_token
+from medamad.accounts.credentials import digest, new_token
 from medamad.admin.client import NotRunning, connect
 from medamad.admin.protocol import State, Status
 from medamad.build import VERSION

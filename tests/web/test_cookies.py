@@ -4,7 +4,7 @@ import pytest
 from attrs import frozen
 from support.web.client import headers_of
 
-from medamad.web.cookies import device_text, session_token
+from medamad.web.auth import device_text, session_token
 from medamad.web.server.parser import RequestHeaders
 
 

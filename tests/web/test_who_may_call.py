@@ -25,12 +25,12 @@ from support.openapi import OPERATIONS
 from support.web.client import Browser
 from support.web.daemon_in_memory import HASH, NOW, PASSWORD, USERNAME, House
 
-from medamad.accounts.sessions import IDLE_S, LIFETIME_S, digest, new_token
+from medamad.accounts.credentials import IDLE_S, LIFETIME_S, digest, new_token
 from medamad.accounts.shares import make_share
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Login, Scope, Token
 from medamad.ingest.networks import Networks
-from medamad.web.app import documents_routes, interface_routes, operating_routes
+from medamad.web.app import file_routes, interface_routes, operating_routes
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 READING = ("GET", "HEAD")
@@ -384,7 +384,7 @@ def test_every_route_is_covered(house: House) -> None:
         (re.sub(r"<([a-z]+)>", r"{\1}", rule.rule), method)
         for part in (
             interface_routes(house.site.backend),
-            documents_routes(house.site.backend),
+            file_routes(house.site.backend),
             operating_routes(house.site.backend, house.site),
         )
         for rule in part.app.url_map.iter_rules()

@@ -12,8 +12,7 @@ from twisted.internet.defer import Deferred, execute
 from twisted.internet.task import Clock
 
 from medamad.accounts.accounts import Accounts
-from medamad.accounts.credentials import hash_password
-from medamad.accounts.sessions import digest, new_token
+from medamad.accounts.credentials import digest, hash_password, new_token
 from medamad.domain.accounts import Account, Login
 from medamad.domain.hits import View
 from medamad.ingest.hit_counts import UncountedHits

@@ -1,5 +1,6 @@
-"""The account, and the use of the machine."""
+"""The account: login and logout, its data and settings, and the use of the machine."""
 
+from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -7,11 +8,45 @@ import msgspec
 from medamad.build import LICENCE, VERSION
 from medamad.domain.accounts import Account
 from medamad.transfer.registry import installed_formats
-from medamad.web import cookies
-from medamad.web.auth import Access
+from medamad.web.auth import (
+    DELETE_SESSION,
+    Access,
+    device_text,
+    sender_network,
+    set_device,
+    set_session,
+)
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Call, Routes
-from medamad.web.responses import Response, json_response, no_content
+from medamad.web.responses import NO_STORE, Response, json_response, no_content
+
+
+class LoginDetails(msgspec.Struct):
+    """The body of a login."""
+
+    username: str
+    password: str
+
+
+_DETAILS: Final = msgspec.json.Decoder(LoginDetails)
+
+
+async def log_in(call: Call) -> Response:
+    """Begin a login and set the cookies."""
+    details = call.body(_DETAILS)
+    network = sender_network(call.request, call.backend)
+    session = await call.backend.accounts.log_in(
+        details.username, details.password, network, device_text(call.request)
+    )
+    path = b"/api/auth/login" if call.request.path.startswith(b"/api/") else b"/auth/login"
+    issued = set_session(session.token), set_device(session.device, path)
+    return Response(HTTPStatus.OK, headers=(NO_STORE, *issued))
+
+
+async def log_out(call: Call) -> Response:
+    """End the login and delete the cookie."""
+    await call.backend.accounts.log_out(call.session_token)
+    return no_content(DELETE_SESSION)
 
 
 class UserChange(msgspec.Struct):
@@ -67,7 +102,7 @@ async def delete(call: Call) -> Response:
     await backend.accounts.delete(call.session_token)
     for website in websites:
         backend.pipeline.uncounted.forget(website.number)
-    return no_content(cookies.DELETE_SESSION)
+    return no_content(DELETE_SESSION)
 
 
 def usage(call: Call) -> Response:
@@ -112,6 +147,8 @@ def _hits(backend: Backend, now: float) -> dict[str, object]:
 
 def add_to(routes: Routes) -> None:
     """Add the routes of this module."""
+    routes.add("POST", "/auth/login", log_in, Access.LOGIN)
+    routes.add("POST", "/auth/logout", log_out, Access.LOGOUT)
     routes.add("GET", "/user", read)
     routes.add("PATCH", "/user", change)
     routes.add("DELETE", "/user", delete)
