@@ -14,7 +14,7 @@ from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
 from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.settings import unregistered_warning
-from medamad.web.metrics import unavailable_reasons
+from medamad.web.routes.monitoring import unavailable_reasons
 from medamad.web.server.site import Site
 
 _FULL: Final = 0.7

@@ -51,9 +51,8 @@ from medamad.storage.environment.environment import take_lock
 from medamad.storage.errors import DamagedStore, StoreError
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
-from medamad.web.app import make_site
+from medamad.web.app import make_outage_site, make_site
 from medamad.web.backend import Backend
-from medamad.web.outage import make_outage_site
 from medamad.web.server.site import drain
 from medamad.web.settings import WebSettings
 

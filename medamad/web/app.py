@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
+from attrs import evolve, frozen
 from klein import Klein
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -13,32 +14,28 @@ from twisted.logger import Logger
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
-from medamad.domain.errors import ApiError, BadRequest
+from medamad.domain.errors import ApiError, BadRequest, Unavailable
 from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
 from medamad.web import cors
 from medamad.web.auth import Access
-from medamad.web.backend import Backend, RunQuery
+from medamad.web.backend import Backend, RunQuery, Usage
 from medamad.web.dispatch import Route, Routes
 from medamad.web.parameters import decode
-from medamad.web.responses import Response, failure_response
+from medamad.web.responses import Response, error_response, failure_response, json_response
 from medamad.web.routes import (
-    authentication,
-    documents,
+    account,
     exports,
+    files,
+    grants,
     hits,
     monitoring,
-    scripts,
-    shares,
     statistics,
-    tokens,
-    user,
     websites,
 )
 from medamad.web.server.request import Request
 from medamad.web.server.site import Reactor, Site
 from medamad.web.settings import EVENT_NAME, WebSettings
-from medamad.web.usage import Usage
 
 PREFIX: Final = "api"
 """The first segment of a path under which the API is served, besides the root."""
@@ -52,33 +49,22 @@ _MAX_SEGMENTS: Final = 32
 _OPTIONS_OF_SERVER: Final = (b"OPTIONS", b"*")
 _METHODS: Final = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST"
 
-_DOCUMENTS: Final = (*documents.FIRST_SEGMENTS, *scripts.FIRST_SEGMENTS)
 _log = Logger()
 
 
 def interface_routes(backend: Backend) -> Routes:
     """Return the routes of the API."""
     routes = Routes(Klein(), backend)
-    for section in (
-        authentication,
-        hits,
-        user,
-        tokens,
-        websites,
-        shares,
-        statistics,
-        exports,
-    ):
+    for section in (account, hits, grants, websites, statistics, exports):
         section.add_to(routes)
-    documents.add_description(routes)
+    files.add_description(routes)
     return routes
 
 
-def documents_routes(backend: Backend) -> Routes:
+def file_routes(backend: Backend) -> Routes:
     """Return the routes of the dashboard and the tracker, at the root only."""
     routes = Routes(Klein(), backend)
-    documents.add_to(routes)
-    scripts.add_to(routes)
+    files.add_to(routes)
     return routes
 
 
@@ -101,7 +87,7 @@ class Root:
         self._backend = backend
         self._site = site
         self._interface = interface_routes(backend)
-        self._documents = documents_routes(backend)
+        self._files = file_routes(backend)
         self._operating = operating_routes(backend, site)
         self._event_name = EVENT_NAME
         self._hits = _hit_paths(self._interface, EVENT_NAME)
@@ -145,10 +131,12 @@ class Root:
         if segments[0] == PREFIX and len(segments) > 1:
             request.prepath.append(segments.pop(0).encode("ascii"))
         elif segments == [self._backend.settings.script_name]:
-            segments, routes = [scripts.SCRIPT], self._documents
-        elif segments[0] in _DOCUMENTS:
-            routes = self._documents
-        elif segments[0] in monitoring.FIRST_SEGMENTS and self._may_monitor(request):
+            segments, routes = [files.SCRIPT], self._files
+        elif segments[0] in files.FIRST_SEGMENTS:
+            routes = self._files
+        elif segments[0] in monitoring.FIRST_SEGMENTS and may_monitor(
+            request, self._backend.settings
+        ):
             routes = self._operating
         if len(segments) > 1 and segments[0] == self._backend.settings.event_name:
             segments[0] = EVENT_NAME
@@ -158,9 +146,6 @@ class Root:
         request.local_path = "/" + "/".join(segments)
         request.postpath = [segment.encode("utf-8") for segment in segments]
         return routes
-
-    def _may_monitor(self, request: Request) -> bool:
-        return cors.may_monitor(request.peer, request.headers, self._backend.settings)
 
 
 _API: Final = b"/" + PREFIX.encode("ascii")
@@ -228,4 +213,58 @@ def make_site(
     )
     site = Site(backend, reactor)
     site.root = Root(backend, site)
+    return site
+
+
+_RETRY_AFTER_S: Final = 60
+_FOR_EVERYONE: Final = "the service is unavailable: its store is damaged"
+
+
+@frozen
+class _OutageBackend:
+    """The part of a backend that a site needs while the store is damaged."""
+
+    settings: WebSettings
+    clock: Callable[[], float]
+
+
+@frozen
+class OutageRoot:
+    """Responds with 503 while the store is damaged; who may see /health gets the reason."""
+
+    _reason: str
+    _settings: WebSettings
+
+    def serve(self, request: Request) -> None:
+        """Respond to a request."""
+        may_see = may_monitor(request, self._settings)
+        if may_see and request.path == b"/health/live":
+            request.respond(json_response({"live": True}))
+        elif may_see and request.path == b"/health":
+            request.respond(_unavailable(f"not ready: {self._reason}"))
+        else:
+            request.respond(_unavailable(_FOR_EVERYONE))
+
+    def error_response(self, _request: Request, _error: ApiError) -> Response:
+        """Return the response to a request whose body cannot be read."""
+        return _unavailable(_FOR_EVERYONE)
+
+
+def may_monitor(request: Request, settings: WebSettings) -> bool:
+    """Return whether the sender of a request may see health and metrics."""
+    return cors.may_monitor(request.peer, request.headers, settings)
+
+
+def _unavailable(message: str) -> Response:
+    response = error_response(Unavailable(message, retry_after=_RETRY_AFTER_S))
+    return evolve(response, headers=(*cors.ANY, *response.headers))
+
+
+def make_outage_site(
+    reason: str, settings: WebSettings, clock: Callable[[], float], reactor: Reactor
+) -> Site:
+    """Return a site that responds with 503 to everything."""
+    # A site uses nothing else of its backend.
+    site = Site(cast("Backend", _OutageBackend(settings, clock)), reactor)
+    site.root = OutageRoot(reason, settings)
     return site

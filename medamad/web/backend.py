@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, MutableMapping
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+import psutil
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
@@ -16,7 +18,6 @@ from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
 from medamad.web.server.admission import UnsentResponses
 from medamad.web.settings import WebSettings
-from medamad.web.usage import Usage
 
 T = TypeVar("T")
 
@@ -34,6 +35,44 @@ class ResponseTimes:
 
     hits: Timings = field(factory=Timings)
     statistics: Timings = field(factory=Timings)
+
+
+Figures: TypeAlias = dict[str, float | int]
+
+
+class Usage:
+    """Reads the use of resources. That of the processor is since the last reading."""
+
+    def __init__(self) -> None:
+        self._process = psutil.Process()
+        # The first reading of each only sets the start.
+        psutil.cpu_percent()
+        self._process.cpu_percent()
+
+    def of_machine(self, data_dir: Path) -> dict[str, Figures]:
+        """Return the use of processor and memory, and of the volume that holds a folder."""
+        threads = psutil.cpu_count() or 1
+        memory = psutil.virtual_memory()
+        disk = psutil.disk_usage(str(data_dir))
+        return {
+            "cpu": {
+                "usage": min(max(psutil.cpu_percent(), 0.0), 100.0),
+                "cores": psutil.cpu_count(logical=False) or threads,
+                "threads": threads,
+            },
+            "memory": {"used": memory.used, "total": memory.total},
+            "disk": {"used": disk.used, "total": disk.total},
+        }
+
+    def of_process(self, now: float) -> Figures:
+        """Return what this process uses: percent of one processor, bytes, seconds."""
+        with self._process.oneshot():
+            return {
+                "cpu": self._process.cpu_percent(),
+                "memory": self._process.memory_info().rss,
+                "threads": self._process.num_threads(),
+                "uptime": max(int(now - self._process.create_time()), 0),
+            }
 
 
 @define(eq=False, kw_only=True)

@@ -20,7 +20,7 @@ from medamad.ingest.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE, ServerFi
 from medamad.query.buckets import INTERVALS
 from medamad.query.filters import FIELDS, OPERATORS
 from medamad.query.request import MAX_ROWS
-from medamad.web.app import documents_routes, interface_routes, operating_routes
+from medamad.web.app import file_routes, interface_routes, operating_routes
 from medamad.web.auth import Access
 from medamad.web.backend import Backend
 from medamad.web.routes.statistics import MAX_OFFSET
@@ -197,7 +197,7 @@ def test_the_documents_paths_and_methods_are_the_routes() -> None:
         *operating_routes(backend, cast(Site, None)).app.url_map.iter_rules(),
         *(
             rule
-            for rule in documents_routes(backend).app.url_map.iter_rules()
+            for rule in file_routes(backend).app.url_map.iter_rules()
             if rule.rule.startswith("/script")
         ),
     ]

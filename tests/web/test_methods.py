@@ -8,13 +8,13 @@ from support.openapi import OPERATIONS
 from support.web.client import Browser, Connection, encoded
 from support.web.daemon_in_memory import House
 
-from medamad.web.app import documents_routes, interface_routes
+from medamad.web.app import file_routes, interface_routes
 
 
 def addresses(house: House) -> dict[str, set[str]]:
     """Return the methods of every address, parameters filled in."""
     found: dict[str, set[str]] = {}
-    for make, prefixes in ((interface_routes, ("", "/api")), (documents_routes, ("",))):
+    for make, prefixes in ((interface_routes, ("", "/api")), (file_routes, ("",))):
         for rule in make(house.site.backend).app.url_map.iter_rules():
             address = rule.rule.replace("<hostname>", "example.com")
             address = re.sub("<[^>]*>", "none", address)

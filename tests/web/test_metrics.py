@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.web.daemon_in_memory import House
 
-from medamad.web.metrics import Exposition
+from medamad.web.routes.monitoring import Exposition
 
 FILE = Path(__file__).parents[2] / "etc" / "grafana-medamad.json"
 DASHBOARD = json.loads(FILE.read_text("utf-8"))

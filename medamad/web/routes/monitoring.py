@@ -1,18 +1,197 @@
 """Health checks and metrics, for the addresses in the configuration.
 
-For other addresses, and under /api, these paths do not exist.
+For other addresses, and under /api, these paths do not exist. Metrics are collected at each scrape
+by Prometheus, since the start of the daemon. There is no label for the website: the number of
+websites is unbounded, and their names concern only the owner.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
+from itertools import accumulate
 from typing import Final
 
+from attrs import frozen
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from medamad.build import VERSION
 from medamad.domain.errors import Unavailable
+from medamad.domain.timings import BOUNDS_S, Timings
+from medamad.ingest.pipeline import REASONS
 from medamad.web.auth import Access
 from medamad.web.dispatch import Call, Routes
-from medamad.web.metrics import Exposition, unavailable_reasons
 from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, json_response
 from medamad.web.server.site import Site
+
+_PREFIX: Final = "medamad_"
+
+
+def unavailable_reasons(site: Site) -> list[str]:
+    """Return the reasons why no hits are accepted at the moment."""
+    stopping = "the daemon is stopping" if site.is_closing else ""
+    return [reason for reason in (stopping, site.backend.store.unavailable_reason()) if reason]
+
+
+@frozen(eq=False)
+class Metrics(Collector):
+    """The metrics of a site and its backend."""
+
+    _site: Site
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the current metrics."""
+        yield from self._service()
+        yield from self._hits()
+        yield from self._store()
+        yield from self._backups()
+
+    def _service(self) -> Iterator[Metric]:
+        site, backend = self._site, self._site.backend
+        build = {"version": VERSION, "commit": backend.settings.commit}
+        yield InfoMetricFamily(f"{_PREFIX}build", "The running build.", build)
+        yield _gauge("ready", "Whether hits are accepted.", float(not unavailable_reasons(site)))
+        yield _gauge("connections", "Open connections.", len(site.connections))
+        yield _gauge("websites", "Registered websites.", len(backend.store.websites.all()))
+        yield _gauge(
+            "websites_quiet",
+            "Websites that used to be visited and are not any more; the log names them.",
+            len(backend.quiet),
+        )
+        refused = CounterMetricFamily(
+            f"{_PREFIX}logins_refused",
+            "Attempts to log in to the account, or to open a share by its password, that were "
+            "refused.",
+            labels=["to"],
+        )
+        refused.add_metric(["account"], backend.accounts.logins_refused)
+        refused.add_metric(["share"], backend.shares.refused)
+        yield refused
+        yield _histogram(
+            "statistics_duration_seconds",
+            "Time to respond to a request for statistics, including the wait for a thread.",
+            backend.response_times.statistics,
+        )
+
+    def _backups(self) -> Iterator[Metric]:
+        backups = self._site.backend.backups
+        yield _counter(
+            "backups_failed",
+            "How often the backups became too old, missing or unreadable.",
+            backups.failures,
+        )
+        yield _gauge(
+            "backup_last_timestamp_seconds",
+            "When the newest backup in the folder of [backup] was made; 0 for none.",
+            backups.newest or 0,
+        )
+
+    def _hits(self) -> Iterator[Metric]:
+        backend = self._site.backend
+        pipeline = backend.pipeline
+        yield _counter("hits_accepted", "Hits that were stored.", pipeline.accepted.total)
+        refused = CounterMetricFamily(
+            f"{_PREFIX}hits_refused",
+            "Hits that were not stored: ignored, or refused with a 4xx (malformed, rate, "
+            "unknown-website) or a 503 (capacity).",
+            labels=["reason"],
+        )
+        totals = dict.fromkeys(REASONS, 0) | pipeline.uncounted.totals()
+        for reason, count in totals.items():
+            refused.add_metric([reason], count)
+        yield refused
+        yield _gauge("hits_waiting", "Hits that wait to be written.", len(pipeline.queue))
+        yield _gauge(
+            "hits_waiting_places",
+            "The part of hits_waiting_max taken by hits whose write has not begun: one place for "
+            "each, and one more for each 1,024 bytes of its request.",
+            pipeline.queue.places,
+        )
+        yield _gauge(
+            "hits_waiting_max",
+            "The number of places; when all are taken, hits get a 503.",
+            pipeline.queue.settings.max_waiting,
+        )
+        yield _histogram(
+            "hit_duration_seconds",
+            "Time to respond to a hit, which is then on disk.",
+            backend.response_times.hits,
+        )
+
+    def _store(self) -> Iterator[Metric]:
+        store = self._site.backend.store
+        figures = store.figures()
+        yield _histogram(
+            "commit_duration_seconds",
+            "Time of a commit, including the sync to disk.",
+            store.commits,
+        )
+        yield _gauge("store_bytes", "Bytes of the store in use.", figures.used_bytes)
+        yield _gauge("store_max_bytes", "The maximum size of the store.", figures.map_bytes)
+        yield _gauge("disk_free_bytes", "Free bytes on the disk.", figures.free_disk_bytes)
+        yield _gauge(
+            "retention_websites_unknown",
+            "Tables of [retention.websites] that name no registered website; the log names them.",
+            len(store.unregistered_tables()),
+        )
+        yield _gauge(
+            "retention_waits_seconds",
+            "For how much longer [retention] removes nothing, as the clock is not trusted yet.",
+            store.retention_waits_ms(int(self._site.backend.clock() * 1000)) / 1000,
+        )
+        yield _gauge("store_blocks", "Segments.", figures.segments)
+        yield _gauge(
+            "store_tail_views", "Views in memtables, not flushed yet.", figures.memtable_views
+        )
+
+
+@frozen(eq=False)
+class Exposition:
+    """The response to a scrape."""
+
+    _registry: CollectorRegistry
+
+    @classmethod
+    def of(cls, site: Site) -> "Exposition":
+        """Return the metrics of a site and of this process."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(Metrics(site))
+        ProcessCollector(registry=registry)
+        return cls(registry)
+
+    def text(self, accept: str) -> tuple[bytes, bytes]:
+        """Return all metrics in the format that an Accept header prefers, and its media type."""
+        try:
+            encode, media_type = choose_encoder(accept)
+            name = media_type.encode("ascii")
+        except (TypeError, ValueError):
+            # The requested version is invalid; it would become a part of the media type.
+            encode, media_type = choose_encoder("")
+            name = media_type.encode("ascii")
+        return encode(self._registry), name
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(_PREFIX + name, text, value)
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(_PREFIX + name, text, value)
+
+
+def _histogram(name: str, text: str, timings: Timings) -> Metric:
+    below = list(accumulate(timings.counts))
+    edges = [*map(str, BOUNDS_S), "+Inf"]
+    buckets = list(zip(edges, below, strict=True))
+    return HistogramMetricFamily(_PREFIX + name, text, buckets, timings.total_s)
+
 
 FIRST_SEGMENTS: Final = ("health", "metrics")
 """The first segments of the paths in this module."""

@@ -7,7 +7,7 @@ import pytest_twisted
 from support.web.client import Browser
 
 from medamad.build import GENERATED
-from medamad.web.routes.documents import read_dashboard
+from medamad.web.routes.files import read_dashboard
 
 FRONTEND = GENERATED / "frontend"
 DASHBOARD = FRONTEND / "dashboard"

@@ -12,7 +12,7 @@ from medamad.domain.hits import Hit
 from medamad.ingest.networks import Networks
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.wal.log import Outcome
-from medamad.web.metrics import unavailable_reasons
+from medamad.web.routes.monitoring import unavailable_reasons
 
 LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])
 EVERYONE = Networks([ip_network("0.0.0.0/0"), ip_network("::/0")])

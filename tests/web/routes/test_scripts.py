@@ -8,7 +8,7 @@ from support.web.daemon_in_memory import House
 
 from medamad.build import GENERATED
 from medamad.domain.accounts import SCRIPT_TYPES
-from medamad.web.routes.scripts import file_name
+from medamad.web.routes.files import file_name
 
 FOLDER = GENERATED / "frontend" / "scripts"
 FEATURES = SCRIPT_TYPES[1:]
