@@ -105,7 +105,6 @@ class Reloading:
         late = needing_restart(self.started_with, read.config)
         pipeline = backend.pipeline
         pipeline.rules = read.rules
-        pipeline.rate_limiter.per_minute = read.rules.hits_per_minute
         pipeline.queue.settings = read.queue
         backend.store.apply(read.store)
         backend.settings = runtime.leave_room(read.web, runtime.allowed())

@@ -43,9 +43,7 @@ from medamad.daemon.store_check import (
 from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.daemon.thread_pool import Pool, repeat
 from medamad.domain.errors import Unavailable
-from medamad.ingest.hit_counts import UncountedHits
 from medamad.ingest.pipeline import Pipeline, load_tables
-from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.write_queue import WriteQueue
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.errors import DamagedStore, StoreError
@@ -265,8 +263,6 @@ class Daemon(Service):
         return Pipeline(
             store.websites,
             queue,
-            UncountedHits(),
-            RateLimiter(self.config.limits.hits_per_minute),
             settings.rules(self.config, lists),
             self.clock,
         )

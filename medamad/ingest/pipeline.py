@@ -115,10 +115,10 @@ class Pipeline:
 
     websites: Websites
     queue: WriteQueue
-    uncounted: UncountedHits
-    rate_limiter: RateLimiter
     rules: Rules
     _clock: Callable[[], float]
+    rate_limiter: RateLimiter = field(factory=RateLimiter)
+    uncounted: UncountedHits = field(factory=UncountedHits, init=False)
     accepted: RecentCount = field(factory=RecentCount, init=False)
     """The hits that were stored."""
     unknown_hostnames: UnknownHostnames = field(factory=UnknownHostnames, init=False)
@@ -174,7 +174,9 @@ class Pipeline:
 
     def _check_rate(self, sender: Sender, now: float) -> None:
         """Raise TooMany if the sender's network is over its rate; blocked networks use none up."""
-        wait_s = 0 if self._is_blocked(sender) else self.rate_limiter.take(sender.address, now)
+        if self._is_blocked(sender):
+            return
+        wait_s = self.rate_limiter.take(sender.address, self.rules.hits_per_minute, now)
         if wait_s:
             self._count_out(None, RATE, now)
             raise TooMany("too many hits from your network", retry_after=wait_s)

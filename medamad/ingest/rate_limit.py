@@ -16,21 +16,23 @@ _TOLERANCE_S: Final = 1e-6
 class RateLimiter:
     """Limits hits by /24 or /48, in bounded memory: the least recently seen is dropped first.
 
-    Each network has a token bucket of `per_minute` hits that refills in a minute, of which only the
-    time when it is full again is stored. Local networks are not limited, since they may be a proxy
-    that is not configured. `per_minute` may be replaced; 0 means no limit.
+    Each network has a token bucket that refills in a minute, of which only the time when it is full
+    again is stored. Local networks are not limited, since they may be a proxy that is not
+    configured.
     """
 
-    per_minute: int
     capacity: int = 65_536
     _full_at: OrderedDict[bytes, float] = field(factory=OrderedDict, init=False)
 
-    def take(self, address: Address | None, now: float) -> int:
-        """Count a hit and return 0, or return the seconds (1 to 60) to wait until there is room."""
-        if self.per_minute <= 0 or address is None or is_local(address):
+    def take(self, address: Address | None, per_minute: int, now: float) -> int:
+        """Count a hit and return 0, or return the seconds (1 to 60) to wait until there is room.
+
+        `per_minute` is how many hits a network may send; 0 means no limit.
+        """
+        if per_minute <= 0 or address is None or is_local(address):
             return 0
         prefix = prefix_of(address)
-        one_s = _WINDOW_S / self.per_minute
+        one_s = _WINDOW_S / per_minute
         full_at = max(self._full_at.get(prefix, now), now)
         if full_at > now + _WINDOW_S + _TOLERANCE_S:
             full_at = now  # written before the clock was set back

@@ -57,7 +57,7 @@ async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
     assert backend.settings.data_dir == tmp_path
     assert pipeline.queue.settings.max_records == 7
     assert pipeline.rules.bots == "off"
-    assert pipeline.rate_limiter.per_minute == 11
+    assert pipeline.rules.hits_per_minute == 11
     assert backend.store.settings.min_free_disk == 9
     assert backend.store.settings.other_new_values == 13
     await daemon.stopService()

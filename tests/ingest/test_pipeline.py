@@ -13,11 +13,9 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
-from medamad.ingest.hit_counts import UncountedHits
 from medamad.ingest.networks import Networks, Sender
 from medamad.ingest.payload import LoadPayload
 from medamad.ingest.pipeline import Pipeline, Rules
-from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.write_queue import QueueSettings, WriteQueue
 from medamad.lookup.referrers import SpamHosts
 from medamad.storage.segments.snapshot import Snapshot
@@ -56,9 +54,11 @@ def pipeline(store: Store) -> Pipeline:
     return Pipeline(
         store.websites,
         WriteQueue(store.append, reactor),
-        UncountedHits(),
-        RateLimiter(0),
-        Rules(blocked=Networks([ip_network("198.51.100.0/24")]), spam=SpamHosts(["spam.example"])),
+        Rules(
+            blocked=Networks([ip_network("198.51.100.0/24")]),
+            spam=SpamHosts(["spam.example"]),
+            hits_per_minute=0,
+        ),
         lambda: NOW,
     )
 
@@ -340,7 +340,7 @@ async def test_a_refusal_says_why_and_is_counted(
 
 @pytest_twisted.ensureDeferred
 async def test_a_network_that_sends_too_much_has_to_wait(pipeline: Pipeline) -> None:
-    pipeline.rate_limiter = RateLimiter(2)
+    pipeline.rules = evolve(pipeline.rules, hits_per_minute=2)
     for number in range(2):
         await send(pipeline, b=f"beacon-{number}")
     with pytest.raises(TooMany) as refused:

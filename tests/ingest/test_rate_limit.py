@@ -11,68 +11,66 @@ ELSEWHERE = ip_address("198.51.101.7")
 
 
 def test_a_minute_s_hits_may_come_at_once_and_no_more() -> None:
-    limiter = RateLimiter(60)
-    assert [limiter.take(HERE, NOW) for _ in range(61)] == [0] * 60 + [1]
+    limiter = RateLimiter()
+    assert [limiter.take(HERE, 60, NOW) for _ in range(61)] == [0] * 60 + [1]
 
 
 def test_a_network_is_one_sender_and_no_other() -> None:
-    limiter = RateLimiter(2)
-    waits = [limiter.take(address, NOW) for address in (HERE, NEIGHBOUR, HERE, ELSEWHERE)]
+    limiter = RateLimiter()
+    waits = [limiter.take(address, 2, NOW) for address in (HERE, NEIGHBOUR, HERE, ELSEWHERE)]
     assert waits == [0, 0, 30, 0]
 
 
 def test_room_comes_back_evenly() -> None:
-    limiter = RateLimiter(2)
-    assert [limiter.take(HERE, NOW) for _ in range(3)] == [0, 0, 30]
-    assert limiter.take(HERE, NOW + 29.5) == 1
-    assert [limiter.take(HERE, NOW + 30) for _ in range(2)] == [0, 30]
-    assert [limiter.take(HERE, NOW + 600) for _ in range(3)] == [0, 0, 30]
+    limiter = RateLimiter()
+    assert [limiter.take(HERE, 2, NOW) for _ in range(3)] == [0, 0, 30]
+    assert limiter.take(HERE, 2, NOW + 29.5) == 1
+    assert [limiter.take(HERE, 2, NOW + 30) for _ in range(2)] == [0, 30]
+    assert [limiter.take(HERE, 2, NOW + 600) for _ in range(3)] == [0, 0, 30]
 
 
-def test_whoever_waits_as_long_as_told_is_let_in() -> None:
-    limiter, now = RateLimiter(7), NOW
+def test_waiting_as_long_as_required_is_enough() -> None:
+    limiter, now = RateLimiter(), NOW
     for _ in range(100):
-        wait_s = limiter.take(HERE, now)
+        wait_s = limiter.take(HERE, 7, now)
         assert 0 <= wait_s <= 60
         if wait_s:
             now += wait_s
-            assert limiter.take(HERE, now) == 0
+            assert limiter.take(HERE, 7, now) == 0
 
 
 def test_a_refused_hit_costs_nothing() -> None:
-    limiter = RateLimiter(1)
-    assert limiter.take(HERE, NOW) == 0
-    assert {limiter.take(HERE, NOW) for _ in range(100)} == {60}
-    assert limiter.take(HERE, NOW + 60) == 0
+    limiter = RateLimiter()
+    assert limiter.take(HERE, 1, NOW) == 0
+    assert {limiter.take(HERE, 1, NOW) for _ in range(100)} == {60}
+    assert limiter.take(HERE, 1, NOW + 60) == 0
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd00::1", None])
 def test_local_networks_are_never_limited(address: str | None) -> None:
-    limiter = RateLimiter(1)
+    limiter = RateLimiter()
     sender = None if address is None else ip_address(address)
-    assert {limiter.take(sender, NOW) for _ in range(10)} == {0}
+    assert {limiter.take(sender, 1, NOW) for _ in range(10)} == {0}
     assert len(limiter) == 0
 
 
-def test_no_limit_is_none_and_the_limit_can_be_replaced() -> None:
-    limiter = RateLimiter(0)
-    assert {limiter.take(HERE, NOW) for _ in range(10)} == {0}
-    limiter.per_minute = 1
-    assert [limiter.take(HERE, NOW) for _ in range(2)] == [0, 60]
-    limiter.per_minute = 0
-    assert limiter.take(HERE, NOW) == 0
+def test_zero_is_no_limit_and_the_limit_can_change() -> None:
+    limiter = RateLimiter()
+    assert {limiter.take(HERE, 0, NOW) for _ in range(10)} == {0}
+    assert [limiter.take(HERE, 1, NOW) for _ in range(2)] == [0, 60]
+    assert limiter.take(HERE, 0, NOW) == 0
 
 
 def test_a_clock_set_back_locks_nobody_out() -> None:
-    limiter = RateLimiter(60)
-    assert limiter.take(HERE, NOW) == 0
-    assert [limiter.take(HERE, NOW - 86_400) for _ in range(61)] == [0] * 60 + [1]
+    limiter = RateLimiter()
+    assert limiter.take(HERE, 60, NOW) == 0
+    assert [limiter.take(HERE, 60, NOW - 86_400) for _ in range(61)] == [0] * 60 + [1]
 
 
 def test_the_least_recently_seen_is_forgotten() -> None:
-    limiter = RateLimiter(1, capacity=100)
+    limiter = RateLimiter(capacity=100)
     for number in range(200):
-        assert limiter.take(ip_address(f"198.51.{number}.1"), NOW) == 0
+        assert limiter.take(ip_address(f"198.51.{number}.1"), 1, NOW) == 0
     assert len(limiter) == 100
-    assert limiter.take(ip_address("198.51.199.1"), NOW) == 60
-    assert limiter.take(ip_address("198.51.0.1"), NOW) == 0
+    assert limiter.take(ip_address("198.51.199.1"), 1, NOW) == 60
+    assert limiter.take(ip_address("198.51.0.1"), 1, NOW) == 0

@@ -19,7 +19,6 @@ from twisted.internet.defer import Deferred, DeferredList
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import TooMany
 from medamad.domain.websites import Website
-from medamad.ingest.hit_counts import UncountedHits
 from medamad.ingest.networks import Address, Sender
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import RateLimiter
@@ -108,10 +107,9 @@ class Place:
         self.pipeline = Pipeline(
             self.store.websites,
             WriteQueue(self.store.append, reactor),
-            UncountedHits(),
-            RateLimiter(PER_MINUTE, self.kept.networks),
-            Rules(),
+            Rules(hits_per_minute=PER_MINUTE),
             lambda: self.now,
+            RateLimiter(self.kept.networks),
         )
 
     async def open_again(self) -> None:

@@ -15,10 +15,8 @@ from medamad.accounts.accounts import Accounts
 from medamad.accounts.credentials import digest, hash_password, new_token
 from medamad.domain.accounts import Account, Login
 from medamad.domain.hits import View
-from medamad.ingest.hit_counts import UncountedHits
 from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Pipeline, Rules
-from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.referrers import Sources, SpamHosts
 from medamad.storage.compaction.planner import Sizes
@@ -102,9 +100,11 @@ async def build_house(
     pipeline = Pipeline(
         store.websites,
         WriteQueue(store.append, reactor),
-        UncountedHits(),
-        RateLimiter(0),
-        Rules(blocked=Networks([ip_network("192.0.2.0/24")]), spam=SpamHosts(["spam.example"])),
+        Rules(
+            blocked=Networks([ip_network("192.0.2.0/24")]),
+            spam=SpamHosts(["spam.example"]),
+            hits_per_minute=0,
+        ),
         clock,
     )
     turns = Clock()

@@ -201,7 +201,7 @@ async def test_a_hit_of_no_website_is_404(stranger: Browser, body: dict[str, obj
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_too_many_hits_of_a_network_are_429(house: House, stranger: Browser) -> None:
-    house.pipeline.rate_limiter.per_minute = 1
+    house.pipeline.rules = evolve(house.pipeline.rules, hits_per_minute=1)
     assert (await stranger.ask("POST", HIT, load())).status == 204
     answer = await stranger.ask("POST", HIT, load(b="b2"))
     assert answer.status == 429
