@@ -8,6 +8,7 @@ import { put } from "./files.mjs";
 import { laterThan } from "./later.mjs";
 import { worldMap } from "./map.mjs";
 import { names } from "./names.mjs";
+import { sheets } from "./sheets.mjs";
 
 const SOURCE = resolve(import.meta.dirname, "../dashboard");
 
@@ -29,7 +30,7 @@ export async function buildDashboard(folder) {
     chunkNames: "[name]-[hash]",
     assetNames: "[name]-[hash]",
     legalComments: "none",
-    plugins: [laterThan(`${SOURCE}/app.tsx`), names, worldMap],
+    plugins: [laterThan(`${SOURCE}/app.tsx`), names, sheets, worldMap],
   });
   const sizes = new Map();
   for (const file of bundled.outputFiles) {

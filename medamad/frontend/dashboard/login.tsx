@@ -9,6 +9,7 @@ import { logIn } from "./state/session.ts";
 import { Filled } from "./ui/filled.tsx";
 import { Icon } from "./ui/icon.tsx";
 import { Why } from "./ui/trouble.tsx";
+import "./style/websites.css" with { type: "css" };
 
 type Obstacle = "wrong" | "too-many" | "no-cookie" | ApiError;
 

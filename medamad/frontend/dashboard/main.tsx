@@ -6,8 +6,6 @@ import "./style/controls.css";
 import "./style/shell.css";
 import "./style/view.css";
 import "./style/panels.css";
-import "./style/websites.css";
-import "./style/settings.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { speakAsBefore } from "./i18n/index.ts";

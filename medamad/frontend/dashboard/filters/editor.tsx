@@ -11,6 +11,7 @@ import { type Viewing, ViewingContext } from "../view/page-state.ts";
 import { useSuggestions } from "./suggestions.ts";
 import { ValueField } from "./value-field.tsx";
 import { comparesWhole, mayBeEmpty } from "./words.ts";
+import "../style/editor.css" with { type: "css" };
 
 const GROUPS = {
   content: ["path"],

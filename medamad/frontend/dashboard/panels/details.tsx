@@ -16,6 +16,7 @@ import { isChosen, type Listing, type ListRow, listLabel } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { LinkOut } from "./rows.tsx";
 import { names as codes } from "./words.ts";
+import "../style/details.css" with { type: "css" };
 
 const MOST_ROWS = 5_000;
 const PAGE_ROWS = 100;

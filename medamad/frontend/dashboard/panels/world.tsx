@@ -9,6 +9,7 @@ import { useStatistic, useViewing } from "../view/page-state.ts";
 import { isChosen, LISTINGS, type ListRow } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { countryWord, wordOf } from "./words.ts";
+import "../style/world.css" with { type: "css" };
 
 const STEPS = 5;
 const LISTING = LISTINGS.countries;

@@ -12,6 +12,8 @@ import { Tokens } from "./tokens.tsx";
 import { Tracker } from "./tracker.tsx";
 import { UsageFigures } from "./usage.tsx";
 import { Websites } from "./websites.tsx";
+import "../style/websites.css" with { type: "css" };
+import "../style/settings.css" with { type: "css" };
 
 const SECTIONS = ["account", "websites", "tokens", "tracker", "usage", "about"] as const;
 type Section = (typeof SECTIONS)[number];

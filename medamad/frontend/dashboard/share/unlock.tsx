@@ -7,6 +7,7 @@ import { t } from "../i18n/index.ts";
 import { useSaving } from "../settings/form-state.ts";
 import { refresh } from "../state/data.ts";
 import { Refusal } from "../ui/trouble.tsx";
+import "../style/websites.css" with { type: "css" };
 
 export function Unlock({ id }: { id: string }) {
   const [password, setPassword] = useState("");

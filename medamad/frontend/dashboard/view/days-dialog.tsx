@@ -12,6 +12,7 @@ import { useViewing } from "./page-state.ts";
 import { dayOf, daysBetween, named, wholeSpan } from "./periods.ts";
 
 import "cally";
+import "../style/days.css" with { type: "css" };
 
 interface CalendarRange extends HTMLElement {
   value: string;

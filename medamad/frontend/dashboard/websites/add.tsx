@@ -9,6 +9,7 @@ import { t } from "../i18n/index.ts";
 import { useUsage } from "../state/usage.ts";
 import { Refusal } from "../ui/trouble.tsx";
 import { HostnameField, hostnameIn, hostnameRefusals } from "./hostname-field.tsx";
+import "../style/websites.css" with { type: "css" };
 
 export function AddPage() {
   const { route, query } = useLocation();

@@ -14,6 +14,7 @@ import { useShortcuts } from "../ui/shortcuts.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { Unvisited } from "../ui/unvisited.tsx";
 import { Curve } from "./curve.tsx";
+import "../style/websites.css" with { type: "css" };
 
 const SEARCHED_FROM = 9;
 const ORDERS = ["visitors", "name"] as const;

@@ -14,6 +14,7 @@ import { NoWebsite } from "../ui/no-such-page.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { isLocal, pixelTag, scriptTag } from "./tag.ts";
 import { Wait } from "./wait.tsx";
+import "../style/websites.css" with { type: "css" };
 
 export function SetupPage() {
   const hostname = useRoute().params.hostname ?? "";
