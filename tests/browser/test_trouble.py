@@ -29,7 +29,7 @@ def test_a_daemon_that_goes_away_and_comes_back(demo: Client, dashboard_of: Make
     page.keyboard.press(".")
     away = page.get_by_role("alert")
     expect(away).to_contain_text("The server isn’t responding")
-    expect(away).to_contain_text("You’re seeing the last data received.")
+    expect(away).to_contain_text("Figures in grey are the last ones received.")
     assert loaded(page).all_inner_texts() == before
     page.context.set_offline(False)
     away.get_by_role("button", name="Try again").click()
@@ -93,14 +93,40 @@ def test_no_old_figures_stand_for_others_that_failed(demo: Client, dashboard_of:
     expect(trouble).to_be_visible()
     expect(page.locator(".tile-figure")).to_have_count(0)
     page.unroute("**/api/website/**")
+    dashboard.complaints.clear()
+
+
+def test_the_last_figures_stay_in_grey_under_one_banner(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo)
+    page = dashboard.open(f"{BUSY}?period=yesterday")
+    before = loaded(page).all_inner_texts()
+    page.wait_for_load_state("networkidle")
+    days = page.locator(".chart-head p")
+    yesterday = days.inner_text()
     page.route("**/api/**", abort)
     page.keyboard.press("w")
-    expect(trouble).to_contain_text("The server isn’t responding")
+    away = page.get_by_role("alert")
+    expect(away).to_have_count(1)
+    expect(away).to_contain_text("The server isn’t responding")
+    # They are still those of the period that was read, and the page says so.
+    assert loaded(page).all_inner_texts() == before
+    expect(days).to_have_text(yesterday)
+    expect(page.locator(".panel tbody tr").first).to_be_visible()
+    figure, label = (page.locator(of).first for of in (".tile-figure", ".tile-name"))
+    colour = "it => getComputedStyle(it).color"
+    assert figure.evaluate(colour) == label.evaluate(colour)
+    assert dashboard.violations() == []
+    # Of another website there is nothing, and still one banner.
+    page.keyboard.press("s")
+    page.get_by_role("menuitemradio").last.click()
     expect(page.locator(".tile-figure")).to_have_count(0)
+    expect(page.locator(".panel .skeleton").first).to_be_visible()
+    expect(away).to_have_count(1)
     page.unroute("**/api/**")
-    trouble.get_by_role("button", name="Try again").click()
+    away.get_by_role("button", name="Try again").click()
     loaded(page)
-    dashboard.complaints.clear()
+    expect(away).to_have_count(0)
+    expect(days).not_to_have_text(yesterday)
 
 
 def test_a_part_that_cannot_be_fetched(demo: Client, dashboard_of: Make) -> None:

@@ -13,15 +13,14 @@ import {
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { isAway } from "./api/client.ts";
 import { t } from "./i18n/index.ts";
-import { refresh } from "./state/data.ts";
 import { logOut, user } from "./state/session.ts";
 import { THEMES, type Theme, theme } from "./state/theme.ts";
 import { Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icon.tsx";
 import { type Choice, Menu } from "./ui/menu.tsx";
 import { shortcuts, useShortcuts } from "./ui/shortcuts.ts";
+import { Away } from "./ui/trouble.tsx";
 
 const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon };
 
@@ -107,14 +106,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           ]}
         />
       </header>
-      {isAway.value && (
-        <div class="away" role="alert">
-          <strong>{t("away.title")}</strong> <span>{t("away.text")}</span>{" "}
-          <button type="button" class="button" onClick={refresh}>
-            {t("common.retry")}
-          </button>
-        </div>
-      )}
+      <Away />
       <div id="content" tabIndex={-1}>
         {children}
       </div>

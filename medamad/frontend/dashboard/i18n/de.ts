@@ -15,7 +15,7 @@ export const de: Catalogue = {
   "common.skip": "Zum Inhalt springen",
   "away.title": "Der Server antwortet nicht",
   "away.text":
-    "Sie sehen die zuletzt empfangenen Daten. Alle paar Sekunden wird ein neuer Versuch gestartet.",
+    "Ausgegraute Zahlen sind die zuletzt abgerufenen. Alle paar Sekunden wird es erneut versucht.",
   "error.title": "Etwas ist schiefgelaufen",
   "error.not-found": "Diese Seite gibt es nicht.",
   "error.back": "Zurück zu den Websites",
@@ -76,6 +76,7 @@ export const de: Catalogue = {
   "period.apply": "Zeitraum anzeigen",
   "period.order": "Das Enddatum liegt vor dem Startdatum.",
   "period.compared": "verglichen mit {span}",
+  "period.nothing-before": "zum Vergleich keine Besuche: {span}",
   "period.since-ever": "seit dem ersten Aufruf",
   "compare.on": "Mit dem vorherigen Zeitraum vergleichen",
   "compare.short": "Vergleichen",

@@ -14,8 +14,7 @@ export const es: Catalogue = {
   "common.saved": "Guardado",
   "common.skip": "Saltar al contenido",
   "away.title": "El servidor no responde",
-  "away.text":
-    "Estos son los últimos datos recibidos. La página vuelve a intentarlo cada pocos segundos.",
+  "away.text": "Los datos en gris son los últimos recibidos. Se reintenta cada pocos segundos.",
   "error.title": "Algo ha salido mal",
   "error.not-found": "Esta página no existe.",
   "error.back": "Volver a los sitios web",
@@ -76,6 +75,7 @@ export const es: Catalogue = {
   "period.apply": "Mostrar este periodo",
   "period.order": "La fecha de fin es anterior a la de inicio.",
   "period.compared": "en comparación con {span}",
+  "period.nothing-before": "sin visitas que comparar: {span}",
   "period.since-ever": "desde la primera vista",
   "compare.on": "Comparar con el periodo anterior",
   "compare.short": "Comparar",

@@ -14,7 +14,8 @@ export const fr: Catalogue = {
   "common.saved": "Enregistré",
   "common.skip": "Aller au contenu",
   "away.title": "Le serveur ne répond pas",
-  "away.text": "Voici les dernières données reçues. La page réessaie toutes les quelques secondes.",
+  "away.text":
+    "Les chiffres grisés sont les derniers reçus. Nouvelle tentative toutes les quelques secondes.",
   "error.title": "Un problème est survenu",
   "error.not-found": "Cette page n’existe pas.",
   "error.back": "Retour aux sites",
@@ -76,6 +77,7 @@ export const fr: Catalogue = {
   "period.apply": "Afficher cette période",
   "period.order": "La date de fin précède la date de début.",
   "period.compared": "par rapport à {span}",
+  "period.nothing-before": "aucune visite à comparer : {span}",
   "period.since-ever": "depuis la première page vue",
   "compare.on": "Comparer à la période précédente",
   "compare.short": "Comparer",

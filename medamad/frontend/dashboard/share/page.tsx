@@ -3,11 +3,20 @@
 import type { Shared } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import { useAsk } from "../state/data.ts";
-import { Trouble } from "../ui/trouble.tsx";
+import { Away, Trouble } from "../ui/trouble.tsx";
 import { SitePage } from "../view/page.tsx";
 import { Unlock } from "./unlock.tsx";
 
 export function SharedPage({ id }: { id: string }) {
+  return (
+    <>
+      <Away />
+      <Content id={id} />
+    </>
+  );
+}
+
+function Content({ id }: { id: string }) {
   const { data, error } = useAsk<Shared>(`/shared/${id}`);
   if (error?.status === 404) {
     return (

@@ -34,7 +34,10 @@ export function keepFresh(): void {
       );
     }
   };
-  isAway.subscribe(schedule);
+  isAway.subscribe((away) => {
+    document.documentElement.toggleAttribute("data-away", away);
+    schedule();
+  });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) refresh();
     schedule();
@@ -56,7 +59,10 @@ export function useFresh(everyMs: number): void {
 }
 
 export interface Answer<T> {
-  /** The data of this query, or of the previous one until this one succeeds or fails. */
+  /**
+   * The data of this query, or of the previous one until this one succeeds or is refused; also
+   * while the daemon is unreachable.
+   */
   data: T | undefined;
   /** Whether `data` belongs to the previous query. */
   isStale: boolean;
@@ -110,6 +116,7 @@ export function useAsk<T>(
     if (path === null) return undefined;
     const abort = new AbortController();
     setLoading(true);
+    setFailure((before) => (before?.error.isAway ? undefined : before));
     counted(readWithPartial<T>(path, parameters(), abort.signal)).then(
       ({ data, partial }) => {
         notePartial(question, partial);
@@ -131,7 +138,9 @@ export function useAsk<T>(
   useEffect(() => () => notePartial(question, null), [question]);
 
   const known = answer?.question === question ? answer.data : (kept.get(question) as T | undefined);
-  const error = failure?.question === question ? failure.error : undefined;
+  const failed = failure?.question === question ? failure.error : undefined;
+  // The page says once that the daemon is unreachable.
+  const error = failed?.isAway && isAway.value ? undefined : failed;
   // No old data replaces what could not be loaded.
   const data = known ?? (error ? undefined : answer?.data);
   return { data, isStale: known === undefined && data !== undefined, isLoading, error };

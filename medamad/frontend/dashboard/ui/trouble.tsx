@@ -1,6 +1,6 @@
 // What is shown when something could not be loaded or done.
 
-import type { ApiError } from "../api/client.ts";
+import { type ApiError, isAway } from "../api/client.ts";
 import { type Key, t } from "../i18n/index.ts";
 import { refresh } from "../state/data.ts";
 
@@ -43,6 +43,19 @@ export function Why({ error, meaning = {} }: RefusalProperties & { error: ApiErr
 /** The field that a message begins with. */
 function fieldOf(message: string): string {
   return message.split(": ", 1)[0] as string;
+}
+
+/** Says that the daemon is unreachable; what is on the page stays, greyed out. */
+export function Away() {
+  if (!isAway.value) return null;
+  return (
+    <div class="away" role="alert">
+      <strong>{t("away.title")}</strong> <span>{t("away.text")}</span>{" "}
+      <button type="button" class="button" onClick={refresh}>
+        {t("common.retry")}
+      </button>
+    </div>
+  );
 }
 
 /** Replaces figures: says why they are missing and offers to retry. */

@@ -1,14 +1,27 @@
 // The figures of the period, the previous period and their intervals.
 
+import { useRef } from "preact/hooks";
 import type { ApiError } from "../api/client.ts";
 import type { Bucket, Summary } from "../api/types.ts";
-import type { Interval } from "./address.ts";
+import type { Interval, Period } from "./address.ts";
 import { useStatistic, useViewing } from "./page-state.ts";
-import { intervalsFor, spanBefore, spanUntilNow, usualInterval, wholeSpan } from "./periods.ts";
+import {
+  intervalsFor,
+  type Span,
+  spanBefore,
+  spanUntilNow,
+  usualInterval,
+  wholeSpan,
+} from "./periods.ts";
 
+/** What was asked, and the figures. If they are of the previous query, so is all else. */
 export interface Series {
+  period: Period;
+  zone: string;
   summary: Summary | undefined;
+  /** The figures that the period is compared with, and their span. */
   before: Summary | undefined;
+  earlier: Span | undefined;
   interval: Interval;
   /** The intervals that fit the period. */
   intervals: Interval[];
@@ -38,26 +51,34 @@ export function useSeries(): Series {
 
   const asked = { interval, timezone: zone };
   const current = useStatistic<Summary>(start ? "summary" : null, asked);
-  const compares = view.compares && spanBefore(period, zone) !== undefined;
+  const earlier = view.compares ? spanBefore(period, zone) : undefined;
   const before = useStatistic<Summary>(
-    compares ? "summary" : null,
+    earlier ? "summary" : null,
     asked,
     () => spanBefore(period, zone) ?? spanUntilNow(period, zone),
     "before",
   );
   // Without any view there is nothing more to request.
   const isNever = months.data !== undefined && start === undefined;
-  return {
+  const error = current.error ?? months.error;
+  const isStale = current.isStale && !isNever && !months.error;
+  const series: Series = {
+    period,
+    zone,
     // Without a start nothing is requested, and the data is that of the previous query.
     summary: isNever ? months.data : !start && months.error ? undefined : current.data,
-    before: compares && !before.isStale && before.data?.current.pageviews ? before.data : undefined,
+    before: earlier && !before.isStale ? before.data : undefined,
+    earlier,
     interval,
     intervals,
     end,
     isLoading: current.isLoading || months.isLoading,
-    isStale: current.isStale,
-    error: current.error ?? months.error,
+    isStale,
+    error,
   };
+  const last = useRef(series);
+  if (!isStale && series.summary) last.current = series;
+  return isStale ? { ...last.current, isLoading: series.isLoading, isStale } : series;
 }
 
 function startOf(buckets: Bucket[] | undefined): Date | undefined {

@@ -12,7 +12,7 @@ export const common = {
   "common.saved": "Saved",
   "common.skip": "Skip to content",
   "away.title": "The server isn’t responding",
-  "away.text": "You’re seeing the last data received. The page retries every few seconds.",
+  "away.text": "Figures in grey are the last ones received. Retrying every few seconds.",
   "error.title": "Something went wrong",
   "error.not-found": "This page doesn’t exist.",
   "error.back": "Back to websites",

@@ -30,6 +30,8 @@ export const view = {
   "period.apply": "Show this range",
   "period.order": "The end date is before the start date.",
   "period.compared": "compared with {span}",
+  "period.nothing-before": "no visits in {span} to compare with",
+  "period.nothing-before": "no visits in {span} to compare with",
   "period.since-ever": "since the first view",
   "compare.on": "Compare with previous period",
   "compare.short": "Compare",
