@@ -1,8 +1,7 @@
 // All panels of a website's page, with their tabs and full lists.
 
 import { ListTree } from "lucide";
-import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
@@ -82,9 +81,9 @@ function Panel({ title, kept, names }: Properties) {
         aria-labelledby={`${id}-${name}`}
       >
         {name === "map" ? (
-          <WhenNear>
+          <div class="map-space">
             <World />
-          </WhenNear>
+          </div>
         ) : isDrilled ? (
           <>
             <Back label={t("panels.all-referrers")} onClick={() => setSource(undefined)}>
@@ -122,21 +121,4 @@ function Panel({ title, kept, names }: Properties) {
 /** The query for the URLs of a source. */
 function behind(source: string): Record<string, string> {
   return { "referrer[eq]": source };
-}
-
-/** Renders its content once it is near the viewport. */
-function WhenNear({ children }: { children: ComponentChildren }) {
-  const place = useRef<HTMLDivElement>(null);
-  const [isNear, setNear] = useState(false);
-  useEffect(() => {
-    const observer = new IntersectionObserver(
-      (entries) => {
-        if (entries.some(({ isIntersecting }) => isIntersecting)) setNear(true);
-      },
-      { rootMargin: "300px" },
-    );
-    observer.observe(place.current as Element);
-    return () => observer.disconnect();
-  }, []);
-  return <div ref={place}>{isNear && children}</div>;
 }

@@ -53,7 +53,7 @@ export function Chart(properties: Properties) {
     const made = new uPlot(optionsOf(element, latest, setAt), data, element);
     chart.current = made;
     const observer = new ResizeObserver(() => {
-      made.setSize({ width: element.clientWidth, height: heightOf(element) });
+      made.setSize({ width: element.clientWidth, height: element.clientHeight });
     });
     observer.observe(element);
     return () => {
@@ -135,10 +135,6 @@ function dataOf({ buckets, before, measure, end }: Properties): Data {
   return [starts, earlier, past, open];
 }
 
-function heightOf(element: Element): number {
-  return element.clientWidth < 560 ? 220 : 300;
-}
-
 function optionsOf(
   element: HTMLElement,
   latest: { current: Properties },
@@ -157,7 +153,7 @@ function optionsOf(
   };
   return {
     width: element.clientWidth,
-    height: heightOf(element),
+    height: element.clientHeight,
     // On the right, half of the last label extends beyond the chart.
     padding: [12, 28, 0, 0],
     legend: { show: false },

@@ -12,17 +12,18 @@ import { ChartTable } from "./chart-table.tsx";
 import type { Filter } from "./filters.ts";
 import { NeverVisited } from "./never-visited.tsx";
 import { useViewing } from "./page-state.ts";
-import { rangeOf, spanBefore, spanUntilNow, wholeSpan } from "./periods.ts";
+import { rangeOf, spanUntilNow, wholeSpan } from "./periods.ts";
 import { useSeries } from "./series.ts";
 import { daysLabel } from "./spans.ts";
 import { Tiles } from "./tiles.tsx";
 
 export function Overview() {
-  const { view, zone, show } = useViewing();
+  const { view, show } = useViewing();
   const series = useSeries();
-  const { interval, intervals, summary, before, end } = series;
+  const { period, zone, interval, intervals, summary, earlier, end } = series;
+  const isEmptyBefore = series.before?.current.pageviews === 0;
+  const before = isEmptyBefore ? undefined : series.before;
   const [showsTable, setShowsTable] = useState(false);
-  const { period } = view;
   // Only when figures change: a rolling period moves its buckets every minute.
   const [buckets, pairs] = useMemo(() => {
     const parts =
@@ -43,20 +44,24 @@ export function Overview() {
   return (
     <section
       class="card overview"
-      aria-label={daysLabelOf(view.period, zone)}
+      aria-label={daysLabelOf(period, zone)}
       aria-busy={series.isLoading}
     >
       <Tiles
         current={summary?.current}
         before={before?.current}
+        isCompared={!!earlier}
         isStale={series.isStale}
         hasFailed={!!series.error}
       />
       {countsByPage(view.filters) && <p class="tiles-note soft">{t("measure.by-page")}</p>}
       <div class="chart-head">
         <p class="soft">
-          {daysLabelOf(view.period, zone)}
-          {(before || !summary) && comparedLabel(view.compares, view.period, zone)}
+          {daysLabelOf(period, zone)}
+          {earlier &&
+            ` · ${t(isEmptyBefore ? "period.nothing-before" : "period.compared", {
+              span: daysLabel(earlier, period, zone),
+            })}`}
         </p>
         <div class="row">
           {intervals.length > 1 && (
@@ -130,9 +135,4 @@ function countsByPage(filters: readonly Filter[]): boolean {
 
 function daysLabelOf(period: Parameters<typeof daysLabel>[1], zone: string): string {
   return daysLabel(spanUntilNow(period, zone), period, zone);
-}
-
-function comparedLabel(compares: boolean, period: Parameters<typeof daysLabel>[1], zone: string) {
-  const before = compares ? spanBefore(period, zone) : undefined;
-  return before ? ` · ${t("period.compared", { span: daysLabel(before, period, zone) })}` : "";
 }

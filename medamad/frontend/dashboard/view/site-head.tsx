@@ -68,12 +68,10 @@ export function SiteHead() {
         )}
       </h1>
       <Unvisited since={websites?.find((one) => one.hostname === hostname)?.quietSince} />
-      {live && (
-        <p class="live" title={t("view.live-title")}>
-          <span class={live.visitors > 0 ? "live-dot on" : "live-dot"} aria-hidden="true" />
-          {tn("view.live", live.visitors)}
-        </p>
-      )}
+      <p class={live ? "live" : "live unknown"} title={t("view.live-title")}>
+        <span class={live?.visitors ? "live-dot on" : "live-dot"} aria-hidden="true" />
+        {tn("view.live", live?.visitors ?? 0)}
+      </p>
     </div>
   );
 }

@@ -9,14 +9,16 @@ import { useViewing } from "./page-state.ts";
 interface Properties {
   current: Figures | undefined;
   before: Figures | undefined;
+  /** Whether there is, or may come, something to compare with. */
+  isCompared: boolean;
   isStale: boolean;
   hasFailed: boolean;
 }
 
-export function Tiles({ current, before, isStale, hasFailed }: Properties) {
+export function Tiles({ current, before, isCompared, isStale, hasFailed }: Properties) {
   const { view, show } = useViewing();
   return (
-    <div class={isStale ? "tiles stale" : "tiles"}>
+    <div class={`tiles ${isCompared ? "compared" : ""} ${isStale ? "stale" : ""}`}>
       {MEASURES.map((measure) => (
         <button
           key={measure}
@@ -43,7 +45,9 @@ export function Tiles({ current, before, isStale, hasFailed }: Properties) {
           ) : hasFailed ? (
             <span class="tile-line soft">–</span>
           ) : (
-            <span class="skeleton tile-skeleton" />
+            <span class="tile-line">
+              <span class="skeleton tile-skeleton" />
+            </span>
           )}
         </button>
       ))}
