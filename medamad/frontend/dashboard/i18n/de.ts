@@ -76,7 +76,7 @@ export const de: Catalogue = {
   "period.apply": "Zeitraum anzeigen",
   "period.order": "Das Enddatum liegt vor dem Startdatum.",
   "period.compared": "verglichen mit {span}",
-  "period.nothing-before": "zum Vergleich keine Besuche: {span}",
+  "period.nothing-before": "keine Besuche im vorherigen Zeitraum ({span})",
   "period.since-ever": "seit dem ersten Aufruf",
   "compare.on": "Mit dem vorherigen Zeitraum vergleichen",
   "compare.short": "Vergleichen",

@@ -75,7 +75,7 @@ export const es: Catalogue = {
   "period.apply": "Mostrar este periodo",
   "period.order": "La fecha de fin es anterior a la de inicio.",
   "period.compared": "en comparación con {span}",
-  "period.nothing-before": "sin visitas que comparar: {span}",
+  "period.nothing-before": "sin visitas en el periodo anterior ({span})",
   "period.since-ever": "desde la primera vista",
   "compare.on": "Comparar con el periodo anterior",
   "compare.short": "Comparar",

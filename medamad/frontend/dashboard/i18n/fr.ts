@@ -77,7 +77,7 @@ export const fr: Catalogue = {
   "period.apply": "Afficher cette période",
   "period.order": "La date de fin précède la date de début.",
   "period.compared": "par rapport à {span}",
-  "period.nothing-before": "aucune visite à comparer : {span}",
+  "period.nothing-before": "aucune visite sur la période précédente ({span})",
   "period.since-ever": "depuis la première page vue",
   "compare.on": "Comparer à la période précédente",
   "compare.short": "Comparer",

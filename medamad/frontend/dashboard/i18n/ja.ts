@@ -73,7 +73,7 @@ export const ja: Catalogue = {
   "period.apply": "この期間を表示",
   "period.order": "終了日が開始日より前になっています。",
   "period.compared": "{span}と比較",
-  "period.nothing-before": "比較対象（{span}）には訪問がありません",
+  "period.nothing-before": "前の期間（{span}）の訪問はありません",
   "period.since-ever": "最初のページビュー以降",
   "compare.on": "前の期間と比較",
   "compare.short": "比較",

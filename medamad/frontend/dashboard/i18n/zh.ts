@@ -70,7 +70,7 @@ export const zh: Catalogue = {
   "period.apply": "显示此范围",
   "period.order": "结束日期早于开始日期。",
   "period.compared": "与 {span} 相比",
-  "period.nothing-before": "对比时段（{span}）没有访问",
+  "period.nothing-before": "上一时段（{span}）没有访问",
   "period.since-ever": "自首次浏览以来",
   "compare.on": "与上一时段比较",
   "compare.short": "比较",
