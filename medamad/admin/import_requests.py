@@ -8,7 +8,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from medamad.admin.protocol import Request
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_content import DayCounts
 from medamad.storage.imports import ImportedHits
@@ -23,8 +23,7 @@ _VIEW_COLUMNS: Final[Mapping[str, str]] = {
     "sequence": "<u8",
     "flags": "u1",
     "duration_ms": "<u4",
-    "number_today": "<u2",
-    "width_px": "<u2",
+    **{number.attribute: f"<u{number.bytes}" for number in ViewNumber},
     **{dimension.attribute: "<u4" for dimension in VIEW_DIMENSIONS},
 }
 _EVENT_COLUMNS: Final[Mapping[str, str]] = {
@@ -47,7 +46,14 @@ class ImportRows(Request, frozen=True, kw_only=True):
 def rows_request(number: int, piece: ImportedHits) -> ImportRows:
     """Return the request that sends some rows."""
     content, events = piece.content, piece.content.events
-    views = {name: _column(content, name) for name in _VIEW_COLUMNS}
+    views: dict[str, NDArray[Any]] = {
+        "time_ms": content.time_ms,
+        "sequence": content.sequence,
+        "flags": content.flags,
+        "duration_ms": content.duration_ms,
+        **{number.attribute: column for number, column in content.numbers.items()},
+        **{dimension.attribute: codes for dimension, codes in content.codes.items()},
+    }
     return ImportRows(
         number=number,
         views={name: views[name].astype(dtype).tobytes() for name, dtype in _VIEW_COLUMNS.items()},
@@ -59,16 +65,12 @@ def rows_request(number: int, piece: ImportedHits) -> ImportRows:
     )
 
 
-def _column(content: Content, name: str) -> NDArray[Any]:
-    column: NDArray[Any] | None = getattr(content, name, None)
-    return content.codes[Dimension[name.upper()]] if column is None else column
-
-
 def rows_of(request: ImportRows) -> ImportedHits:
     """Return the rows of a request. Raise BadRequest if they are inconsistent."""
     views = _columns(request.views, _VIEW_COLUMNS)
     events = _columns(request.events, _EVENT_COLUMNS)
     codes = {dimension: views.pop(dimension.attribute) for dimension in VIEW_DIMENSIONS}
+    of_views = {number: views.pop(number.attribute) for number in ViewNumber}
     texts = {
         dimension: request.texts.get(int(dimension), [])
         for dimension in (*VIEW_DIMENSIONS, Dimension.PROPERTY)
@@ -79,7 +81,9 @@ def rows_of(request: ImportRows) -> ImportedHits:
     for name, times_ms in (("time_ms", views["time_ms"]), ("time_ms", events["time_ms"])):
         if len(times_ms) and int(times_ms.min()) < 0:
             raise BadRequest(f"{name}: expected times since 1970")
-    return ImportedHits(Content(**views, codes=codes, events=EventRows(**events)), texts)
+    return ImportedHits(
+        Content(**views, numbers=of_views, codes=codes, events=EventRows(**events)), texts
+    )
 
 
 def bytes_of(request: ImportRows) -> int:

@@ -1,6 +1,6 @@
-"""The dimensions that views are counted by, and their numbers in the store."""
+"""What a view is stored with: the texts that it is counted by, and numbers."""
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Final
 
 
@@ -35,6 +35,36 @@ class Dimension(IntEnum):
     def attribute(self) -> str:
         """The name of the attribute of a `View` that holds this dimension's text."""
         return self.name.lower()
+
+
+class ViewNumber(Enum):
+    """A number kept with a view as it came, 0 if unknown: its column in the store, and its bytes.
+
+    The columns are part of the store's format: never change or reuse one. 36 to 39 are for numbers.
+    """
+
+    NUMBER_TODAY = (36, 2)
+    WIDTH_PX = (37, 2)
+
+    @property
+    def attribute(self) -> str:
+        """The name of the attribute of a `View` that holds this number."""
+        return self.name.lower()
+
+    @property
+    def column(self) -> int:
+        """The number of its column in a segment."""
+        return self.value[0]
+
+    @property
+    def bytes(self) -> int:
+        """The size in memory, 1, 2, 4 or 8."""
+        return self.value[1]
+
+    @property
+    def greatest(self) -> int:
+        """The greatest number that it can hold."""
+        return (1 << 8 * self.bytes) - 1
 
 
 _EVENT_DIMENSIONS: Final = frozenset((Dimension.PROPERTY, Dimension.PROPERTY_NAME))

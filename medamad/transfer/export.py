@@ -15,7 +15,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, split_property
 from medamad.domain.errors import BadRequest
 from medamad.lookup.referrers import Sources
 from medamad.query import rows
@@ -23,7 +23,7 @@ from medamad.query.period import ALWAYS, Period
 from medamad.query.reports import ROW_REPORTS, Report, SummaryOptions, summary
 from medamad.query.request import Cancellation, DayGap, Filter, Gap, Gaps, Query, Result
 from medamad.storage.import_batches import Origins
-from medamad.storage.segments.format import PAGE_VISITOR, VISITOR
+from medamad.storage.segments.format import FLAG_OF
 from medamad.storage.segments.parts import (
     NO_TIME,
     Events,
@@ -103,8 +103,7 @@ def _columns(period: Period, part: ViewColumns) -> dict[str, NDArray[Any]]:
         "time_ms": time_ms,
         "flags": part.flags,
         "duration_ms": part.duration_ms,
-        "number_today": part.number_today,
-        "width_px": part.width_px,
+        **{number.attribute: part.numbers(number) for number in ViewNumber},
         **{dimension.attribute: part.codes(dimension) for dimension in VIEW_DIMENSIONS},
     }
     return {name: column[chosen].copy() for name, column in columns.items()}
@@ -118,10 +117,9 @@ def _view_rows(some: Mapping[str, NDArray[Any]], source: ExportSource) -> Column
         "store": stores,
         "view": numbers,
         "time": some["time_ms"].tolist(),
-        "first_today": ((flags & VISITOR) != 0).tolist(),
-        "first_of_page": ((flags & PAGE_VISITOR) != 0).tolist(),
+        **{name: ((flags & flag) != 0).tolist() for name, flag in FLAG_OF.items()},
     }
-    for name in ("number_today", "width_px", "duration_ms"):
+    for name in ("duration_ms", *(number.attribute for number in ViewNumber)):
         values[name] = [number or None for number in some[name].tolist()]
     for dimension in VIEW_DIMENSIONS:
         values[dimension.attribute] = _named(some[dimension.attribute], texts(dimension))

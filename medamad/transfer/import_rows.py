@@ -12,14 +12,13 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, property_text
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_batches import ImportBatch, Origins, Span
 from medamad.storage.imports import ImportedHits
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.format import (
-    PAGE_VISITOR,
-    VISITOR,
+    FLAG_OF,
     SegmentHeader,
     timed_flags,
 )
@@ -357,7 +356,9 @@ def build_chunk(
     rows = [views[place] for place in order.tolist()]
     codes, texts = _encode([texts_of(row) for row in rows])
     duration_ms = np.array([row.duration_ms for row in rows], np.uint32)
-    flags = [VISITOR * row.first_today | PAGE_VISITOR * row.first_of_page for row in rows]
+    flags = np.zeros(len(rows), np.uint8)
+    for name, flag in FLAG_OF.items():
+        flags |= flag * np.array([getattr(row, name) for row in rows], np.uint8)
     properties: dict[str, int] = {}
     columns: Any = list(zip(*events, strict=True)) or [[], [], [], []]
     property_codes = [properties.setdefault(text, len(properties)) for text in columns[3]]
@@ -365,10 +366,12 @@ def build_chunk(
     content = Content(
         time_ms=np.array([row.time_ms for row in rows], np.int64),
         sequence=np.array(numbers, np.uint64)[order],
-        flags=timed_flags(np.array(flags, np.uint8), duration_ms),
+        flags=timed_flags(flags, duration_ms),
         duration_ms=duration_ms,
-        number_today=np.array([row.number_today for row in rows], np.uint16),
-        width_px=np.array([row.width_px for row in rows], np.uint16),
+        numbers={
+            number: np.array([getattr(row, number.attribute) for row in rows], f"u{number.bytes}")
+            for number in ViewNumber
+        },
         codes=codes,
         events=EventRows(
             event=np.array(columns[0], np.uint64)[by_event],

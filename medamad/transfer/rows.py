@@ -13,7 +13,8 @@ from typing import Final, TypeAlias
 import msgspec
 from attrs import frozen
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.storage.segments.format import FLAG_OF
 
 
 class ViewRow(msgspec.Struct, kw_only=True):
@@ -82,7 +83,7 @@ class RejectedRow(msgspec.Struct, frozen=True):
 texts_of: Final = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
 """Returns the texts of a view, in the order of VIEW_DIMENSIONS."""
 
-_flags_and_numbers: Final = attrgetter("first_today", "first_of_page", "number_today", "width_px")
+_flags_and_numbers: Final = attrgetter(*FLAG_OF, *(number.attribute for number in ViewNumber))
 
 
 def row_content(row: Row) -> tuple[int | str, ...]:

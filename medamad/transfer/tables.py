@@ -10,9 +10,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from attrs import frozen
 
-from medamad.domain.dimensions import PROPERTY_SEPARATOR, VIEW_DIMENSIONS
+from medamad.domain.dimensions import PROPERTY_SEPARATOR, VIEW_DIMENSIONS, ViewNumber
 from medamad.domain.errors import BadRequest
 from medamad.query.period import parse_instant
+from medamad.storage.segments.format import FLAG_OF
 from medamad.transfer.rows import FUTURE_TIME, MAX_MS, EventRow, RejectedRow, Row, ViewRow
 
 
@@ -76,10 +77,8 @@ VIEWS: Final = Table(
         ExportColumn("view", ColumnKind.INTEGER),
         ExportColumn("time", ColumnKind.TIMESTAMP),
         *_dimension_columns(),
-        ExportColumn("first_today", ColumnKind.BOOLEAN),
-        ExportColumn("first_of_page", ColumnKind.BOOLEAN),
-        ExportColumn("number_today", ColumnKind.INTEGER),
-        ExportColumn("width_px", ColumnKind.INTEGER),
+        *(ExportColumn(name, ColumnKind.BOOLEAN) for name in FLAG_OF),
+        *(ExportColumn(number.attribute, ColumnKind.INTEGER) for number in ViewNumber),
         ExportColumn("duration_ms", ColumnKind.INTEGER),
     ),
 )
@@ -133,7 +132,6 @@ def format_times(times_ms: Sequence[int]) -> list[str]:
 MAX_TEXT: Final = 4_096
 _MAX_NUMBER: Final = (1 << 63) - 1
 _MAX_DURATION_MS: Final = 86_400_000
-_MAX_SMALL: Final = 65_535
 _BOOLEANS: Final = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
 
 ParseCell: TypeAlias = Callable[[Any], Any]
@@ -200,10 +198,10 @@ _VIEW: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
         **_SHARED,
         "view": ("number", _integer(_MAX_NUMBER)),
         **{dimension.attribute: (dimension.attribute, _text) for dimension in VIEW_DIMENSIONS},
-        "first_today": ("first_today", _boolean),
-        "first_of_page": ("first_of_page", _boolean),
-        "number_today": ("number_today", _integer(_MAX_SMALL)),
-        "width_px": ("width_px", _integer(_MAX_SMALL)),
+        **{name: (name, _boolean) for name in FLAG_OF},
+        **{
+            number.attribute: (number.attribute, _integer(number.greatest)) for number in ViewNumber
+        },
         "duration_ms": ("duration_ms", _integer(_MAX_DURATION_MS)),
     }
 )

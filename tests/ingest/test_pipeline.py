@@ -11,7 +11,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel, capturedLogs, formatEvent
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
 from medamad.ingest.networks import Networks, Sender
 from medamad.ingest.payload import LoadPayload
@@ -77,10 +77,8 @@ def views_of(snapshot: Snapshot) -> list[dict[str, object]]:
             dimension.attribute: snapshot.texts(dimension)[part.codes(dimension)[row]]
             for dimension in VIEW_DIMENSIONS
         }
-        | {
-            name: getattr(part, name)[row].item()
-            for name in ("time_ms", "flags", "duration_ms", "number_today", "width_px")
-        }
+        | {name: getattr(part, name)[row].item() for name in ("time_ms", "flags", "duration_ms")}
+        | {number.attribute: part.numbers(number)[row].item() for number in ViewNumber}
         for part in snapshot.parts
         for row in range(len(part))
     ]

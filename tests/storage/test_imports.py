@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_twisted
-from attrs import astuple, evolve
 from support.storage.bulk_loads import Bulk, expected, imported, made, together
 from support.storage.contents import (
     agrees,
@@ -59,22 +58,11 @@ async def load(store: Store, batch: ImportBatch, bulk: Bulk, pieces: int = 4) ->
         span = slice(begin, end)
         views_of = content.sequence[span]
         own = np.isin(content.events.view, views_of) | (content.events.view == 0) * (begin == 0)
-        rows = content.events
         await store.imports.load(
             batch,
             [
                 ImportedHits(
-                    evolve(
-                        content,
-                        time_ms=content.time_ms[span],
-                        sequence=views_of,
-                        flags=content.flags[span],
-                        duration_ms=content.duration_ms[span],
-                        number_today=content.number_today[span],
-                        width_px=content.width_px[span],
-                        codes={key: codes[span] for key, codes in content.codes.items()},
-                        events=type(rows)(*(column[own] for column in astuple(rows))),
-                    ),
+                    content.select(span, own),
                     whole.texts,
                 )
             ],

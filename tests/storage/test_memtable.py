@@ -4,7 +4,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.storage.segments.corrections import Corrected, Correction
 from medamad.storage.wal.memtable import CHUNK_VIEWS, Cut, Memtable
 from medamad.storage.wal.records import (
@@ -25,14 +25,7 @@ def extend(memtable: Memtable, records: Iterable[Record]) -> None:
 
 def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Record:
     codes = [path, *[0] * (len(VIEW_DIMENSIONS) - 1)]
-    return view_record(
-        wal_key(1, time_ms, sequence),
-        first_today=True,
-        first_of_page=True,
-        number_today=0,
-        width_px=0,
-        codes=codes,
-    )
+    return view_record(wal_key(1, time_ms, sequence), (True, True), [0] * len(ViewNumber), codes)
 
 
 def unload(sequence: int, of: int, duration_ms: int) -> Record:

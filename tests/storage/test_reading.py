@@ -16,7 +16,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
 from medamad.domain.websites import Website
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.environment.access import Leases, QueryAccess
@@ -175,7 +175,8 @@ def columns(snapshot: Snapshot) -> list[Any]:
     found: list[Any] = []
     for part in leaves(snapshot.parts):
         found += [part.time_ms.tolist(), part.sequence.tolist(), part.flags.tolist()]
-        found += [part.duration_ms.tolist(), part.width_px.tolist(), part.number_today.tolist()]
+        found += [part.duration_ms.tolist()]
+        found += [part.numbers(number).tolist() for number in ViewNumber]
         found += [part.codes(dimension).tolist() for dimension in VIEW_DIMENSIONS]
         for events in (part.own, part.loose):
             found += [events.event.tolist(), events.view.tolist(), events.property.tolist()]

@@ -26,14 +26,7 @@ from medamad.storage.wal.records import (
 )
 
 KEY = wal_key(7, 1_790_000_000_123, 42)
-VIEW = view_record(
-    KEY,
-    first_today=True,
-    first_of_page=False,
-    number_today=3,
-    width_px=1280,
-    codes=range(len(VIEW_DIMENSIONS)),
-)
+VIEW = view_record(KEY, (True, False), (3, 1280), range(len(VIEW_DIMENSIONS)))
 RECORDS = {
     "view": VIEW,
     "unload": duration_record(KEY, 41, 86_400_000),

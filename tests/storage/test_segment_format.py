@@ -4,16 +4,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import fields
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.hits import View
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.format import (
     BOUNCED,
+    FLAG_OF,
     PAGE_VISITOR,
     TIMED,
     VISITOR,
+    Column,
     SortedDurations,
     decode_column,
     encode_column,
@@ -21,6 +26,18 @@ from medamad.storage.segments.format import (
 )
 
 KEY = b"some key"
+
+
+def test_everything_that_a_view_is_stored_with_has_a_column_of_its_own() -> None:
+    numbers = [number.column for number in ViewNumber]
+    columns = [*Dimension, *Column, *numbers]
+    assert len(columns) == len(set(columns))
+    assert all(36 <= column < 40 for column in numbers)
+    names = [*FLAG_OF, *(each.attribute for each in (*VIEW_DIMENSIONS, *ViewNumber))]
+    assert len(names) == len(set(names))
+    assert set(names) <= {attribute.name for attribute in fields(View)}
+
+
 WIDTHS = {np.uint8: 8, np.uint16: 16, np.uint32: 32, np.uint64: 64}
 
 numbers = st.one_of(

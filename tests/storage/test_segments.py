@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.query.snapshots import MadeSnapshot
 from support.storage.contents import agrees, in_order, rows
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, property_text
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.build import (
     Content,
@@ -128,8 +128,10 @@ def made(rng: random.Random, first: int, views: int, events: int) -> Content:
         sequence=np.array(sequence, np.uint64),
         flags=timed_flags(flags, duration_ms),
         duration_ms=duration_ms,
-        number_today=np.array([rng.randrange(1 << 16) for _ in sequence], np.uint16),
-        width_px=np.array([rng.randrange(1 << 16) for _ in sequence], np.uint16),
+        numbers={
+            number: np.array([rng.randrange(1 << 16) for _ in sequence], np.uint16)
+            for number in ViewNumber
+        },
         codes={
             dimension: np.array(
                 [
@@ -172,6 +174,9 @@ class Plain:
 
     def codes(self, dimension: Dimension) -> Any:
         return self.content.codes[dimension]
+
+    def numbers(self, number: ViewNumber) -> Any:
+        return self.content.numbers[number]
 
 
 def seen(*parts: Part | Plain) -> Any:

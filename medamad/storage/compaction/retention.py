@@ -5,7 +5,7 @@ from datetime import tzinfo
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.zones import day_at, start_of_day
@@ -16,7 +16,7 @@ from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.build import Content, content_of
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.parts import NO_TIME, EventRows
+from medamad.storage.segments.parts import NO_TIME
 from medamad.storage.segments.read import open_segment
 from medamad.storage.segments.rollup import RollupContent, encode_rollup, merge_rollups, rollup_of
 from medamad.storage.settings import Keep
@@ -108,19 +108,17 @@ def split_expired(
     view_expires &= np.isin(view_day, days)
     event_expires &= np.isin(event_day, days)
     return Split(
-        expired=_select(content, view_expires, event_expires),
+        expired=content.select(view_expires, event_expires),
         days=[
             (
                 day,
-                _select(
-                    content,
-                    view_expires & (view_day == day),
-                    event_expires & (event_day == day),
+                content.select(
+                    view_expires & (view_day == day), event_expires & (event_day == day)
                 ),
             )
             for day in days.tolist()
         ],
-        rest=_select(content, ~view_expires, ~event_expires),
+        rest=content.select(~view_expires, ~event_expires),
         is_complete=len(days) == len(found),
     )
 
@@ -134,23 +132,6 @@ def _days(time_ms: NDArray[np.int64], cutoff: Cutoff) -> NDArray[np.int64]:
     last = day_at(cutoff.zone, cutoff.before_ms // 1000)
     starts_ms = [start_of_day(cutoff.zone, day) * 1000 for day in range(first, last + 2)]
     return np.searchsorted(np.array(starts_ms, np.int64), time_ms, side="right") - 1 + first
-
-
-def _select(content: Content, views: NDArray[np.bool_], events: NDArray[np.bool_]) -> Content:
-    rows = content.events
-    return evolve(
-        content,
-        time_ms=content.time_ms[views],
-        sequence=content.sequence[views],
-        flags=content.flags[views],
-        duration_ms=content.duration_ms[views],
-        number_today=content.number_today[views],
-        width_px=content.width_px[views],
-        codes={dimension: codes[views] for dimension, codes in content.codes.items()},
-        events=EventRows(
-            rows.event[events], rows.time_ms[events], rows.view[events], rows.property[events]
-        ),
-    )
 
 
 _KEY_BYTES: Final = 17

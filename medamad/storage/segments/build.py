@@ -7,7 +7,7 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.storage.dictionary.decode import NumberNames
 from medamad.storage.segments.counters import (
     SLOT_MS,
@@ -40,6 +40,8 @@ from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 
 Put: TypeAlias = tuple[bool, int, bytes]
 """One value to write: whether it is counters, their kind or the column, and the bytes."""
+Rows: TypeAlias = NDArray[np.bool_] | NDArray[np.intp] | slice
+"""Some rows of columns."""
 
 _ROWS_PER_VIEW: Final = 8
 _COMPRESSED: Final = frozenset(
@@ -47,8 +49,7 @@ _COMPRESSED: Final = frozenset(
         Dimension.BROWSER_VERSION,
         Dimension.OS_VERSION,
         Dimension.HOST,
-        Column.NUMBER_TODAY,
-        Column.WIDTH,
+        *(number.column for number in ViewNumber),
         Column.OWN_LAG,
     )
 )
@@ -66,8 +67,7 @@ class Content:
     sequence: NDArray[np.uint64]
     flags: NDArray[np.uint8]
     duration_ms: NDArray[np.unsignedinteger[Any]]
-    number_today: NDArray[np.unsignedinteger[Any]]
-    width_px: NDArray[np.unsignedinteger[Any]]
+    numbers: Mapping[ViewNumber, NDArray[np.unsignedinteger[Any]]]
     codes: Mapping[Dimension, Codes]
     events: Events
     import_batch: int = 0
@@ -80,6 +80,22 @@ class Content:
     def weight(self) -> int:
         """Its size in views; see `weight`."""
         return weight(len(self), len(self.events))
+
+    def select(self, views: Rows, events: Rows = slice(None)) -> "Content":
+        """Return some of the views and events, by masks, places or slices."""
+        rows = self.events
+        return evolve(
+            self,
+            time_ms=self.time_ms[views],
+            sequence=self.sequence[views],
+            flags=self.flags[views],
+            duration_ms=self.duration_ms[views],
+            numbers={number: column[views] for number, column in self.numbers.items()},
+            codes={dimension: codes[views] for dimension, codes in self.codes.items()},
+            events=EventRows(
+                rows.event[events], rows.time_ms[events], rows.view[events], rows.property[events]
+            ),
+        )
 
 
 def weight(views: int, rows: int) -> int:
@@ -95,20 +111,24 @@ def content_of(parts: Iterable[ViewColumns], events: Iterable[Events] = ()) -> C
 
 def concatenate(pieces: Sequence[Content]) -> Content:
     """Concatenate contents of the same batch, in the order of sequence numbers."""
-    columns = {
-        name: np.concatenate([getattr(piece, name) for piece in pieces])
-        for name in ("time_ms", "sequence", "flags", "duration_ms", "number_today", "width_px")
-    }
-    codes = {
-        dimension: np.concatenate([piece.codes[dimension] for piece in pieces])
-        for dimension in VIEW_DIMENSIONS
-    }
-    order = np.argsort(columns["sequence"], kind="stable")
-    if np.any(order[1:] < order[:-1]):
-        columns = {name: column[order] for name, column in columns.items()}
-        codes = {dimension: column[order] for dimension, column in codes.items()}
-    events = _joined([piece.events for piece in pieces])
-    return Content(**columns, codes=codes, events=events, import_batch=pieces[0].import_batch)
+    content = Content(
+        time_ms=np.concatenate([piece.time_ms for piece in pieces]),
+        sequence=np.concatenate([piece.sequence for piece in pieces]),
+        flags=np.concatenate([piece.flags for piece in pieces]),
+        duration_ms=np.concatenate([piece.duration_ms for piece in pieces]),
+        numbers={
+            number: np.concatenate([piece.numbers[number] for piece in pieces])
+            for number in ViewNumber
+        },
+        codes={
+            dimension: np.concatenate([piece.codes[dimension] for piece in pieces])
+            for dimension in VIEW_DIMENSIONS
+        },
+        events=_joined([piece.events for piece in pieces]),
+        import_batch=pieces[0].import_batch,
+    )
+    order = np.argsort(content.sequence, kind="stable")
+    return content.select(order) if np.any(order[1:] < order[:-1]) else content
 
 
 _NOTHING: Final = Content(
@@ -116,8 +136,7 @@ _NOTHING: Final = Content(
     sequence=np.zeros(0, np.uint64),
     flags=np.zeros(0, np.uint8),
     duration_ms=np.zeros(0, np.uint32),
-    number_today=np.zeros(0, np.uint16),
-    width_px=np.zeros(0, np.uint16),
+    numbers={number: np.zeros(0, f"u{number.bytes}") for number in ViewNumber},
     codes={dimension: np.zeros(0, np.uint32) for dimension in VIEW_DIMENSIONS},
     events=NO_EVENTS,
 )
@@ -131,8 +150,7 @@ def _piece(part: ViewColumns) -> Content:
         sequence=sequence,
         flags=part.flags.copy(),
         duration_ms=part.duration_ms.copy(),
-        number_today=part.number_today.copy(),
-        width_px=part.width_px.copy(),
+        numbers={number: part.numbers(number).copy() for number in ViewNumber},
         codes={dimension: part.codes(dimension).copy() for dimension in VIEW_DIMENSIONS},
         events=_joined([from_own, part.loose]),
         import_batch=part.import_batch,
@@ -238,8 +256,7 @@ def _segment_puts(
         Column.SEQUENCE: content.sequence,
         Column.FLAGS: content.flags,
         Column.DURATION: content.duration_ms,
-        Column.NUMBER_TODAY: content.number_today,
-        Column.WIDTH: content.width_px,
+        **{number.column: values for number, values in content.numbers.items()},
         Column.OWN_EVENT: own.event,
         **own_time,
         Column.OWN_PLACE: own.view,

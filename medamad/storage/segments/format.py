@@ -11,7 +11,7 @@ ascending numbers, the difference of each from the one before.
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
 from zlib import crc32
@@ -26,14 +26,15 @@ from medamad.storage.errors import Damaged
 
 
 class Column(IntEnum):
-    """The columns of a segment, apart from the codes of a `Dimension`. Part of the format."""
+    """The columns of a segment, apart from those of a `Dimension` or `ViewNumber`.
+
+    Part of the format.
+    """
 
     TIME = 32
     SEQUENCE = 33
     FLAGS = 34
     DURATION = 35
-    NUMBER_TODAY = 36
-    WIDTH = 37
     OWN_EVENT = 40
     OWN_TIME = 41
     OWN_PLACE = 42
@@ -256,14 +257,17 @@ BOUNCE_MS: Final = 5_000
 FLAG_BITS: Final = 4
 """The number of flags."""
 
-_VISITOR_FLAGS: Final = np.uint8(VISITOR | PAGE_VISITOR)
+FLAG_OF: Final[Mapping[str, np.uint8]] = {"first_today": VISITOR, "first_of_page": PAGE_VISITOR}
+"""The flags that a view is stored with, by the attribute of a `View` that sets each."""
+
+_SET_BY_VIEW: Final = np.uint8(sum(map(int, FLAG_OF.values())))
 
 
 def timed_flags(
     flags: NDArray[np.uint8], duration_ms: NDArray[np.unsignedinteger[Any]]
 ) -> NDArray[np.uint8]:
     """Return the flags of views with these durations: TIMED and BOUNCED are set accordingly."""
-    timed = flags & _VISITOR_FLAGS
+    timed = flags & _SET_BY_VIEW
     timed |= (duration_ms > 0) * TIMED
     timed |= ((duration_ms > 0) & (duration_ms <= BOUNCE_MS)) * BOUNCED
     return timed

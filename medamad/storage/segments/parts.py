@@ -16,7 +16,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.storage.dictionary.decode import TextCache
 from medamad.storage.segments.counters import Counters
 from medamad.storage.segments.format import SortedDurations
@@ -151,14 +151,6 @@ class ViewColumns(HasCounters, Protocol):
         """Shape (n,): milliseconds on the page, 0 if unknown."""
 
     @property
-    def number_today(self) -> NDArray[np.unsignedinteger[Any]]:
-        """Shape (n,): the count of the visitor's views of the day up to this one, 0 if unknown."""
-
-    @property
-    def width_px(self) -> NDArray[np.unsignedinteger[Any]]:
-        """Shape (n,): width of the window in pixels, 0 if unknown."""
-
-    @property
     def own(self) -> Events:
         """The events of this part's views. Their `view` is an index into this part."""
 
@@ -171,6 +163,9 @@ class ViewColumns(HasCounters, Protocol):
 
     def codes(self, dimension: Dimension) -> Codes:
         """Return the code of each view's text in one of VIEW_DIMENSIONS, shape (n,)."""
+
+    def numbers(self, number: ViewNumber) -> NDArray[np.unsignedinteger[Any]]:
+        """Return one of the numbers of each view, shape (n,)."""
 
     def __len__(self) -> int:
         """Return n."""

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import DTypeLike, NDArray
 
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Database, Databases
 from medamad.storage.errors import Damaged, DamagedSegment
@@ -166,14 +166,6 @@ class OpenSegment(OpenedBase):
         return duration_ms
 
     @property
-    def number_today(self) -> NDArray[np.unsignedinteger[Any]]:
-        return self._stored.column(Column.NUMBER_TODAY, np.uint16)  # type: ignore[return-value]
-
-    @property
-    def width_px(self) -> NDArray[np.unsignedinteger[Any]]:
-        return self._stored.column(Column.WIDTH, np.uint16)  # type: ignore[return-value]
-
-    @property
     def own(self) -> Events:
         return _StoredEvents(self._stored, _OWN, self._header.own_rows, None)
 
@@ -183,6 +175,9 @@ class OpenSegment(OpenedBase):
 
     def codes(self, dimension: Dimension) -> Codes:
         return self._stored.column(dimension, np.uint32)  # type: ignore[return-value]
+
+    def numbers(self, number: ViewNumber) -> NDArray[np.unsignedinteger[Any]]:
+        return self._stored.column(number.column, f"u{number.bytes}")  # type: ignore[return-value]
 
     def counters(self, dimension: Dimension) -> Counters | None:
         if not self._header.has_counters:

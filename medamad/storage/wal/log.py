@@ -8,12 +8,13 @@ from typing import Final, Protocol
 
 from attrs import define, evolve, field
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
 from medamad.domain.hits import Event, Hit, Properties, Unload, View, Visitor
 from medamad.storage.dictionary.encode import Dictionary, Encoder
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.last_numbers import read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
+from medamad.storage.segments.format import FLAG_OF
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewLocation
 from medamad.storage.wal.records import (
     Record,
@@ -25,9 +26,10 @@ from medamad.storage.wal.records import (
 )
 
 SEQUENCE: Final = b"sequence"
-_MAX_NUMBER_TODAY: Final = 65_535
 _WEBSITE: Final = struct.Struct(">I")
 _texts_of = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
+_flags_of = attrgetter(*FLAG_OF)
+_numbers_of = attrgetter(*(number.attribute for number in ViewNumber))
 
 
 class Outcome(Enum):
@@ -173,11 +175,9 @@ class WriteBatch:
             view.website,
             view_record(
                 wal_key(view.website, happened_ms, sequence),
-                first_today=view.first_today,
-                first_of_page=view.first_of_page,
-                number_today=view.number_today,
-                width_px=view.width_px,
-                codes=codes,
+                _flags_of(view),
+                _numbers_of(view),
+                codes,
             ),
         )
         self._wal.beacons.write(self._txn, digest, location)
@@ -194,7 +194,7 @@ class WriteBatch:
             view,
             first_today=number == 1,
             first_of_page=self._count(view, visitor, view.path) == 1,
-            number_today=min(number, _MAX_NUMBER_TODAY),
+            number_today=min(number, ViewNumber.NUMBER_TODAY.greatest),
         )
 
     def _count(self, view: View, visitor: Visitor, *page: str) -> int:

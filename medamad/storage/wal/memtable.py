@@ -12,7 +12,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.storage.segments.corrections import Corrected, Correction
 from medamad.storage.segments.counters import SLOT_MS, Counters, count_views
 from medamad.storage.segments.format import SLOTS, timed_flags
@@ -38,9 +38,9 @@ _VIEW_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
     "sequence": np.dtype(np.uint64),
     "flags": np.dtype(np.uint8),
     "duration_ms": np.dtype(np.uint32),
-    "number_today": np.dtype(np.uint16),
-    "width_px": np.dtype(np.uint16),
+    **{number.attribute: np.dtype(f"u{number.bytes}") for number in ViewNumber},
 }
+_AS_RECORDED: Final = ("flags", *(number.attribute for number in ViewNumber))
 _CHANGING: Final = ("flags", "duration_ms")
 _EVENT_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
     "event": np.dtype(np.uint64),
@@ -61,8 +61,7 @@ class ChunkViews:
     sequence: NDArray[np.uint64]
     flags: NDArray[np.uint8]
     duration_ms: NDArray[np.uint32]
-    number_today: NDArray[np.uint16]
-    width_px: NDArray[np.uint16]
+    by_number: Mapping[ViewNumber, NDArray[np.unsignedinteger[Any]]]
     matrix: NDArray[np.uint32]
     """Codes, shape (dimensions, n)."""
     time_bounds: tuple[int, int]
@@ -80,6 +79,9 @@ class ChunkViews:
     def codes(self, dimension: Dimension) -> Codes:
         codes: Codes = self.matrix[_POSITION[dimension]]
         return codes
+
+    def numbers(self, number: ViewNumber) -> NDArray[np.unsignedinteger[Any]]:
+        return self.by_number[number]
 
     def counters(self, dimension: Dimension) -> Counters | None:
         return self._counted(dimension, self.codes(dimension))
@@ -174,7 +176,7 @@ class _Chunk:
         self.ascends &= time_ms[0] >= last_ms and bool(np.all(time_ms[1:] >= time_ms[:-1]))
         arrays["time_ms"][span] = time_ms
         arrays["sequence"][span] = rows.keys["sequence"]
-        for name in ("flags", "number_today", "width_px"):
+        for name in _AS_RECORDED:
             arrays[name][span] = rows.values[name]
         arrays["matrix"][:, span] = rows.values["codes"].T
         columns.length += count
@@ -210,9 +212,14 @@ class _Chunk:
     def publish(self) -> ChunkViews:
         if self.published is None:
             self.is_shared = True
-            names = (*_VIEW_COLUMNS, "matrix")
+            published = self.columns.published
             self.published = ChunkViews(
-                **{name: self.columns.published(name) for name in names},
+                time_ms=published("time_ms"),
+                sequence=published("sequence"),
+                flags=published("flags"),
+                duration_ms=published("duration_ms"),
+                by_number={number: published(number.attribute) for number in ViewNumber},
+                matrix=published("matrix"),
                 time_bounds=(self.least_ms, self.greatest_ms),
                 ascends=self.ascends,
             )

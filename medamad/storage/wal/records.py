@@ -15,6 +15,7 @@ the segments, before all of them.
 import struct
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from itertools import compress, product
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
@@ -22,10 +23,10 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.errors import Damaged
-from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, header_key
+from medamad.storage.segments.format import FLAG_OF, header_key
 
 Record: TypeAlias = tuple[bytes, bytes]
 """Key and value as stored."""
@@ -45,7 +46,9 @@ KEY_SIZE: Final = _KEY.size
 _CRC: Final = struct.Struct("<I")
 _CRC_RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of anything that ends in its own CRC-32, least byte first."""
-_VIEW: Final = struct.Struct(f"<BBHH{len(VIEW_DIMENSIONS)}I")
+_LETTERS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
+_NUMBERS: Final = "".join(_LETTERS[number.bytes] for number in ViewNumber)
+_VIEW: Final = struct.Struct(f"<BB{_NUMBERS}{len(VIEW_DIMENSIONS)}I")
 _DURATION: Final = struct.Struct("<BQI")
 _PROPERTY: Final = struct.Struct("<BQQI")
 _BINDING: Final = struct.Struct("<BQQ")
@@ -55,8 +58,7 @@ VIEW_DTYPE: Final = np.dtype(
     [
         ("kind", "u1"),
         ("flags", "u1"),
-        ("number_today", "<u2"),
-        ("width_px", "<u2"),
+        *((number.attribute, f"<u{number.bytes}") for number in ViewNumber),
         ("codes", "<u4", (len(VIEW_DIMENSIONS),)),
         ("crc", "<u4"),
     ]
@@ -76,9 +78,8 @@ _DTYPES: Final = {
     Kind.BINDING: BINDING_DTYPE,
 }
 _FLAGS: Final = {
-    (first_today, first_of_page): int(VISITOR) * first_today | int(PAGE_VISITOR) * first_of_page
-    for first_today in (False, True)
-    for first_of_page in (False, True)
+    are_set: sum(int(flag) for flag in compress(FLAG_OF.values(), are_set))
+    for are_set in product((False, True), repeat=len(FLAG_OF))
 }
 
 
@@ -101,17 +102,10 @@ def describe_record(key: bytes) -> str:
 
 
 def view_record(
-    key: bytes,
-    *,
-    first_today: bool,
-    first_of_page: bool,
-    number_today: int,
-    width_px: int,
-    codes: Sequence[int],
+    key: bytes, flags: tuple[bool, ...], numbers: Sequence[int], codes: Sequence[int]
 ) -> Record:
-    """Return the record of a view; `codes` in the order of VIEW_DIMENSIONS."""
-    flags = _FLAGS[first_today, first_of_page]
-    return _with_crc(key, _VIEW.pack(Kind.VIEW, flags, number_today, width_px, *codes))
+    """Return the record of a view, in the order of FLAG_OF, ViewNumber and VIEW_DIMENSIONS."""
+    return _with_crc(key, _VIEW.pack(Kind.VIEW, _FLAGS[flags], *numbers, *codes))
 
 
 def duration_record(key: bytes, view: int, duration_ms: int) -> Record:

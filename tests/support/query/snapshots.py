@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from support.query.naive_filters import TEXTS, Pairs
 from support.query.oracle import Entry, pairs_of
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text, split_property
+from medamad.domain.dimensions import (
+    VIEW_DIMENSIONS,
+    Dimension,
+    ViewNumber,
+    property_text,
+    split_property,
+)
 from medamad.lookup.referrers import Sources
 from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
@@ -57,8 +63,6 @@ class MadePart:
     sequence: NDArray[np.uint64]
     flags: NDArray[np.uint8]
     duration_ms: NDArray[np.uint32]
-    number_today: NDArray[np.uint16]
-    width_px: NDArray[np.uint16]
     columns: dict[Dimension, Codes]
     own: Events
     loose: Events
@@ -84,6 +88,9 @@ class MadePart:
 
     def codes(self, dimension: Dimension) -> Codes:
         return self.columns[dimension]
+
+    def numbers(self, number: ViewNumber) -> NDArray[Any]:
+        return np.zeros(len(self), f"u{number.bytes}")
 
     def counters(self, dimension: Dimension) -> Counters | None:
         if not self.is_counted:
@@ -301,8 +308,6 @@ def _part(
         sequence=sequence,
         flags=timed_flags(flags, duration_ms),
         duration_ms=duration_ms,
-        number_today=column(lambda _: 0, np.uint16),
-        width_px=column(lambda _: 0, np.uint16),
         columns={dimension: codes(dimension) for dimension in VIEW_DIMENSIONS},
         own=own,
         loose=loose,

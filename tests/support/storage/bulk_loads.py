@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from support.storage.contents import Row, in_order
 from support.storage.hits import DAY_MS, NOW_MS
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text, split_property
+from medamad.domain.dimensions import (
+    VIEW_DIMENSIONS,
+    Dimension,
+    ViewNumber,
+    property_text,
+    split_property,
+)
 from medamad.domain.websites import Website
 from medamad.storage.import_batches import ImportBatch
 from medamad.storage.import_content import TextEncoder
@@ -103,8 +109,7 @@ def contents_of(bulk: Bulk, first: int, sizes: Sequence[int]) -> Iterator[Conten
             sequence=sequence[span],
             flags=flags[span],
             duration_ms=bulk.duration_ms[span],
-            number_today=bulk.number_today[span],
-            width_px=bulk.width_px[span],
+            numbers={number: getattr(bulk, number.attribute)[span] for number in ViewNumber},
             codes={
                 dimension: (
                     bulk.codes[dimension][span].astype(np.uint32)

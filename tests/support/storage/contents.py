@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from twisted.internet import reactor
 from twisted.internet.task import deferLater
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, split_property
 from medamad.domain.websites import Website
 from medamad.storage.environment.environment import Environment
 from medamad.storage.segments.counters import SLOT_MS, Counters
@@ -81,8 +81,7 @@ def _views(part: ViewColumns, snapshot: Snapshot) -> Iterator[tuple[int, Row]]:
         "p": (flags & VISITOR != 0).tolist(),
         "q": (flags & PAGE_VISITOR != 0).tolist(),
         "duration_ms": part.duration_ms.tolist(),
-        "number_today": part.number_today.tolist(),
-        "width_px": part.width_px.tolist(),
+        **{number.attribute: part.numbers(number).tolist() for number in ViewNumber},
     }
     for dimension in VIEW_DIMENSIONS:
         texts = snapshot.texts(dimension)

@@ -8,6 +8,7 @@ from attrs import evolve
 from support.web.client import Answer, Browser
 from support.web.daemon_in_memory import House
 
+from medamad.domain.dimensions import ViewNumber
 from medamad.domain.errors import Unavailable
 from medamad.ingest.networks import Networks
 
@@ -78,7 +79,7 @@ async def test_if_modified_since_says_whether_the_visitor_was_here_today(
     assert (await figures(house, "summary"))["current"]["visitors"] == 2
     numbers = house.store.read(
         house.store.websites.all()[0],
-        lambda seen: [int(n) for part in seen.parts for n in part.number_today],
+        lambda seen: [int(n) for part in seen.parts for n in part.numbers(ViewNumber.NUMBER_TODAY)],
     )
     assert numbers == [1, 2, 3, 1]
 
