@@ -55,7 +55,7 @@ async def test_a_load_is_stored(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_what_the_headers_say_is_kept(owner: Browser) -> None:
+async def test_the_headers_are_stored(owner: Browser) -> None:
     headers = {"User-Agent": FIREFOX, "Accept-Language": "de-AT,de;q=0.8"}
     await owner.ask("POST", HIT, load(), headers=headers)
     for statistic, row in [
@@ -70,7 +70,7 @@ async def test_what_the_headers_say_is_kept(owner: Browser) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_view_is_timed_and_has_events(owner: Browser) -> None:
+async def test_a_view_has_a_duration_and_events(owner: Browser) -> None:
     for body in (
         load(),
         {"e": "unload", "b": "b1", "m": 4200},
@@ -113,7 +113,7 @@ async def test_an_ignored_hit_says_why(
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_an_objection_is_respected_when_the_operator_says_so(
+async def test_global_privacy_control_is_respected_if_configured(
     house: House, stranger: Browser, header: str, value: str, *, objects: bool, respected: bool
 ) -> None:
     house.pipeline.rules = evolve(house.pipeline.rules, respect_gpc=respected)
@@ -126,7 +126,7 @@ async def test_an_objection_is_respected_when_the_operator_says_so(
 
 @pytest.mark.parametrize("target", [HIT, "/event/h%69t"])
 @pytest_twisted.ensureDeferred
-async def test_a_page_of_elsewhere_reports_for_no_website(
+async def test_a_page_of_another_website_cannot_report(
     house: House, stranger: Browser, website: str, target: str
 ) -> None:
     foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
@@ -191,7 +191,9 @@ async def test_a_malformed_hit_is_400(stranger: Browser, body: bytes, field: str
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_hit_of_no_website_is_404(stranger: Browser, body: dict[str, object]) -> None:
+async def test_a_hit_for_an_unknown_website_is_404(
+    stranger: Browser, body: dict[str, object]
+) -> None:
     answer = await stranger.ask("POST", HIT, body)
     assert answer.status == 404
     assert "other.example" in answer.error
@@ -200,7 +202,7 @@ async def test_a_hit_of_no_website_is_404(stranger: Browser, body: dict[str, obj
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_too_many_hits_of_a_network_are_429(house: House, stranger: Browser) -> None:
+async def test_too_many_hits_from_a_network_are_429(house: House, stranger: Browser) -> None:
     house.pipeline.rules = evolve(house.pipeline.rules, hits_per_minute=1)
     assert (await stranger.ask("POST", HIT, load())).status == 204
     answer = await stranger.ask("POST", HIT, load(b="b2"))
@@ -212,7 +214,7 @@ async def test_too_many_hits_of_a_network_are_429(house: House, stranger: Browse
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_long_request_counts_for_several_of_the_hits_that_may_wait(
+async def test_a_long_request_takes_several_places_in_the_queue(
     house: House, stranger: Browser
 ) -> None:
     house.pipeline.queue.settings = QueueSettings(max_waiting=2)
@@ -243,7 +245,7 @@ async def test_a_hit_that_cannot_be_stored_is_503(house: House, stranger: Browse
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_fault_is_500_and_logged(
+async def test_an_internal_error_is_500_and_logged(
     house: House, stranger: Browser, logged_failures: LoggedFailures
 ) -> None:
     async def broken(_hits: object) -> list[object]:
@@ -257,7 +259,7 @@ async def test_a_fault_is_500_and_logged(
 
 
 @pytest_twisted.ensureDeferred
-async def test_hits_are_taken_in_demo_mode_and_from_any_page(
+async def test_hits_are_accepted_in_demo_mode_and_from_any_origin(
     house: House, stranger: Browser, website: str
 ) -> None:
     house.set(demo=True)
@@ -267,7 +269,7 @@ async def test_hits_are_taken_in_demo_mode_and_from_any_page(
 
 @pytest.mark.parametrize("target", ["/event/ping", "/api/event/ping?u=example.com%2Fa"])
 @pytest_twisted.ensureDeferred
-async def test_a_ping_counts_a_visitor_of_today(stranger: Browser, target: str) -> None:
+async def test_a_ping_is_unique_once_a_day(stranger: Browser, target: str) -> None:
     answer = await stranger.ask("GET", target)
     assert answer.status == 200
     assert answer.body == b"0"
@@ -284,7 +286,7 @@ async def test_a_ping_counts_a_visitor_of_today(stranger: Browser, target: str) 
 
 @pytest.mark.parametrize("target", ["/event/ping?n=a.test/100%", "/api/event/ping?n=a.test/a&b"])
 @pytest_twisted.ensureDeferred
-async def test_a_ping_tells_the_number_of_views_before(stranger: Browser, target: str) -> None:
+async def test_a_ping_returns_the_number_of_earlier_views(stranger: Browser, target: str) -> None:
     headers: dict[str, str] = {}
     for before in (b"0", b"1", b"2"):
         answer = await stranger.ask("GET", target, headers=headers)
@@ -296,7 +298,7 @@ async def test_a_ping_tells_the_number_of_views_before(stranger: Browser, target
 
 @pytest.mark.parametrize("query", ["n=a.test/%00", "n=x&u=a%00b"])
 @pytest_twisted.ensureDeferred
-async def test_a_ping_of_no_page_is_refused(stranger: Browser, query: str) -> None:
+async def test_a_ping_without_a_page_is_rejected(stranger: Browser, query: str) -> None:
     answer = await stranger.ask("GET", f"/event/ping?{query}")
     assert (answer.status, answer.error) == (400, "n: expected text without NUL")
 
@@ -304,13 +306,13 @@ async def test_a_ping_of_no_page_is_refused(stranger: Browser, query: str) -> No
 @pytest.mark.usefixtures("website")
 @pytest.mark.parametrize("path", ["//event/", "/api//event/"])
 @pytest_twisted.ensureDeferred
-async def test_events_may_come_with_one_slash_too_many(stranger: Browser, path: str) -> None:
+async def test_events_may_be_sent_with_a_double_slash(stranger: Browser, path: str) -> None:
     assert (await stranger.ask("GET", f"{path}ping")).body == b"0"
     assert (await stranger.ask("POST", f"{path}hit", load())).status == 204
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_ping_of_yesterday_is_unique_again(stranger: Browser) -> None:
+async def test_a_ping_dated_yesterday_is_unique_again(stranger: Browser) -> None:
     since = {"If-Modified-Since": "Sat, 14 Jun 2025 00:00:07 GMT"}
     answer = await stranger.ask("GET", PING, headers=since)
     assert (answer.status, answer.body) == (200, b"0")
@@ -319,7 +321,7 @@ async def test_a_ping_of_yesterday_is_unique_again(stranger: Browser) -> None:
 
 @pytest.mark.parametrize("date", ["", "yesterday", "2025-06-15T00:00:00Z", "Sun, 32 Jun 2025"])
 @pytest_twisted.ensureDeferred
-async def test_a_ping_with_another_date_is_400(stranger: Browser, date: str) -> None:
+async def test_a_ping_with_an_invalid_date_is_400(stranger: Browser, date: str) -> None:
     answer = await stranger.ask("GET", PING, headers={"If-Modified-Since": date})
     assert answer.status == 400
     assert answer.error.startswith("If-Modified-Since: ")
@@ -328,7 +330,7 @@ async def test_a_ping_with_another_date_is_400(stranger: Browser, date: str) -> 
 
 @pytest.mark.parametrize("target", ["/event/ping?u=%zz", "/event/p%69ng?u=%ff"])
 @pytest_twisted.ensureDeferred
-async def test_a_ping_badly_encoded_is_400(stranger: Browser, target: str) -> None:
+async def test_a_badly_encoded_ping_is_400(stranger: Browser, target: str) -> None:
     answer = await stranger.ask("GET", target)
     assert answer.status == 400
     assert answer.error.startswith("u: ")
@@ -346,7 +348,7 @@ async def test_head_of_a_ping_has_no_body(stranger: Browser) -> None:
     [(HIT, "POST"), ("/api/event/hit", "POST"), (PING, "GET"), ("/api/event/ping", "GET")],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_preflight_lets_any_page_send(stranger: Browser, target: str, method: str) -> None:
+async def test_a_preflight_allows_any_origin(stranger: Browser, target: str, method: str) -> None:
     headers = {
         "Origin": "https://example.com",
         "Access-Control-Request-Method": method,
