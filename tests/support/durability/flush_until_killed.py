@@ -1,4 +1,4 @@
-"""Stores, flushes and merges hits until it is killed. Run by test_kill_sealing.py.
+"""Stores, flushes and merges hits until it is killed. Run by test_kill_while_flushing.py.
 
 Prints the path of each view once it is acknowledged. Times go on by an hour with each turn, from
 the turn given. Views are kept for as many days as is given; 0 for ever.

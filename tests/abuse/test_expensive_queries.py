@@ -81,5 +81,5 @@ async def test_hits_are_taken_while_questions_are_answered(filled: Filled) -> No
         waits = waits_beside(daemon, 4, 3)
         return waits.part(0.5) < max(50, 3 * alone.part(0.5))
 
-    # The worst of them are test_turns's matter.
+    # The worst of them are test_reactor_latency's matter.
     assert holds_once(turn)
