@@ -303,7 +303,7 @@ class ExportRequest:
 
     def __attrs_post_init__(self) -> None:
         if self.filters and self.what != STATISTICS.name:
-            raise BadRequest(f"{self.filters[0].field}: expected a filter with statistics alone")
+            raise BadRequest(f"{self.filters[0].field}: only statistics can be filtered")
 
     @property
     def table(self) -> Table:

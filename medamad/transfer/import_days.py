@@ -256,7 +256,7 @@ class DaySurvey(Survey):
         other_file = self.days.add(row, name)
         if other_file is not None:
             field = f"{row.member}: date" if row.member else "date"
-            self.reject(file, RejectedRow(row.line, field, f"{other_file} already has that day"))
+            self.reject(file, RejectedRow(row.line, field, f"{other_file} has the same day"))
 
 
 def are_day_files(files: Sequence[ImportFile]) -> bool:
@@ -265,7 +265,7 @@ def are_day_files(files: Sequence[ImportFile]) -> bool:
     if not DAY_SOURCES.keys() & sources:
         return False
     if len(sources) > 1:
-        raise BadRequest(f"FILE: expected files of one kind, got {' and '.join(sources)}")
+        raise BadRequest(f"FILE: expected files from one source, got {' and '.join(sources)}")
     return True
 
 
@@ -279,7 +279,7 @@ def survey_days(files: Sequence[ImportFile]) -> Iterator[DaySurvey]:
                 yield survey
     if survey.days.lacks_total:
         total = DAY_SOURCES[files[0].source].total
-        raise BadRequest(f"{total}: expected this table too, which has the totals of each day")
+        raise BadRequest(f"{total}: missing; this table has the totals of each day")
     yield survey
 
 

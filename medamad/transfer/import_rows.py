@@ -340,7 +340,7 @@ class RowGatherer:
             matching = (span for span in self._spans if span.store == store and span.place(number))
             span = next(matching, None)
             if span is None:
-                raise BadRequest("a file was changed while it was read; import it again")
+                raise BadRequest("a file changed while it was being read; import it again")
             self._span = span
         return self._span.place(number)
 

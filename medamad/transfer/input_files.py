@@ -44,7 +44,7 @@ class FileFingerprint:
         else:
             is_same = now == self
         if not is_same:
-            raise BadRequest("it was replaced or changed while it was read; import it again")
+            raise BadRequest("the file changed while it was being read; import it again")
 
 
 class _Prefix(io.RawIOBase):
@@ -125,4 +125,4 @@ def check_member(member: ZipInfo) -> None:
     if size > _MAX_MEMBER_BYTES:
         raise BadRequest(f"{name}: expected at most {_MAX_MEMBER_BYTES} bytes, got {size}")
     if size > max(_SMALL_BYTES, _MAX_RATIO * member.compress_size):
-        raise BadRequest(f"{name}: expected a file that is compressed less than {_MAX_RATIO} times")
+        raise BadRequest(f"{name}: expected a compression ratio of at most {_MAX_RATIO}")

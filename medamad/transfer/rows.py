@@ -99,7 +99,7 @@ def row_content(row: Row) -> tuple[int | str, ...]:
 MAX_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 
-FUTURE_TIME: Final = "expected a time that is at most a day ahead"
+FUTURE_TIME: Final = "expected a time at most a day in the future"
 """Why a row from the future is rejected: later imports would skip everything before its time."""
 
 

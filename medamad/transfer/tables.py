@@ -233,7 +233,7 @@ def row_parser(
         row_type, parsers, required = ViewRow, _VIEW, ("time", "path")
     for name in required:
         if name not in existing:
-            raise BadRequest(f"{name}: there is no such column")
+            raise BadRequest(f"{name}: the file has no such column")
     used = [(name, *parsers[name]) for name in parsers if name in existing]
 
     def parse(line: int, record: Mapping[str, Any]) -> Row | RejectedRow:
@@ -242,7 +242,7 @@ def row_parser(
             cell = record.get(name)
             if cell is None:
                 if name in required:
-                    return RejectedRow(line, name, "it is missing")
+                    return RejectedRow(line, name, "missing")
                 continue
             try:
                 values[attribute] = parse_cell(cell)

@@ -226,7 +226,7 @@ def test_a_dry_run_ends_as_the_import_would(data: Path, capsys: pytest.CaptureFi
     assert "  1 view of 0 visitors, 0 events\n" in said.out
     assert said.err == (
         f"medamad: {data}/views.csv, line 3: time: "
-        "expected a time that is at most a day ahead\n"
+        "expected a time at most a day in the future\n"
         "medamad: 1 of 2 rows are rejected, and nothing would be stored; "
         "--skip-refused imports the others\n"
     )

@@ -32,7 +32,7 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|interval: expected at most|hostname: .* is the name of another website"
     "|websites: no website .* is registered|dateExpires: expected a Unix time in the future"
     "|name: expected 1 to 64 characters, got 0"
-    "|[a-z_]+: expected a filter with statistics alone"
+    "|[a-z_]+: only statistics can be filtered"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""
 

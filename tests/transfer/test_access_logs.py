@@ -31,7 +31,7 @@ def test_a_line_of_the_future_is_refused(tmp_path: Path) -> None:
     later = line(time="31/Jan/2026:23:30:01 -0100")
     view, refused = read(tmp_path, line() + later, target=target)
     assert isinstance(view, ViewRow)
-    assert refused == RejectedRow(2, "time", "expected a time that is at most a day ahead")
+    assert refused == RejectedRow(2, "time", "expected a time at most a day in the future")
 
 
 def test_a_pipe_is_no_file_to_import() -> None:

@@ -48,7 +48,7 @@ def test_what_it_holds_is_read() -> None:
     [
         (lambda content: content[:-9], "not a valid zip archive"),
         (lambda content: content[:33] + b"???" + content[36:], "not a valid zip archive"),
-        (larger, "a: expected a file that is compressed less than 400 times"),
+        (larger, "a: expected a compression ratio of at most 400"),
         (locked, "a: expected a file without a password"),
         (strange, "not a valid zip archive"),
     ],

@@ -268,5 +268,5 @@ def test_rows_are_let_go_of_some_at_a_time() -> None:
 
 
 def test_filters_are_for_statistics_alone() -> None:
-    with pytest.raises(BadRequest, match="path: expected a filter with statistics alone"):
+    with pytest.raises(BadRequest, match="path: only statistics can be filtered"):
         ExportRequest(what="events", filters=(Filter("path", "eq", ("/",)),))

@@ -204,7 +204,7 @@ def test_what_is_of_the_future_is_refused(program: str, tmp_path: Path) -> None:
     latest_ms = round(things[30].time.timestamp() * 1_000)
     found = read(path, target=ImportTarget(HOST, latest_ms=latest_ms))
     refused = [row for row in found if isinstance(row, RejectedRow)]
-    assert {row.reason for row in refused} == {"expected a time that is at most a day ahead"}
+    assert {row.reason for row in refused} == {"expected a time at most a day in the future"}
     assert len(refused) == 29
     taken = {row.time_ms for row in found if not isinstance(row, RejectedRow)}
     assert max(taken) == latest_ms

@@ -145,7 +145,7 @@ LINE = "ab,{},2026-01-31T00:00:00.000Z,/a,true\n"
         ("ab,1,2026-01-31T00:00:00Z,/a,maybe\n", 2, "first_today", "expected true or false"),
         (f"ab,1,2026-01-31T00:00:00Z,/{'a' * 5000},1\n", 2, "path", "at most 4096 characters"),
         ("ab,1,2026-01-31T00:00:00Z,/a\n", 2, "store", "expected 5 cells, got 4"),
-        ("ab,1,,/a,1\n", 2, "time", "it is missing"),
+        ("ab,1,,/a,1\n", 2, "time", "missing"),
         (f"{LINE.format(1)}ab,2,never,/,1\n", 3, "time", "expected an RFC 3339"),
         ('ab,1,2026-01-31T00:00:00Z,"/a\n\n\nb",1\nab,2,never,/,1\n', 6, "time", "expected an RFC"),
     ],
@@ -167,7 +167,7 @@ def test_a_bad_row_is_named_by_line_and_field(
     [
         ("{", "line", "not a JSON object"),
         ("[1]", "line", "not a JSON object"),
-        ('{"path": "/"}', "time", "there is no such column"),
+        ('{"path": "/"}', "time", "the file has no such column"),
         ('{"time": 5, "path": "/"}', "time", "expected a time"),
         ('{"time": "2026-01-31T00:00:00Z", "path": 5}', "path", "expected text"),
         ('{"time": "2026-01-31T00:00:00Z", "path": "\\ud800"}', "line", "not a JSON object"),
@@ -191,13 +191,18 @@ def test_a_bad_line_is_named_by_number_and_field(
 @pytest.mark.parametrize(
     ("name", "content", "source", "reason"),
     [
-        ("a.csv", b"a,b\n1,2\n", None, "expected a file of umami, goatcounter, medama, access-log"),
-        ("a.csv", b"a,b\n1,2\n", "csv", "time: there is no such column"),
+        (
+            "a.csv",
+            b"a,b\n1,2\n",
+            None,
+            "expected a file from one of umami, goatcounter, medama, access-log",
+        ),
+        ("a.csv", b"a,b\n1,2\n", "csv", "time: the file has no such column"),
         ("a.csv", b"time,path\n\xff,2\n", None, "not valid UTF-8"),
         ("a.csv", b'time,path\n"a"b,2\n', None, "line 2: not comma-separated values"),
-        ("a.csv", b"", "csv", "time: there is no such column"),
+        ("a.csv", b"", "csv", "time: the file has no such column"),
         ("a.parquet", b"PAR1 but no more of it", None, "not a valid Parquet file"),
-        ("a.ndjson", b"{" * 2_000_000, None, "line 1: expected less than"),
+        ("a.ndjson", b"{" * 2_000_000, None, "line 1: expected fewer than"),
     ],
 )
 def test_what_is_no_file_of_ours_is_said(

@@ -15,7 +15,7 @@ from medamad.transfer.import_rows import ExistingHits, RowGatherer
 from medamad.transfer.import_survey import ImportFile, digest_of, number_rows, survey_rows
 from medamad.transfer.rows import ViewRow
 
-REPLACED = "it was replaced or changed while it was read; import it again"
+REPLACED = "the file changed while it was being read; import it again"
 
 
 def log(day: int, lines: int) -> bytes:
@@ -89,7 +89,7 @@ def test_one_that_says_more_when_it_is_read_again_is_refused(tmp_path: Path) -> 
     nothing = np.zeros(0, np.uint64)
     known = ExistingHits(Origins("here"), nothing, nothing)
     spans = [Span(store, first, last, 1) for store, first, last in found.ranges]
-    with pytest.raises(BadRequest, match="a file was changed while it was read"):
+    with pytest.raises(BadRequest, match="a file changed while it was being read"):
         list(RowGatherer(known, found, spans).gather(named(later)))
 
 

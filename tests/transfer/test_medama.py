@@ -55,7 +55,7 @@ def test_what_is_no_database_of_medama(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with duckdb.connect(str(path)) as database:
         database.execute("CREATE TABLE things (name TEXT)")
-    with pytest.raises(BadRequest, match=r"other\.db: not a readable database of Medama"):
+    with pytest.raises(BadRequest, match=r"other\.db: not a readable Medama database"):
         read(path)
 
 

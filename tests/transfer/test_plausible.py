@@ -186,7 +186,9 @@ def test_another_zip_is_no_export_when_it_is_called_one(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with ZipFile(path, "w") as archive:
         archive.writestr("website_event.csv", "date,page\n")
-    with pytest.raises(BadRequest, match=r"export\.zip: imported_visitors: there is no such table"):
+    with pytest.raises(
+        BadRequest, match=r"export\.zip: imported_visitors: the zip archive has no such table"
+    ):
         list(ImportFile.of(path, "plausible").day_rows())
 
 
@@ -199,21 +201,21 @@ def test_a_day_of_a_table_comes_from_one_file(tmp_path: Path) -> None:
     assert found.rejected_rows == 10
     assert found.rejected[0] == (
         str(again),
-        RejectedRow(2, "date", f"{pages} already has that day"),
+        RejectedRow(2, "date", f"{pages} has the same day"),
     )
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("date,device,visitors\n", "pageviews: there is no such column"),
+        ("date,device,visitors\n", "pageviews: the file has no such column"),
         ("date,device,visitors,pageviews\n\xff,", "not valid UTF-8"),
         ('date,device,visitors,pageviews\n"a"b,1,1,1\n', "line 2: not comma-separated values"),
-        ("date,visitors,pageviews,mood\n", "expected a file of umami"),
-        ("report,date,name,value,visitors,pageviews,events\n", "expected a file of umami"),
+        ("date,visitors,pageviews,mood\n", "expected a file from one of umami"),
+        ("report,date,name,value,visitors,pageviews,events\n", "expected a file from one of umami"),
         (
             "date,device,visitors,pageviews\n2023-02-09,TV,1,1\n",
-            "imported_visitors: expected this table too",
+            "imported_visitors: missing",
         ),
     ],
 )
@@ -226,7 +228,7 @@ def test_files_of_several_kinds_do_not_go_together(tmp_path: Path) -> None:
     other = tmp_path / "views.csv"
     other.write_text("time,path\n", "utf-8")
     files = [ImportFile.of(Plausible().zip(tmp_path / "a.zip"), None), ImportFile.of(other, None)]
-    with pytest.raises(BadRequest, match="expected files of one kind, got csv and plausible"):
+    with pytest.raises(BadRequest, match="expected files from one source, got csv and plausible"):
         are_day_files(files)
     assert not are_day_files([files[1]])
 

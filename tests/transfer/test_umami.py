@@ -169,9 +169,11 @@ def test_an_event_after_midnight_belongs_to_the_view_before(tmp_path: Path) -> N
 
 def test_data_that_stand_alone_are_no_export(tmp_path: Path) -> None:
     alone = write(tmp_path / "event_data.csv", UMAMI_DATA, {"event_id": "e1"})
-    with pytest.raises(BadRequest, match="expected a file of umami"):
+    with pytest.raises(BadRequest, match="expected a file from one of umami"):
         ImportFile.of(alone, None)
-    with pytest.raises(BadRequest, match=r"event_data\.csv: event_type: there is no such column"):
+    with pytest.raises(
+        BadRequest, match=r"event_data\.csv: event_type: the file has no such column"
+    ):
         list(ImportFile.of(alone, "umami").rows())
 
 
@@ -212,9 +214,7 @@ def test_a_zip_of_another_program_is_none_of_umami(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with ZipFile(path, "w") as archive:
         archive.writestr("imported_visitors.csv", "date\n")
-    with pytest.raises(
-        BadRequest, match=r"website_event\.csv: there is no such file in the zip archive"
-    ):
+    with pytest.raises(BadRequest, match=r"website_event\.csv: the zip archive has no such file"):
         list(ImportFile.of(path, "umami").rows())
 
 

@@ -127,7 +127,7 @@ def read_records(
         _, names = next(lines, (1, []))
         for name in needed:
             if name not in names:
-                raise BadRequest(f"{name}: there is no such column")
+                raise BadRequest(f"{name}: the file has no such column")
         yield from cells_by_column(names, lines)
 
 

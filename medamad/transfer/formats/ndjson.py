@@ -57,7 +57,7 @@ def read_ndjson(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | Rejec
     while line := file.readline(_MAX_LINE_BYTES):
         number += 1
         if len(line) == _MAX_LINE_BYTES:
-            raise BadRequest(f"line {number}: expected less than {_MAX_LINE_BYTES} bytes")
+            raise BadRequest(f"line {number}: expected fewer than {_MAX_LINE_BYTES} bytes")
         if number == 1:
             line = line.removeprefix(BOM_UTF8)
         if not line.strip():

@@ -164,7 +164,7 @@ def _split_request(request: str) -> tuple[str, str]:
 def _parse_clf_time(text: str) -> int:
     match = _TIME.fullmatch(text)
     if match is None or match[2] not in _MONTHS:
-        raise LogLineError("time", "expected one such as 10/Oct/2000:13:55:36 -0700")
+        raise LogLineError("time", "expected a time such as 10/Oct/2000:13:55:36 -0700")
     day, _, year, hour, minute, second, sign, hours, minutes = match.groups()
     offset = timedelta(hours=int(hours), minutes=int(minutes)) * (-1 if sign == "-" else 1)
     month = _MONTHS.index(match[2]) + 1
@@ -255,11 +255,11 @@ def _from_nginx(record: Mapping[str, Any]) -> LoggedRequest:
         (name for name in ("msec", "time_iso8601", "time_local", "time") if name in record), ""
     )
     if not time_key:
-        raise LogLineError("time_iso8601", "it is missing, and so are msec and time_local")
+        raise LogLineError("time_iso8601", "missing, and so are msec and time_local")
     if "status" not in record:
-        raise LogLineError("status", "it is missing")
+        raise LogLineError("status", "missing")
     if not _has_target(record):
-        raise LogLineError("request_uri", "it is missing, and so is request")
+        raise LogLineError("request_uri", "missing, and so is request")
     return LoggedRequest(
         time_ms=_parse_json_time(record[time_key], time_key),
         address=text("remote_addr"),

@@ -65,7 +65,7 @@ def read_medama(
         with library.connect(file.name, read_only=True) as database:
             yield from _DatabaseReader(database, target, context).rows()
     except library.Error as error:
-        raise BadRequest(f"not a readable database of Medama: {error}") from None
+        raise BadRequest(f"not a readable Medama database: {error}") from None
 
 
 def _duckdb() -> Any:

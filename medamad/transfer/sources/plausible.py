@@ -218,7 +218,7 @@ def read_plausible(file: BinaryIO, target: ImportTarget) -> Iterator[DayRow | Re
     with open_zip(file) as archive:
         names = sorted(filter(_is_member, archive.namelist()))
         if not names:
-            raise BadRequest("imported_visitors: there is no such table in the zip archive")
+            raise BadRequest("imported_visitors: the zip archive has no such table")
         for name in names:
             try:
                 with archive.open(name) as member:
@@ -262,7 +262,7 @@ def _read_table(
             return
         for name in ("date", *table.required):
             if name not in names:
-                raise BadRequest(f"{name}: there is no such column")
+                raise BadRequest(f"{name}: the file has no such column")
         figures = _figure_columns(table, names)
         prefix = f"{member}: " if member else ""
         for result in cells_by_column(names, lines):

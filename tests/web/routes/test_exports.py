@@ -265,7 +265,7 @@ async def test_a_failed_export_is_cut_off(house: House) -> None:
         (f"{PATH}?what=all", 400, "what: expected one of views, events, statistics"),
         (f"{PATH}?format=xlsx", 400, "format: expected one of csv, ndjson, parquet"),
         (f"{PATH}?start=now", 400, "start: expected an RFC 3339"),
-        (f"{PATH}?path=/", 400, "path: expected a filter with statistics alone"),
+        (f"{PATH}?path=/", 400, "path: only statistics can be filtered"),
         ("/api/website/other.example/export", 404, "no website other.example is registered"),
     ],
 )
