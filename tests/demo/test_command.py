@@ -59,11 +59,11 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demonstr
         yield running
 
 
-def test_it_says_where_it_is(demonstration: Demonstration) -> None:
+def test_it_prints_its_address(demonstration: Demonstration) -> None:
     assert f":{demonstration.client.port}/" in demonstration.greeting
 
 
-def test_every_website_has_traffic_and_all_views_are_there(demonstration: Demonstration) -> None:
+def test_every_website_has_traffic_and_no_view_is_missing(demonstration: Demonstration) -> None:
     client = demonstration.client
     views = {
         website["hostname"]: client.get(f"/api/website/{website['hostname']}/summary")
@@ -80,7 +80,7 @@ def test_it_is_in_demo_mode(demonstration: Demonstration) -> None:
     assert answer.status == 403
 
 
-def test_nothing_is_left(tmp_path: Path) -> None:
+def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
     with demonstrating(tmp_path) as running:
         assert len(list(tmp_path.iterdir())) == 1
     assert running.process.returncode == 0
@@ -113,7 +113,7 @@ def test_it_can_be_stopped_while_it_fills(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "value"), [("--days", "0"), ("--days", "x"), ("--views", "-1"), ("--views", "1e3")]
 )
-def test_numbers_out_of_range_are_refused(argument: str, value: str) -> None:
+def test_numbers_out_of_range_are_rejected(argument: str, value: str) -> None:
     refused = subprocess.run(
         [*MEDAMAD, "demo", f"{argument}={value}"], capture_output=True, text=True, check=False
     )

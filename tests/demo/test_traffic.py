@@ -32,7 +32,7 @@ def test_another_seed_gives_others() -> None:
 
 
 @pytest.mark.parametrize(("days", "wanted"), [(1, 1), (1, 137), (30, 29), (7, 2500)])
-def test_there_are_as_many_views_as_wanted(days: int, wanted: int) -> None:
+def test_there_are_as_many_views_as_planned(days: int, wanted: int) -> None:
     plan = TrafficPlan(until_ms=UNTIL_MS, days=days, views=wanted)
     assert sum(isinstance(hit, View) for hit in hits(plan, NUMBERS)) == wanted
 

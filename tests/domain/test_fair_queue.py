@@ -108,7 +108,7 @@ def test_owners_of_about_the_same_weight_take_turns_as_the_heaviest() -> None:
 
 
 @pytest.mark.parametrize("take", [FairQueue.pop, FairQueue.pop_oldest])
-def test_nothing_is_kept_of_owners_whose_items_are_gone(take: object) -> None:
+def test_owners_without_items_are_forgotten(take: object) -> None:
     assert callable(take)
     queue: FairQueue[Item] = FairQueue()
     for number in range(1_000):

@@ -10,7 +10,7 @@ DURATIONS = st.lists(st.floats(0, 100) | st.sampled_from(BOUNDS_S))
 
 
 @given(DURATIONS)
-def test_each_is_counted_under_the_least_bound_that_is_not_below(durations: list[float]) -> None:
+def test_a_duration_counts_in_the_first_bucket_that_includes_it(durations: list[float]) -> None:
     timings = Timings()
     for duration in durations:
         timings.add(duration)

@@ -21,7 +21,7 @@ from medamad.domain.websites import canonical_hostname
         (".".join(["a" * 63] * 3 + ["b" * 61]), ".".join(["a" * 63] * 3 + ["b" * 61])),
     ],
 )
-def test_one_spelling_is_kept(text: str, kept: str) -> None:
+def test_hostnames_are_canonical(text: str, kept: str) -> None:
     assert canonical_hostname(text) == kept
 
 
@@ -50,13 +50,13 @@ def test_one_spelling_is_kept(text: str, kept: str) -> None:
         "exämple..com",
     ],
 )
-def test_what_is_no_hostname_is_refused_by_the_fields_name(text: str) -> None:
+def test_a_bad_hostname_is_rejected_naming_the_field(text: str) -> None:
     with pytest.raises(BadRequest, match=r"^g: "):
         canonical_hostname(text, "g")
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_kept_or_refused(text: str) -> None:
+def test_any_text_is_canonical_or_rejected(text: str) -> None:
     try:
         kept = canonical_hostname(text)
     except BadRequest:

@@ -94,6 +94,6 @@ def test_the_shipped_names_can_be_read() -> None:
         ('"example.com"', "Expected '='"),
     ],
 )
-def test_what_is_no_table_of_names_is_refused(text: str, reason: str) -> None:
+def test_bad_tables_of_names_are_rejected(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         read_names(text)

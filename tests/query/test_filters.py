@@ -143,7 +143,7 @@ def test_operators_and_their_opposites(operator: str, value: str, passed: set[st
         ),
     ],
 )
-def test_all_conditions_hold(parameters: list[tuple[str, str]], passed: set[str]) -> None:
+def test_all_filters_must_match(parameters: list[tuple[str, str]], passed: set[str]) -> None:
     found = matching(parse_filters(parameters), [casefolded(NAMES)])
     assert {name for name, passes in zip(NAMES, found, strict=True) if passes} == passed
 

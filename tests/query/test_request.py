@@ -26,7 +26,9 @@ def test_the_page_of_rows(limit: int | None, offset: int, rows: slice) -> None:
         ("referrer", False, False),
     ],
 )
-def test_what_a_query_filters_by(key: str, by_path: bool, by_property: bool) -> None:
+def test_whether_a_query_filters_by_path_or_property(
+    key: str, by_path: bool, by_property: bool
+) -> None:
     query = Query(filters=parse_filters([(key, "x")]))
     assert (query.has_path_filter, query.has_property_filter) == (by_path, by_property)
 

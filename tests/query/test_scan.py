@@ -88,7 +88,7 @@ def test_a_part_that_is_entirely_in_the_period_is_not_masked() -> None:
     assert [piece.index is None for piece in pieces] == [True, False]
 
 
-def test_a_part_that_is_selected_whole_gives_a_value_in_place_of_its_views() -> None:
+def test_a_part_selected_as_a_whole_returns_a_value_instead_of_its_views() -> None:
     def scanned(*query: tuple[str, str]) -> list[object]:
         cuts = Cuts((1, 2), (True, True, True))
         selection = select(

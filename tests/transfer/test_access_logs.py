@@ -26,7 +26,7 @@ from medamad.transfer.import_survey import ImportFile, number_rows, survey_rows
 from medamad.transfer.rows import RejectedRow, ViewRow
 
 
-def test_a_line_of_the_future_is_refused(tmp_path: Path) -> None:
+def test_a_line_from_the_future_is_rejected(tmp_path: Path) -> None:
     target = ImportTarget("example.com", RULES, ms("2026-02-01T00:30:00+00:00"))
     later = line(time="31/Jan/2026:23:30:01 -0100")
     view, refused = read(tmp_path, line() + later, target=target)
@@ -34,7 +34,7 @@ def test_a_line_of_the_future_is_refused(tmp_path: Path) -> None:
     assert refused == RejectedRow(2, "time", "expected a time at most a day in the future")
 
 
-def test_a_pipe_is_no_file_to_import() -> None:
+def test_a_pipe_cannot_be_imported() -> None:
     reading, writing = os.pipe()
     os.write(writing, line().encode())
     os.close(writing)
@@ -62,7 +62,7 @@ def test_a_pipe_is_no_file_to_import() -> None:
         {"referrer": "http://www.spam.example/"},
     ],
 )
-def test_what_is_no_view_is_passed_over(tmp_path: Path, fields: dict[str, str]) -> None:
+def test_requests_that_are_not_views_are_skipped(tmp_path: Path, fields: dict[str, str]) -> None:
     assert read(tmp_path, line(**fields)) == []  # type: ignore[arg-type]
 
 
@@ -72,7 +72,7 @@ PROGRAMS = (
 )
 
 
-def test_what_does_not_name_a_browser_is_a_program(tmp_path: Path) -> None:
+def test_a_client_without_a_browser_name_is_a_program(tmp_path: Path) -> None:
     """It may count when it brings a hit, but a log has whatever asked."""
     content = line() + "".join(line(agent=agent) for agent in PROGRAMS)
     content += caddy() + caddy(headers={"Accept": ["*/*"]}) + caddy(headers={})
@@ -92,7 +92,7 @@ LESSER = (
 )
 
 
-def test_lesser_browsers_are_no_programs(tmp_path: Path) -> None:
+def test_minor_browsers_are_not_programs(tmp_path: Path) -> None:
     content = "".join(line(agent=agent) for agent in LESSER)
     assert left_out(tmp_path, content) == (len(LESSER), {})
     crawling = ("check-links/2.0", "Mozilla/5.0 (compatible; LinksCrawler/1.0)")
@@ -100,7 +100,7 @@ def test_lesser_browsers_are_no_programs(tmp_path: Path) -> None:
     assert left_out(tmp_path, content) == (0, {"programs": 2})
 
 
-def test_a_log_may_be_kept_without_user_agents(tmp_path: Path) -> None:
+def test_logs_may_lack_user_agents(tmp_path: Path) -> None:
     """It is, where no line has one; of others whatever has none is a program."""
     bare = caddy(headers={"Accept": ["*/*"]})
     without = bare + bare + line(agent="-") + line(agent="-", status=404)
@@ -114,7 +114,7 @@ def test_a_log_may_be_kept_without_user_agents(tmp_path: Path) -> None:
         assert left_out(tmp_path, other + without) == (other == line(), told)
 
 
-def test_a_user_agent_may_be_late(tmp_path: Path) -> None:
+def test_the_first_user_agent_may_come_late(tmp_path: Path) -> None:
     """After health checks of a night, and in whichever of the files."""
     checks = line(agent="-", request="GET /a.css HTTP/1.1") * 20_000 + line(agent="-")
     assert left_out(tmp_path, checks + line()) == (1, {"no_view": 20_000, "programs": 1})
@@ -122,7 +122,7 @@ def test_a_user_agent_may_be_late(tmp_path: Path) -> None:
         assert len(read(tmp_path, *contents)) == 1
 
 
-def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
+def test_skipped_requests_are_counted_by_reason(tmp_path: Path) -> None:
     content = (
         line(status=404)
         + line(request="GET /style.css HTTP/1.1", agent="curl/8.5.0")
@@ -146,13 +146,13 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
         *("my_host.internal", "_example.com", "localhost", "other.example"),
     ],
 )
-def test_what_is_no_hostname_is_another_host(tmp_path: Path, host: str) -> None:
+def test_an_invalid_hostname_is_another_host(tmp_path: Path, host: str) -> None:
     content = nginx(http_host="www.example.com") + nginx(http_host=host) + caddy(host=host)
     assert left_out(tmp_path, content) == (1, {"other_hosts": 2})
 
 
 @pytest.mark.parametrize("before", ["my_host.example.com:80 ", "203.0.114.9:80 ", "my_host "])
-def test_what_is_no_hostname_is_another_virtual_host(tmp_path: Path, before: str) -> None:
+def test_an_invalid_hostname_is_another_virtual_host(tmp_path: Path, before: str) -> None:
     assert left_out(tmp_path, before + line()) == (0, {"other_hosts": 1})
 
 
@@ -172,7 +172,7 @@ def test_what_is_no_hostname_is_another_virtual_host(tmp_path: Path, before: str
         ("", None),
     ],
 )
-def test_a_target_is_a_path_or_a_whole_url(tmp_path: Path, target: str, path: str | None) -> None:
+def test_a_target_is_a_path_or_a_full_url(tmp_path: Path, target: str, path: str | None) -> None:
     rows = read(tmp_path, line(request=f"GET {target} HTTP/1.1"))
     assert [row.path for row in rows if isinstance(row, ViewRow)] == ([path] if path else [])
 
@@ -191,15 +191,15 @@ DOWNLOADS = (
 
 
 @pytest.mark.parametrize("ending", DOWNLOADS)
-def test_a_download_is_no_page(tmp_path: Path, ending: str) -> None:
+def test_a_download_is_not_a_page(tmp_path: Path, ending: str) -> None:
     assert left_out(tmp_path, line(request=f"GET /a.{ending} HTTP/1.1")) == (0, {"no_view": 1})
 
 
-def test_the_browser_may_have_had_the_page_already(tmp_path: Path) -> None:
+def test_cached_pages_count(tmp_path: Path) -> None:
     assert len(read(tmp_path, line(status=304))) == 1
 
 
-def test_visitors_are_told_apart_for_a_day(tmp_path: Path) -> None:
+def test_visitors_are_distinguished_for_a_day(tmp_path: Path) -> None:
     def at(time: str, path: str, **more: str) -> str:
         request = f"GET {path} HTTP/1.1"
         return line(time=f"{time} +0000", request=request, **more)  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ def test_visitors_are_told_apart_for_a_day(tmp_path: Path) -> None:
     assert found == [yes, (False, True), yes, no, yes, yes]
 
 
-def test_logs_of_several_servers_may_come_in_any_order(tmp_path: Path) -> None:
+def test_logs_of_several_servers_may_be_in_any_order(tmp_path: Path) -> None:
     def at(time: str, path: str, referrer: str = "-") -> str:
         request = f"GET {path} HTTP/1.1"
         return line(time=f"01/Feb/2026:{time} +0000", request=request, referrer=referrer)
@@ -236,7 +236,7 @@ def test_logs_of_several_servers_may_come_in_any_order(tmp_path: Path) -> None:
     assert found == [("", False, True), ("", False, False), ("google.com", True, True)]
 
 
-def test_rotated_logs_may_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_rotated_logs_may_be_in_the_order_of_their_names(tmp_path: Path) -> None:
     """access.log.1 is the newest, and access.log.10 comes before access.log.2."""
     days = [f"{day:02}/Jan/2026" for day in range(1, 31)]
     weeks = [

@@ -38,7 +38,7 @@ def strange(content: bytes) -> bytes:
     return content[: at + 10] + b"\x63" + content[at + 11 :]
 
 
-def test_what_it_holds_is_read() -> None:
+def test_members_are_read() -> None:
     members = {"a": b"a" * (1 << 20), "b": b""}
     assert read(zipped(**members)) == members
 
@@ -53,20 +53,18 @@ def test_what_it_holds_is_read() -> None:
         (strange, "not a valid zip archive"),
     ],
 )
-def test_what_is_not_as_it_ought_to_be_is_refused(
-    broken: Callable[[bytes], bytes], reason: str
-) -> None:
+def test_bad_archives_are_rejected(broken: Callable[[bytes], bytes], reason: str) -> None:
     with pytest.raises(BadRequest, match=reason):
         read(broken(zipped(a=b"here it is")))
 
 
-def test_more_than_4_gib_are_refused() -> None:
+def test_members_larger_than_4_gib_are_rejected() -> None:
     member = ZipInfo("a")
     member.file_size, member.compress_size = (4 << 30) + 1, 1 << 30
     with pytest.raises(BadRequest, match="a: expected at most 4294967296 bytes, got 4294967297"):
         check_member(member)
 
 
-def test_many_members_are_refused() -> None:
+def test_too_many_members_are_rejected() -> None:
     with pytest.raises(BadRequest, match="expected a zip archive of at most 10000 files"):
         read(zipped(**{str(n): b"" for n in range(10_001)}))

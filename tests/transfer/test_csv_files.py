@@ -30,16 +30,14 @@ def written(name: str, value: str) -> bytes:
 
 
 @given(TEXTS, TEXTS, st.sampled_from(",;\t"))
-def test_no_cell_is_a_formula_whatever_separates_them(
-    name: str, value: str, separator: str
-) -> None:
+def test_no_cell_is_a_formula_with_any_separator(name: str, value: str, separator: str) -> None:
     text = io.StringIO(written(name, value).decode(), newline="")
     for row in csv.reader(text, delimiter=separator):
         assert [cell for cell in row if cell.startswith(tuple(SIGNS))] == []
 
 
 @given(TEXTS, TEXTS)
-def test_texts_come_back_exactly(name: str, value: str) -> None:
+def test_texts_are_read_back_exactly(name: str, value: str) -> None:
     (row,) = read_csv(io.BytesIO(written(name, value)))
     assert (row.name, row.value) == (name, value)
 
@@ -59,7 +57,7 @@ def test_texts_come_back_exactly(name: str, value: str) -> None:
         ("", False),
     ],
 )
-def test_a_head_is_known_however_its_names_are_written(
+def test_a_header_is_recognised_in_any_notation(
     begin: str, names: str, end: str, *, is_ours: bool
 ) -> None:
     head = f"{begin}{names}{end}".encode()
@@ -68,7 +66,7 @@ def test_a_head_is_known_however_its_names_are_written(
 
 
 @given(st.text())
-def test_any_text_comes_back(text: str) -> None:
+def test_any_text_is_read_back(text: str) -> None:
     assert unescape_formulas(escape_formulas(text)) == text
 
 
@@ -87,12 +85,12 @@ def test_any_text_comes_back(text: str) -> None:
         ("", ""),
     ],
 )
-def test_a_mark_stands_where_a_cell_may_begin(text: str, cell: str) -> None:
+def test_text_is_escaped_where_a_cell_may_begin(text: str, cell: str) -> None:
     assert escape_formulas(text) == cell
     assert unescape_formulas(cell) == text
 
 
-def test_rows_are_written_some_at_a_time() -> None:
+def test_rows_are_written_in_blocks() -> None:
     """No other thread runs while the library of the language writes them."""
     writer = CsvWriter(TABLES["events"])
     count = 2_000

@@ -72,7 +72,7 @@ OF_GOATCOUNTER = (
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_plausible_says_comes_in_and_goes_again(
+async def test_plausible_s_figures_are_imported_and_undone(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     export = Plausible()
@@ -176,7 +176,7 @@ def rows_of(store: Store, website: Website) -> Any:
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Honolulu"])
 @pytest_twisted.ensureDeferred
-async def test_what_goatcounter_says_comes_in_and_goes_again(
+async def test_goatcounter_s_figures_are_imported_and_undone(
     open_store: OpenStore, tmp_path: Path, zone: str
 ) -> None:
     export = GoatCounter(zone=ZoneInfo(zone))
@@ -209,9 +209,7 @@ async def test_what_goatcounter_says_comes_in_and_goes_again(
 
 
 @pytest_twisted.ensureDeferred
-async def test_days_of_which_there_is_something_are_left_out(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+async def test_days_with_data_are_left_out(open_store: OpenStore, tmp_path: Path) -> None:
     """Whether it was counted here or came from elsewhere; and so is the day that is not over."""
     export = Plausible()
     days = [BEGIN + timedelta(days=n) for n in range(export.days)]
@@ -255,7 +253,7 @@ def summary_of(store: Store, website: Website) -> dict[str, Any]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_not_finished_is_gone_after_a_start(
+async def test_an_unfinished_import_is_undone_at_the_next_start(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     store = open_store()
@@ -278,7 +276,7 @@ async def test_what_was_not_finished_is_gone_after_a_start(
 
 @pytest.mark.parametrize("after", ["sums", "nothing"])
 @pytest_twisted.ensureDeferred
-async def test_retention_keeps_sums_or_nothing_of_what_was_imported(
+async def test_retention_keeps_rollups_or_nothing_of_imports(
     open_store: OpenStore, tmp_path: Path, after: str
 ) -> None:
     store = open_store(retention=Retention(others=Keep(30, after), zone=UTC))
@@ -295,7 +293,7 @@ async def test_retention_keeps_sums_or_nothing_of_what_was_imported(
 
 
 @pytest_twisted.ensureDeferred
-async def test_exports_of_views_pass_over_sums(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_exports_of_views_skip_rollups(open_store: OpenStore, tmp_path: Path) -> None:
     store = open_store()
     website = await store.add_website(HOST, 1)
     await store.append(views(1, 9))

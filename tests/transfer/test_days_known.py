@@ -22,7 +22,7 @@ OpenStore = Callable[..., Store]
 
 
 @pytest_twisted.ensureDeferred
-async def test_answers_say_of_which_days_they_know_nothing(
+async def test_results_name_the_days_they_do_not_cover(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     store = open_store()
@@ -59,7 +59,7 @@ def gaps_of(report: str, query: Query) -> Callable[[Snapshot], list[list[int]]]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_known_of_other_days_is_exported_beside_cells_that_are_empty(
+async def test_unknown_figures_are_exported_as_empty_cells(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     store = open_store()
@@ -94,7 +94,7 @@ async def test_what_is_known_of_other_days_is_exported_beside_cells_that_are_emp
 
 
 @pytest_twisted.ensureDeferred
-async def test_statistics_are_of_the_days_of_which_there_are_sums(
+async def test_statistics_are_of_the_days_that_have_rollups(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     store = open_store()

@@ -104,7 +104,7 @@ def as_held(
 @pytest.mark.parametrize("sizes", [Sizes(), Sizes(chunk_views=8, merged_members=2, counted_from=2)])
 @pytest.mark.parametrize("format_name", FORMAT_NAMES)
 @pytest_twisted.ensureDeferred
-async def test_views_and_events_say_all_that_is_stored(
+async def test_views_and_events_are_complete(
     open_store: OpenStore, sizes: Sizes, format_name: str
 ) -> None:
     store = open_store(sizes=sizes)
@@ -123,7 +123,7 @@ async def test_views_and_events_say_all_that_is_stored(
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_export_of_a_period_has_what_lies_in_it(open_store: OpenStore) -> None:
+async def test_an_export_of_a_period_is_of_that_period(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=8))
     website = await fill(store)
     period = Period(NOW_MS + 3, NOW_MS + DAY_MS)
@@ -140,7 +140,7 @@ async def test_an_export_of_a_period_has_what_lies_in_it(open_store: OpenStore) 
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_exported_stays_while_it_is_written(open_store: OpenStore) -> None:
+async def test_an_export_does_not_change_while_it_is_written(open_store: OpenStore) -> None:
     """Whatever is flushed, merged, removed or added meanwhile."""
     store = open_store(sizes=Sizes(chunk_views=8, merged_members=2, counted_from=2))
     website = await fill(store)
@@ -168,7 +168,7 @@ async def test_what_is_exported_stays_while_it_is_written(open_store: OpenStore)
 
 @pytest.mark.parametrize("format_name", FORMAT_NAMES)
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_a_file_without_rows(open_store: OpenStore, format_name: str) -> None:
+async def test_an_empty_export_has_no_rows(open_store: OpenStore, format_name: str) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     for what in ("views", "events"):
@@ -209,7 +209,7 @@ async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_statistics_have_no_figure_of_which_nothing_is_known(open_store: OpenStore) -> None:
+async def test_unknown_figures_of_statistics_are_empty(open_store: OpenStore) -> None:
     """The beacon that tells of a time may not come; bounces are of pages on which a day began."""
     store = open_store()
     website = await store.add_website("example.com", 1)
@@ -228,7 +228,7 @@ async def test_statistics_have_no_figure_of_which_nothing_is_known(open_store: O
 
 
 @pytest_twisted.ensureDeferred
-async def test_statistics_come_some_rows_at_a_time(open_store: OpenStore) -> None:
+async def test_statistics_are_written_in_pieces(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     views = 2 * STEP_ROWS + 100
@@ -254,7 +254,7 @@ async def test_statistics_come_some_rows_at_a_time(open_store: OpenStore) -> Non
     await store.close()
 
 
-def test_rows_are_let_go_of_some_at_a_time() -> None:
+def test_rows_are_freed_in_pieces() -> None:
     rows = list(range(2 * STEP_ROWS + 100))
     steps = drain(rows)
     assert next(steps) == list(range(STEP_ROWS))
@@ -267,6 +267,6 @@ def test_rows_are_let_go_of_some_at_a_time() -> None:
     assert rows == []
 
 
-def test_filters_are_for_statistics_alone() -> None:
+def test_only_statistics_can_be_filtered() -> None:
     with pytest.raises(BadRequest, match="path: only statistics can be filtered"):
         ExportRequest(what="events", filters=(Filter("path", "eq", ("/",)),))

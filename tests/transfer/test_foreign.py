@@ -71,7 +71,7 @@ def counted(things: Sequence[Seen]) -> dict[str, Counter[Any]]:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest_twisted.ensureDeferred
-async def test_what_another_program_counted_comes_in_and_goes_again(
+async def test_another_program_s_hits_are_imported_and_undone(
     program: str, open_store: OpenStore, tmp_path: Path
 ) -> None:
     things = seen(400)
@@ -98,7 +98,7 @@ async def test_what_another_program_counted_comes_in_and_goes_again(
 
 
 @pytest_twisted.ensureDeferred
-async def test_of_an_export_that_has_grown_the_later_part_comes_in(
+async def test_the_new_part_of_a_later_export_is_imported(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     things = seen(300)
@@ -140,7 +140,7 @@ async def test_events_after_the_last_view_count_once(open_store: OpenStore, tmp_
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_came_after_the_first_hit_of_ours_is_left_out_unless_wanted(
+async def test_hits_after_the_first_own_one_are_left_out_unless_wanted(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     things = seen(60)
@@ -180,7 +180,7 @@ def expected_events(program: str, events: Counter[tuple[str, str]]) -> Counter[t
         (GOAT, GOAT_VIEW | {"Date": ""}, "Date"),
     ],
 )
-def test_a_bad_row_is_named_and_the_others_come_in(
+def test_a_bad_row_is_named_and_the_others_are_imported(
     tmp_path: Path, names: list[str], record: dict[str, Any], field: str
 ) -> None:
     good = UMAMI_VIEW | {"event_id": "e9"} if names is UMAMI else GOAT_VIEW
@@ -189,7 +189,7 @@ def test_a_bad_row_is_named_and_the_others_come_in(
     assert sum(isinstance(row, ViewRow) for row in found) == 1
 
 
-def test_a_row_of_too_few_cells_is_named(tmp_path: Path) -> None:
+def test_a_row_with_too_few_cells_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "export", GOAT, GOAT_VIEW)
     with path.open("a") as file:
         file.write("/b,,false\n")
@@ -197,7 +197,7 @@ def test_a_row_of_too_few_cells_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_what_is_of_the_future_is_refused(program: str, tmp_path: Path) -> None:
+def test_hits_from_the_future_are_rejected(program: str, tmp_path: Path) -> None:
     """Or all that comes in later would be of a time that was counted."""
     things = seen(60)
     path = PROGRAMS[program](things, tmp_path / "export")

@@ -24,7 +24,7 @@ def test_ndjson_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [VIEW, "time,path\n", "date,visitors,pageviews\n"])
 @pytest.mark.parametrize("order", ["le", "be"])
-def test_what_is_in_utf_16_is_said(tmp_path: Path, text: str, order: str) -> None:
+def test_utf_16_is_rejected(tmp_path: Path, text: str, order: str) -> None:
     path = tmp_path / "saved.txt"
     path.write_bytes(f"\ufeff{text}".encode(f"utf-16-{order}"))
     with pytest.raises(BadRequest, match=r"saved\.txt: expected text in UTF-8, not in UTF-16"):
@@ -48,9 +48,7 @@ def test_a_database_may_begin_as_utf_16_does(mark: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_a_log_is_one_whatever_a_stranger_has_sent_first(
-    tmp_path: Path, mark: str, sent: str
-) -> None:
+def test_a_log_is_recognised_by_its_first_line(tmp_path: Path, mark: str, sent: str) -> None:
     path = tmp_path / "access.log"
     for first in (
         line(agent=sent),
@@ -76,7 +74,7 @@ def test_a_log_is_one_whatever_a_stranger_has_sent_first(
     ],
 )
 @pytest.mark.parametrize("times", [12_000, 1 << 20])
-def test_a_log_is_one_however_much_a_stranger_has_sent_first(
+def test_a_log_is_recognised_by_a_very_long_first_line(
     tmp_path: Path, first: str, sent: str, times: int
 ) -> None:
     """Its other lines come in, if there are any."""

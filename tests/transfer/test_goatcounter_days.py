@@ -56,7 +56,7 @@ def test_a_bad_line_is_named(
     assert re.search(reason, found.reason)
 
 
-def test_what_is_no_such_export_is_said(tmp_path: Path) -> None:
+def test_other_files_are_rejected(tmp_path: Path) -> None:
     newer = GoatCounter(days=1).zip(tmp_path / "newer.zip", version="2.0")
     with pytest.raises(BadRequest, match=r"info\.json: expected an export of version 1, got 2\.0"):
         read(newer)
@@ -83,7 +83,7 @@ def test_later_minor_versions_are_read(tmp_path: Path) -> None:
     assert not [row for row in rows if isinstance(row, RejectedRow)]
 
 
-def test_it_does_not_matter_what_the_folder_is_called(tmp_path: Path) -> None:
+def test_the_folder_may_have_any_name(tmp_path: Path) -> None:
     export = GoatCounter(days=1)
     found = [
         read(export.zip(tmp_path / f"{number}.zip", folder=folder))
@@ -93,7 +93,7 @@ def test_it_does_not_matter_what_the_folder_is_called(tmp_path: Path) -> None:
     assert found[0]
 
 
-def test_a_zip_of_several_exports_is_refused(tmp_path: Path) -> None:
+def test_a_zip_of_several_exports_is_rejected(tmp_path: Path) -> None:
     path = GoatCounter(days=1).zip(tmp_path / "a.zip", folder="a/")
     with ZipFile(path, "a") as archive:
         for name in ("__MACOSX/a/._info.json", "__MACOSX/.DS_Store", "a/.DS_Store", "a/", "b/"):

@@ -23,9 +23,7 @@ SMALL = Sizes(chunk_views=8, merged_members=2, counted_from=2)
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_long_is_stored_before_it_is_many_rows(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+async def test_long_rows_fill_a_chunk_sooner(open_store: OpenStore, tmp_path: Path) -> None:
     origin = open_store(sizes=SMALL, name="origin")
     website = await fill(origin)
     files = files_of(origin, website, tmp_path / "out", "ndjson")
@@ -41,7 +39,7 @@ async def test_what_is_long_is_stored_before_it_is_many_rows(
 
 @pytest.mark.parametrize("format_name", FORMAT_NAMES)
 @pytest_twisted.ensureDeferred
-async def test_every_answer_is_the_same_there(
+async def test_every_report_is_the_same_after_an_import(
     open_store: OpenStore, tmp_path: Path, format_name: str
 ) -> None:
     origin = open_store(sizes=SMALL, name="origin")
@@ -87,7 +85,7 @@ async def test_an_import_beside_hits_can_be_undone(open_store: OpenStore, tmp_pa
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_there_is_left_out(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_existing_hits_are_left_out(open_store: OpenStore, tmp_path: Path) -> None:
     """Whether it was imported before, or was counted there in the first place."""
     origin = open_store(sizes=SMALL, name="origin")
     website = await fill(origin)
@@ -117,7 +115,7 @@ async def test_what_is_there_is_left_out(open_store: OpenStore, tmp_path: Path) 
 
 
 @pytest_twisted.ensureDeferred
-async def test_views_and_events_may_come_one_after_the_other(
+async def test_views_and_events_may_be_imported_separately(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     origin = open_store(sizes=SMALL, name="origin")
@@ -205,7 +203,7 @@ def test_a_bad_line_is_named_by_number_and_field(
         ("a.ndjson", b"{" * 2_000_000, None, "line 1: expected fewer than"),
     ],
 )
-def test_what_is_no_file_of_ours_is_said(
+def test_other_files_are_rejected(
     tmp_path: Path, name: str, content: bytes, source: str | None, reason: str
 ) -> None:
     file = tmp_path / name
@@ -216,7 +214,7 @@ def test_what_is_no_file_of_ours_is_said(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_there_twice_comes_in_once(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_repeated_rows_are_imported_once(open_store: OpenStore, tmp_path: Path) -> None:
     file = tmp_path / "views.csv"
     file.write_text(CSV + "".join(LINE.format(n) for n in (5, 3, 5, 4, 3)), "utf-8")
     events = tmp_path / "events.csv"
@@ -238,7 +236,7 @@ async def test_what_is_there_twice_comes_in_once(open_store: OpenStore, tmp_path
 
 
 @pytest_twisted.ensureDeferred
-async def test_rows_without_numbers_get_some(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_rows_without_numbers_are_numbered(open_store: OpenStore, tmp_path: Path) -> None:
     file = tmp_path / "views.csv"
     file.write_text("time,path\n" + "2026-01-31T00:00:00Z,/a\n" * 5, "utf-8")
     store = open_store()
@@ -249,7 +247,7 @@ async def test_rows_without_numbers_get_some(open_store: OpenStore, tmp_path: Pa
     await store.close()
 
 
-def test_rows_are_what_a_reader_gives(tmp_path: Path) -> None:
+def test_rows_are_what_a_reader_yields(tmp_path: Path) -> None:
     file = tmp_path / "both.ndjson"
     file.write_text(
         '{"time": "2026-01-31T00:00:00.5Z", "path": "/a", "more": 1, "width_px": 800}\n'

@@ -18,7 +18,7 @@ VIEWS = st.lists(
 
 
 @given(views=VIEWS, zone=st.sampled_from((UTC, ZoneInfo("Asia/Kathmandu"))))
-def test_what_is_first_is_decided_by_time(zone: tzinfo, views: list[tuple[int, str, str]]) -> None:
+def test_first_views_are_decided_by_time(zone: tzinfo, views: list[tuple[int, str, str]]) -> None:
     index = VisitorIndex(zone)
     for number, view in enumerate(views, 1):
         index.record(number * 2, *view)
@@ -49,7 +49,7 @@ def test_the_last_view_of_a_page_is_found(views: list[tuple[int, str, str]], hou
     assert index.last_view_before(hour * HOUR_MS, "a", "/") == max(before, default=(0, 0))[1]
 
 
-def test_what_was_not_noted_is_no_first_view() -> None:
+def test_a_view_that_was_not_recorded_is_not_first() -> None:
     index = VisitorIndex(UTC)
     index.finish()
     assert index.first_flags(7) == (False, False)

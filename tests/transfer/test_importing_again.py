@@ -28,9 +28,7 @@ def make_new(file: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_added_up_meanwhile_is_left_out(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+async def test_hits_in_rollups_are_left_out(open_store: OpenStore, tmp_path: Path) -> None:
     """Whether it was counted there in the first place, or imported."""
     origin = open_store(name="origin", retention=KEEP)
     website = await origin.add_website("example.com", 1)
@@ -66,7 +64,7 @@ async def test_what_was_added_up_meanwhile_is_left_out(
 
 
 @pytest_twisted.ensureDeferred
-async def test_views_may_come_after_their_events_and_again(
+async def test_views_may_be_imported_after_their_events_and_again(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     origin = open_store(name="origin")
@@ -94,7 +92,7 @@ async def test_views_may_come_after_their_events_and_again(
 
 
 @pytest_twisted.ensureDeferred
-async def test_exports_of_one_call_may_overlap(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_exports_in_one_import_may_overlap(open_store: OpenStore, tmp_path: Path) -> None:
     """Also where the time on a page was not known when the first of them was made."""
     origin = open_store(name="origin")
     website = await origin.add_website("example.com", 1)
@@ -126,9 +124,7 @@ LOG = (
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_log_may_be_cut_in_the_midst_of_a_second(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+async def test_a_log_may_break_off_within_a_second(open_store: OpenStore, tmp_path: Path) -> None:
     """Of its last second as many lines are known as came in."""
     lines = [LOG.format(n, n // 10, n) for n in range(1, 60)]
     store = open_store()
@@ -146,7 +142,7 @@ async def test_a_log_may_be_cut_in_the_midst_of_a_second(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_log_may_go_on_in_a_day_that_was_added_up(
+async def test_a_log_may_continue_on_a_day_that_became_a_rollup(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     """Of what was imported it is still known when it began and when it ended."""
@@ -165,7 +161,7 @@ async def test_a_log_may_go_on_in_a_day_that_was_added_up(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_log_may_be_cut_and_its_pieces_come_in_any_order(
+async def test_pieces_of_a_log_may_be_imported_in_any_order(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     """Of the second in which it was cut, each view comes in once."""

@@ -55,7 +55,7 @@ def read(files: list[ImportFile]) -> list[str]:
 @pytest.mark.parametrize("change", [rename, truncate])
 @pytest.mark.parametrize("lines", [0, 5, 90, 100, 200])
 @pytest.mark.parametrize("form", [log, csv])
-def test_another_file_in_its_place_is_refused(
+def test_a_replaced_file_is_rejected(
     tmp_path: Path, form: Callable[[int, int], bytes], lines: int, change: Change
 ) -> None:
     """Such as a log that is rotated, whether it is moved or emptied."""
@@ -70,7 +70,7 @@ def test_another_file_in_its_place_is_refused(
 
 
 @pytest.mark.parametrize("lines", [0, 900, 2_000])
-def test_one_that_is_emptied_while_it_is_open_is_refused(tmp_path: Path, lines: int) -> None:
+def test_a_file_emptied_while_open_is_rejected(tmp_path: Path, lines: int) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(log(1, 1_000))
     rows = number_rows(named(path), ReadContext(survey_of(path)))
@@ -80,7 +80,7 @@ def test_one_that_is_emptied_while_it_is_open_is_refused(tmp_path: Path, lines: 
         list(rows)
 
 
-def test_one_that_says_more_when_it_is_read_again_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_more_rows_in_the_second_pass_is_rejected(tmp_path: Path) -> None:
     """Such as a log of as many bytes, in which shorter lines stand by then."""
     path, later = tmp_path / "access.log", tmp_path / "later.log"
     path.write_bytes(log(1, 5))
@@ -98,7 +98,7 @@ def survey_of(path: Path) -> VisitorIndex:
     return found.index
 
 
-def test_one_that_is_moved_while_it_is_open_is_read(tmp_path: Path) -> None:
+def test_a_file_moved_while_open_is_read(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(log(1, 1_000))
     rows = number_rows(named(path), ReadContext(survey_of(path)))
@@ -107,7 +107,7 @@ def test_one_that_is_moved_while_it_is_open_is_read(tmp_path: Path) -> None:
     assert len(list(rows)) == 999
 
 
-def test_what_gzip_has_made_smaller_does_not_grow(tmp_path: Path) -> None:
+def test_a_compressed_file_does_not_grow(tmp_path: Path) -> None:
     path = tmp_path / "access.log.gz"
     path.write_bytes(gzip.compress(log(1, 9)))
     files = named(path)

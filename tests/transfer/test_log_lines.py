@@ -15,7 +15,7 @@ from medamad.transfer.rows import RejectedRow, ViewRow
 from medamad.transfer.sources.log_lines import is_log_line
 
 
-def test_a_line_of_combined(tmp_path: Path) -> None:
+def test_a_line_in_the_combined_format(tmp_path: Path) -> None:
     view = view_of(
         tmp_path,
         line(
@@ -39,7 +39,7 @@ def test_a_line_of_combined(tmp_path: Path) -> None:
     )
 
 
-def test_a_line_of_common(tmp_path: Path) -> None:
+def test_a_line_in_the_common_format(tmp_path: Path) -> None:
     common = '2001:db8::1 ident "a user" [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -\n'
     view = view_of(tmp_path, common)
     assert (view.time_ms, view.path) == (ms("2000-10-10T20:55:36+00:00"), "/")
@@ -48,7 +48,7 @@ def test_a_line_of_common(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", ["example.com:443 ", "www.example.com:80 ", "Example.com "])
 @pytest.mark.parametrize("address", ["203.0.114.9", "2001:db8::17"])
-def test_a_virtual_host_may_stand_first(tmp_path: Path, before: str, address: str) -> None:
+def test_a_virtual_host_may_come_first(tmp_path: Path, before: str, address: str) -> None:
     own = line(address=address)
     view, twice = read(tmp_path, before + own + before + own)
     assert isinstance(view, ViewRow)
@@ -61,7 +61,7 @@ def test_a_virtual_host_may_stand_first(tmp_path: Path, before: str, address: st
 
 @pytest.mark.parametrize("user", ["-", "frank", "frank van der berg"])
 @pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "::1", "client.example"])
-def test_an_address_is_no_virtual_host(tmp_path: Path, address: str, user: str) -> None:
+def test_an_address_is_not_a_virtual_host(tmp_path: Path, address: str, user: str) -> None:
     view = view_of(tmp_path, line(address=address).replace(" - - [", f" - {user} ["))
     assert view.host == ""
 
@@ -74,14 +74,14 @@ def test_a_user_may_have_any_name(tmp_path: Path, before: str, user: str) -> Non
     assert view_of(tmp_path, named).time_ms == ms("2026-02-01T00:30:00+00:00")
 
 
-def test_a_log_that_was_begun_just_now_is_one(tmp_path: Path) -> None:
+def test_an_empty_file_is_a_log(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.touch()
     given = ImportFile.of(path, None)
     assert (given.source, list(given.rows())) == ("access-log", [])
 
 
-def test_what_is_escaped_is_read(tmp_path: Path) -> None:
+def test_escapes_are_decoded(tmp_path: Path) -> None:
     escaped = line(
         request=r"GET /a\"b\\c\xc3\xa9?utm_campaign=\"x\" HTTP/1.1",
         referrer=r"https://other.example/\"",
@@ -119,7 +119,7 @@ def test_odd_lines_are_named(tmp_path: Path) -> None:
     assert isinstance(view, ViewRow)
 
 
-def test_a_line_that_is_too_long_is_left_out(tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_is_skipped(tmp_path: Path) -> None:
     """Whoever sends much that is escaped has a server write it."""
     content = line() + nginx(http_referer="\1" * 24_000) + line(agent=r"\x01" * 24_000) + line()
     assert left_out(tmp_path, content) == (2, {"long": 2})
@@ -134,13 +134,13 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", ["", "-", *NAMES])
-def test_a_server_of_several_names_tells_of_no_host(tmp_path: Path, name: str) -> None:
+def test_a_server_with_several_names_has_no_host(tmp_path: Path, name: str) -> None:
     assert view_of(tmp_path, nginx(server_name=name)).host == ""
 
 
 @pytest.mark.parametrize("before", [":443 ", *(f"{n}{p} " for n in NAMES for p in ("", ":80"))])
 @pytest.mark.parametrize("address", ["203.0.114.9", "2001:db8::17"])
-def test_a_virtual_host_of_several_names_tells_of_no_host(
+def test_a_virtual_host_with_several_names_has_no_host(
     tmp_path: Path, before: str, address: str
 ) -> None:
     first, second = read(tmp_path, before + line(address=address) + before + line())
@@ -152,7 +152,7 @@ def test_a_virtual_host_of_several_names_tells_of_no_host(
 
 @pytest.mark.parametrize("before", ["- ", "-:443 "])
 @pytest.mark.parametrize("address", ["203.0.114.9", "2001:db8::17"])
-def test_a_host_that_was_not_sent_is_none(tmp_path: Path, before: str, address: str) -> None:
+def test_a_missing_host_is_empty(tmp_path: Path, before: str, address: str) -> None:
     """As nginx writes $http_host, also before an address: this is read as such."""
     plain = line(address=address) + line() + line(address="203.0.113.9")
     found = read(tmp_path, "".join(f"{before}{each}\n" for each in plain.splitlines()))
@@ -160,7 +160,7 @@ def test_a_host_that_was_not_sent_is_none(tmp_path: Path, before: str, address: 
     assert len(found) == 2
 
 
-def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> None:
+def test_logs_are_recognised_by_their_lines_and_read_with_gzip(tmp_path: Path) -> None:
     plain, small = tmp_path / "a", tmp_path / "b"
     content = ("garbage\n" + line() + caddy()).encode()
     plain.write_bytes(content)
@@ -176,7 +176,7 @@ def test_logs_are_told_by_their_lines_and_read_by_gzip_too(tmp_path: Path) -> No
         list(survey_rows([ImportFile.of(small, None)]))
 
 
-def test_a_last_line_that_is_cut_is_left_out(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_skipped(tmp_path: Path) -> None:
     """Wherever it is: a log may be written to, or copied, at any moment."""
     whole = line(address="192.0.2.2", referrer="https://other.example/").rstrip("\n")
     for cut in range(1, len(whole)):
@@ -189,7 +189,7 @@ def test_a_last_line_that_is_cut_is_left_out(tmp_path: Path) -> None:
     assert left_out(tmp_path, record) == (1, {})
 
 
-def test_a_log_of_common_form_may_lack_its_last_line_end(tmp_path: Path) -> None:
+def test_a_log_in_the_common_format_may_lack_the_last_line_end(tmp_path: Path) -> None:
     common = '192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -'
     assert left_out(tmp_path, f"{common}\n{common}") == (2, {})
     assert left_out(tmp_path, f"{common}\n{common[:-1]}") == (1, {"cut": 1})

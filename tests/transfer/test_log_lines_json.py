@@ -10,7 +10,7 @@ from medamad.transfer.import_survey import ImportFile
 from medamad.transfer.rows import RejectedRow
 
 
-def test_a_time_is_no_boolean(tmp_path: Path) -> None:
+def test_a_time_is_not_a_boolean(tmp_path: Path) -> None:
     content = caddy().replace("1769902200.25", "true")
     reason = "expected Unix time or a date and time, not true or false"
     assert read(tmp_path, content) == [RejectedRow(1, "ts", reason)]
@@ -25,7 +25,7 @@ def test_a_time_is_no_boolean(tmp_path: Path) -> None:
         *("2026/01/31 23:30:00.250", "2026/01/31 23:30:00.250123456"),
     ],
 )
-def test_time_formats_of_caddy(tmp_path: Path, moment: float | str) -> None:
+def test_caddy_s_time_formats(tmp_path: Path, moment: float | str) -> None:
     content = caddy().replace("1769902200.25", json.dumps(moment))
     assert view_of(tmp_path, content).time_ms == 1769902200250
 
@@ -48,7 +48,7 @@ def test_times_of_whole_seconds(tmp_path: Path, moment: float | str, time: str) 
 @pytest.mark.parametrize(
     "moment", [None, "", "2026/31/01 23:30:00", "Jan 31 2026", "9" * 400, "1" * 30, -1, 10**21]
 )
-def test_what_is_no_time_is_refused(tmp_path: Path, moment: float | str | None) -> None:
+def test_bad_times_are_rejected(tmp_path: Path, moment: float | str | None) -> None:
     content = caddy().replace("1769902200.25", json.dumps(moment))
     (refused,) = read(tmp_path, content)
     assert isinstance(refused, RejectedRow)
@@ -67,20 +67,20 @@ TLS = '{"level":"info","ts":"once","logger":"tls","msg":"cleaned storage units"}
         nginx().replace("time_iso8601", "at"),
     ],
 )
-def test_json_is_told_for_a_log_by_its_keys(tmp_path: Path, begin: str) -> None:
+def test_json_logs_are_recognised_by_their_keys(tmp_path: Path, begin: str) -> None:
     """Whatever is wrong with its first lines is then said as of a log."""
     path = tmp_path / "access.log"
     path.write_text(begin)
     assert ImportFile.of(path, None).source == "access-log"
 
 
-def test_json_with_other_keys_is_no_log(tmp_path: Path) -> None:
+def test_json_with_other_keys_is_not_a_log(tmp_path: Path) -> None:
     path = tmp_path / "views.ndjson"
     path.write_text('{"time":"2026-01-01T00:00:00Z","path":"/a","host":"example.com"}\n')
     assert ImportFile.of(path, None).source == "ndjson"
 
 
-def test_json_of_caddy(tmp_path: Path) -> None:
+def test_caddy_s_json(tmp_path: Path) -> None:
     started = '{"level":"info","ts":1769902200.1,"logger":"admin","msg":"started"}\n'
     view = view_of(tmp_path, started + caddy())
     assert (view.time_ms, view.path, view.host) == (1769902200250, "/docs", "www.example.com")
@@ -99,7 +99,7 @@ def test_json_of_caddy(tmp_path: Path) -> None:
         {"msec": "1769898600.000"},
     ],
 )
-def test_json_of_nginx(tmp_path: Path, moment: dict[str, str]) -> None:
+def test_nginx_s_json(tmp_path: Path, moment: dict[str, str]) -> None:
     record = moment | {
         "remote_addr": "192.0.2.1",
         "request": "GET /x?utm_term=t HTTP/1.1",
@@ -120,7 +120,7 @@ def test_json_of_nginx(tmp_path: Path, moment: dict[str, str]) -> None:
         ({"http_user_agent": f"{FIREFOX} \xe9"}, {"browser": "Firefox"}),
     ],
 )
-def test_json_of_nginx_may_have_bytes_that_are_no_text(
+def test_nginx_s_json_may_have_invalid_utf_8(
     tmp_path: Path, sent: dict[str, str], said: dict[str, str]
 ) -> None:
     """It writes what was sent as it is; a log is told for one by such a line too."""
@@ -138,7 +138,9 @@ def test_json_of_nginx_may_have_bytes_that_are_no_text(
         {"request_method": "", "request_uri": "", "request": ""},
     ],
 )
-def test_json_of_nginx_may_tell_of_what_is_no_http(tmp_path: Path, asked: dict[str, str]) -> None:
+def test_nginx_s_json_may_have_requests_that_are_not_http(
+    tmp_path: Path, asked: dict[str, str]
+) -> None:
     """As of whoever speaks TLS where it is not expected, or says nothing."""
     content = nginx(status="400", http_user_agent="", **asked)
     assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})
@@ -146,21 +148,21 @@ def test_json_of_nginx_may_tell_of_what_is_no_http(tmp_path: Path, asked: dict[s
 
 
 @pytest.mark.parametrize("status", ["000", "009", " 000"])
-def test_json_of_nginx_may_have_a_status_that_is_none(tmp_path: Path, status: str) -> None:
+def test_nginx_s_json_may_have_an_odd_status(tmp_path: Path, status: str) -> None:
     """As of whoever breaks off within a request of HTTP/2, or asks by HTTP/0.9."""
     content = nginx(http_user_agent=r'":007,"').replace('"200"', status)
     assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})
     assert ImportFile.of(tmp_path / "access.log", None).source == "access-log"
 
 
-def test_numbers_of_nginx_may_begin_with_zeros(tmp_path: Path) -> None:
+def test_nginx_s_numbers_may_have_leading_zeros(tmp_path: Path) -> None:
     """Those in a text stay as they are."""
     path = '/"status":007,00'
     content = nginx(request=f"GET {path} HTTP/1.1").replace('"200"', '0200,"x":[00,-1,0.05]')
     assert view_of(tmp_path, content).path == path
 
 
-def test_what_is_no_json_besides_zeros_is_refused(tmp_path: Path) -> None:
+def test_other_invalid_json_is_rejected(tmp_path: Path) -> None:
     content = '{"status":000,"request":"' + r"\"" * 20_000 + "\n"
     (refused,) = read(tmp_path, content)
     assert isinstance(refused, RejectedRow)

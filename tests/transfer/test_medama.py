@@ -10,7 +10,7 @@ from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.rows import EventRow, ViewRow
 
 
-def test_an_older_medama_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_databases_of_older_medama_lack_columns(tmp_path: Path) -> None:
     path = tmp_path / "analytics.db"
     with duckdb.connect(str(path)) as database:
         database.execute(
@@ -23,7 +23,7 @@ def test_an_older_medama_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("registered", [HOST, f"www.{HOST}"])
-def test_a_database_of_medama_is_read_by_either_name(tmp_path: Path, registered: str) -> None:
+def test_a_website_has_its_name_with_www_or_without(tmp_path: Path, registered: str) -> None:
     path = tmp_path / "analytics.db"
     with duckdb.connect(str(path)) as database:
         database.execute(
@@ -51,7 +51,7 @@ def test_an_event_of_medama_may_lack_its_value(tmp_path: Path) -> None:
     assert (row.name, row.value) == ("plan", "")
 
 
-def test_what_is_no_database_of_medama(tmp_path: Path) -> None:
+def test_other_databases_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with duckdb.connect(str(path)) as database:
         database.execute("CREATE TABLE things (name TEXT)")
@@ -59,7 +59,7 @@ def test_what_is_no_database_of_medama(tmp_path: Path) -> None:
         read(path)
 
 
-def test_without_the_library_it_is_said_what_to_install(
+def test_without_the_library_the_error_names_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = medama_file(seen(5), tmp_path / "analytics.db")

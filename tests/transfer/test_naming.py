@@ -63,7 +63,7 @@ def test_versions_beside_the_name_of_a_system() -> None:
         ("Germany", ""),
     ],
 )
-def test_a_country_is_told_by_the_codes_that_hits_may_have(code: str, country: str) -> None:
+def test_countries_are_read_from_codes(code: str, country: str) -> None:
     assert country_code(code) == country
 
 

@@ -24,7 +24,7 @@ def read(path: Path, content: str) -> list[DayRow | RejectedRow]:
     return list(given(path, content).day_rows())
 
 
-def test_a_table_is_told_by_its_columns_in_any_order(tmp_path: Path) -> None:
+def test_a_table_is_recognised_by_its_columns_in_any_order(tmp_path: Path) -> None:
     """Also where the file has another name, or columns that came later."""
     text = '"pageviews","scroll_depth","page","visitors","date"\n9,80,"/docs/?x=1",8,"2023-02-09"\n'
     (row,) = read(tmp_path / "pages.csv", text)
@@ -54,7 +54,7 @@ def test_the_time_on_a_page_is_that_of_all_its_views(
 
 
 @pytest.mark.parametrize("cell", ["-1", "1e3", "x", "4294967295.6", "9" * 400])
-def test_what_is_no_time_on_a_page_is_refused(tmp_path: Path, cell: str) -> None:
+def test_bad_times_on_page_are_rejected(tmp_path: Path, cell: str) -> None:
     text = "date,page,visitors,pageviews,total_time_on_page\n"
     (row,) = read(tmp_path / "a.csv", f"{text}2023-02-09,/docs,8,9,{cell}\n")
     reason = "expected a whole number from 0 to 4294967295"
@@ -65,9 +65,7 @@ def test_what_is_no_time_on_a_page_is_refused(tmp_path: Path, cell: str) -> None
     ("columns", "visits", "bounces"),
     [("visits,bounces", 6, 2), ("bounces,x", 5, 2), ("visits,x", 0, 0)],
 )
-def test_bounces_need_what_they_are_a_share_of(
-    tmp_path: Path, columns: str, visits: int, bounces: int
-) -> None:
+def test_bounces_need_visits(tmp_path: Path, columns: str, visits: int, bounces: int) -> None:
     of = {"visits": "6", "bounces": "2", "x": "1"}
     cells = ",".join(of[name] for name in columns.split(","))
     text = f"date,device,visitors,pageviews,{columns}\n2023-02-09,TV,5,9,{cells}\n"
@@ -129,7 +127,7 @@ def surveyed(*files: ImportFile) -> DaySurvey:
     return found
 
 
-def test_what_is_unknown_in_a_zip_is_told(tmp_path: Path) -> None:
+def test_unknown_tables_in_a_zip_are_reported(tmp_path: Path) -> None:
     path = Plausible().zip(tmp_path / "export.zip")
     with ZipFile(path, "a") as archive:
         archive.writestr("imported_moods_20240328_20240402.csv", "date,mood,visitors,pageviews\n")
@@ -140,7 +138,7 @@ def test_what_is_unknown_in_a_zip_is_told(tmp_path: Path) -> None:
     assert refused[1].reason == "not one of Plausible's tables: date, mood, visitors, pageviews"
 
 
-def test_custom_properties_come_in_beside_custom_events(tmp_path: Path) -> None:
+def test_custom_properties_are_imported_with_custom_events(tmp_path: Path) -> None:
     """Exports have had a table of them since 2025: it has a column of events too."""
     path = Plausible(days=1).zip(tmp_path / "export.zip")
     text = "date,property,value,visitors,events\n2024-03-28,plan ,pro,2,3\n2024-03-28,plan,,1,x\n"
@@ -165,7 +163,7 @@ def test_custom_properties_come_in_beside_custom_events(tmp_path: Path) -> None:
     assert (alone.table, alone.texts) == (row.table, row.texts)
 
 
-def test_what_the_tracker_tells_of_engagement_is_no_event(tmp_path: Path) -> None:
+def test_engagement_is_not_an_event(tmp_path: Path) -> None:
     text = "date,name,link_url,path,visitors,events\n"
     text += "".join(f"2024-03-28,{name},,,2,3\n" for name in ("engagement", "Signup"))
     (row,) = read(tmp_path / "any.csv", text)
@@ -173,7 +171,7 @@ def test_what_the_tracker_tells_of_engagement_is_no_event(tmp_path: Path) -> Non
     assert row.texts == (property_text("Signup", ""),)
 
 
-def test_a_table_that_is_not_known_is_none_by_its_columns_in_a_zip(tmp_path: Path) -> None:
+def test_an_unknown_table_in_a_zip_is_not_recognised_by_its_columns(tmp_path: Path) -> None:
     path = Plausible(days=1).zip(tmp_path / "export.zip")
     with ZipFile(path, "a") as archive:
         archive.writestr("imported_goals_20240328_20240328.csv", "date,goal,visitors,events\n")
@@ -182,7 +180,7 @@ def test_a_table_that_is_not_known_is_none_by_its_columns_in_a_zip(tmp_path: Pat
     assert refused[1].reason == "not one of Plausible's tables: date, goal, visitors, events"
 
 
-def test_another_zip_is_no_export_when_it_is_called_one(tmp_path: Path) -> None:
+def test_another_zip_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with ZipFile(path, "w") as archive:
         archive.writestr("website_event.csv", "date,page\n")
@@ -219,12 +217,12 @@ def test_a_day_of_a_table_comes_from_one_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_come_in_is_said(tmp_path: Path, content: str, reason: str) -> None:
+def test_bad_files_are_rejected(tmp_path: Path, content: str, reason: str) -> None:
     with pytest.raises(BadRequest, match=reason):
         surveyed(given(tmp_path / "a.csv", content.encode("latin-1")))
 
 
-def test_files_of_several_kinds_do_not_go_together(tmp_path: Path) -> None:
+def test_files_from_several_sources_are_rejected(tmp_path: Path) -> None:
     other = tmp_path / "views.csv"
     other.write_text("time,path\n", "utf-8")
     files = [ImportFile.of(Plausible().zip(tmp_path / "a.zip"), None), ImportFile.of(other, None)]
@@ -233,7 +231,7 @@ def test_files_of_several_kinds_do_not_go_together(tmp_path: Path) -> None:
     assert not are_day_files([files[1]])
 
 
-def test_a_zip_that_was_made_to_grow_is_refused(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "bomb.zip"
     with ZipFile(path, "w", 8) as archive:
         archive.writestr("imported_pages_1.csv", b"\n" * (64 << 20))

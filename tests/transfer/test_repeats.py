@@ -28,7 +28,7 @@ LOG = (
 
 
 @given(files=st.lists(st.lists(st.integers(0, 3), max_size=8), max_size=5))
-def test_as_many_count_as_the_file_has_that_has_most(files: list[list[int]]) -> None:
+def test_as_many_hits_count_as_the_file_with_most_has(files: list[list[int]]) -> None:
     index = DuplicateIndex()
     numbers = count(1)
     noted = [
@@ -90,7 +90,7 @@ def test_the_longest_times_on_page_count(files: list[list[tuple[int, int]]]) -> 
 
 @pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("program", PROGRAMS)
-async def test_exports_of_all_so_far_may_be_named_together(
+async def test_growing_exports_may_be_imported_together(
     open_store: OpenStore, tmp_path: Path, program: str
 ) -> None:
     """In either order; the events of one find their views in the other."""
@@ -128,7 +128,7 @@ async def test_an_event_finds_its_view_in_the_file_that_counts(
     await store.close()
 
 
-def test_a_page_of_medama_may_be_left_after_the_first_copy(tmp_path: Path) -> None:
+def test_a_later_copy_of_medama_s_database_may_have_a_longer_time(tmp_path: Path) -> None:
     newer = medama_file(seen(40), tmp_path / "newer.db")
     older = tmp_path / "older.db"
     older.write_bytes(newer.read_bytes())
@@ -164,7 +164,7 @@ def test_a_time_on_page_stays_with_its_view(tmp_path: Path, column: str, two: st
     assert said(older, newer) == said(newer, older) == said(newer)
 
 
-def test_a_log_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+def test_a_log_given_twice_counts_once(tmp_path: Path) -> None:
     """Packed or not; as often as a line is there, it counts."""
     lines = [LOG.format(n % 3, 0, n % 2) for n in range(20)]
     log, packed, older = tmp_path / "log", tmp_path / "log.gz", tmp_path / "older"
@@ -177,7 +177,7 @@ def test_a_log_that_is_named_twice_counts_once(tmp_path: Path) -> None:
         assert sorted(found) == sorted(alone)
 
 
-def test_logs_that_meet_or_are_of_several_servers_come_in_whole(tmp_path: Path) -> None:
+def test_adjacent_logs_and_logs_of_several_servers_are_complete(tmp_path: Path) -> None:
     """Also of one second, and of one page: it is lines that say the same that come again."""
     lines = [LOG.format(n, n // 15, n % 2) for n in range(60)]
     for parts in ((lines[:20], lines[20:]), (lines[1::2], lines[::2])):
@@ -190,7 +190,7 @@ def test_logs_that_meet_or_are_of_several_servers_come_in_whole(tmp_path: Path) 
         assert not found.skipped
 
 
-def test_files_by_other_means_may_overlap(tmp_path: Path) -> None:
+def test_files_of_different_sources_may_overlap(tmp_path: Path) -> None:
     """Where rows have numbers, these tell them apart; else it is what they say."""
 
     def written(name: str, head: str, *lines: str) -> Path:

@@ -19,7 +19,7 @@ from medamad.transfer.import_survey import ImportFile, survey_rows
 from medamad.transfer.rows import EventRow, RejectedRow, ViewRow
 
 
-def test_all_of_a_view_of_umami(tmp_path: Path) -> None:
+def test_a_view_of_umami(tmp_path: Path) -> None:
     record = UMAMI_VIEW | {
         "hostname": "www.example.org",
         "browser": "edge-chromium",
@@ -54,7 +54,7 @@ def test_all_of_a_view_of_umami(tmp_path: Path) -> None:
     )
 
 
-def test_what_overlaps_and_what_is_no_view_is_passed_over(tmp_path: Path) -> None:
+def test_repeated_rows_and_other_rows_are_skipped(tmp_path: Path) -> None:
     """Exports of months may overlap: what has the same identity comes in once."""
     first = write(tmp_path / "first", UMAMI, UMAMI_VIEW, UMAMI_VIEW | {"event_id": "e2"})
     second = write(
@@ -73,7 +73,7 @@ def test_what_overlaps_and_what_is_no_view_is_passed_over(tmp_path: Path) -> Non
     ]
 
 
-def test_rows_without_their_ids_are_known_by_what_they_say(tmp_path: Path) -> None:
+def test_rows_without_ids_are_identified_by_their_content(tmp_path: Path) -> None:
     """A table may have been taken out of Umami's database without `event_id`."""
     names = [name for name in UMAMI if name != "event_id"]
     view = {name: UMAMI_VIEW[name] for name in names if name in UMAMI_VIEW}
@@ -108,7 +108,7 @@ def test_an_event_of_umami_belongs_to_the_last_view_of_its_page(tmp_path: Path) 
     assert [row.view for row in found if isinstance(row, EventRow)] == [1, 0, 0]
 
 
-def test_a_path_may_come_without_its_slash(tmp_path: Path) -> None:
+def test_a_path_may_lack_its_slash(tmp_path: Path) -> None:
     def of(number: int, **more: str) -> dict[str, str]:
         return UMAMI_VIEW | {"event_id": f"e{number}"} | more
 
@@ -167,7 +167,7 @@ def test_an_event_after_midnight_belongs_to_the_view_before(tmp_path: Path) -> N
     assert [row.view for row in found if isinstance(row, EventRow)] == [2]
 
 
-def test_data_that_stand_alone_are_no_export(tmp_path: Path) -> None:
+def test_event_data_alone_are_rejected(tmp_path: Path) -> None:
     alone = write(tmp_path / "event_data.csv", UMAMI_DATA, {"event_id": "e1"})
     with pytest.raises(BadRequest, match="expected a file from one of umami"):
         ImportFile.of(alone, None)
@@ -203,14 +203,14 @@ def test_numbers_in_the_data_of_events_are_as_umami_shows_them(tmp_path: Path) -
     assert refused == RejectedRow(8, "event_data.csv: website_id", f"expected {count} cells, got 1")
 
 
-def test_a_zip_that_is_cut_off_is_told(tmp_path: Path) -> None:
+def test_a_truncated_zip_is_rejected(tmp_path: Path) -> None:
     path = umami(seen(50), tmp_path / "export.zip")
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(BadRequest, match=r"export\.zip: not a valid zip archive"):
         ImportFile.of(path, None)
 
 
-def test_a_zip_of_another_program_is_none_of_umami(tmp_path: Path) -> None:
+def test_another_program_s_zip_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with ZipFile(path, "w") as archive:
         archive.writestr("imported_visitors.csv", "date\n")
@@ -218,7 +218,7 @@ def test_a_zip_of_another_program_is_none_of_umami(tmp_path: Path) -> None:
         list(ImportFile.of(path, "umami").rows())
 
 
-def test_a_table_of_several_websites_is_none_of_one(tmp_path: Path) -> None:
+def test_a_table_of_several_websites_is_rejected(tmp_path: Path) -> None:
     """Such is the table in Umami's database; links and pixels there are of none."""
     own = UMAMI_VIEW | {"website_id": "w1"}
     link = UMAMI_VIEW | {"website_id": "w2", "event_id": "e2", "event_type": "3"}
@@ -236,7 +236,7 @@ def test_a_table_of_several_websites_is_none_of_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_zip", [False, True])
-def test_several_tables_are_of_one_website_too(tmp_path: Path, *, is_zip: bool) -> None:
+def test_several_tables_must_be_of_one_website(tmp_path: Path, *, is_zip: bool) -> None:
     """Of one call, or of one zip; a row that names none is of the same."""
 
     def made(*websites: str) -> list[Path]:
@@ -264,7 +264,7 @@ def test_several_tables_are_of_one_website_too(tmp_path: Path, *, is_zip: bool) 
         read(*made("w1", "", "w2"))
 
 
-def test_sums_without_days_are_told(tmp_path: Path) -> None:
+def test_totals_without_days_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with ZipFile(path, "w") as archive:
         for name in ("events", "pages", "referrers", "browsers"):

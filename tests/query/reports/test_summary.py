@@ -88,7 +88,7 @@ def test_only_the_period_counts_in_the_first_and_the_last_bucket() -> None:
         ([("start", "2024-01-01T15:00:00Z")], []),
     ],
 )
-def test_bounds_that_are_not_given(query: list[tuple[str, str]], dates: list[str]) -> None:
+def test_missing_bounds(query: list[tuple[str, str]], dates: list[str]) -> None:
     rows = summary(("interval", "hour"), *query)["interval"]
     assert [row["date"].removeprefix("2024-01-01T") for row in rows] == dates
 

@@ -33,14 +33,14 @@ def test_rows() -> None:
         ]
 
 
-def test_a_summary_is_in_order_of_the_share() -> None:
+def test_a_brief_report_is_ordered_by_share() -> None:
     assert answer(snapshot_of(VIEWS, []), "time", [("summary", "true")]) == [
         {"path": "/long", "duration": 3000, "duration_percentage": 0.9333},
         {"path": "/short", "duration": 500, "duration_percentage": 0.0667},
     ]
 
 
-def test_ties_are_of_shares_and_medians_as_shown() -> None:
+def test_ties_are_decided_by_the_rounded_figures() -> None:
     views = [
         view(1, "", 1_000_000, path="/rest"),
         # Medians of 1.5 and 2 both show as 2; the shares differ in the sixth decimal only.
