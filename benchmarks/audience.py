@@ -1,4 +1,4 @@
-"""The visitors of the benchmarks: where they are, what they browse with, whether they have a plan.
+"""The visitors of the benchmarks: their places, browsers and subscription plans.
 
 Those of the demonstration, with more countries and more versions of their browsers.
 """
@@ -21,7 +21,7 @@ _FURTHER_COUNTRIES: Final = 0.14
 _HAS_PLAN: Final = 0.08
 _BARE_HOST: Final = 0.85
 _RELEASES: Final = (0.55, 0.2, 0.1, 0.07, 0.05, 0.03)
-"""How many of a browser's users have its newest release, the one before, and so on."""
+"""The shares of a browser's users on its newest release, the one before, and so on."""
 _RELEASED_MONTHLY: Final = ("Chrome", "Edge", "Firefox")
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
@@ -49,7 +49,7 @@ _PLACES: Final[Weighted[Place]] = skewed(tuple(map(_place, _LINES)), 0.7)
 
 @frozen(eq=False)
 class Audience:
-    """A fixed number of kinds of visitors; each visitor is of one of them, for good.
+    """A fixed number of kinds of visitors. Each visitor is always of the same kind.
 
     The arrays have one entry for each kind: `codes[dimension]` is an index into
     `texts[dimension]`, `plan` an index into PLANS, -1 for none.

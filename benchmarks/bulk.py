@@ -1,4 +1,4 @@
-"""Past traffic as columns, and its import: the tests have both."""
+"""Past traffic as columns, and its import, both from the tests' support."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Turning generated views into the columns of a bulk load."""
+"""The columns of a bulk load, made from generated views."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def bulk_of(
     audience: Audience,
     until_ms: int,
 ) -> Bulk:
-    """Return views, in order of time, as one value.
+    """Return views in order of time as a bulk load.
 
     Without the events that lie after `until_ms`.
     """
@@ -47,7 +47,7 @@ def _properties(
     plan: NDArray[np.int8],
     until_ms: int,
 ) -> dict[str, NDArray[Any]]:
-    """Return the rows of the views that carry something, and of what happened in views, by time."""
+    """Return the properties of views and of events in them, by time."""
     patterns = content.patterns
     pattern = content.pattern[columns["path"]]
     bare = np.flatnonzero((pattern == 0) & (plan >= 0))

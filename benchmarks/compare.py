@@ -1,4 +1,4 @@
-"""Every statistic through HTTP against the same in DuckDB, over the same views.
+"""Every statistic over HTTP compared with DuckDB over the same views.
 
     python benchmarks/compare.py [--views 10000000 …] [--repeat 21] [--data DIR] [--out DIR]
 
@@ -39,9 +39,9 @@ _WEBSITES = "/api/websites?summary=true"
 
 
 def by_turns(ours: Ask, theirs: Ask | None, repeat: int) -> dict[str, Any]:
-    """Return the times of both, asked by turns, each first as often as the other.
+    """Return the times of both, run alternately, each first equally often.
 
-    What takes long is repeated less often.
+    Slow ones are repeated less often.
     """
     asked = {"ours": ours} | ({"theirs": theirs} if theirs else {})
     times: dict[str, list[float]] = {name: [] for name in asked}
@@ -63,7 +63,7 @@ def _ask_duck(duck: DuckStore, asked: Sequence[Query]) -> float:
 
 
 def check(asked: list[Query], our: QueryClient, duck: DuckStore) -> None:
-    """Prepare and ask every query; raises AssertionError where the two answers differ."""
+    """Prepare and run every query. Raise AssertionError if the two results differ."""
     for query in asked:
         body, _ = our.ask(address(query))
         duck.prepare(query)
@@ -96,7 +96,7 @@ def measure(
 def measure_together(
     asked: list[Query], our: QueryClient, duck: DuckStore, repeat: int
 ) -> Iterator[dict[str, Any]]:
-    """Return the times of a view of the dashboard, and of the list of websites."""
+    """Return the times of loading the dashboard and the list of websites."""
     yield {
         "name": f"{len(asked)} requests of a dashboard",
         "group": "dashboard",
@@ -112,7 +112,7 @@ def measure_together(
 
 
 def compare(place: Filled, repeat: int) -> dict[str, Any]:
-    """Return all figures of one number of views."""
+    """Return all figures for one number of views."""
     plan = place.plan
     duck = DuckStore.filled(place.duck_file, batches(plan))
     starts_ms = []

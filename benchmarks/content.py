@@ -1,4 +1,4 @@
-"""The website of the benchmarks: its pages, what they carry, and where its visitors come from."""
+"""The website of the benchmarks: its pages, their properties, and its referrers and campaigns."""
 
 from random import Random
 from typing import Final, Self
@@ -29,7 +29,7 @@ _AUTHORS: Final = 40
 _TOPICS: Final = 110
 _PAIRS: Final = 500
 _ARTICLES: Final = 4
-"""One page in so many is an article, which has an author and a topic."""
+"""One page in this many is an article, with an author and a topic."""
 # fmt: off
 _WORDS: Final = (
     "soil", "frost", "seed", "hedge", "apple", "willow", "rain", "compost", "lantern", "orchard",
@@ -45,7 +45,7 @@ _PRODUCTS: Final = 30
 
 @frozen(eq=False)
 class Patterns:
-    """What views and events carry: row k of `properties` is what pattern k has.
+    """The properties of views and events: row k of `properties` has those of pattern k.
 
     `properties` has shape (k, 2), indices into `texts`, -1 for none; pattern 0 has nothing.
     `plans` are the patterns of PLANS, `events` those of what happens on a page.
@@ -59,7 +59,7 @@ class Patterns:
 
     @classmethod
     def of(cls, random: Random) -> Self:
-        """Draw what articles are by and about, and list what else there is."""
+        """Draw the authors and topics of articles, and list the other patterns."""
         authors = [("author", f"{name} {word.title()}") for word in _WORDS for name in _FIRST_NAMES]
         topics = [("topic", f"{word} {n}" if n else word) for n in range(4) for word in _WORDS]
         articles = [
@@ -88,7 +88,7 @@ class Patterns:
 
 @frozen(eq=False)
 class Content:
-    """The texts of the dimensions that the visited page decides, and how often each is drawn.
+    """The texts of the dimensions that depend on the visited page, and how often each is drawn.
 
     `texts` has those of the paths, referrers, UTM fields and properties, by code. Path p was
     published on day `published_day[p]`, 0 for always, and has the pattern `pattern[p]`; campaign c
@@ -107,7 +107,7 @@ class Content:
 
     @classmethod
     def of(cls, seed: int, days: int, paths: int, steepness: float) -> Self:
-        """Invent a website of that many paths, half of them published within those days."""
+        """Return a website with `paths` paths, half of them published within those days."""
         random = Random(seed)
         numbers = np.random.default_rng(seed)
         patterns = Patterns.of(random)
@@ -162,7 +162,7 @@ def _referrers(random: Random) -> tuple[tuple[str, ...], list[float]]:
 
 
 def _campaigns() -> tuple[list[Campaign], NDArray[np.float64]]:
-    """Return what the fields are: mostly nothing, else a letter, an advertisement or a post."""
+    """Return campaigns: mostly none, else a newsletter, an advertisement or a post."""
     found: list[Campaign] = [
         ("newsletter", "email", f"letter-{n}", "", place)
         for n in range(24)

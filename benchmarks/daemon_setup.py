@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support.daemon import Daemon
 
 SMALL = 1_000
-"""How many small websites there are beside the large one."""
+"""The number of small websites besides the large one."""
 
 _MARKER = "filled.json"
 _FRESH_MS = 12 * 3_600_000
@@ -52,7 +52,7 @@ class Filled:
 
 
 def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
-    """Fill a folder with the traffic of a plan and SMALL other websites, unless it is already.
+    """Fill a folder with the traffic of a plan and of SMALL other websites, unless it is filled.
 
     What was filled twelve hours ago is filled anew, as its last day is over, unless `is_fixed`
     says that the end of the plan was asked for.
@@ -91,7 +91,7 @@ def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
 
 @contextmanager
 def folder_or_temporary(given: Path | None) -> Iterator[Path]:
-    """Yield the given folder, or a temporary one."""
+    """Yield the given folder or, if None, a temporary one."""
     with nullcontext(str(given)) if given else tempfile.TemporaryDirectory() as name:
         yield Path(name)
 

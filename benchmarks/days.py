@@ -1,4 +1,4 @@
-"""The days of the traffic: who comes when, what they see and for how long, drawn with numpy."""
+"""The days of the traffic: visitors, visits, pages and times on page, drawn with numpy."""
 
 import math
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _EVENT_HAS_NO_VIEW: Final = 0.02
 
 @define
 class Days:
-    """The views of one day after the other."""
+    """The views of all days, generated day by day."""
 
     plan: Plan
     content: Content
@@ -62,7 +62,7 @@ class Days:
             over = [taken(columns, slice(ready, None))]
 
     def _wanted(self) -> list[int]:
-        """Return how many visits' views begin on each day: more on workdays, slowly growing."""
+        """Return the number of views on each day: more on workdays, slowly growing."""
         plan = self.plan
         weekdays = [
             datetime.fromtimestamp((plan.since_ms + n * DAY_MS) / 1000, UTC).weekday()
@@ -138,7 +138,7 @@ class Days:
         return visitor
 
     def _moments(self, day: int, kind: NDArray[np.uint16]) -> NDArray[np.int64]:
-        """Return when each visitor first comes, by the visitor's own clock."""
+        """Return the time of each visitor's first view, drawn by the local hour."""
         starts_ms = self.plan.since_ms + day * DAY_MS
         hours = _HOURS.draw(self._random, len(kind)) + self._random.random(len(kind))
         local_ms = ((hours - self.audience.hours_ahead[kind]) * HOUR_MS).astype(np.int64)
@@ -146,7 +146,7 @@ class Days:
         return moments
 
     def _seen_ms(self, count: int) -> NDArray[np.int64]:
-        """Return how long pages are seen: many left at once, most read, few left open for hours."""
+        """Return times on page: many bounces, most read, a few left open for hours."""
         random = self._random
         seen_ms = random.lognormal(math.log(_READING_MS), 1.0, count)
         sort = random.random(count)
@@ -157,7 +157,7 @@ class Days:
         return np.clip(seen_ms, 1, DAY_MS).astype(np.int64)
 
     def _events(self, seen_ms: NDArray[np.int64]) -> Columns:
-        """Return what happens in views, as `event` (a pattern, 0 for nothing) some time after."""
+        """Return the events in views: `event` is a pattern, 0 for none."""
         random, count = self._random, len(seen_ms)
         happens = np.flatnonzero(random.random(count, np.float32) < _EVENT_ODDS)
         late = random.random(len(happens)) < _EVENT_IS_LATE
@@ -170,7 +170,7 @@ class Days:
         return {"event": event, "event_after_ms": after_ms, "event_alone": alone}
 
     def _flagged(self, columns: Columns) -> Columns:
-        """Add which views are firsts, in views by visitor and then by time."""
+        """Return views, sorted by visitor and time, with the flags of first views."""
         visitor, path = columns.pop("visitor"), columns["path"].astype(np.int64)
         day = columns["time_ms"].astype(np.int64) // DAY_MS
         first = np.ones(len(visitor), np.bool_)
@@ -189,10 +189,10 @@ class Days:
 
 
 def joined(parts: list[Columns]) -> Columns:
-    """Put the views of several parts into one."""
+    """Return the views of several parts as one."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def taken(columns: Columns, places: slice | NDArray[Any]) -> Columns:
-    """Take some of the views."""
+    """Return some of the views."""
     return {name: column[places] for name, column in columns.items()}

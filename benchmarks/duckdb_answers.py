@@ -26,7 +26,7 @@ def answer(query: Query, rows: Rows) -> object:
 
 
 def _counted(query: Query, rows: Rows) -> list[dict[str, Any]]:
-    """Rows of (name, visitors, views), timed visitors, bounces, time; with a limit, both totals."""
+    """Rows of (name, visitors, views), bounces, time, and so on; with a limit, both totals."""
     if query.limit is None:
         all_visitors, all_views = (sum(row[place] for row in rows) for place in (1, 2))
     else:
@@ -105,7 +105,7 @@ def _totals(
     bounces: int | None,
     median_ms: float | None,
 ) -> dict[str, Any]:
-    """Without any view, all but their number are NULL."""
+    """Without any views, all columns but their number are NULL."""
     return {
         "visitors": visitors or 0,
         "pageviews": views,

@@ -30,7 +30,7 @@ def rows_of(views: Sequence[View]) -> list[list[Any]]:
 
 
 def per_second(file: Path, rows: Sequence[Sequence[Any]], connections: int) -> float:
-    """Insert rows over some connections at once, committing each; gives rows a second.
+    """Insert rows over several connections at once, committing each. Return the rows per second.
 
     DuckDB's defaults: every commit is synced.
     """

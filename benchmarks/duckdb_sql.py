@@ -32,9 +32,9 @@ _TOTALS: Final = """
 
 
 def candidates(query: Query) -> Sequence[str]:
-    """Return the texts that answer a query, of which the fastest may be taken.
+    """Return the SQL texts that answer a query; the fastest may be used.
 
-    Columns of the rows: `duck_answers` says.
+    `duckdb_answers` has the columns of their rows.
     """
     if query.statistic == "summary":
         return [_summary(query)]
@@ -78,7 +78,7 @@ def _in_one_step(query: Query) -> str:
 
 
 def _in_two_steps(query: Query) -> str:
-    """Count by the flag as well, and add up in a second step what the flag chooses."""
+    """Return SQL that counts by the flag too, and then adds up what the flag selects."""
     dimension = column(query)
     counts, visitors = "count(*) AS n", "sum(n) FILTER (first_today)"
     if _visitor(query) == "first_of_page":
@@ -99,7 +99,7 @@ def _in_two_steps(query: Query) -> str:
 
 
 def _ordered(query: Query, counted: str) -> str:
-    """Order rows and cut them; add both totals when not all rows are asked for."""
+    """Return SQL that orders and limits rows, with both totals if there is a limit."""
     totals = ", sum(visitors) OVER (), sum(pageviews) OVER ()" if query.limit else ""
     return f"""
         SELECT *{totals} FROM ({counted})
@@ -122,7 +122,7 @@ def _time(query: Query) -> str:
 
 
 def _summary(query: Query) -> str:
-    """Return the totals of the period, its days, and the totals of the previous period, in order.
+    """Return SQL for the totals of the period, its days, and the totals of the previous period.
 
     Rows of (kind, day, …). The totals and the days come out of one pass.
     """
@@ -145,7 +145,7 @@ def _summary(query: Query) -> str:
 
 
 def _properties(query: Query) -> str:
-    """Count rows: an event carries a name once, and has one row of ordinal 0."""
+    """Return SQL that counts rows: an event has a name once, and one row with ordinal 0."""
     by_value = any(field == "prop_name" for field, _, _ in query.filters)
     labels = "name, value" if by_value else "name"
     total = "count(*)" if by_value else "count_if(ordinal = 0)"
@@ -187,7 +187,7 @@ def _period(start_ms: int | None, end_ms: int | None) -> list[str]:
 
 
 def _condition(filter_: Filter) -> str:
-    """Write a filter: on texts, `contains` is put to each text once, not to each view."""
+    """Return the SQL of a filter. `contains` is evaluated once for each text, not for each view."""
     field, operator, value = filter_
     named = {"prop_name": "name", "prop_value": "value"}.get(field, field)
     text = "'" + value.replace("'", "''") + "'"

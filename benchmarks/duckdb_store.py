@@ -33,7 +33,7 @@ class DuckStore:
 
     @classmethod
     def filled(cls, file: Path, batches: Iterable[Bulk]) -> Self:
-        """Open a file; if it does not exist, store batches in it first, in order."""
+        """Open a file. If it does not exist, first store the batches in it, in order."""
         if not file.exists():
             part = file.with_suffix(".part")
             part.unlink(missing_ok=True)
@@ -56,7 +56,7 @@ class DuckStore:
         self._connection.execute("CHECKPOINT")
 
     def prepare(self, query: Query) -> None:
-        """Prepare the statement of a query; of several candidates, the fastest."""
+        """Prepare the statement of a query: the fastest of its candidates."""
         name = f"q{len(self._prepared)}"
         texts = candidates(query)
         fastest = texts[0] if len(texts) == 1 else min(texts, key=self._least_ms)
@@ -85,7 +85,7 @@ class DuckStore:
         return rows, (time.perf_counter() - began) * 1000
 
     def _make_tables(self, columns: Mapping[str, tuple[Dimension, Sequence[str]]]) -> None:
-        """Make the tables, and a type of its own for each text: an enumeration, sorted."""
+        """Create the tables, with a sorted enumeration as the type of each text."""
         for name, (_, texts) in columns.items():
             self._execute(
                 f"CREATE TYPE {name}_text AS ENUM (SELECT unnest($texts))",
@@ -151,7 +151,7 @@ class DuckStore:
 def _columns(
     texts: Mapping[Dimension, Sequence[str]],
 ) -> dict[str, tuple[Dimension, Sequence[str]]]:
-    """Return the columns of texts: one for each dimension, and those of names that many share."""
+    """Return the columns of texts: one for each dimension, and those of display names."""
     columns = {
         dimension.attribute: (dimension, texts[dimension])
         for dimension in VIEW_DIMENSIONS

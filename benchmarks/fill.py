@@ -36,7 +36,7 @@ _NUMBERS_PER_VIEW = 4
 
 
 def small_views(websites: list[Website], until_ms: int) -> Iterator[View]:
-    """Return the views of the small websites: a few each on the last day."""
+    """Return the views of the small websites: a few on the last day of each."""
     random = Random(1)
     times_ms = sorted(
         random.randrange(until_ms - DAY_MS // 2, until_ms)
@@ -61,7 +61,7 @@ def small_views(websites: list[Website], until_ms: int) -> Iterator[View]:
 
 
 async def fill(store: Store, plan: Plan, small: int) -> None:
-    """Register the websites and store what they are visited by."""
+    """Register the websites and store their traffic."""
     began = plan.since_ms // 1000
     website = await store.add_website(HOSTNAME, began)
     loaded = await begin(store, website, _NUMBERS_PER_VIEW * plan.views)
@@ -107,7 +107,7 @@ def add_plan(parser: ArgumentParser) -> None:
 
 
 def plan_of(arguments: Namespace, views: int) -> Plan:
-    """Make the plan of so many views, until now if nothing else was said."""
+    """Return a plan with `views` views, until now unless the arguments say otherwise."""
     plan = Plan(
         until_ms=arguments.until or int(time.time()) // 60 * 60_000,
         views=views,

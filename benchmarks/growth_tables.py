@@ -1,4 +1,4 @@
-"""How cost grows with the number of views, as tables of Markdown."""
+"""How cost grows with the number of views, as Markdown tables."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -32,7 +32,7 @@ def growth_table(results: Sequence[Result], names: Sequence[str]) -> str:
 
 
 def tenfold_table(fewer: Result, more: Result) -> str:
-    """Return how many times more the queries cost that are answered by counters."""
+    """Return by which factor the cost grows of queries that are answered from counters."""
     before = {measured["name"]: measured["ours"]["median_ms"] for measured in fewer["queries"]}
     times = {
         measured["name"]: measured["ours"]["median_ms"] / before[measured["name"]]

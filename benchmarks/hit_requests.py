@@ -67,14 +67,14 @@ AGENTS = _agents()
 
 
 def requests(count: int, seed: int = 1) -> Iterator[bytes]:
-    """Yield that many page loads, each a complete HTTP request with its own beacon."""
+    """Yield `count` page loads, each a complete HTTP request with its own beacon."""
     random = Random(seed)
     for view in views(count, seed):
         yield _request(view, random)
 
 
 def views(count: int, seed: int = 1) -> Iterator[View]:
-    """Yield that many views of one day."""
+    """Yield `count` views of one day."""
     plan = TrafficPlan(until_ms=1_790_000_000_000, days=1, views=count, seed=seed)
     for hit in hits(plan, {HOSTNAME: 1}, [site for site in SITES if site.hostname == HOSTNAME]):
         if isinstance(hit, View):

@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
 
 
 async def drive(port: int, requests: Sequence[bytes], connections: int) -> Sent:
-    """Send all requests, the next on each connection as soon as the previous one is answered."""
+    """Send all requests, the next on each connection once the last response has arrived."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     waiting = iter(requests)
     times_ms: list[float] = []

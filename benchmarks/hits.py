@@ -12,7 +12,7 @@ from medamad.domain.hits import Event, Hit, Properties, Unload, View
 def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:
     """Return the loads, unloads and custom events of a batch, in order of time.
 
-    `series` sets the beacons of one batch apart from those of another.
+    `series` makes the beacons of different batches distinct.
     """
     beacons = [f"{series:x}-{number:x}" for number in range(len(bulk))]
     properties: dict[int, Properties] = {}

@@ -34,7 +34,7 @@ _DUCK_CONNECTIONS = (1, 4, 16)
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """Run child processes on one core, and this process on the others afterwards."""
+    """Run child processes on one core; afterwards, restrict this process to the others."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:

@@ -1,4 +1,4 @@
-"""The results of storing hits as tables of Markdown."""
+"""The results of storing hits as Markdown tables."""
 
 from typing import Final
 

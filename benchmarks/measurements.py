@@ -15,7 +15,7 @@ _GIB = 1 << 30
 
 @frozen
 class Times:
-    """Times of something repeated, in milliseconds."""
+    """The times of repeated runs, in milliseconds."""
 
     times_ms: Sequence[float]
 
@@ -48,7 +48,7 @@ class Times:
 
 
 def machine() -> dict[str, Any]:
-    """Return what figures depend on: processor, cores, memory and versions."""
+    """Return what the figures depend on: processor, cores, memory and versions."""
     lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     pages = os.sysconf("SC_PHYS_PAGES")

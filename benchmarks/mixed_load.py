@@ -32,7 +32,7 @@ _CONNECTIONS = 128
 
 
 def ask_on(port: int, cookie: str, addresses: Sequence[str], seconds: float) -> list[float]:
-    """Ask one address after the other for some time; gives the milliseconds of each."""
+    """Request the addresses in turn for some time. Return the milliseconds of each request."""
     times_ms: list[float] = []
     until = time.monotonic() + seconds
     with QueryClient(port, cookie) as our:

@@ -38,7 +38,7 @@ _STYLE: Final[Any] = {
 
 
 def draw(results: Sequence[dict[str, Any]], file: Path) -> None:
-    """Write the plot of some results: the same file for the same results."""
+    """Write the plot of some results. The same results make the same file."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(9, 5.4), layout="constrained")
         panels = figure.subplots(2, 3, sharex=True, sharey=True)

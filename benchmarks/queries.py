@@ -118,7 +118,7 @@ def queries(since_ms: int, until_ms: int) -> Iterator[Query]:
 
 
 def dashboard(until_ms: int) -> list[Query]:
-    """Return the fourteen requests of one load of the dashboard over thirty days."""
+    """Return the fourteen queries of loading the dashboard for thirty days."""
     asked = [
         Query("summary", by_day=True, previous=True),
         *(Query(statistic) for statistic in ("pages", "time", *DIMENSIONS)),

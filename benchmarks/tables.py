@@ -112,7 +112,7 @@ def machine_lines(result: Result) -> str:
 
 
 def milliseconds(value: float) -> str:
-    """Write a time, with as many digits as matter."""
+    """Return a time as text with its significant digits."""
     if value >= _MANY_MS:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= _SOME_MS else f"{value:.2f}"

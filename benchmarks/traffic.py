@@ -14,11 +14,11 @@ from days import Columns, Days, joined, taken
 from plan import Plan
 
 _BATCH: Final = 262_144
-"""Days are put together until there are so many views."""
+"""Days are joined into a batch until it has this many views."""
 
 
 def batches(plan: Plan) -> Iterator[Bulk]:
-    """Return exactly `plan.views` views in order of time, and what happened in them."""
+    """Yield exactly `plan.views` views in order of time, with their events, in batches."""
     content = Content.of(plan.seed, plan.days, plan.paths, plan.steepness)
     audience = Audience.of(plan.seed, HOSTNAME)
     given = 0

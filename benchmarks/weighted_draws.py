@@ -19,13 +19,13 @@ _DRAWS = 20_000
 
 @frozen(eq=False)
 class Odds:
-    """The numbers 0 to n - 1, each as often in a table as it is to be drawn."""
+    """The numbers 0 to n - 1 in a table, each as often as it is to be drawn."""
 
     table: NDArray[np.unsignedinteger]
 
     @classmethod
     def of(cls, weights: ArrayLike) -> Self:
-        """Make the odds of n numbers from their weights, which need not add up to one."""
+        """Return the odds of n numbers from their weights, which need not add up to one."""
         bounds = np.cumsum(np.asarray(weights, np.float64))
         size = 1 << (20 if len(bounds) <= _FEW else 23)
         places = (np.arange(size) + 0.5) / size * bounds[-1]
@@ -33,7 +33,7 @@ class Odds:
         return cls(numbers.astype(np.min_scalar_type(len(bounds) - 1)))
 
     def draw(self, random: np.random.Generator, count: int) -> NDArray[np.unsignedinteger]:
-        """Draw that many numbers, in the narrowest type that holds them all."""
+        """Return `count` drawn numbers, in the narrowest type that holds all numbers."""
         drawn: NDArray[np.unsignedinteger] = self.table[
             random.integers(0, len(self.table), count, np.uint32)
         ]
@@ -41,13 +41,13 @@ class Odds:
 
 
 def zipf(count: int, steepness: float = 1.0) -> NDArray[np.float64]:
-    """Return weights of which each is less than the one before it, by Zipf's law."""
+    """Return descending weights by Zipf's law."""
     weights: NDArray[np.float64] = np.arange(1, count + 1, dtype=np.float64) ** -steepness
     return weights
 
 
 def most_common(values: Weighted[T], random: Random) -> Sequence[tuple[T, int]]:
-    """Return the values of the demonstration and how often each came in some draws, most first."""
+    """Return values drawn as in the demo, with their frequencies, most frequent first."""
     return Counter(values.draw(random) for _ in range(_DRAWS)).most_common()
 
 

@@ -49,7 +49,7 @@ class ImportFile:
         with _open_named(path) as file:
             source = source or detect_source(read_head(file))
             if source is None:
-                raise BadRequest(f"expected a file from one of {', '.join(SOURCE_NAMES)}")
+                raise BadRequest(f"unknown format; expected one of {', '.join(SOURCE_NAMES)}")
             grows = source in ROW_SOURCES and ROW_SOURCES[source].grows
             fingerprint = FileFingerprint.of(file, grows=grows)
         return cls(path, source, target or ImportTarget(), fingerprint)

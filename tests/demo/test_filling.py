@@ -13,7 +13,7 @@ PLAN = TrafficPlan(until_ms=1_790_000_000_123, days=4, views=3_000)
 
 @define
 class Recording:
-    """Keeps what it is given, as the store would."""
+    """Records the websites and hits that it is given."""
 
     websites: list[Website] = field(factory=list)
     hits: list[Hit] = field(factory=list)

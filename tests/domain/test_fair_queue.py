@@ -17,7 +17,7 @@ class Item:
 
 @define
 class Oracle:
-    """The same, by going through all items."""
+    """A naive queue that goes through all items."""
 
     items: list[Item] = field(factory=list)
     turns: list[Hashable] = field(factory=list)

@@ -78,7 +78,7 @@ def test_no_zone_raises(zone: str) -> None:
         ("EL", "GR"),
     ],
 )
-def test_codes_of_unknown_countries_are_empty(code: str, country: str) -> None:
+def test_country_codes(code: str, country: str) -> None:
     assert country_of_code(code) == country
 
 

@@ -57,7 +57,7 @@ def test_many_hits(endpoint: str) -> None:
 
 
 def test_the_random_queries_have_results() -> None:
-    """Most of them do. Filters and periods that select nothing would test nothing."""
+    """Filters and periods that select nothing would test nothing."""
     rng = random.Random(1)  # noqa: S311
     filled = 0
     for endpoint in ENDPOINTS * 10:

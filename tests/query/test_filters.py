@@ -182,7 +182,7 @@ def test_long_names_are_searched_as_short_ones_are(
 
 
 class Laborious(str):
-    """A text that must not be searched by itself."""
+    """A text that must only be searched as part of a joined one."""
 
     __slots__ = ()
 

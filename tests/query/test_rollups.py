@@ -1,4 +1,4 @@
-"""Rollups: what they can tell is in the result, and the rest is in its gaps."""
+"""Rollups: what they know is in the result, and the rest is in its gaps."""
 
 import copy
 import random
@@ -74,7 +74,7 @@ def split(
 
 
 def of_their_day(views: list[Entry], events: list[Entry], zone: ZoneInfo) -> list[Entry]:
-    """Leave out the events whose view is of another day. They are deleted with it, or are a gap."""
+    """Return the events whose view is of the same day, or that have none; others are gaps."""
     day_of = {view["id"]: day_at(zone, view["time_ms"] // 1000) for view in views}
     return [
         event
@@ -85,7 +85,7 @@ def of_their_day(views: list[Entry], events: list[Entry], zone: ZoneInfo) -> lis
 
 @frozen
 class Facts:
-    """What happened, and the gaps of a result about it."""
+    """The hits of a website, and the gaps of a result."""
 
     views: list[Entry]
     events: list[Entry]
@@ -236,7 +236,7 @@ def test_the_values_of_all_properties_of_whole_days_are_known(
 
 @define(eq=False)
 class Opened:
-    """Rollups that are opened when they are reached, as those of a store are."""
+    """Rollups that are opened when they are iterated over, like those of a store."""
 
     days: Sequence[Rollup]
     opened: list["weakref.ref[Rollup]"] = field(factory=list)

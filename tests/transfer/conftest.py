@@ -1,4 +1,4 @@
-"""Stores in a temporary directory, each by its name."""
+"""Stores in a temporary folder, by name."""
 
 from collections.abc import Callable
 from pathlib import Path

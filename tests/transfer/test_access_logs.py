@@ -1,4 +1,4 @@
-"""Which lines of access logs are views, and whose."""
+"""Which lines of access logs are views, and which visitors they belong to."""
 
 import os
 import tracemalloc
@@ -73,7 +73,7 @@ PROGRAMS = (
 
 
 def test_a_client_without_a_browser_name_is_a_program(tmp_path: Path) -> None:
-    """It may count when it brings a hit, but a log has whatever asked."""
+    """Its hits may count, but a log has the requests of every client."""
     content = line() + "".join(line(agent=agent) for agent in PROGRAMS)
     content += caddy() + caddy(headers={"Accept": ["*/*"]}) + caddy(headers={})
     assert left_out(tmp_path, content) == (2, {"programs": len(PROGRAMS) + 2})
@@ -101,7 +101,7 @@ def test_minor_browsers_are_not_programs(tmp_path: Path) -> None:
 
 
 def test_logs_may_lack_user_agents(tmp_path: Path) -> None:
-    """It is, where no line has one; of others whatever has none is a program."""
+    """If no line has one, they were not logged; otherwise a client without one is a program."""
     bare = caddy(headers={"Accept": ["*/*"]})
     without = bare + bare + line(agent="-") + line(agent="-", status=404)
     rows = read(tmp_path, without)
@@ -115,7 +115,7 @@ def test_logs_may_lack_user_agents(tmp_path: Path) -> None:
 
 
 def test_the_first_user_agent_may_come_late(tmp_path: Path) -> None:
-    """After health checks of a night, and in whichever of the files."""
+    """After a night of health checks, and in any of the files."""
     checks = line(agent="-", request="GET /a.css HTTP/1.1") * 20_000 + line(agent="-")
     assert left_out(tmp_path, checks + line()) == (1, {"no_view": 20_000, "programs": 1})
     for contents in ((line(agent="-"), line()), (line(), line(agent="-"))):
@@ -237,7 +237,7 @@ def test_logs_of_several_servers_may_be_in_any_order(tmp_path: Path) -> None:
 
 
 def test_rotated_logs_may_be_in_the_order_of_their_names(tmp_path: Path) -> None:
-    """access.log.1 is the newest, and access.log.10 comes before access.log.2."""
+    """access.log.1 is the newest, and access.log.10 sorts before access.log.2."""
     days = [f"{day:02}/Jan/2026" for day in range(1, 31)]
     weeks = [
         line(time=f"{first}:02:30:00 +0000") + line(time=f"{last}:02:00:00 +0000")

@@ -22,7 +22,7 @@ def read(content: bytes) -> dict[str, bytes]:
 
 
 def larger(content: bytes) -> bytes:
-    """Have the list of what a zip holds say that it becomes nearly 4 GiB."""
+    """Change the archive's directory to state a size of nearly 4 GiB."""
     at = content.index(b"PK\x01\x02")
     return content[: at + 24] + b"\x00\x00\x00\xf0" + content[at + 28 :]
 
@@ -33,7 +33,7 @@ def locked(content: bytes) -> bytes:
 
 
 def strange(content: bytes) -> bytes:
-    """Have it be made smaller in a way that nobody knows."""
+    """Change the archive to name an unknown method of compression."""
     at = content.index(b"PK\x01\x02")
     return content[: at + 10] + b"\x63" + content[at + 11 :]
 

@@ -1,4 +1,4 @@
-"""No text of a file is a formula, wherever a spreadsheet splits it, and all come back exactly."""
+"""No text in a file is a formula, wherever a spreadsheet splits it, and any text is read back."""
 
 import csv
 import io
@@ -91,7 +91,7 @@ def test_text_is_escaped_where_a_cell_may_begin(text: str, cell: str) -> None:
 
 
 def test_rows_are_written_in_blocks() -> None:
-    """No other thread runs while the library of the language writes them."""
+    """No other thread runs while Python's csv module writes them."""
     writer = CsvWriter(TABLES["events"])
     count = 2_000
     numbers = Slices(range(count))

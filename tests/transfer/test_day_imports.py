@@ -1,4 +1,4 @@
-"""Days that other programs have added up: what comes in is what they say, once, and goes again."""
+"""Daily figures of other programs are imported exactly, only once, and can be undone."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, timedelta
@@ -28,7 +28,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def check(store: Store, website: Website, expected: DayRollup, reports: Iterable[str]) -> None:
-    """Compare what the reports say with figures by name."""
+    """Compare the reports with figures by name."""
     found: dict[str, dict[Any, dict[str, Any]]] = {}
     for row in statistics(store, website):
         name: Any = row.get("name", row.get("date", ""))
@@ -130,7 +130,7 @@ async def test_plausible_s_figures_are_imported_and_undone(
 async def test_bounces_are_the_same_share_of_many_small_days(
     open_store: OpenStore, tmp_path: Path, days: list[tuple[int, int, int]], share: float
 ) -> None:
-    """Visitors, visits and bounces of a day are too few each for a share of their own."""
+    """Each day has too few visitors, visits and bounces for a rate of its own."""
     path = tmp_path / "visitors.csv"
     head = "date,visitors,visits,bounces,pageviews,visit_duration\n"
     rows = (
@@ -149,7 +149,7 @@ async def test_bounces_are_the_same_share_of_many_small_days(
 
 @pytest_twisted.ensureDeferred
 async def test_days_without_views_have_no_visitors(open_store: OpenStore, tmp_path: Path) -> None:
-    """What is said of them is what the statistics have then."""
+    """The export has other figures of these days, and the statistics have them too."""
     days = [BEGIN + timedelta(days=n) for n in range(3)]
     total = tmp_path / "total.csv"
     head = "date,visitors,pageviews\n"
@@ -210,7 +210,7 @@ async def test_goatcounter_s_figures_are_imported_and_undone(
 
 @pytest_twisted.ensureDeferred
 async def test_days_with_data_are_left_out(open_store: OpenStore, tmp_path: Path) -> None:
-    """Whether it was counted here or came from elsewhere; and so is the day that is not over."""
+    """Whether they were counted here or imported; so is the day that is not over."""
     export = Plausible()
     days = [BEGIN + timedelta(days=n) for n in range(export.days)]
     store = open_store(retention=Retention(others=Keep(1), zone=BERLIN))

@@ -1,4 +1,4 @@
-"""Of days that other programs have added up, it is said what nobody knows of them."""
+"""Results name the days whose imported figures are incomplete."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is exported says all that is stored, in every format."""
+"""An export has everything that is stored, in every format."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ OpenStore = Callable[..., Store]
 
 
 def read(data: bytes, request: ExportRequest) -> list[dict[str, Any]]:
-    """Read a file as anybody would by the documents."""
+    """Read a file by its documented format, without our own reader."""
     kinds = {column.name: column.kind for column in TABLES[request.what].columns}
     if request.format == "parquet":
         table = pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist()
@@ -70,7 +70,7 @@ def _ms(moment: Any) -> int:
 def as_held(
     view_rows: list[dict[str, Any]], event_rows: list[dict[str, Any]]
 ) -> tuple[list[Any], list[Any]]:
-    """Return rows of files as those that a store is asked for directly."""
+    """Return rows of files in the form of rows read from the store."""
     found = {}
     for row in view_rows:
         assert row["view"] not in found
@@ -141,7 +141,7 @@ async def test_an_export_of_a_period_is_of_that_period(open_store: OpenStore) ->
 
 @pytest_twisted.ensureDeferred
 async def test_an_export_does_not_change_while_it_is_written(open_store: OpenStore) -> None:
-    """Whatever is flushed, merged, removed or added meanwhile."""
+    """Although hits are flushed, merged, deleted and added meanwhile."""
     store = open_store(sizes=Sizes(chunk_views=8, merged_members=2, counted_from=2))
     website = await fill(store)
     request = ExportRequest(what="views", format="ndjson")
@@ -210,7 +210,7 @@ async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> N
 
 @pytest_twisted.ensureDeferred
 async def test_unknown_figures_of_statistics_are_empty(open_store: OpenStore) -> None:
-    """The beacon that tells of a time may not come; bounces are of pages on which a day began."""
+    """An unload may be missing, and only a visitor's first view of the day can be a bounce."""
     store = open_store()
     website = await store.add_website("example.com", 1)
     later = a_view(beacon="b3", path="/3", first_today=False)

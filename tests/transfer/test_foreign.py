@@ -1,4 +1,4 @@
-"""Exports of other programs: what comes in is what they counted, and goes again as a whole."""
+"""Hits of other programs are imported exactly, and can be undone as a whole."""
 
 import tracemalloc
 from collections import Counter
@@ -39,7 +39,7 @@ Write = Callable[[Sequence[Seen], Path], Path]
 
 
 def told(store: Store, website: Any) -> dict[str, Counter[Any]]:
-    """Return what the store has, counted in the most simple way."""
+    """Return what the store has, counted naively."""
     found, events = store.read(website, rows)
     return {
         "paths": Counter(row["path"] for row in found),
@@ -53,7 +53,7 @@ def told(store: Store, website: Any) -> dict[str, Counter[Any]]:
 
 
 def counted(things: Sequence[Seen]) -> dict[str, Counter[Any]]:
-    """Return the same of what was seen, without any of ours."""
+    """Return the same for the visits that the files were made from."""
     found = [each for each in things if each.event is None]
     visits = {(each.time.date(), each.visitor) for each in found}
 
@@ -198,7 +198,7 @@ def test_a_row_with_too_few_cells_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_hits_from_the_future_are_rejected(program: str, tmp_path: Path) -> None:
-    """Or all that comes in later would be of a time that was counted."""
+    """Otherwise all later imports would fall into a time that is covered."""
     things = seen(60)
     path = PROGRAMS[program](things, tmp_path / "export")
     latest_ms = round(things[30].time.timestamp() * 1_000)

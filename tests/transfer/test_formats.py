@@ -1,4 +1,4 @@
-"""A file is told by how it begins, also where a program has put a mark of its encoding first."""
+"""A file's source is detected from its beginning, also after a byte order mark."""
 
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def test_a_log_is_recognised_by_its_first_line(tmp_path: Path, mark: str, sent: 
 def test_a_log_is_recognised_by_a_very_long_first_line(
     tmp_path: Path, first: str, sent: str, times: int
 ) -> None:
-    """Its other lines come in, if there are any."""
+    """Its other lines, if any, are imported."""
     path = tmp_path / "access.log"
     for others in (0, 2):
         path.write_text(first.replace("SENT", sent * times) + line() * others)

@@ -69,7 +69,7 @@ def test_other_files_are_rejected(tmp_path: Path) -> None:
     other = tmp_path / "other.zip"
     with ZipFile(other, "w") as archive:
         archive.writestr("a.txt", "")
-    with pytest.raises(BadRequest, match="expected a file from one of umami"):
+    with pytest.raises(BadRequest, match="unknown format; expected one of umami"):
         ImportFile.of(other, None)
     broken = tmp_path / "broken.zip"
     broken.write_bytes(newer.read_bytes()[:-30])

@@ -1,4 +1,4 @@
-"""What was exported comes in again as it was, once, and goes again as a whole."""
+"""An export can be imported again unchanged, only once, and undone as a whole."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -86,7 +86,7 @@ async def test_an_import_beside_hits_can_be_undone(open_store: OpenStore, tmp_pa
 
 @pytest_twisted.ensureDeferred
 async def test_existing_hits_are_left_out(open_store: OpenStore, tmp_path: Path) -> None:
-    """Whether it was imported before, or was counted there in the first place."""
+    """Whether they were imported before or counted there."""
     origin = open_store(sizes=SMALL, name="origin")
     website = await fill(origin)
     first = files_of(origin, website, tmp_path / "first", "ndjson")
@@ -193,7 +193,7 @@ def test_a_bad_line_is_named_by_number_and_field(
             "a.csv",
             b"a,b\n1,2\n",
             None,
-            "expected a file from one of umami, goatcounter, medama, access-log",
+            "unknown format; expected one of umami, goatcounter, medama, access-log",
         ),
         ("a.csv", b"a,b\n1,2\n", "csv", "time: the file has no such column"),
         ("a.csv", b"time,path\n\xff,2\n", None, "not valid UTF-8"),

@@ -1,4 +1,4 @@
-"""What came, went, or was added up meanwhile is neither counted twice nor torn apart."""
+"""Importing again after hits were added, deleted or rolled up counts nothing twice."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,14 +22,14 @@ KEEP = Retention(others=Keep(3, "sums"))
 
 
 def make_new(file: Path) -> None:
-    """Let a file be another one that says the same."""
+    """Replace a file by a different one with the same content."""
     with file.open("ab") as opened:
         opened.write(b"\n")
 
 
 @pytest_twisted.ensureDeferred
 async def test_hits_in_rollups_are_left_out(open_store: OpenStore, tmp_path: Path) -> None:
-    """Whether it was counted there in the first place, or imported."""
+    """Whether they were counted there or imported."""
     origin = open_store(name="origin", retention=KEEP)
     website = await origin.add_website("example.com", 1)
     await origin.append([*views(1, 30), event("b3")])
@@ -93,7 +93,7 @@ async def test_views_may_be_imported_after_their_events_and_again(
 
 @pytest_twisted.ensureDeferred
 async def test_exports_in_one_import_may_overlap(open_store: OpenStore, tmp_path: Path) -> None:
-    """Also where the time on a page was not known when the first of them was made."""
+    """Also if a time on page was not known yet in the first of them."""
     origin = open_store(name="origin")
     website = await origin.add_website("example.com", 1)
     await origin.append([*views(1, 30), event("b3"), event("b4")])
@@ -125,7 +125,7 @@ LOG = (
 
 @pytest_twisted.ensureDeferred
 async def test_a_log_may_break_off_within_a_second(open_store: OpenStore, tmp_path: Path) -> None:
-    """Of its last second as many lines are known as came in."""
+    """Of its last second, as many views count as existing as were imported."""
     lines = [LOG.format(n, n // 10, n) for n in range(1, 60)]
     store = open_store()
     website = await store.add_website("example.com", 1)
@@ -145,7 +145,7 @@ async def test_a_log_may_break_off_within_a_second(open_store: OpenStore, tmp_pa
 async def test_a_log_may_continue_on_a_day_that_became_a_rollup(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    """Of what was imported it is still known when it began and when it ended."""
+    """The times of an import are kept even if only rollups are left of it."""
     lines = [LOG.format(n, n, n).replace("10:00", f"{n:02}:00") for n in range(24)]
     store = open_store(retention=KEEP)
     website = await store.add_website("example.com", 1)
@@ -164,7 +164,7 @@ async def test_a_log_may_continue_on_a_day_that_became_a_rollup(
 async def test_pieces_of_a_log_may_be_imported_in_any_order(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    """Of the second in which it was cut, each view comes in once."""
+    """Each view of the second in which it was split is imported once."""
     seen = [(1, "a", "-"), (2, "b", "-"), (3, "c", "https://ref.example/"), (4, "b", "-")]
     lines = [
         LOG.format(n, 0, path).replace('"-"', f'"{referrer}"', 1) for n, path, referrer in seen
@@ -192,7 +192,7 @@ async def test_pieces_of_a_log_may_be_imported_in_any_order(
 
 
 def test_a_log_may_grow_while_it_is_imported(tmp_path: Path) -> None:
-    """It is read as far as it went when it was named."""
+    """It is read up to its size at the start of the import."""
     lines = [LOG.format(n, n, n) for n in range(1, 20)]
     older, newer = tmp_path / "older", tmp_path / "newer"
     older.write_text("".join(lines[:5]))

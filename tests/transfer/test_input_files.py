@@ -1,4 +1,4 @@
-"""A file that is read more than once is the same each time, or it is said."""
+"""A file that is read more than once must be the same each time."""
 
 import gzip
 import os
@@ -58,7 +58,7 @@ def read(files: list[ImportFile]) -> list[str]:
 def test_a_replaced_file_is_rejected(
     tmp_path: Path, form: Callable[[int, int], bytes], lines: int, change: Change
 ) -> None:
-    """Such as a log that is rotated, whether it is moved or emptied."""
+    """For example, a log that is rotated by moving or by truncating it."""
     path = tmp_path / "file"
     path.write_bytes(form(1, 100))
     files = named(path)
@@ -81,7 +81,7 @@ def test_a_file_emptied_while_open_is_rejected(tmp_path: Path, lines: int) -> No
 
 
 def test_a_file_with_more_rows_in_the_second_pass_is_rejected(tmp_path: Path) -> None:
-    """Such as a log of as many bytes, in which shorter lines stand by then."""
+    """For example, a log of the same size with shorter lines."""
     path, later = tmp_path / "access.log", tmp_path / "later.log"
     path.write_bytes(log(1, 5))
     later.write_bytes(log(1, 6))

@@ -1,4 +1,4 @@
-"""The forms of access logs, line by line."""
+"""The formats of access logs, line by line."""
 
 import gzip
 import tracemalloc
@@ -69,7 +69,7 @@ def test_an_address_is_not_a_virtual_host(tmp_path: Path, address: str, user: st
 @pytest.mark.parametrize("before", ["", "example.com:443 "])
 @pytest.mark.parametrize("user", ["[", "a[b", "a] [b", "[" * 30, "a] [b [c d]"])
 def test_a_user_may_have_any_name(tmp_path: Path, before: str, user: str) -> None:
-    """Whoever asks may send one, and nginx writes it down unchecked."""
+    """A client may send any name, and nginx logs it unchecked."""
     named = before + line().replace(" - - [", f" - {user} [")
     assert view_of(tmp_path, named).time_ms == ms("2026-02-01T00:30:00+00:00")
 
@@ -120,7 +120,7 @@ def test_odd_lines_are_named(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_too_long_is_skipped(tmp_path: Path) -> None:
-    """Whoever sends much that is escaped has a server write it."""
+    """A request full of bytes that the server escapes makes such a line."""
     content = line() + nginx(http_referer="\1" * 24_000) + line(agent=r"\x01" * 24_000) + line()
     assert left_out(tmp_path, content) == (2, {"long": 2})
     assert left_out(tmp_path, content + "x" * 70_000) == (2, {"long": 3})
@@ -153,7 +153,7 @@ def test_a_virtual_host_with_several_names_has_no_host(
 @pytest.mark.parametrize("before", ["- ", "-:443 "])
 @pytest.mark.parametrize("address", ["203.0.114.9", "2001:db8::17"])
 def test_a_missing_host_is_empty(tmp_path: Path, before: str, address: str) -> None:
-    """As nginx writes $http_host, also before an address: this is read as such."""
+    """nginx writes a hyphen for $http_host, also before an address, which is still read."""
     plain = line(address=address) + line() + line(address="203.0.113.9")
     found = read(tmp_path, "".join(f"{before}{each}\n" for each in plain.splitlines()))
     assert found == read(tmp_path, plain), "two visitors, and one who is blocked"
@@ -177,7 +177,7 @@ def test_logs_are_recognised_by_their_lines_and_read_with_gzip(tmp_path: Path) -
 
 
 def test_an_incomplete_last_line_is_skipped(tmp_path: Path) -> None:
-    """Wherever it is: a log may be written to, or copied, at any moment."""
+    """At any byte: a log may be read or copied while it is written."""
     whole = line(address="192.0.2.2", referrer="https://other.example/").rstrip("\n")
     for cut in range(1, len(whole)):
         assert left_out(tmp_path, line() + whole[:cut]) == (1, {"cut": 1})

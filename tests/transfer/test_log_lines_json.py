@@ -1,4 +1,4 @@
-"""The lines of access logs in JSON: of Caddy, and of nginx."""
+"""The lines of access logs in JSON, by Caddy and by nginx."""
 
 import json
 from pathlib import Path
@@ -68,7 +68,7 @@ TLS = '{"level":"info","ts":"once","logger":"tls","msg":"cleaned storage units"}
     ],
 )
 def test_json_logs_are_recognised_by_their_keys(tmp_path: Path, begin: str) -> None:
-    """Whatever is wrong with its first lines is then said as of a log."""
+    """Errors in the first lines are then reported as those of a log."""
     path = tmp_path / "access.log"
     path.write_text(begin)
     assert ImportFile.of(path, None).source == "access-log"
@@ -123,7 +123,7 @@ def test_nginx_s_json(tmp_path: Path, moment: dict[str, str]) -> None:
 def test_nginx_s_json_may_have_invalid_utf_8(
     tmp_path: Path, sent: dict[str, str], said: dict[str, str]
 ) -> None:
-    """It writes what was sent as it is; a log is told for one by such a line too."""
+    """nginx writes the bytes that it received; such a line is recognised as well."""
     view = view_of(tmp_path, nginx(**sent).encode().replace(rb"\u00e9", b"\xe9"))
     assert {name: getattr(view, name) for name in said} == said
     assert ImportFile.of(tmp_path / "access.log.0", None).source == "access-log"
@@ -141,7 +141,7 @@ def test_nginx_s_json_may_have_invalid_utf_8(
 def test_nginx_s_json_may_have_requests_that_are_not_http(
     tmp_path: Path, asked: dict[str, str]
 ) -> None:
-    """As of whoever speaks TLS where it is not expected, or says nothing."""
+    """For example, of a client that sends TLS to a plain port, or nothing."""
     content = nginx(status="400", http_user_agent="", **asked)
     assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})
     assert ImportFile.of(tmp_path / "access.log", None).source == "access-log"
@@ -149,14 +149,14 @@ def test_nginx_s_json_may_have_requests_that_are_not_http(
 
 @pytest.mark.parametrize("status", ["000", "009", " 000"])
 def test_nginx_s_json_may_have_an_odd_status(tmp_path: Path, status: str) -> None:
-    """As of whoever breaks off within a request of HTTP/2, or asks by HTTP/0.9."""
+    """For example, of a request that was cancelled in HTTP/2, or one in HTTP/0.9."""
     content = nginx(http_user_agent=r'":007,"').replace('"200"', status)
     assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})
     assert ImportFile.of(tmp_path / "access.log", None).source == "access-log"
 
 
 def test_nginx_s_numbers_may_have_leading_zeros(tmp_path: Path) -> None:
-    """Those in a text stay as they are."""
+    """Zeros within texts are kept."""
     path = '/"status":007,00'
     content = nginx(request=f"GET {path} HTTP/1.1").replace('"200"', '0200,"x":[00,-1,0.05]')
     assert view_of(tmp_path, content).path == path

@@ -25,7 +25,7 @@ def read(path: Path, content: str) -> list[DayRow | RejectedRow]:
 
 
 def test_a_table_is_recognised_by_its_columns_in_any_order(tmp_path: Path) -> None:
-    """Also where the file has another name, or columns that came later."""
+    """Also if the file has another name, or further columns."""
     text = '"pageviews","scroll_depth","page","visitors","date"\n9,80,"/docs/?x=1",8,"2023-02-09"\n'
     (row,) = read(tmp_path / "pages.csv", text)
     assert isinstance(row, DayRow)
@@ -139,7 +139,7 @@ def test_unknown_tables_in_a_zip_are_reported(tmp_path: Path) -> None:
 
 
 def test_custom_properties_are_imported_with_custom_events(tmp_path: Path) -> None:
-    """Exports have had a table of them since 2025: it has a column of events too."""
+    """Exports since 2025 have a table of them, which also has a column `events`."""
     path = Plausible(days=1).zip(tmp_path / "export.zip")
     text = "date,property,value,visitors,events\n2024-03-28,plan ,pro,2,3\n2024-03-28,plan,,1,x\n"
     with ZipFile(path, "a") as archive:
@@ -209,8 +209,11 @@ def test_a_day_of_a_table_comes_from_one_file(tmp_path: Path) -> None:
         ("date,device,visitors\n", "pageviews: the file has no such column"),
         ("date,device,visitors,pageviews\n\xff,", "not valid UTF-8"),
         ('date,device,visitors,pageviews\n"a"b,1,1,1\n', "line 2: not comma-separated values"),
-        ("date,visitors,pageviews,mood\n", "expected a file from one of umami"),
-        ("report,date,name,value,visitors,pageviews,events\n", "expected a file from one of umami"),
+        ("date,visitors,pageviews,mood\n", "unknown format"),
+        (
+            "report,date,name,value,visitors,pageviews,events\n",
+            "unknown format",
+        ),
         (
             "date,device,visitors,pageviews\n2023-02-09,TV,1,1\n",
             "imported_visitors: missing",
@@ -243,7 +246,7 @@ def test_a_zip_bomb_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [40_000, pytest.param(500_000, marks=pytest.mark.slow)])
 def test_rows_take_little_memory(tmp_path: Path, rows: int) -> None:
-    """Those with the most columns: below 300 MB for two million, texts and all."""
+    """Those with the most columns: below 300 MB for two million, including texts."""
     path = tmp_path / "imported_sources.csv"
     with path.open("w") as file:
         file.write("date,source,referrer,utm_source,visitors,visits,bounces,pageviews\n")

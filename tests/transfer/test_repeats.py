@@ -1,4 +1,4 @@
-"""Files of one import may overlap, whatever they are: what is in several of them counts once."""
+"""The files of one import may overlap: a hit in several of them counts once."""
 
 import gzip
 from collections import Counter
@@ -62,7 +62,7 @@ def test_as_many_hits_count_as_the_file_with_most_has(files: list[list[int]]) ->
     )
 )
 def test_the_longest_times_on_page_count(files: list[list[tuple[int, int]]]) -> None:
-    """In whatever order the files are: they come later than the view."""
+    """In any order of the files: the time on page becomes known after the view."""
 
     def longest(time_ms: int) -> list[int]:
         each = (
@@ -93,7 +93,7 @@ def test_the_longest_times_on_page_count(files: list[list[tuple[int, int]]]) -> 
 async def test_growing_exports_may_be_imported_together(
     open_store: OpenStore, tmp_path: Path, program: str
 ) -> None:
-    """In either order; the events of one find their views in the other."""
+    """In either order; events in one file belong to views in the other."""
     things = seen(120)
     parts = (things[:50], things)
     older, newer = (
@@ -151,7 +151,7 @@ def test_a_later_copy_of_medama_s_database_may_have_a_longer_time(tmp_path: Path
 @pytest.mark.parametrize("column", ["first_today", "first_of_page", "number_today", "width_px"])
 @pytest.mark.parametrize("two", ["10", "01"])
 def test_a_time_on_page_stays_with_its_view(tmp_path: Path, column: str, two: str) -> None:
-    """In whatever order the files are: of two that differ, neither counts for the other."""
+    """In any order of the files: a time is never attributed to a different view."""
     older, newer = tmp_path / "older.csv", tmp_path / "newer.csv"
     for file, last_ms in ((older, 0), (newer, 9_000)):
         lines = [f"2026-01-01T10:00:00Z,/a,{n},{last_ms * (n == two[1])}" for n in two]
@@ -165,7 +165,7 @@ def test_a_time_on_page_stays_with_its_view(tmp_path: Path, column: str, two: st
 
 
 def test_a_log_given_twice_counts_once(tmp_path: Path) -> None:
-    """Packed or not; as often as a line is there, it counts."""
+    """Compressed or not. Lines that a log repeats count as often as it has them."""
     lines = [LOG.format(n % 3, 0, n % 2) for n in range(20)]
     log, packed, older = tmp_path / "log", tmp_path / "log.gz", tmp_path / "older"
     log.write_text("".join(lines))
@@ -178,7 +178,7 @@ def test_a_log_given_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_adjacent_logs_and_logs_of_several_servers_are_complete(tmp_path: Path) -> None:
-    """Also of one second, and of one page: it is lines that say the same that come again."""
+    """Also within one second and on one page: only equal lines are duplicates."""
     lines = [LOG.format(n, n // 15, n % 2) for n in range(60)]
     for parts in ((lines[:20], lines[20:]), (lines[1::2], lines[::2])):
         files = []
@@ -191,7 +191,7 @@ def test_adjacent_logs_and_logs_of_several_servers_are_complete(tmp_path: Path) 
 
 
 def test_files_of_different_sources_may_overlap(tmp_path: Path) -> None:
-    """Where rows have numbers, these tell them apart; else it is what they say."""
+    """Rows are identified by their numbers or, without any, by their content."""
 
     def written(name: str, head: str, *lines: str) -> Path:
         path = tmp_path / name

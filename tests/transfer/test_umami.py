@@ -55,7 +55,7 @@ def test_a_view_of_umami(tmp_path: Path) -> None:
 
 
 def test_repeated_rows_and_other_rows_are_skipped(tmp_path: Path) -> None:
-    """Exports of months may overlap: what has the same identity comes in once."""
+    """Monthly exports may overlap: rows with the same id are imported once."""
     first = write(tmp_path / "first", UMAMI, UMAMI_VIEW, UMAMI_VIEW | {"event_id": "e2"})
     second = write(
         tmp_path / "second",
@@ -74,7 +74,7 @@ def test_repeated_rows_and_other_rows_are_skipped(tmp_path: Path) -> None:
 
 
 def test_rows_without_ids_are_identified_by_their_content(tmp_path: Path) -> None:
-    """A table may have been taken out of Umami's database without `event_id`."""
+    """A table may have been exported from Umami's database without `event_id`."""
     names = [name for name in UMAMI if name != "event_id"]
     view = {name: UMAMI_VIEW[name] for name in names if name in UMAMI_VIEW}
     event = view | {"event_type": "2", "event_name": "buy"}
@@ -133,7 +133,7 @@ def test_a_path_may_lack_its_slash(tmp_path: Path) -> None:
 
 
 def test_an_export_need_not_be_in_order(tmp_path: Path) -> None:
-    """Nor its files: the first view, and the view of an event, are told by their times."""
+    """Nor need its files: first views, and the views of events, are found by their times."""
 
     def at(time: str, number: int, **more: str) -> dict[str, str]:
         return UMAMI_VIEW | {"created_at": f"2026-01-31 {time}", "event_id": f"e{number}"} | more
@@ -169,7 +169,7 @@ def test_an_event_after_midnight_belongs_to_the_view_before(tmp_path: Path) -> N
 
 def test_event_data_alone_are_rejected(tmp_path: Path) -> None:
     alone = write(tmp_path / "event_data.csv", UMAMI_DATA, {"event_id": "e1"})
-    with pytest.raises(BadRequest, match="expected a file from one of umami"):
+    with pytest.raises(BadRequest, match="unknown format; expected one of umami"):
         ImportFile.of(alone, None)
     with pytest.raises(
         BadRequest, match=r"event_data\.csv: event_type: the file has no such column"
@@ -219,7 +219,7 @@ def test_another_program_s_zip_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_table_of_several_websites_is_rejected(tmp_path: Path) -> None:
-    """Such is the table in Umami's database; links and pixels there are of none."""
+    """Umami's database has such a table; its links and pixels belong to no website."""
     own = UMAMI_VIEW | {"website_id": "w1"}
     link = UMAMI_VIEW | {"website_id": "w2", "event_id": "e2", "event_type": "3"}
     first = write(tmp_path / "first", UMAMI, own, link)
@@ -237,7 +237,7 @@ def test_a_table_of_several_websites_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_zip", [False, True])
 def test_several_tables_must_be_of_one_website(tmp_path: Path, *, is_zip: bool) -> None:
-    """Of one call, or of one zip; a row that names none is of the same."""
+    """In one import, or in one zip; a row that names no website belongs to the same one."""
 
     def made(*websites: str) -> list[Path]:
         files = [

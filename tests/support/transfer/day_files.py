@@ -1,4 +1,4 @@
-"""Exports of programs that add up their days, made after their documents, and what they hold.
+"""Exports with daily figures, made by the programs' documentation, and their expected content.
 
 What is expected is added up here once more, row by row and in plain Python, out of the same rows.
 """

@@ -67,19 +67,19 @@ async def take_days(
         BeginImport(
             website=website.hostname, source="days", digest=digest_of(files), ranges=(), newest=99
         ),
-        tell,
+        ignore,
     )
     waiting = 0
     for piece in gathering.gather():
         if piece is not None:
-            await handlers.days(days_request(begun.number, piece), tell)
+            await handlers.days(days_request(begun.number, piece), ignore)
             waiting = max(waiting, len(handlers._incoming[begun.number].days))
-    ended = await handlers.finish(FinishImport(begun.number), tell) if is_finished else None
+    ended = await handlers.finish(FinishImport(begun.number), ignore) if is_finished else None
     return Taken(ended, gathering, found, waiting)
 
 
-def tell(_: object) -> None:
-    """Tell nobody."""
+def ignore(_: object) -> None:
+    """Ignore progress."""
 
 
 def statistics(store: Store, website: Website) -> list[dict[str, Any]]:

@@ -87,7 +87,7 @@ async def take_in(
     with store.snapshot(website) as snapshot:
         known = ExistingHits.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
 
-    def tell(_: object) -> None:
+    def ignore(_: object) -> None:
         pass
 
     begun = await handlers.begin(
@@ -98,18 +98,18 @@ async def take_in(
             ranges=tuple(found.ranges),
             newest=99,
         ),
-        tell,
+        ignore,
     )
     gathering = RowGatherer(known, found, begun.spans)
-    told = 0
+    done = 0
     for piece in gathering.gather(files):
-        assert told <= gathering.rows
-        told = gathering.rows
+        assert done <= gathering.rows
+        done = gathering.rows
         if piece is not None:
-            await handlers.rows(rows_request(begun.number, piece), tell)
+            await handlers.rows(rows_request(begun.number, piece), ignore)
             waiting = max(waiting, len(handlers._incoming[begun.number].pieces))
-    assert told == found.rows, "progress reaches its end"
-    ended = await handlers.finish(FinishImport(begun.number), tell)
+    assert done == found.rows, "progress reaches its end"
+    ended = await handlers.finish(FinishImport(begun.number), ignore)
     return Taken(ended, gathering, found, waiting)
 
 
@@ -125,7 +125,7 @@ PERIODS = (Period(), Period(NOW_MS - 9 * DAY_MS + 40_000_000, NOW_MS + 7))
 
 
 def answers(store: Store, website: Website) -> list[Any]:
-    """Put every report, with several filters, periods and intervals."""
+    """Return every report, with several filters, periods and intervals."""
     found: list[Any] = []
     for period in PERIODS:
         for filters in FILTERS:
