@@ -239,7 +239,7 @@ def test_a_zip_bomb_is_rejected(tmp_path: Path) -> None:
     with ZipFile(path, "w", 8) as archive:
         archive.writestr("imported_pages_1.csv", b"\n" * (64 << 20))
     with pytest.raises(
-        BadRequest, match=r"imported_pages_1\.csv: expected a file that is compressed less"
+        BadRequest, match=r"imported_pages_1\.csv: expected a compression ratio of at most"
     ):
         surveyed(ImportFile.of(path, None))
 

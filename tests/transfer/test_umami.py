@@ -270,6 +270,6 @@ def test_totals_without_days_are_rejected(tmp_path: Path) -> None:
         for name in ("events", "pages", "referrers", "browsers"):
             archive.writestr(f"{name}.csv", "x,y\n/,5\n")
     with pytest.raises(
-        BadRequest, match=r"in the zip archive; pages\.csv and its siblings have totals"
+        BadRequest, match=r"has no such file; pages\.csv and similar tables have totals"
     ):
         list(ImportFile.of(path, None).rows())

@@ -68,7 +68,7 @@ def read_umami(
     with open_zip(file) as archive:
         names = archive.namelist()
         if not any(_is_member(name, _EVENTS) for name in names):
-            reason = f"; {_TOTALS} and its siblings have totals without days" * (_TOTALS in names)
+            reason = f"; {_TOTALS} and similar tables have totals without days" * (_TOTALS in names)
             raise BadRequest(f"{_EVENTS}: the zip archive has no such file{reason}")
         data: dict[str, list[tuple[str, str]]] = {}
         for name in (name for name in names if _is_member(name, _DATA)):
