@@ -99,7 +99,13 @@ def test_a_visitor_who_asks_not_to_be_counted(
     home = site.address(website.hostname)
     visitor.visit(lambda: visitor.page.goto(home))
     visitor.page.goto("about:blank")
-    visitor.page.goto(f"{home}#medamad-ignore")
+    said: list[str] = []
+    visitor.page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    for _ in range(2):
+        visitor.page.goto(f"{home}#medamad-ignore")
+        visitor.page.goto("about:blank")
+    assert said == ["medamad ignores this browser"] * 2
+    visitor.page.goto(home)
     visitor.page.get_by_text("About").click()
     visitor.page.evaluate("history.pushState({}, '', '/one')")
     visitor.hide()
@@ -111,12 +117,36 @@ def test_a_visitor_who_asks_not_to_be_counted(
     website.wait_for(1, timed_pages=1)
     assert wire.paths == ["/"]
     assert len(wire.pings) == 2
-    visitor.visit(lambda: visitor.page.goto(f"{home}#medamad-ignore"))
+    visitor.visit(lambda: visitor.page.goto(f"{home}#medamad-count"))
+    assert said[2:] == ["medamad counts this browser"]
     visitor.visit(lambda: visitor.page.get_by_text("About").click())
     visitor.page.goto("about:blank")
     website.wait_for(3, timed_pages=2)
     assert website.pages == {"/": (1, 2), "/about": (1, 1)}
     assert visitor.errors == []
+
+
+def test_a_visitor_who_asks_not_to_be_counted_on_an_open_page(
+    website: Statistics, site: Site, visitor: Visitor
+) -> None:
+    wire = watched(visitor.context)
+    said: list[str] = []
+    visitor.page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    home = site.address(website.hostname)
+    visitor.visit(lambda: visitor.page.goto(home))
+    visitor.page.evaluate("location.hash = 'medamad-ignore'")
+    website.wait_for(1, timed_pages=1)
+    visitor.page.evaluate("history.replaceState({}, '', location)")
+    visitor.page.evaluate("history.pushState({}, '', '/one')")
+    visitor.visit(
+        lambda: visitor.page.evaluate("location.hash = 'medamad-count'"),
+    )
+    # Headings may have such names.
+    visitor.page.evaluate("location.hash = 'medamad-ignores'")
+    visitor.page.goto("about:blank")
+    website.wait_for(2, timed_pages=2)
+    assert wire.paths == ["/", "/one"]
+    assert said == ["medamad ignores this browser", "medamad counts this browser"]
 
 
 def test_one_browser_is_ignored_on_one_website(

@@ -29,6 +29,11 @@ def test_the_path_of_events_is_named_once(script: Path) -> None:
     assert script.read_text("utf-8").count("event/") == 1
 
 
+@pytest.mark.parametrize("folder", ["", "named/"])
+def test_the_default_script_is_small(folder: str) -> None:
+    assert (BUILT / "scripts" / f"{folder}default.js.gz").stat().st_size <= 900
+
+
 def test_the_sizes_are_those_of_the_files() -> None:
     sizes = json.loads((BUILT / "sizes.json").read_text("utf-8"))
     for script in SCRIPTS:

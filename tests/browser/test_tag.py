@@ -34,6 +34,16 @@ WAYS = {
         "{more}", 'script.dataset.api = "127.0.0.1:{port}/api";'
     ),
     "scheme-of-the-page": '<script defer src="//127.0.0.1:{port}/script.js"></script>',
+    "module": '<script type="module" src="{base}/script.js"></script>',
+    "module-among-others": """<script type="module">window.own = 1</script>
+        <script type="module" src="data:text/javascript," data-api="/elsewhere"></script>
+        <script type="module" src="{base}/scripts/outbound-links.js"></script>""",
+    "module-with-address": """<script type="module" src="//127.0.0.1:{port}/script.js?version=1"
+        data-api="http://127.0.0.1:{port}/api"></script>""",
+    "inserted-module": INSERTED.replace("{more}", 'script.type = "module";'),
+    "twice": '<script defer src="{base}/script.js"></script>' * 2,
+    "twice-with-other-features": """<script defer src="{base}/script.js"></script>
+        <script type="module" src="{base}/scripts/outbound-links.js"></script>""",
     "query": '<script defer src="{base}/script.js?version=1#part"></script>',
 }
 
@@ -46,8 +56,12 @@ def test_ways_to_carry_it(way: str, daemon: Daemon, owner: Client, visitor: Visi
     script = WAYS[way].replace("{base}", daemon.base).replace("{port}", str(daemon.port))
     with served(script) as site:
         visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
+        visitor.visit(lambda: visitor.page.evaluate("history.pushState({}, '', '/two')"))
+        visitor.page.evaluate("medamad('signup')")
         visitor.page.goto("about:blank")
-    website.wait_for(1, timed_pages=1)
+    website.wait_for(2, timed_pages=2)
+    website.wait_for_values("event", {"signup": 1})
+    assert website.pages == {"/": (1, 1), "/two": (1, 1)}
     assert wire.addresses == {f"{daemon.base}/api/event/{each}" for each in ("ping", "hit")}
     assert visitor.errors == []
 

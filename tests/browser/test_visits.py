@@ -123,6 +123,57 @@ def test_coming_back_from_the_cache_is_a_view(
     assert (row["path"], row["visitors"], row["pageviews"]) == ("/about", 1, 2)
 
 
+def test_back_without_a_kept_page_and_a_reload_are_views_of_the_same_visitor(
+    website: Statistics, daemon: Daemon, someone: Make
+) -> None:
+    visitor = someone()
+    contents: dict[str, str] = {}
+    tag = f'<script defer src="{daemon.base}/script.js"></script>'
+    with served(tag, contents, {"Cache-Control": "no-store"}) as site:
+        contents["/"] = f'<a href="{site.address("other.localhost", "/blank")}">Elsewhere</a>'
+        visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
+        for _ in range(3):
+            visitor.page.get_by_text("Elsewhere").click()
+            visitor.page.wait_for_url("**/blank")
+            visitor.visit(visitor.page.go_back)
+        visitor.visit(visitor.page.reload)
+        visitor.page.goto("about:blank")
+    website.wait_for(5, timed_pages=1)
+    assert website.visitors_and_views == (1, 5)
+
+
+@pytest.mark.parametrize("beacon", ["undefined", "() => false"])
+def test_a_browser_that_sends_no_beacons(
+    beacon: str, daemon: Daemon, owner: Client, someone: Make
+) -> None:
+    website = Statistics(owner, f"beacon-{'false' if '>' in beacon else 'missing'}.localhost")
+    owner.add_website(website.hostname)
+    visitor = someone()
+    visitor.page.add_init_script(
+        f"Object.defineProperty(navigator, 'sendBeacon', {{value: {beacon}}})"
+    )
+    with served(f'<script defer src="{daemon.base}/script.js"></script>') as site:
+        visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
+        visitor.page.evaluate("medamad('signup')")
+        visitor.page.goto("about:blank")
+    website.wait_for(1, timed_pages=1)
+    website.wait_for_values("event", {"signup": 1})
+    assert visitor.errors == []
+
+
+def test_an_unreachable_server_without_beacons_does_no_harm(
+    website: Statistics, daemon: Daemon, someone: Make
+) -> None:
+    visitor = someone()
+    visitor.page.add_init_script("navigator.sendBeacon = () => false")
+    api = f"127.0.0.1:{free_port()}/api"
+    with served(f'<script defer src="{daemon.base}/script.js" data-api="{api}"></script>') as site:
+        with visitor.page.expect_event("requestfailed", lambda request: "/hit" in request.url):
+            visitor.page.goto(site.address(website.hostname))
+        visitor.page.evaluate("0")
+    assert visitor.errors == []
+
+
 def test_leaving_before_the_pings_answer(website: Statistics, site: Site, someone: Make) -> None:
     visitor = someone()
     visitor.page.route("**/event/ping*", lambda _route: None)
@@ -152,7 +203,7 @@ def test_an_unreachable_server_does_no_harm(
     assert visitor.errors == []
 
 
-@pytest.mark.parametrize("form", ["{}/api", "{}/api/", "{}", "{}/"])
+@pytest.mark.parametrize("form", ["{}/api", "{}/api/", "{}", "{}/", "http://{}/api", "//{}"])
 def test_a_tag_may_name_the_server(form: str, daemon: Daemon, owner: Client, someone: Make) -> None:
     hostname = f"tag-{abs(hash(form))}.localhost"
     owner.add_website(hostname)

@@ -42,7 +42,7 @@ async function compose(features) {
     entryPoints: [`${import.meta.dirname}/../tracker/tracker.ts`],
     bundle: true,
     write: false,
-    format: "iife",
+    format: "esm",
     target: "es2021",
     treeShaking: true,
     define: Object.fromEntries(chosen),
@@ -59,5 +59,6 @@ async function compose(features) {
     mangle: true,
     format: { quote_style: 1 },
   });
-  return code.replace(/^'use strict';/, "");
+  // A block keeps the variables from the page, in a module as in any other script.
+  return `{${code.replace(/;$/, "")}}`;
 }

@@ -4,13 +4,18 @@
 
 const page = document;
 const place = location;
-const {
-  src,
-  dataset: { api },
-} = page.currentScript as HTMLScriptElement;
+const script = (page.currentScript ||
+  // For a module there is none, but the stack has its URL. No stack names an inline script.
+  [...page.scripts].find(
+    (one) => (Error().stack as string).split(one.src || (one as unknown as string))[1],
+  )) as HTMLScriptElement;
+const { api } = script.dataset;
 
 /** The URL of events. A server with a custom event name puts it in place of `event/`. */
-const events = new URL(`${api ? `//${api}` : "api"}/event/`, src);
+const events = new URL(
+  `${api ? (api.split("//")[1] ? api : "//" + api) : "api"}/event/`,
+  script.src,
+) as unknown as string;
 
 /** The view: its beacon and path, since when it has been visible, and for how long it was before. */
 let b: string;
@@ -21,16 +26,30 @@ let seen: number;
 let address = page.referrer;
 /** Sends the view's load once, with what is known of the visitor. */
 let flush: (() => void) | undefined;
-let isIgnored: number | undefined;
+let isIgnored: boolean | undefined;
 
-/** A beacon is delivered even after the page is gone. */
-const send = (hit: object) => navigator.sendBeacon(`${events}hit`, JSON.stringify(hit));
+/** Send a hit so that it is delivered even after the page is gone. */
+const send = (hit: object) => {
+  const body = JSON.stringify(hit);
+  navigator.sendBeacon?.(events + "hit", body) ||
+    fetch(events + "hit", { keepalive: true, method: "POST", body }).catch((error) => error);
+};
 
-const report = (d: object) => isIgnored || send({ e: "custom", b, d, g: place.hostname });
+const report = (d: Record<string, unknown>) => {
+  for (const name in d) {
+    /ri|oo/.test(typeof d[name]) ||
+      Number.isFinite(d[name]) ||
+      (d[name] = console.warn("medamad drops", name, d[name]));
+  }
+  isIgnored || send({ e: "custom", b, d, g: place.hostname });
+};
 
-/** The number of views before this one today, from the browser's cache entry of a URL. */
+/**
+ * The number of views before this one today, from the browser's cache entry of a URL. After Back,
+ * browsers would use the entry without revalidating it.
+ */
 const ping = (name: string): Promise<number> =>
-  fetch(events + "ping?n=" + name).then((answer) => answer.json());
+  fetch(events + "ping?n=" + name, { cache: "no-cache" }).then((answer) => answer.json());
 
 /** Parse properties as written in a page: "name=value; name=value". */
 const read = (d: Record<string, string>, text: string) => {
@@ -40,6 +59,15 @@ const read = (d: Record<string, string>, text: string) => {
 
 /** Begin or end a view when the page's visibility or address changes. */
 const look = (event: Partial<MouseEvent>) => {
+  if (event.type === "popstate") {
+    try {
+      // A mark excludes this browser after #medamad-ignore, until #medamad-count.
+      const marks = localStorage;
+      const choice = /^#medamad-(ignore|count)$/.exec(place.hash);
+      if (choice) alert("medamad " + (marks.medamad = choice[1]) + "s this browser");
+      isIgnored = marks.medamad === "ignore";
+    } catch {}
+  }
   const isLeft = event.type === "pagehide";
   const now =
     isLeft || page.hidden || isIgnored
@@ -114,30 +142,25 @@ const look = (event: Partial<MouseEvent>) => {
   }
 };
 
-try {
-  // A visitor who opted out has a mark, which #medamad-ignore toggles.
-  const marks = localStorage;
-  if (place.hash === "#medamad-ignore") marks.medamad ^= 1;
-  isIgnored = +marks.medamad;
-} catch {}
-
-medamad = (event, properties) => report({ event, ...properties });
-
-[
-  ...(CLICK_EVENTS || OUTBOUND_LINKS || FILE_DOWNLOADS ? ["click", "auxclick"] : []),
-  "pagehide",
-  "pageshow",
-  "replaceState",
-  "popstate",
-  "pushState",
-  "visibilitychange",
-].map((name) => {
-  const original = history[name as "pushState"];
-  if (original) {
-    history[name as "pushState"] = (...given) => {
-      original.apply(history, given);
-      look(history as object);
-    };
-  } else addEventListener(name, look, true);
-});
-look(history as object);
+// A page may carry the script twice.
+self[events as "name"] ||= [
+  look({ type: "popstate" }),
+  (self.medamad = (event, properties) => report({ event, ...properties })),
+  [
+    ...(CLICK_EVENTS || OUTBOUND_LINKS || FILE_DOWNLOADS ? ["click", "auxclick"] : []),
+    "popstate",
+    "pagehide",
+    "pageshow",
+    "replaceState",
+    "pushState",
+    "visibilitychange",
+  ].map((name) => {
+    const original = history[name as "pushState"];
+    if (original) {
+      history[name as "pushState"] = (...given) => {
+        original.apply(history, given);
+        look(given as object);
+      };
+    } else addEventListener(name, look, true);
+  }),
+] as unknown as string;

@@ -375,7 +375,7 @@ export const de: Catalogue = {
   "setup.check-policy":
     "Sendet die Website eine Content-Security-Policy? Sie muss {origin} für {script} und {connect} erlauben.",
   "setup.check-excluded":
-    "Haben Sie diesen Browser ausgeschlossen? Öffnen Sie eine Seite der Website mit {fragment} am Ende der Adresse, um das zu ändern.",
+    "Haben Sie diesen Browser ausgeschlossen? Öffnen Sie eine Seite der Website mit {fragment} am Ende der Adresse, dann wird er wieder gezählt.",
   "reason.bot":
     "Crawler, Überwachungsdienste und Headless-Browser werden nicht gezählt. {setting} in der Konfiguration bestimmt, welche davon erkannt werden.",
   "reason.spam": "Der Referrer steht auf der Liste mit Referrer-Spam.",
@@ -516,7 +516,7 @@ export const de: Catalogue = {
     "Das Skript stellt Ihren Seiten eine Funktion bereit, die eigene Ereignisse zählt:",
   "tracker.exclude": "Eigene Besuche ausschließen",
   "tracker.exclude-text":
-    "Öffnen Sie eine Seite der Website mit {fragment} am Ende der Adresse: Dieser Browser wird dort nicht mehr gezählt. Wiederholen Sie das, wird er wieder gezählt.",
+    "Öffnen Sie eine Seite der Website mit {fragment} am Ende der Adresse: Dieser Browser wird dort nicht mehr gezählt. Mit {count} wird er wieder gezählt.",
   "tracker.names": "Inhaltsblocker umgehen",
   "tracker.names-text":
     "Inhaltsblocker kennen die üblichen Namen. Mit {script} und {event} in der Konfiguration können Sie eigene hinzufügen; derzeit sind es {script_name} und {event_name}.",

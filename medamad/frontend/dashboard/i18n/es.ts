@@ -372,7 +372,7 @@ export const es: Catalogue = {
   "setup.check-policy":
     "¿Envía el sitio web una Content-Security-Policy? Debe permitir {origin} en {script} y {connect}.",
   "setup.check-excluded":
-    "¿Ha excluido este navegador? Para cambiarlo, abra una página del sitio web con {fragment} al final de su dirección.",
+    "¿Ha excluido este navegador? Para que vuelva a contarse, abra una página del sitio web con {fragment} al final de su dirección.",
   "reason.bot":
     "No se cuentan los rastreadores, los servicios de monitorización ni los navegadores sin interfaz gráfica. En la configuración, {setting} determina cuáles se detectan.",
   "reason.spam": "La página de referencia está en la lista de spam de referencias.",
@@ -509,7 +509,7 @@ export const es: Catalogue = {
     "El script ofrece a sus páginas una función que cuenta eventos personalizados:",
   "tracker.exclude": "Excluir sus propias visitas",
   "tracker.exclude-text":
-    "Abra una página del sitio web con {fragment} al final de su dirección: este navegador dejará de contarse en él. Si lo repite, volverá a contarse.",
+    "Abra una página del sitio web con {fragment} al final de su dirección: este navegador dejará de contarse en él. Con {count} volverá a contarse.",
   "tracker.names": "Evitar los bloqueadores de contenido",
   "tracker.names-text":
     "Los bloqueadores conocen los nombres habituales. Con {script} y {event} en la configuración puede añadir otros; ahora son {script_name} y {event_name}.",

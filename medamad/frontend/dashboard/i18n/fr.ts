@@ -376,7 +376,7 @@ export const fr: Catalogue = {
   "setup.check-policy":
     "Le site envoie-t-il un en-tête Content-Security-Policy ? Il doit autoriser {origin} pour {script} et {connect}.",
   "setup.check-excluded":
-    "Avez-vous exclu ce navigateur ? Pour changer cela, ouvrez une page du site avec {fragment} à la fin de son adresse.",
+    "Avez-vous exclu ce navigateur ? Pour qu’il soit de nouveau compté, ouvrez une page du site avec {fragment} à la fin de son adresse.",
   "reason.bot":
     "Les robots d’indexation, les services de surveillance et les navigateurs sans interface ne sont pas comptés. Dans la configuration, {setting} détermine lesquels sont détectés.",
   "reason.spam": "Le site référent figure sur la liste de spam de référents.",
@@ -517,7 +517,7 @@ export const fr: Catalogue = {
     "Le script met à disposition de vos pages une fonction qui compte des événements personnalisés :",
   "tracker.exclude": "Exclure vos visites",
   "tracker.exclude-text":
-    "Ouvrez une page du site avec {fragment} à la fin de son adresse : ce navigateur n’y est plus compté. Recommencez pour qu’il le soit de nouveau.",
+    "Ouvrez une page du site avec {fragment} à la fin de son adresse : ce navigateur n’y est plus compté. Avec {count}, il l’est de nouveau.",
   "tracker.names": "Contourner les bloqueurs de contenu",
   "tracker.names-text":
     "Les bloqueurs connaissent les noms habituels. Dans la configuration, {script} et {event} vous permettent d’ajouter les vôtres ; ce sont actuellement {script_name} et {event_name}.",

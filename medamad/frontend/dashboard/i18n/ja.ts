@@ -367,7 +367,7 @@ export const ja: Catalogue = {
   "setup.check-policy":
     "サイトはContent-Security-Policyを送信していますか。その場合は{script}と{connect}で{origin}を許可する必要があります。",
   "setup.check-excluded":
-    "このブラウザを計測対象から除外していませんか。解除するには、サイトのページをアドレスの末尾に{fragment}を付けて開いてください。",
+    "このブラウザを計測対象から除外していませんか。再び計測するには、サイトのページをアドレスの末尾に{fragment}を付けて開いてください。",
   "reason.bot":
     "クローラー、監視サービス、ヘッドレスブラウザは計測されません。検出する対象は、設定の{setting}で指定します。",
   "reason.spam": "リファラーがリファラースパムのリストに載っています。",
@@ -497,7 +497,7 @@ export const ja: Catalogue = {
   "tracker.events-text": "スクリプトは、カスタムイベントを計測する関数をページに提供します。例：",
   "tracker.exclude": "自分のアクセスを除外",
   "tracker.exclude-text":
-    "サイトのページをアドレスの末尾に{fragment}を付けて開くと、そのサイトではこのブラウザが計測されなくなります。もう一度同じ操作をすると、再び計測されます。",
+    "サイトのページをアドレスの末尾に{fragment}を付けて開くと、そのサイトではこのブラウザが計測されなくなります。{count}を付けて開くと、再び計測されます。",
   "tracker.names": "コンテンツブロッカーの回避",
   "tracker.names-text":
     "コンテンツブロッカーは一般的な名前を認識します。設定の{script}と{event}で独自の名前を追加できます。現在は{script_name}と{event_name}です。",

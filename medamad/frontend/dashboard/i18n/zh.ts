@@ -355,7 +355,7 @@ export const zh: Catalogue = {
   "setup.check-policy":
     "网站是否发送 Content-Security-Policy？它必须在 {script} 和 {connect} 中允许 {origin}。",
   "setup.check-excluded":
-    "您是否已排除此浏览器？如需更改，请在该网站某个页面的地址末尾加上 {fragment} 并打开。",
+    "您是否已排除此浏览器？如需恢复统计，请在该网站某个页面的地址末尾加上 {fragment} 并打开。",
   "reason.bot": "爬虫、监控服务和无头浏览器不计入统计。配置中的 {setting} 决定检测其中哪些类型。",
   "reason.spam": "引荐来源在垃圾引荐来源名单中。",
   "reason.origin": "由其他网站的页面发送。",
@@ -475,7 +475,7 @@ export const zh: Catalogue = {
   "tracker.events-text": "脚本为您的页面提供一个统计自定义事件的函数：",
   "tracker.exclude": "排除自己的访问",
   "tracker.exclude-text":
-    "在网站某个页面的地址末尾加上 {fragment} 并打开，此浏览器在该网站便不再计入统计。再操作一次即可恢复统计。",
+    "在网站某个页面的地址末尾加上 {fragment} 并打开，此浏览器在该网站便不再计入统计。改用 {count} 打开即可恢复统计。",
   "tracker.names": "避开内容拦截器",
   "tracker.names-text":
     "内容拦截器熟悉常见的名称。您可以通过配置中的 {script} 和 {event} 添加自己的名称；当前为 {script_name} 和 {event_name}。",

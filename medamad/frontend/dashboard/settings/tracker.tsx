@@ -52,7 +52,10 @@ export function Tracker() {
             <p class="soft">
               <Filled
                 text={t("tracker.exclude-text")}
-                values={{ fragment: <code>#medamad-ignore</code> }}
+                values={{
+                  fragment: <code>#medamad-ignore</code>,
+                  count: <code>#medamad-count</code>,
+                }}
               />
             </p>
           </Part>

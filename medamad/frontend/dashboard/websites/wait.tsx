@@ -179,7 +179,7 @@ function Checks({ hostname }: { hostname: string }) {
           />
         </li>
         <li>
-          <Filled text={t("setup.check-excluded")} values={{ fragment: code("#medamad-ignore") }} />
+          <Filled text={t("setup.check-excluded")} values={{ fragment: code("#medamad-count") }} />
         </li>
       </ul>
     </details>

@@ -92,7 +92,7 @@ export const websites = {
   "setup.check-policy":
     "Does your website send a Content-Security-Policy? It must allow {origin} for {script} and {connect}.",
   "setup.check-excluded":
-    "Have you excluded this browser? Open a page of the website with {fragment} at the end of its address to change that.",
+    "Have you excluded this browser? To count it again, open a page of the website with {fragment} at the end of its address.",
   "reason.bot":
     "Crawlers, monitoring services and headless browsers aren’t counted. {setting} in the configuration decides which of them are detected.",
   "reason.spam": "The referrer is on the referrer spam list.",
