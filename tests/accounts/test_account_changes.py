@@ -12,7 +12,7 @@ from medamad.domain.accounts import Settings
 from medamad.domain.errors import BadRequest, Unauthorised
 
 
-def test_nothing_to_change_changes_nothing(bench: Bench, accounts: Accounts) -> None:
+def test_an_empty_change_changes_nothing(bench: Bench, accounts: Accounts) -> None:
     token, before = log_in(accounts), bench.store.kept
     bench.clock.advance(10)
     assert done(accounts.change(token)) is before
@@ -44,7 +44,7 @@ def test_everything_changes_together(bench: Bench, accounts: Accounts) -> None:
         ({"password": "battery", "settings": {"script_type": 1}}, r"settings\.script_type"),
     ],
 )
-def test_one_wrong_field_changes_nothing(
+def test_one_invalid_field_changes_nothing(
     bench: Bench, accounts: Accounts, change: dict[str, Any], field_: str
 ) -> None:
     token, before = log_in(accounts), bench.store.kept
@@ -53,7 +53,7 @@ def test_one_wrong_field_changes_nothing(
     assert bench.store.kept is before
 
 
-def test_a_new_password_ends_other_logins_and_the_file(bench: Bench) -> None:
+def test_a_new_password_ends_other_sessions_and_removes_the_file(bench: Bench) -> None:
     accounts = bench.accounts({})
     first = done(accounts.ensure_first())
     assert first is not None
@@ -71,7 +71,7 @@ def test_a_new_password_ends_other_logins_and_the_file(bench: Bench) -> None:
     assert not first.file.exists()
 
 
-def test_two_changes_at_once_both_hold(bench: Bench, accounts: Accounts) -> None:
+def test_concurrent_changes_both_apply(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     bench.store.is_held = True
     one = begun(accounts.change(token, username="eve"))
@@ -84,9 +84,7 @@ def test_two_changes_at_once_both_hold(bench: Bench, accounts: Accounts) -> None
     assert bench.store.kept is changed
 
 
-def test_a_password_that_was_changed_meanwhile_opens_nothing(
-    bench: Bench, accounts: Accounts
-) -> None:
+def test_a_concurrently_replaced_password_is_rejected(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     bench.pool.is_held = True
     attempt = begun(accounts.log_in("ada", PASSWORD, HOME))
@@ -103,9 +101,7 @@ def test_a_password_that_was_changed_meanwhile_opens_nothing(
     assert set(bench.store.logins) == {digest(token)}
 
 
-def test_a_login_under_way_is_ended_by_the_change_that_follows(
-    bench: Bench, accounts: Accounts
-) -> None:
+def test_a_change_ends_a_login_under_way(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     bench.store.is_held = True
     attempt = begun(accounts.log_in("ada", PASSWORD, HOME))
@@ -118,7 +114,7 @@ def test_a_login_under_way_is_ended_by_the_change_that_follows(
         accounts.authenticate(late)
 
 
-def test_a_password_that_another_process_changes_meanwhile_opens_nothing(
+def test_a_password_replaced_by_another_process_is_rejected(
     bench: Bench, accounts: Accounts
 ) -> None:
     bench.store.is_held = True
@@ -132,7 +128,7 @@ def test_a_password_that_another_process_changes_meanwhile_opens_nothing(
     assert bench.store.logins == {}
 
 
-def test_a_change_keeps_what_another_process_changes_meanwhile(
+def test_a_change_keeps_concurrent_changes_of_another_process(
     bench: Bench, accounts: Accounts
 ) -> None:
     token, encoded = log_in(accounts), hash_password("battery")
@@ -146,7 +142,7 @@ def test_a_change_keeps_what_another_process_changes_meanwhile(
     assert bench.store.kept is changed
 
 
-def test_a_login_that_another_process_ends_meanwhile_changes_nothing(
+def test_a_session_ended_by_another_process_cannot_change_anything(
     bench: Bench, accounts: Accounts
 ) -> None:
     token, before = log_in(accounts), bench.store.kept

@@ -10,7 +10,7 @@ from medamad.domain.accounts import Settings
 from medamad.domain.errors import ApiError, Unauthorised, Unavailable
 
 
-def test_the_first_account_is_made_once_and_written_down(bench: Bench) -> None:
+def test_the_first_account_is_created_once_and_written_to_a_file(bench: Bench) -> None:
     accounts = bench.accounts({})
     first = done(accounts.ensure_first())
     assert first is not None
@@ -31,12 +31,12 @@ def test_a_given_first_account_leaves_no_file(bench: Bench, accounts: Accounts) 
     assert accounts.authenticate(log_in(accounts)).username == "ada"
 
 
-def test_a_wrong_given_login_stops_the_start(bench: Bench) -> None:
+def test_an_invalid_given_login_prevents_the_start(bench: Bench) -> None:
     with pytest.raises(FirstLoginError, match=r"^MEDAMAD_PASSWORD: "):
         bench.accounts({"MEDAMAD_PASSWORD": "x"})
 
 
-def test_two_starts_at_once_make_one_account(bench: Bench) -> None:
+def test_concurrent_starts_create_one_account(bench: Bench) -> None:
     accounts = bench.accounts({})
     bench.store.is_held = True
     one, other = begun(accounts.ensure_first()), begun(accounts.ensure_first())
@@ -49,7 +49,7 @@ def test_two_starts_at_once_make_one_account(bench: Bench) -> None:
 # Deleting
 
 
-def test_deleting_leaves_the_service_as_on_its_first_start(bench: Bench) -> None:
+def test_deleting_resets_the_service_to_its_first_start(bench: Bench) -> None:
     accounts = bench.accounts({})
     first = done(accounts.ensure_first())
     assert first is not None
@@ -67,9 +67,7 @@ def test_deleting_leaves_the_service_as_on_its_first_start(bench: Bench) -> None
     done(accounts.log_in("admin", again.password, HOME))
 
 
-def test_of_two_deletions_at_once_the_second_finds_no_login(
-    bench: Bench, accounts: Accounts
-) -> None:
+def test_a_second_concurrent_deletion_is_unauthorised(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     bench.store.is_held = True
     one, other = begun(accounts.delete(token)), begun(accounts.delete(token))
@@ -81,7 +79,7 @@ def test_of_two_deletions_at_once_the_second_finds_no_login(
     assert bench.store.kept is not None
 
 
-def test_a_change_during_a_deletion_brings_nothing_back(bench: Bench, accounts: Accounts) -> None:
+def test_a_change_during_a_deletion_restores_nothing(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     bench.store.is_held = True
     deletion = begun(accounts.delete(token))
@@ -95,7 +93,7 @@ def test_a_change_during_a_deletion_brings_nothing_back(bench: Bench, accounts: 
     assert bench.store.kept.username == "ada"
 
 
-def test_a_login_during_a_deletion_opens_nothing(bench: Bench, accounts: Accounts) -> None:
+def test_a_login_during_a_deletion_fails(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     done(accounts.change(token, password="battery"))
     bench.store.is_held = True
@@ -130,7 +128,7 @@ def test_a_deletion_that_fails_changes_nothing(bench: Bench, was_there: bool) ->
     done(accounts.log_in("admin", first.password, HOME))
 
 
-def test_the_new_password_is_written_down_before_the_old_account_goes(bench: Bench) -> None:
+def test_the_new_password_is_written_before_the_old_account_is_deleted(bench: Bench) -> None:
     accounts = bench.accounts({})
     first = done(accounts.ensure_first())
     assert first is not None
@@ -145,7 +143,7 @@ def test_the_new_password_is_written_down_before_the_old_account_goes(bench: Ben
     assert written == f"username: admin\npassword: {outcome(deletion).password}\n"
 
 
-def test_a_write_that_fails_leaves_the_next_one_free(bench: Bench, accounts: Accounts) -> None:
+def test_a_failed_write_does_not_block_the_next(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     bench.store.fault = Unavailable("full", retry_after=1)
     with pytest.raises(ApiError):

@@ -25,7 +25,7 @@ def test_usernames(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "ab", "x" * 49, "a\x00b", "ab\ud800"])
-def test_usernames_that_are_refused(text: str) -> None:
+def test_invalid_usernames_are_rejected(text: str) -> None:
     with pytest.raises(BadRequest, match=r"^username: expected "):
         check_username(text)
 
@@ -36,7 +36,7 @@ def test_passwords(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "abcd", "x" * 129, "abcd\x00", "abcd\udfff"])
-def test_passwords_that_are_refused_and_never_repeated(text: str) -> None:
+def test_invalid_passwords_are_rejected_and_not_repeated(text: str) -> None:
     with pytest.raises(BadRequest, match=r"^password: expected ") as error:
         check_password(text)
     assert not text or text not in str(error.value)
@@ -83,7 +83,7 @@ def test_settings(change: dict[str, Any], settings: Settings) -> None:
         ),
     ],
 )
-def test_settings_that_are_refused(change: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_rejected(change: dict[str, Any], message: str) -> None:
     with pytest.raises(BadRequest) as error:
         changed_settings(Settings(), change)
     assert str(error.value).startswith(message)

@@ -15,19 +15,19 @@ from medamad.accounts.first_login import (
 UNFIT = "expected text without NUL and without half a surrogate pair"
 
 
-def test_nothing_is_given() -> None:
+def test_by_default_nothing_is_given() -> None:
     assert configured_login({}) == ConfiguredLogin(None, None)
     assert configured_login({"CREDENTIALS_DIRECTORY": "/nonexistent"}) == ConfiguredLogin(
         None, None
     )
 
 
-def test_both_are_given_by_the_environment() -> None:
+def test_the_environment_may_give_both() -> None:
     configured = configured_login({"MEDAMAD_USERNAME": "ada", "MEDAMAD_PASSWORD": "12345"})
     assert configured == ConfiguredLogin("ada", "12345")
 
 
-def test_both_are_given_by_credentials(tmp_path: Path) -> None:
+def test_systemd_credentials_may_give_both(tmp_path: Path) -> None:
     (tmp_path / "medamad.username").write_bytes(b"ada\n")
     (tmp_path / "medamad.password").write_bytes(b" 12345\r\n")
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
@@ -46,7 +46,7 @@ def test_both_are_given_by_credentials(tmp_path: Path) -> None:
         ("MEDAMAD_PASSWORD", "abcde\udcff", f"MEDAMAD_PASSWORD: {UNFIT}"),
     ],
 )
-def test_a_wrong_variable_is_named(name: str, value: str, message: str) -> None:
+def test_an_invalid_variable_is_named(name: str, value: str, message: str) -> None:
     with pytest.raises(FirstLoginError) as error:
         configured_login({name: value})
     assert str(error.value) == message
@@ -60,7 +60,7 @@ def test_a_wrong_variable_is_named(name: str, value: str, message: str) -> None:
         (b"x" * 10_000, "credential medamad.password: expected 5 to 128 characters, got 4096"),
     ],
 )
-def test_a_wrong_credential_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+def test_an_invalid_credential_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "medamad.password").write_bytes(content)
     with pytest.raises(FirstLoginError) as error:
         configured_login({"CREDENTIALS_DIRECTORY": str(tmp_path)})
@@ -74,7 +74,7 @@ def test_an_unreadable_credential_is_named(tmp_path: Path) -> None:
     assert str(error.value) == "credential medamad.password: Is a directory"
 
 
-def test_what_is_not_given_is_made_up(tmp_path: Path) -> None:
+def test_what_is_not_given_is_generated(tmp_path: Path) -> None:
     login = first_login(ConfiguredLogin(), tmp_path)
     assert (login.username, login.file) == ("admin", tmp_path / "first-login.txt")
     assert len(login.password) == 20
@@ -82,14 +82,14 @@ def test_what_is_not_given_is_made_up(tmp_path: Path) -> None:
     assert first_login(ConfiguredLogin(username="ada"), tmp_path).file is not None
 
 
-def test_a_given_password_is_written_nowhere(tmp_path: Path) -> None:
+def test_a_given_password_is_not_written(tmp_path: Path) -> None:
     login = first_login(ConfiguredLogin(password="12345"), tmp_path)
     assert login == FirstLogin("admin", "12345", None)
     write_file(login)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_file_is_for_us_alone(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     file = tmp_path / "first-login.txt"
     file.write_text("from before")
     file.chmod(0o644)

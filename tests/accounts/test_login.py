@@ -24,7 +24,7 @@ from medamad.domain.accounts import Login
 from medamad.domain.errors import BadRequest, TooMany, Unauthorised, Unavailable
 
 
-def test_a_login_opens_the_account_until_logout(bench: Bench, accounts: Accounts) -> None:
+def test_a_session_lasts_until_logout(bench: Bench, accounts: Accounts) -> None:
     token, other = log_in(accounts), log_in(accounts)
     assert accounts.authenticate(token) is bench.store.kept
     assert set(bench.store.logins) == {digest(token), digest(other)}
@@ -37,7 +37,7 @@ def test_a_login_opens_the_account_until_logout(bench: Bench, accounts: Accounts
 
 
 @pytest.mark.parametrize("token", [None, "", "x", "é\ud800", "x" * 100_000])
-def test_no_token_of_ours_is_unauthorised(accounts: Accounts, token: str | None) -> None:
+def test_an_unknown_session_is_unauthorised(accounts: Accounts, token: str | None) -> None:
     with pytest.raises(
         Unauthorised, match=r"^the session cookie is missing or its login has ended$"
     ):
@@ -54,13 +54,17 @@ def test_no_token_of_ours_is_unauthorised(accounts: Accounts, token: str | None)
         ("日本語", "x"),
     ],
 )
-def test_a_wrong_pair_is_unauthorised(accounts: Accounts, username: str, password: str) -> None:
+def test_wrong_credentials_are_unauthorised(
+    accounts: Accounts, username: str, password: str
+) -> None:
     with pytest.raises(Unauthorised, match=r"^the username or the password is wrong$"):
         done(accounts.log_in(username, password, HOME))
 
 
 @pytest.mark.parametrize("username", ["ada", "eve"])
-def test_a_wrong_name_costs_the_same_work(bench: Bench, accounts: Accounts, username: str) -> None:
+def test_an_unknown_username_takes_the_same_time(
+    bench: Bench, accounts: Accounts, username: str
+) -> None:
     bench.pool.is_held = True
     attempt = begun(accounts.log_in(username, "wrong", HOME))
     assert len(bench.pool.waiting) == 1
@@ -72,13 +76,13 @@ def test_a_wrong_name_costs_the_same_work(bench: Bench, accounts: Accounts, user
 
 @pytest.mark.parametrize("field_", ["username", "password"])
 @pytest.mark.parametrize("text", ["x" * 1_025, "a\x00", "\ud800"])
-def test_texts_that_cannot_be_looked_at(accounts: Accounts, field_: str, text: str) -> None:
+def test_unencodable_credentials_are_rejected(accounts: Accounts, field_: str, text: str) -> None:
     pair = {"username": "ada", "password": "correct horse", field_: text}
     with pytest.raises(BadRequest, match=f"^{field_}: "):
         done(accounts.log_in(pair["username"], pair["password"], HOME))
 
 
-def test_a_login_ends_after_seven_idle_days(bench: Bench, accounts: Accounts) -> None:
+def test_a_session_ends_after_seven_idle_days(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     bench.clock.advance(7 * DAY)
     accounts.authenticate(token)
@@ -87,7 +91,7 @@ def test_a_login_ends_after_seven_idle_days(bench: Bench, accounts: Accounts) ->
         accounts.authenticate(token)
 
 
-def test_a_login_ends_after_thirty_days_of_use(bench: Bench, accounts: Accounts) -> None:
+def test_a_session_ends_after_thirty_days(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     for _ in range(30):
         bench.clock.advance(DAY)
@@ -97,7 +101,7 @@ def test_a_login_ends_after_thirty_days_of_use(bench: Bench, accounts: Accounts)
         accounts.authenticate(token)
 
 
-def test_a_login_that_ended_unseen_is_forgotten(bench: Bench, accounts: Accounts) -> None:
+def test_an_expired_session_is_deleted(bench: Bench, accounts: Accounts) -> None:
     ended = log_in(accounts)
     bench.clock.advance(7 * DAY)
     token = log_in(accounts)
@@ -108,7 +112,7 @@ def test_a_login_that_ended_unseen_is_forgotten(bench: Bench, accounts: Accounts
     assert list(bench.store.logins) == [digest(token)]
 
 
-def test_a_use_is_noted_once_a_minute_and_once_at_a_time(bench: Bench, accounts: Accounts) -> None:
+def test_a_use_is_stored_once_a_minute_and_once_at_a_time(bench: Bench, accounts: Accounts) -> None:
     token = log_in(accounts)
     bench.store.is_held = True
     bench.clock.advance(60)
@@ -125,7 +129,7 @@ def test_a_use_is_noted_once_a_minute_and_once_at_a_time(bench: Bench, accounts:
 @pytest.mark.parametrize(
     ("fault", "logged"), [(Unavailable("full", retry_after=1), []), (OSError("odd"), ["odd"])]
 )
-def test_a_use_that_cannot_be_noted_is_tried_again(
+def test_a_use_that_cannot_be_stored_is_retried(
     bench: Bench,
     accounts: Accounts,
     logged_failures: LoggedFailures,
@@ -142,7 +146,9 @@ def test_a_use_that_cannot_be_noted_is_tried_again(
     assert bench.store.logins[digest(token)].last_seen == NOW + 100
 
 
-def test_ten_failures_then_a_wait_then_the_right_password(bench: Bench, accounts: Accounts) -> None:
+def test_after_ten_failures_and_a_wait_the_right_password_works(
+    bench: Bench, accounts: Accounts
+) -> None:
     for _ in range(10):
         with pytest.raises(Unauthorised):
             log_in(accounts, "wrong")
@@ -156,7 +162,7 @@ def test_ten_failures_then_a_wait_then_the_right_password(bench: Bench, accounts
             log_in(accounts, "wrong")
 
 
-def test_others_do_not_wait_for_a_guesser(accounts: Accounts) -> None:
+def test_a_guesser_does_not_delay_others(accounts: Accounts) -> None:
     for _ in range(10):
         with pytest.raises(Unauthorised):
             log_in(accounts, "wrong", b"guesser")
@@ -177,9 +183,7 @@ def go_on_to_the_end(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("count", [64, 1_000])
-def test_guesses_sent_at_once_are_no_more_than_guesses_one_by_one(
-    bench: Bench, accounts: Accounts, count: int
-) -> None:
+def test_parallel_guesses_are_no_faster(bench: Bench, accounts: Accounts, count: int) -> None:
     bench.pool.is_held = True
     guesses = many(accounts, count, networks=1)
     assert len(bench.pool.waiting) == 10
@@ -190,7 +194,7 @@ def test_guesses_sent_at_once_are_no_more_than_guesses_one_by_one(
     assert refused == {Unauthorised: 10, Unavailable: count - 10}
 
 
-def test_only_so_many_passwords_wait(bench: Bench, accounts: Accounts) -> None:
+def test_waiting_passwords_are_bounded(bench: Bench, accounts: Accounts) -> None:
     log_in(accounts)
     bench.pool.is_held = True
     guesses = many(accounts, 1_000, networks=1_000)
@@ -225,7 +229,7 @@ def guess_until_slowed(bench: Bench, accounts: Accounts, network: bytes) -> None
         log_in(accounts, "wrong", network)
 
 
-def test_a_known_device_does_not_wait_for_a_guesser_in_its_network(
+def test_a_known_device_is_not_delayed_by_a_guesser_in_its_network(
     bench: Bench, accounts: Accounts
 ) -> None:
     device = done(accounts.log_in("ada", PASSWORD, HOME)).device
@@ -255,7 +259,7 @@ def test_a_known_device_is_slowed_by_its_own_failures(bench: Bench, accounts: Ac
     done(accounts.log_in("ada", PASSWORD, HOME, device))
 
 
-def test_there_is_room_for_a_known_device_from_anywhere(bench: Bench, accounts: Accounts) -> None:
+def test_a_known_device_has_room_from_any_network(bench: Bench, accounts: Accounts) -> None:
     device = done(accounts.log_in("ada", PASSWORD, HOME)).device
     bench.pool.is_held = True
     guesses = many(accounts, 1_000, networks=1_000)
@@ -265,7 +269,7 @@ def test_there_is_room_for_a_known_device_from_anywhere(bench: Bench, accounts: 
     assert len(list(map(deferred_error, guesses))) == 1_000
 
 
-def test_a_new_password_ends_what_was_known(bench: Bench, accounts: Accounts) -> None:
+def test_a_new_password_forgets_known_devices(bench: Bench, accounts: Accounts) -> None:
     first = done(accounts.log_in("ada", PASSWORD, HOME))
     done(accounts.change(first.token, password="battery"))
     guess_until_slowed(bench, accounts, HOME)

@@ -35,7 +35,7 @@ def begin(throttle: LoginThrottle, network: bytes, times: int) -> int:
     return times
 
 
-def test_ten_failures_in_a_row_cost_nothing() -> None:
+def test_ten_failures_in_a_row_are_not_delayed() -> None:
     throttle = LoginThrottle()
     for _ in range(10):
         assert wait(throttle, HOME, NOW) == 0
@@ -64,7 +64,7 @@ def test_attempts_sent_together_are_not_admitted_together() -> None:
     assert [wait(throttle, HOME, later) for _ in range(3)] == [0, 4, 4]
 
 
-def test_after_the_longest_wait_one_of_those_who_were_told_of_it_is_let_in_by_lot() -> None:
+def test_after_the_longest_wait_one_waiting_network_is_admitted_at_random() -> None:
     lots: list[int] = []
     throttle = LoginThrottle(draw=lambda of: lots.append(of) or of - 1)
     fail(throttle, HOME, 20)
@@ -78,7 +78,7 @@ def test_after_the_longest_wait_one_of_those_who_were_told_of_it_is_let_in_by_lo
     assert lots == [8, 7, 6, 5, 4, 3, 2, 1]
 
 
-def test_who_is_alone_is_let_in_after_any_wait() -> None:
+def test_a_single_network_is_admitted_after_its_wait() -> None:
     throttle = LoginThrottle()
     for failures in range(10, 30):
         fail(throttle, HOME, 1, NOW + 100 * failures)
@@ -87,7 +87,7 @@ def test_who_is_alone_is_let_in_after_any_wait() -> None:
 
 @pytest.mark.parametrize("every_s", [0.1, 0.5, 2, 60])
 @pytest.mark.parametrize("seed", range(5))
-def test_who_comes_when_told_gets_in_beside_a_guesser_who_is_always_earlier(
+def test_a_network_that_waits_is_admitted_despite_an_impatient_guesser(
     every_s: float, seed: int
 ) -> None:
     random = Random(seed)  # noqa: S311 - lots that come out the same each time
@@ -108,7 +108,7 @@ def test_who_comes_when_told_gets_in_beside_a_guesser_who_is_always_earlier(
     assert guesses <= (now - NOW) / 60
 
 
-def test_a_success_ends_the_row() -> None:
+def test_a_success_resets_the_failures() -> None:
     throttle = LoginThrottle()
     fail(throttle, HOME, 9)
     throttle.succeeded(HOME)
@@ -116,7 +116,7 @@ def test_a_success_ends_the_row() -> None:
     assert wait(throttle, HOME, NOW) == 0
 
 
-def test_many_networks_guessing_together_are_slowed_as_one() -> None:
+def test_many_guessing_networks_are_slowed_as_one() -> None:
     throttle = LoginThrottle()
     fail(throttle, HOME, 5)
     fail(throttle, CAFE, 6)
@@ -130,21 +130,21 @@ def test_a_network_that_has_not_failed_never_waits() -> None:
     assert wait(throttle, HOME, NOW) == 0
 
 
-def test_failures_elsewhere_do_not_lengthen_a_wait_under_way() -> None:
+def test_failures_elsewhere_do_not_lengthen_a_current_wait() -> None:
     throttle = LoginThrottle()
     fail(throttle, HOME, 20)
     fail(throttle, CAFE, 20, NOW + 59)
     assert wait(throttle, HOME, NOW + 60) == 0
 
 
-def test_a_quiet_hour_is_forgotten() -> None:
+def test_an_hour_without_failures_resets_them() -> None:
     throttle = LoginThrottle()
     fail(throttle, HOME, 20)
     assert wait(throttle, HOME, NOW + 3_601) == 0
     assert wait(throttle, HOME, NOW + 3_601) == 0
 
 
-def test_a_clock_that_is_set_back_makes_no_longer_wait() -> None:
+def test_setting_the_clock_back_does_not_lengthen_the_wait() -> None:
     throttle = LoginThrottle(draw=lambda _: 0)
     fail(throttle, HOME, 20)
     assert wait(throttle, HOME, NOW - 86_400) == 60
@@ -160,7 +160,7 @@ def test_memory_is_bounded() -> None:
     assert wait(throttle, b"\x09", NOW) == 1
 
 
-def test_of_attempts_at_once_no_more_begin_than_could_fail() -> None:
+def test_parallel_attempts_are_bounded_by_the_failures_left() -> None:
     throttle = LoginThrottle()
     assert begin(throttle, HOME, 1_000) == 10
     assert begin(throttle, CAFE, 1) == 1
@@ -170,7 +170,7 @@ def test_of_attempts_at_once_no_more_begin_than_could_fail() -> None:
     assert wait(throttle, HOME) == 1
 
 
-def test_after_failures_fewer_begin_at_once() -> None:
+def test_after_failures_fewer_attempts_run_in_parallel() -> None:
     throttle = LoginThrottle()
     fail(throttle, HOME, 7)
     assert begin(throttle, HOME, 64) == 3
@@ -195,7 +195,7 @@ def test_attempts_that_end_make_room() -> None:
     assert begin(throttle, HOME, 64) == 10
 
 
-def test_networks_of_logins_are_known_in_bounded_memory() -> None:
+def test_the_networks_of_logins_are_bounded() -> None:
     throttle = LoginThrottle()
     fail(throttle, CAFE, 1)
     assert not throttle.is_known(CAFE)

@@ -40,7 +40,7 @@ def opened(tmp_path: Path) -> Open:
 
 
 @pytest_twisted.ensureDeferred
-async def test_account_and_logins_survive_a_restart(opened: Open) -> None:
+async def test_account_and_sessions_survive_a_restart(opened: Open) -> None:
     store, accounts = opened()
     assert await accounts.ensure_first() is not None
     token, ended = [(await accounts.log_in("ada", PASSWORD, b"")).token for _ in range(2)]

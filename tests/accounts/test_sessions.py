@@ -43,7 +43,9 @@ def test_a_digest_is_the_sha_256_of_the_token() -> None:
         (NOW, NOW + 365 * DAY, True),
     ],
 )
-def test_a_login_ends_after_30_days_or_7_idle_ones(since: float, seen: float, ended: bool) -> None:
+def test_a_session_ends_after_30_days_or_7_idle_ones(
+    since: float, seen: float, ended: bool
+) -> None:
     assert has_ended(Login(int(since), int(seen)), int(NOW)) is ended
 
 

@@ -28,7 +28,7 @@ def world(store: Store) -> World:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_public_one_is_opened_by_its_id(world: World) -> None:
+async def test_a_public_link_is_opened_by_its_id(world: World) -> None:
     share = await world.shares.make("club", 3, password=None, embed=["https://a.example"])
     assert (share.website, share.created, share.password_hash) == (3, NOW, "")
     assert world.shares.authenticate(share.id) == share
@@ -41,7 +41,7 @@ async def test_a_public_one_is_opened_by_its_id(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_locked_one_is_opened_by_what_its_password_gives(world: World) -> None:
+async def test_a_protected_link_is_opened_by_the_key_of_its_password(world: World) -> None:
     share = await world.shares.make("club", 3, password=PASSWORD, embed=())
     twin = await world.shares.make("club", 3, password=PASSWORD, embed=())
     assert PASSWORD not in share.password_hash
@@ -65,7 +65,7 @@ async def test_a_locked_one_is_opened_by_what_its_password_gives(world: World) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_revoked_it_opens_nothing(world: World) -> None:
+async def test_a_revoked_link_opens_nothing(world: World) -> None:
     share = await world.shares.make("club", 3, password=PASSWORD, embed=())
     _, key = await world.shares.unlock(share.id, PASSWORD, NETWORK)
     with pytest.raises(NotFound):
@@ -81,7 +81,7 @@ async def test_revoked_it_opens_nothing(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_guesses_has_to_wait_and_nobody_else(world: World) -> None:
+async def test_only_the_guesser_is_throttled(world: World) -> None:
     share = await world.shares.make("club", 3, password=PASSWORD, embed=())
     other = await world.shares.make("other", 3, password=PASSWORD, embed=())
     for _ in range(10):
@@ -97,7 +97,7 @@ async def test_who_guesses_has_to_wait_and_nobody_else(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_those_of_a_website_go_with_it(world: World) -> None:
+async def test_deleting_a_website_deletes_its_links(world: World) -> None:
     kept, gone = [await world.store.add_website(name, NOW) for name in ("a.example", "b.example")]
     for website in (kept, gone):
         await world.shares.make("club", website.number, password=None, embed=())
@@ -114,7 +114,7 @@ async def test_those_of_a_website_go_with_it(world: World) -> None:
         (["https://a.example", "*"], ("*",)),
     ],
 )
-def test_origins_that_may_show_it(configured: list[str], kept: tuple[str, ...]) -> None:
+def test_valid_origins(configured: list[str], kept: tuple[str, ...]) -> None:
     assert check_embed(configured) == kept
 
 
@@ -133,12 +133,12 @@ def test_origins_that_may_show_it(configured: list[str], kept: tuple[str, ...]) 
         *("data:", "https://a.example:", "https://a.example:123456", "https://user@a.example"),
     ],
 )
-def test_what_is_no_origin_is_refused(origin: str) -> None:
+def test_invalid_origins_are_rejected(origin: str) -> None:
     with pytest.raises(BadRequest, match=r"^embed: expected origins such as"):
         check_embed([origin])
 
 
-def test_no_id_looks_like_an_option_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_id_looks_like_a_command_line_option(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["-first", "-second", "third-"])
     monkeypatch.setattr("secrets.token_urlsafe", lambda _size: next(drawn))
     assert make_share("club", 1, (), "", 1).id == "third-"
@@ -150,7 +150,7 @@ def test_origins_are_bounded() -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_password_that_cannot_be_is_refused(world: World) -> None:
+async def test_an_invalid_password_is_rejected(world: World) -> None:
     with pytest.raises(BadRequest, match=r"^password: expected 5 to 128 characters"):
         await world.shares.make("club", 3, password="four", embed=())
     share = await world.shares.make("club", 3, password=PASSWORD, embed=())

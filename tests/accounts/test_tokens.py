@@ -40,7 +40,7 @@ async def settled(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_token_is_found_by_its_text_alone(world: World) -> None:
+async def test_a_token_is_found_only_by_its_text(world: World) -> None:
     text, token = await world.tokens.make(" report ", Scope.READ, [7, 3, 7], NOW + 60)
     assert re.fullmatch("medamad_[A-Za-z0-9_-]{43}", text)
     assert token == Token(token.id, "report", Scope.READ, (3, 7), NOW, NOW + 60)
@@ -52,7 +52,7 @@ async def test_a_token_is_found_by_its_text_alone(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_ends_when_it_says_and_when_it_is_revoked(world: World) -> None:
+async def test_a_token_ends_when_it_expires_or_is_revoked(world: World) -> None:
     text, token = await world.tokens.make("a", Scope.FULL, None, NOW + 60)
     other, _ = await world.tokens.make("b", Scope.FULL, None, None)
     world.now = NOW + 59.9
@@ -70,7 +70,7 @@ async def test_it_ends_when_it_says_and_when_it_is_revoked(world: World) -> None
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_day_of_its_last_use_is_noted(world: World) -> None:
+async def test_the_day_of_its_last_use_is_stored(world: World) -> None:
     text, token = await world.tokens.make("a", Scope.READ, None, None)
     assert token.last_used is None
     for _ in range(3):
@@ -103,7 +103,7 @@ class Failing:
     ("fault", "logged"), [(Unavailable("full", retry_after=1), []), (OSError("odd"), ["odd"])]
 )
 @pytest_twisted.ensureDeferred
-async def test_a_use_that_cannot_be_noted_is_tried_again(
+async def test_a_use_that_cannot_be_stored_is_retried(
     world: World, logged_failures: LoggedFailures, fault: Exception, logged: list[str]
 ) -> None:
     text, _ = await world.tokens.make("a", Scope.READ, None, None)
@@ -118,7 +118,7 @@ async def test_a_use_that_cannot_be_noted_is_tried_again(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_use_does_not_bring_a_revoked_one_back(world: World) -> None:
+async def test_a_use_does_not_restore_a_revoked_token(world: World) -> None:
     text, token = await world.tokens.make("a", Scope.READ, None, None)
     revoking = Deferred.fromCoroutine(world.tokens.revoke(token.id))
     world.tokens.authenticate(text, NETWORK)
@@ -128,7 +128,7 @@ async def test_a_use_does_not_bring_a_revoked_one_back(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_there_is_a_bound(world: World) -> None:
+async def test_tokens_are_bounded(world: World) -> None:
     for number in range(MAX_TOKENS):
         await world.tokens.make(f"{number}", Scope.READ, None, None)
     with pytest.raises(Conflict, match="there are 100 tokens already"):
@@ -139,7 +139,7 @@ async def test_there_is_a_bound(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_shows_bad_ones_has_to_wait_and_keeps_nobody_out(world: World) -> None:
+async def test_only_a_network_with_bad_tokens_is_throttled(world: World) -> None:
     text, _ = await world.tokens.make("a", Scope.READ, None, None)
     for _ in range(10):
         with pytest.raises(Unauthorised):
@@ -161,7 +161,7 @@ async def test_who_shows_bad_ones_has_to_wait_and_keeps_nobody_out(world: World)
         ("a", None, 1 << 60, "dateExpires: expected a Unix time in the future"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_tokens_are_rejected(
     name: str, websites: list[int] | None, expires: int | None, reason: str
 ) -> None:
     with pytest.raises(BadRequest) as refused:

@@ -150,7 +150,7 @@ async def test_progress_comes_before_the_result_and_not_too_often(tmp_path: Path
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_cannot_be_done_is_refused_with_its_reason(
+async def test_a_failed_request_returns_its_reason(
     tmp_path: Path, logged_failures: LoggedFailures
 ) -> None:
     def ask(connection: Connection) -> Iterator[str]:
@@ -178,7 +178,7 @@ async def test_what_cannot_be_done_is_refused_with_its_reason(
 
 @pytest.mark.parametrize("frame", [b"", b"\xc1", b"\x91" * 100_000, b"\x80", b"\xa3abc"])
 @pytest_twisted.ensureDeferred
-async def test_nonsense_is_refused(tmp_path: Path, frame: bytes) -> None:
+async def test_malformed_requests_are_rejected(tmp_path: Path, frame: bytes) -> None:
     def send(connection: Connection) -> str:
         connection._socket.sendall(len(frame).to_bytes(4, "big") + frame)
         return str(connection._receive())
@@ -200,7 +200,7 @@ async def test_a_frame_that_is_too_long_ends_the_connection(tmp_path: Path) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_sent_ahead_waits_for_its_turn(tmp_path: Path) -> None:
+async def test_pipelined_requests_wait(tmp_path: Path) -> None:
     def send(connection: Connection) -> list[str]:
         for number in range(5):
             frame = msgspec.msgpack.encode(Wait(number))
@@ -218,7 +218,7 @@ async def test_what_is_sent_ahead_waits_for_its_turn(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_work_of_a_command_that_has_gone_is_given_up(tmp_path: Path) -> None:
+async def test_work_is_cancelled_if_the_client_disconnects(tmp_path: Path) -> None:
     async with serving(tmp_path) as (_, work):
         leaving = connect(tmp_path)
         frame = msgspec.msgpack.encode(Wait(1))
@@ -231,7 +231,7 @@ async def test_the_work_of_a_command_that_has_gone_is_given_up(tmp_path: Path) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stop_gives_up_the_work_and_says_so(tmp_path: Path) -> None:
+async def test_a_stop_cancels_the_work_and_reports_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as (server, work):
         asked = Deferred.fromCoroutine(as_command(tmp_path, lambda one: why(one, Wait(1))))
         await work.first
@@ -244,14 +244,14 @@ async def test_a_stop_gives_up_the_work_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_socket_is_the_operators_alone(tmp_path: Path) -> None:
+async def test_only_the_owner_may_use_the_socket(tmp_path: Path) -> None:
     async with serving(tmp_path):
         mode = (tmp_path / SOCKET_NAME).stat().st_mode
         assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
 
 
 @pytest_twisted.ensureDeferred
-async def test_one_left_by_a_killed_daemon_is_no_obstacle(tmp_path: Path) -> None:
+async def test_a_stale_socket_is_replaced(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(tmp_path / SOCKET_NAME))
     with pytest.raises(NotRunning, match=f"{tmp_path}: no daemon runs on it"):
@@ -261,7 +261,7 @@ async def test_one_left_by_a_killed_daemon_is_no_obstacle(tmp_path: Path) -> Non
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
+async def test_a_long_path_works(tmp_path: Path) -> None:
     folder = tmp_path / ("d" * 150)
     folder.mkdir()
     descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - it is no path
@@ -272,13 +272,13 @@ async def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_socket_that_somebody_removed_does_not_hold_the_stop_up(tmp_path: Path) -> None:
+async def test_a_removed_socket_does_not_delay_the_stop(tmp_path: Path) -> None:
     async with serving(tmp_path):
         (tmp_path / SOCKET_NAME).unlink()
 
 
 @pytest_twisted.ensureDeferred
-async def test_where_no_socket_can_be_the_daemon_goes_on(tmp_path: Path) -> None:
+async def test_the_daemon_runs_without_a_socket_if_it_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / SOCKET_NAME).mkdir()
     async with serving(tmp_path):
         with pytest.raises(NotRunning, match="no daemon"):
@@ -286,7 +286,7 @@ async def test_where_no_socket_can_be_the_daemon_goes_on(tmp_path: Path) -> None
     assert (tmp_path / SOCKET_NAME).is_dir()
 
 
-def test_a_folder_that_is_not_there_has_no_daemon(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_daemon(tmp_path: Path) -> None:
     for folder in (tmp_path / "absent", tmp_path / ("x" * 200)):
         with pytest.raises(NotRunning, match="no daemon runs on it"):
             connect(folder)
@@ -300,7 +300,7 @@ def test_a_daemon_that_is_silent_is_not_waited_for(tmp_path: Path) -> None:
             assert why(connection, Add([1])) == "the daemon is not responding"
 
 
-def test_a_daemon_that_goes_is_told(tmp_path: Path) -> None:
+def test_a_disconnect_is_reported(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as going:
         going.bind(str(tmp_path / SOCKET_NAME))
         going.listen()
@@ -309,7 +309,7 @@ def test_a_daemon_that_goes_is_told(tmp_path: Path) -> None:
             assert why(connection, Add([1])).startswith("the connection to the daemon was lost: ")
 
 
-def test_the_docstring_of_the_package_says_what_there_is() -> None:
+def test_the_package_docstring_lists_every_request() -> None:
     text = str(__import__("medamad.admin").admin.__doc__)
     for name in ("Request", "ReportProgress", "handlers", "connect", "MAX_FRAME_BYTES"):
         assert name in text

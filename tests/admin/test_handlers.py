@@ -29,9 +29,7 @@ async def state(house: House, tmp_path: Path, **fields: Any) -> State:
 
 
 @pytest_twisted.ensureDeferred
-async def test_retention_that_waits_for_the_clock_is_warned_of(
-    house: House, tmp_path: Path
-) -> None:
+async def test_retention_waiting_for_the_clock_is_a_warning(house: House, tmp_path: Path) -> None:
     store = house.store
     await house.doubt_the_clock(days=9)
     store.apply(evolve(store.settings, retention=Retention(others=Keep(5))))
@@ -46,7 +44,7 @@ async def test_retention_that_waits_for_the_clock_is_warned_of(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_table_of_no_website_is_warned_of(house: House, tmp_path: Path) -> None:
+async def test_a_table_without_a_website_is_a_warning(house: House, tmp_path: Path) -> None:
     website = await house.store.add_website("twin.example", 1)
     kept = Retention(others=Keep(20), websites={"twin.example": Keep(0)})
     house.store.apply(evolve(house.store.settings, retention=kept))

@@ -21,7 +21,7 @@ COUNTS = DayCounts(
 )
 
 
-def test_what_is_brought_is_what_was_sent() -> None:
+def test_days_survive_encoding() -> None:
     total = DayCounts(20_000, COUNTS.span, None, [""], np.ones((SUMS, 1), np.int64))
     found = counts_of(days_request(7, [COUNTS, total]), 20_000)
     for one, other in zip(found, [COUNTS, total], strict=True):
@@ -44,7 +44,7 @@ def test_what_is_brought_is_what_was_sent() -> None:
         ({"sums": b"\x7f" * 96}, "sums: expected whole numbers from 0"),
     ],
 )
-def test_what_cannot_be_is_refused(change: dict[str, Any], reason: str) -> None:
+def test_invalid_days_are_rejected(change: dict[str, Any], reason: str) -> None:
     request = days_request(7, [COUNTS])
     (figures,) = request.figures
     broken: Callable[..., Figures] = replace
@@ -52,7 +52,7 @@ def test_what_cannot_be_is_refused(change: dict[str, Any], reason: str) -> None:
         counts_of(replace(request, figures=(broken(figures, **change),)), 20_000)
 
 
-def test_the_last_day_may_not_be_whole() -> None:
+def test_the_last_day_may_be_incomplete() -> None:
     counts = [evolve(COUNTS, day=day) for day in (20_000, 20_000, 20_001, 20_001)]
     assert whole_days(counts) == (counts[:2], counts[2:])
     assert whole_days(counts[2:]) == ([], counts[2:])

@@ -25,7 +25,7 @@ def ignore_progress(_: object) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_import_whose_command_goes_as_it_begins_is_in_no_others_way(house: House) -> None:
+async def test_an_abandoned_import_does_not_block_others(house: House) -> None:
     await house.store.add_website("twin.example", 1)
     handlers = ImportHandlers(house.store, lambda: 7)
     request = BeginImport(
@@ -44,7 +44,7 @@ async def test_an_import_whose_command_goes_as_it_begins_is_in_no_others_way(hou
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_import_is_told_in_the_log(house: House) -> None:
+async def test_an_import_is_logged(house: House) -> None:
     await house.store.add_website("twin.example", 1)
     handlers = ImportHandlers(house.store, lambda: 7)
     request = BeginImport(

@@ -39,7 +39,7 @@ def test_each_section_has_an_address(demo: Client, dashboard_of: Make) -> None:
 def test_the_name_is_changed(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     page = dashboard_of(owner).open("settings")
-    name = section(page, "Name")
+    name = section(page, "Username")
     expect(name.get_by_role("textbox")).to_have_value(USERNAME)
     expect(name.get_by_role("button")).to_be_disabled()
     name.get_by_role("textbox").fill("grace")

@@ -30,7 +30,7 @@ def backup(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> Pa
     return file
 
 
-def test_programs_are_told_what_is_in_it(
+def test_json_describes_its_contents(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "backup"
@@ -68,12 +68,12 @@ def test_a_backup_goes_to_a_file_or_is_rotated(arguments: list[str]) -> None:
     assert ended.value.code == 64
 
 
-def test_without_a_store_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_store_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backup", str(tmp_path / "b"), "--data", str(tmp_path / "no")]) == 1
     assert capsys.readouterr().err == f"medamad: {tmp_path}/no: there is no store here\n"
 
 
-def test_a_folder_that_is_not_there_is_named(
+def test_a_missing_folder_is_named(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["backup", str(tmp_path / "no" / "b"), "--data", str(data)]) == 1
@@ -81,7 +81,7 @@ def test_a_folder_that_is_not_there_is_named(
 
 
 @pytest.mark.parametrize("what", ["pipe", "socket", "folder", "loop", "-"])
-def test_what_is_no_file_stays(
+def test_only_a_regular_file_is_replaced(
     tmp_path: Path,
     data: Path,
     capsys: pytest.CaptureFixture[str],
@@ -108,9 +108,7 @@ def test_what_is_no_file_stays(
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_link_stays_and_the_file_that_it_names_is_written(
-    tmp_path: Path, data: Path, *, is_there: bool
-) -> None:
+def test_a_symlink_is_followed(tmp_path: Path, data: Path, *, is_there: bool) -> None:
     (tmp_path / "disk").mkdir()
     file, link = tmp_path / "disk" / "b", tmp_path / "link"
     link.symlink_to(Path("disk") / "b")
@@ -121,7 +119,7 @@ def test_a_link_stays_and_the_file_that_it_names_is_written(
     assert main(["restore", str(file), "--data", str(tmp_path / "new")]) == 0
 
 
-def test_the_disk_of_the_store_keeps_what_the_configuration_asks_for(
+def test_min_free_disk_is_kept_free(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "medamad.toml"
@@ -137,7 +135,7 @@ def test_the_disk_of_the_store_keeps_what_the_configuration_asks_for(
     assert "--min-free-disk: expected bytes as a whole number" in capsys.readouterr().err
 
 
-def test_the_first_password_is_kept_with_the_store_that_it_is_of(
+def test_the_first_login_file_is_kept_with_its_store(
     data: Path, backup: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (data / FIRST_LOGIN).write_text("password: of the other store", "utf-8")
@@ -151,7 +149,7 @@ def test_the_first_password_is_kept_with_the_store_that_it_is_of(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_root_restores_is_the_daemons(data: Path, backup: Path) -> None:
+def test_what_root_restores_belongs_to_the_daemons_user(data: Path, backup: Path) -> None:
     for file in (data, *data.iterdir()):
         os.chown(file, 12_345, 12_346)
     (data / "daemon.lock").unlink()
@@ -162,14 +160,14 @@ def test_what_root_restores_is_the_daemons(data: Path, backup: Path) -> None:
     assert {"daemon.lock", FILE_NAME, f"{FILE_NAME}-lock"} <= owners.keys()
 
 
-def test_what_was_never_to_be_counted_is_no_silence(data: Path, backup: Path) -> None:
+def test_a_restore_does_not_look_like_silence(data: Path, backup: Path) -> None:
     """What came between the backup and now is not in it, though the daemon was there."""
     Presence.begin(data, 1).end(2)
     assert main(["restore", str(backup), "--data", str(data)]) == 0
     assert Presence.begin(data, 3).since_ms == 3
 
 
-def test_what_was_replaced_is_had_back_by_its_name(data: Path, backup: Path) -> None:
+def test_the_replaced_store_can_be_renamed_back(data: Path, backup: Path) -> None:
     def websites() -> list[str]:
         with reading_beside(data) as guest:
             return [website.hostname for website in guest.websites()]
@@ -188,7 +186,7 @@ def test_what_was_replaced_is_had_back_by_its_name(data: Path, backup: Path) -> 
     open_environment(data, 16 << 20).close()
 
 
-def test_nothing_is_kept_where_nothing_was(
+def test_without_a_previous_store_nothing_is_kept(
     tmp_path: Path, backup: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["restore", str(backup), "--data", str(tmp_path / "new")]) == 0
@@ -196,7 +194,7 @@ def test_nothing_is_kept_where_nothing_was(
     assert main(["check", "--data", str(tmp_path / "new")]) == 0
 
 
-def test_what_is_no_backup_is_refused(
+def test_restoring_what_is_not_a_backup_fails(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = data / FILE_NAME

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.daemon
 check = partial(finished, "check")
 
 
-def test_what_the_disk_does_not_give_is_said(tmp_path: Path) -> None:
+def test_read_errors_are_reported(tmp_path: Path) -> None:
     # The first page of a process is in no memory.
     (tmp_path / FILE_NAME).symlink_to("/proc/self/mem")
     checked = check(tmp_path)
@@ -22,7 +22,7 @@ def test_what_the_disk_does_not_give_is_said(tmp_path: Path) -> None:
     assert checked.stderr == f"medamad: {tmp_path / FILE_NAME}: {reason}\n"
 
 
-def test_it_says_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
+def test_it_reports_contents_and_damage(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         client.add_website("example.com")
@@ -78,7 +78,7 @@ def test_it_writes_nothing(tmp_path: Path) -> None:
         (b"no store " * 2_000, "not a store of medamad"),
     ],
 )
-def test_what_is_no_store_is_said(
+def test_a_missing_store_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, reason: str
 ) -> None:
     if content is not None:

@@ -6,7 +6,7 @@ from medamad.build import shipped_file
 from medamad.cli import main
 
 
-def test_the_shipped_configuration_is_fine(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_shipped_configuration_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     file = str(shipped_file("medamad.toml"))
     assert main(["check-config", file]) == 0
     assert capsys.readouterr().out == f"{file}: nothing is wrong with it\n"
@@ -28,7 +28,7 @@ def test_the_shipped_configuration_is_fine(capsys: pytest.CaptureFixture[str]) -
         ),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_errors_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, reason: str
 ) -> None:
     file = tmp_path / "medamad.toml"

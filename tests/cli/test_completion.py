@@ -67,7 +67,7 @@ def test_bash_completes_files_and_folders(bash: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
-def test_zsh_understands_what_it_is_given(tmp_path: Path) -> None:
+def test_the_zsh_script_is_valid(tmp_path: Path) -> None:
     script = written(tmp_path / "_medamad", "zsh")
     assert script.read_text("utf-8").startswith("#compdef medamad\n")
     ran = subprocess.run(

@@ -19,7 +19,7 @@ KEPT = "[retention]\nraw_days = 400\n"
 retention = partial(finished, "retention")
 
 
-def test_what_a_daemon_goes_by_holds_for_the_commands_beside_it(tmp_path: Path) -> None:
+def test_commands_use_the_configuration_of_a_running_daemon(tmp_path: Path) -> None:
     export = Plausible()
     file = str(export.zip(tmp_path / "export.zip"))
     with running(tmp_path / "there", configuration=TOKYO + KEPT) as daemon:
@@ -57,7 +57,7 @@ def test_what_a_daemon_goes_by_holds_for_the_commands_beside_it(tmp_path: Path) 
         until(lambda: effective_config(daemon.data, None).daemon.timezone == "UTC")
 
 
-def test_beside_a_daemon_a_backup_does_not_need_the_file(tmp_path: Path) -> None:
+def test_a_backup_beside_a_daemon_does_not_need_the_file(tmp_path: Path) -> None:
     with running(tmp_path / "there", configuration='[store]\nmin_free_disk = "1 GiB"\n') as daemon:
         file = daemon.folder / "medamad.toml"
         file.write_text('[log]\nlevel = "loud"\n', "utf-8")
@@ -66,7 +66,7 @@ def test_beside_a_daemon_a_backup_does_not_need_the_file(tmp_path: Path) -> None
         assert min_free_disk(daemon.data, file) == 2 << 30
 
 
-def test_without_a_daemon_a_command_goes_by_what_is_named(tmp_path: Path) -> None:
+def test_without_a_daemon_the_named_file_is_used(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(KEPT, "utf-8")
     assert effective_config(tmp_path, None).config.retention.raw_days == 0
@@ -80,7 +80,7 @@ def test_without_a_daemon_a_command_goes_by_what_is_named(tmp_path: Path) -> Non
     assert min_free_disk(tmp_path, file) == Config().store.min_free_disk
 
 
-def test_a_daemon_that_does_not_tell_is_asked_only_where_nothing_is_named(tmp_path: Path) -> None:
+def test_the_daemon_is_only_asked_if_no_file_is_named(tmp_path: Path) -> None:
     (tmp_path / SOCKET_NAME).symlink_to(SOCKET_NAME)
     file = tmp_path / "own.toml"
     file.write_text(KEPT, "utf-8")

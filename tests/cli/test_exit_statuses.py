@@ -45,7 +45,7 @@ def words(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_the_help_says_what_each_exit_status_means(
+def test_the_help_explains_each_exit_status(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -58,7 +58,7 @@ def test_the_help_says_what_each_exit_status_means(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_the_help_shows_is_understood(command: str) -> None:
+def test_the_examples_in_the_help_are_valid(command: str) -> None:
     parser = make_parser([command])
     examples = module_of(command).EXAMPLES
     assert examples
@@ -88,7 +88,7 @@ def unusable(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", BY_CONFIG)
-def test_a_configuration_that_cannot_be_used_is_78(
+def test_an_invalid_configuration_is_78(
     unusable: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     given = ["--data", str(unusable.parent), "--config", str(unusable)]
@@ -98,7 +98,7 @@ def test_a_configuration_that_cannot_be_used_is_78(
 
 
 @pytest.mark.parametrize("command", BY_DATA)
-def test_what_works_on_the_data_alone_goes_on_without_the_configuration(
+def test_with_a_data_directory_an_invalid_configuration_is_skipped(
     tmp_path: Path, unusable: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
     assert main([*command, "--config", str(unusable)]) == 78
@@ -119,7 +119,7 @@ def test_what_works_on_the_data_alone_goes_on_without_the_configuration(
     ("command", "status"),
     [("check", 1), ("export", 1), ("backup", 1), ("import", 1), ("token", 1), ("status", 3)],
 )
-def test_where_there_is_no_store_it_is_told(
+def test_a_missing_store_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, status: int
 ) -> None:
     assert main([*example(command), "--data", str(tmp_path)]) == status
@@ -134,7 +134,7 @@ def test_where_there_is_no_store_it_is_told(
     "command",
     [("version",), ("completion", "bash"), ("token", "list"), ("import", "--list", "--json")],
 )
-def test_a_reader_that_has_gone_is_no_fault(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path, command: tuple[str, ...]) -> None:
     open_environment(tmp_path / "medamad-data", 16 << 20).close()
     reading, writing = os.pipe()
     os.close(reading)
@@ -177,7 +177,7 @@ def with_data(tmp_path: Path) -> Path:
     [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
     ids=["full", "closed"],
 )
-def test_output_that_cannot_be_written_is_told_of(
+def test_failing_output_is_reported(
     with_data: Path, target: str, reason: str, command: tuple[str, ...]
 ) -> None:
     ended = subprocess.run(
@@ -194,9 +194,7 @@ def test_output_that_cannot_be_written_is_told_of(
     assert 1 in statuses(command[0])
 
 
-def test_a_file_that_takes_no_more_is_named(
-    with_data: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_file_is_named(with_data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     output = ["--output", "/dev/full", "--data", str(with_data / "data")]
     assert main(["export", "example.com", *output]) == 1
     assert capfd.readouterr() == ("", "medamad: /dev/full: No space left on device\n")
@@ -226,9 +224,7 @@ def exported_to_a_pipe(script: str, folder: Path) -> str:
         (0, "temporary files: No usable temporary directory found in ['{folder}', "),
     ],
 )
-def test_temporary_files_that_take_no_more_are_named(
-    with_data: Path, most_bytes: int, told: str
-) -> None:
+def test_full_temporary_files_are_named(with_data: Path, most_bytes: int, told: str) -> None:
     limit = f"({most_bytes}, {most_bytes})"
     script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, {limit})"
     said = exported_to_a_pipe(script, with_data)
@@ -236,7 +232,7 @@ def test_temporary_files_that_take_no_more_are_named(
     assert said.count("\n") == 1
 
 
-def test_data_that_the_disk_does_not_give_are_named(with_data: Path) -> None:
+def test_unreadable_data_is_named(with_data: Path) -> None:
     script = """
 import errno, os, pathlib
 opened = pathlib.Path.open
@@ -252,9 +248,7 @@ pathlib.Path.open = failing
 
 
 @pytest.mark.parametrize("command", [("status", "--data", "nowhere"), ("export",)])
-def test_the_journal_knows_a_command_that_failed_as_of_an_error(
-    tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_a_failed_command_is_logged_as_an_error(tmp_path: Path, command: tuple[str, ...]) -> None:
     told = tmp_path / "journal"
     with told.open("wb") as journal:
         status = os.fstat(journal.fileno())

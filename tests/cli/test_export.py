@@ -24,7 +24,7 @@ def export(data: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def test_it_is_the_same_beside_a_daemon_and_without(tmp_path: Path) -> None:
+def test_it_is_the_same_with_and_without_a_daemon(tmp_path: Path) -> None:
     file = tmp_path / "views.csv"
     with running(tmp_path) as daemon:
         client = daemon.client()
@@ -49,7 +49,7 @@ def test_it_is_the_same_beside_a_daemon_and_without(tmp_path: Path) -> None:
         assert rows["summary"]["visitors"] == "1"
 
 
-def test_what_is_damaged_is_said_and_left_out(tmp_path: Path) -> None:
+def test_damage_is_reported_and_left_out(tmp_path: Path) -> None:
     with running(tmp_path, configuration="") as daemon:
         client = daemon.client()
         client.add_website("example.com")
@@ -80,7 +80,7 @@ def test_what_is_damaged_is_said_and_left_out(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_said(
+def test_errors_are_reported(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
     with running(tmp_path) as daemon:
@@ -95,18 +95,14 @@ def test_what_cannot_be_is_said(
 
 
 @pytest.mark.parametrize("bound", ["--start", "--end"])
-def test_a_moment_that_is_none_is_a_wrong_call(
-    capsys: pytest.CaptureFixture[str], bound: str
-) -> None:
+def test_an_invalid_time_is_a_usage_error(capsys: pytest.CaptureFixture[str], bound: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["export", "example.com", bound, "yesterday"])
     assert ended.value.code == 64
     assert f"argument {bound}: expected an RFC 3339 date-time" in capsys.readouterr().err
 
 
-def test_it_is_said_what_a_file_is_without(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_missing_days_are_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "visitors.csv"
     file.write_text("date,visitors,pageviews\n2024-03-28,5,9\n2024-03-29,1,2\n")
     tokyo = '[events]\ntimezone = "Asia/Tokyo"\n'
@@ -152,14 +148,14 @@ def test_it_is_said_what_a_file_is_without(
     ]
 
 
-def test_an_unknown_format_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_format_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["export", "example.com", "--format", "xlsx"])
     assert end.value.code == 64
     assert "--format" in capsys.readouterr().err
 
 
-def test_a_reader_that_leaves_is_no_fault(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         client.add_website("example.com")
@@ -173,7 +169,7 @@ def test_a_reader_that_leaves_is_no_fault(tmp_path: Path) -> None:
         assert (ended.returncode, ended.stderr) == (141, b"")
 
 
-def test_a_reader_that_stands_still_keeps_no_old_pages(tmp_path: Path) -> None:
+def test_a_stalled_reader_does_not_hold_old_pages(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         client.add_website("example.com")
@@ -213,7 +209,7 @@ class Terminal:
         pass
 
 
-def test_a_terminal_is_told_how_far_it_has_come() -> None:
+def test_progress_is_shown_on_a_terminal() -> None:
     terminal = Terminal()
     progress = ProgressLine("views", terminal, now=lambda: 0.0)
     for done in (0, 1_000, 2_000):

@@ -26,7 +26,7 @@ FILE = Path("/data/first-login.txt")
         (None, None, ["Log in as admin; `medamad passwd` sets another password"]),
     ],
 )
-def test_it_says_how_to_log_in(
+def test_it_explains_how_to_log_in(
     capsys: pytest.CaptureFixture[str],
     first_login: FirstLogin | None,
     login_file: Path | None,

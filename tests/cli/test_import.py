@@ -95,7 +95,7 @@ def imports(daemon: Daemon) -> list[Any]:
 @pytest.mark.parametrize(
     "formats", [("csv",), pytest.param(("ndjson", "parquet"), marks=pytest.mark.slow)]
 )
-def test_every_endpoint_answers_alike_before_and_after(
+def test_every_endpoint_responds_alike_after_a_round_trip(
     tmp_path: Path, daemon: Daemon, formats: tuple[str, ...]
 ) -> None:
     client = daemon.client()
@@ -139,7 +139,7 @@ def test_every_endpoint_answers_alike_before_and_after(
     )
 
 
-def test_what_is_refused_is_said_and_nothing_stored(tmp_path: Path, daemon: Daemon) -> None:
+def test_a_rejected_file_is_reported_and_nothing_is_stored(tmp_path: Path, daemon: Daemon) -> None:
     (views, _) = views_file(tmp_path / "made")
     with views.open("a") as file:
         file.write("feed,9001,never,/x,true,true,Firefox,DE,1\n")
@@ -166,7 +166,7 @@ def test_what_is_refused_is_said_and_nothing_stored(tmp_path: Path, daemon: Daem
         (["--undo", "5"], "--undo: nothing was imported as number 5"),
     ],
 )
-def test_what_cannot_be_is_said(
+def test_errors_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
     environment = open_environment(tmp_path, 64 << 20)
@@ -192,7 +192,7 @@ def test_what_cannot_be_is_said(
         (["--list", "--overlapping"], "--overlapping: not expected with --list"),
     ],
 )
-def test_what_is_asked_wrongly_is_said(
+def test_usage_errors_are_reported(
     capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
     with pytest.raises(SystemExit) as end:
@@ -238,7 +238,7 @@ def test_a_dry_run_ends_as_the_import_would(data: Path, capsys: pytest.CaptureFi
     )
 
 
-def test_what_is_left_out_of_a_log_is_said(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_skipped_log_lines_are_reported(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     begin = '192.0.2.1 - - [01/Feb/2026:10:00:00 +0000] "GET'
     program = f'{begin} / HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
     log = f'{program}{program}{begin} /a.css HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
@@ -254,7 +254,7 @@ def test_what_is_left_out_of_a_log_is_said(data: Path, capsys: pytest.CaptureFix
     assert json.loads(capsys.readouterr().out)["left_out"] == {"no_view": 1, "programs": 2}
 
 
-def test_what_is_left_out_by_its_time_is_said(tmp_path: Path, daemon: Daemon) -> None:
+def test_rows_outside_the_accepted_times_are_reported(tmp_path: Path, daemon: Daemon) -> None:
     head = "time,path,first_today\n"
     first, second = tmp_path / "first.csv", tmp_path / "second.csv"
     first.write_text(f"{head}2026-01-01T00:00:00Z,a,true\n2026-01-03T00:00:00Z,/b,true\n")
@@ -319,7 +319,7 @@ def pageviews(daemon: Daemon) -> int:
     return found
 
 
-def test_an_import_ends_with_its_command(daemon: Daemon) -> None:
+def test_an_interrupted_import_is_cancelled(daemon: Daemon) -> None:
     with connect(daemon.data) as connection:
         with connect(daemon.data) as holding:
             begun = begin(connection, holding)
@@ -402,7 +402,7 @@ def test_a_kill_leaves_all_or_nothing(
     environment.close()
 
 
-def test_a_log_of_a_server_comes_in_as_counted_by_hand(tmp_path: Path, daemon: Daemon) -> None:
+def test_an_access_log_is_imported_as_counted_by_hand(tmp_path: Path, daemon: Daemon) -> None:
     client = daemon.client()
     before = answers(client, "example.org")
     agent = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"

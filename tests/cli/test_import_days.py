@@ -40,7 +40,7 @@ def summary(daemon: Daemon) -> Any:
     return found["pageviews"], found["visitors"]
 
 
-def test_plausible_comes_in_and_goes_by_command(tmp_path: Path, daemon: Daemon) -> None:
+def test_a_plausible_export_is_imported_and_removed(tmp_path: Path, daemon: Daemon) -> None:
     export = Plausible()
     files = [export.zip(tmp_path / "export.zip")]
     (views, visitors, *_) = export.sums().of["summary"][""]
@@ -73,7 +73,7 @@ def test_plausible_comes_in_and_goes_by_command(tmp_path: Path, daemon: Daemon) 
     assert checked.returncode == 0, checked.stderr
 
 
-def test_goatcounter_comes_in_but_for_bad_rows(tmp_path: Path, daemon: Daemon) -> None:
+def test_a_goatcounter_export_is_imported_without_bad_rows(tmp_path: Path, daemon: Daemon) -> None:
     more = {"hit_stats": [{"hour": "never", "path_id": 211, "ref_id": 1, "count": 1}]}
     export = GoatCounter(more=more)
     file = export.zip(tmp_path / "export.zip")

@@ -17,7 +17,7 @@ from medamad.storage.startup import start_store
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
 @pytest_twisted.ensureDeferred
-async def test_days_are_listed_that_were_imported(
+async def test_imported_days_are_listed_by_their_dates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], zone: str
 ) -> None:
     """By their dates there, wherever they begin and end."""

@@ -38,7 +38,7 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.mark.daemon
-def test_an_import_says_what_does_not_stay(tmp_path: Path) -> None:
+def test_what_retention_would_remove_is_reported(tmp_path: Path) -> None:
     kept = f'[retention]\nraw_days = 30\n[retention.websites."{HOST}"]\nafter = "nothing"\n'
     (tmp_path / "some").mkdir()
     given = files(tmp_path / "some")
@@ -63,7 +63,7 @@ def test_an_import_says_what_does_not_stay(tmp_path: Path) -> None:
         assert "[retention]" not in told
 
 
-def test_a_day_counts_once_however_many_pieces_it_has() -> None:
+def test_a_day_counts_once() -> None:
     day = int(time.time()) // 86_400
     before_ms = start_of_day(ZONE, day - 2) * 1000
     past = Past(Cutoff(before_ms, ZONE, keeps_rollups=False))

@@ -48,12 +48,12 @@ def test_it_changes_the_password_of_a_stopped_daemon(tmp_path: Path) -> None:
         ("five\0\n", "password: expected text without NUL and without half a surrogate pair"),
     ],
 )
-def test_a_password_that_cannot_be_used_is_refused(tmp_path: Path, given: str, reason: str) -> None:
+def test_an_invalid_password_is_rejected(tmp_path: Path, given: str, reason: str) -> None:
     refused = passwd(tmp_path, given=given)
     assert (refused.returncode, refused.stderr) == (1, f"medamad: {reason}\n")
 
 
-def test_where_there_is_no_store_none_is_made(tmp_path: Path) -> None:
+def test_a_missing_store_is_not_created(tmp_path: Path) -> None:
     refused = passwd(tmp_path, given=OTHER)
     assert refused.returncode == 1
     assert refused.stderr == f"medamad: {tmp_path}: there is no store here\n"
@@ -126,7 +126,7 @@ def on_terminal(
     ],
     ids=["Ctrl-C", "Ctrl-D", "SIGTERM", "SIGHUP"],
 )
-def test_a_change_of_mind_changes_nothing(
+def test_cancelling_changes_nothing(
     tmp_path: Path, typed: bytes, told: signal.Signals | None, expected: int
 ) -> None:
     with running(tmp_path) as daemon:
@@ -138,7 +138,7 @@ def test_a_change_of_mind_changes_nothing(
         assert may_log_in(daemon.client(), PASSWORD)
 
 
-def test_nothing_is_asked_where_there_is_no_store(tmp_path: Path) -> None:
+def test_without_a_store_nothing_is_asked(tmp_path: Path) -> None:
     status, shown = on_terminal("passwd", "--data", str(tmp_path), typed=b"", at="no store here")
     assert (status, "New password" in shown) == (1, False)
 
@@ -159,7 +159,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 @pytest.mark.parametrize("told", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_password_that_is_changed_is_said_to_be(tmp_path: Path, told: str) -> None:
+def test_a_changed_password_is_confirmed(tmp_path: Path, told: str) -> None:
     with running(tmp_path) as daemon:
         first = daemon.data / "first-login.txt"
         first.touch()

@@ -25,7 +25,7 @@ class Terminal(StringIO):
         ((0, 0), "rows: 0"),
     ],
 )
-def test_a_total_is_told_where_it_is_known(done: tuple[int, ...], shown: str) -> None:
+def test_a_known_total_is_shown(done: tuple[int, ...], shown: str) -> None:
     terminal = Terminal()
     progress = ProgressLine("rows", terminal)
     progress.update(*done)
@@ -33,7 +33,7 @@ def test_a_total_is_told_where_it_is_known(done: tuple[int, ...], shown: str) ->
     assert terminal.lines() == [shown, shown]
 
 
-def test_it_is_told_once_in_a_while_and_in_the_end() -> None:
+def test_progress_is_shown_periodically_and_at_the_end() -> None:
     terminal = Terminal()
     moments = iter([0.0, 0.1, 0.3, 0.4])
     progress = ProgressLine("rows", terminal, lambda: next(moments))
@@ -43,7 +43,7 @@ def test_it_is_told_once_in_a_while_and_in_the_end() -> None:
     assert terminal.lines() == ["rows: 0", "rows: 2", "rows: 3"]
 
 
-def test_each_part_of_the_work_has_a_line() -> None:
+def test_each_step_has_its_own_line() -> None:
     terminal = Terminal()
     phases = ProgressPhases(terminal)
     phases.update("copied", 1, 2)
@@ -55,7 +55,7 @@ def test_each_part_of_the_work_has_a_line() -> None:
     )
 
 
-def test_nothing_of_it_goes_into_a_file() -> None:
+def test_progress_is_not_written_to_files() -> None:
     file = StringIO()
     progress = ProgressLine("rows", file)
     progress.update(1, 2)

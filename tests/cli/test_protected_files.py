@@ -57,7 +57,7 @@ def is_refused(asked: Asked, file: Path, data: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("asked", [backup, export])
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("name", OWN)
-def test_the_daemons_files_stay(
+def test_output_does_not_replace_the_daemons_files(
     data: Path, capsys: pytest.CaptureFixture[str], asked: Asked, name: str, *, is_there: bool
 ) -> None:
     if is_there:
@@ -66,7 +66,7 @@ def test_the_daemons_files_stay(
 
 
 @pytest.mark.parametrize("asked", [backup, export])
-def test_they_stay_by_whatever_way_they_are_named(
+def test_output_through_another_path_does_not_replace_them(
     tmp_path: Path,
     data: Path,
     capsys: pytest.CaptureFixture[str],
@@ -83,7 +83,7 @@ def test_they_stay_by_whatever_way_they_are_named(
 
 
 @pytest.mark.parametrize("asked", [backup, export])
-def test_a_store_that_is_kept_elsewhere_stays(
+def test_output_does_not_replace_a_store_elsewhere(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], asked: Asked
 ) -> None:
     elsewhere = (data / FILE_NAME).rename(tmp_path / "large")
@@ -93,7 +93,7 @@ def test_a_store_that_is_kept_elsewhere_stays(
 
 
 @pytest.mark.parametrize("asked", [backup, export])
-def test_others_are_written(tmp_path: Path, data: Path, asked: Asked) -> None:
+def test_other_files_are_written(tmp_path: Path, data: Path, asked: Asked) -> None:
     (tmp_path / "elsewhere").mkdir()
     for file in (data / "views.csv", tmp_path / "elsewhere" / FILE_NAME):
         assert main([*asked(file), "--data", str(data)]) == 0

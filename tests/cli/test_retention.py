@@ -54,7 +54,7 @@ def told(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> l
     return capsys.readouterr().out.splitlines()
 
 
-def test_it_says_what_is_there_and_what_would_go(
+def test_it_reports_what_is_kept_and_what_would_be_removed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rule, there = told(capsys, folder)
@@ -76,7 +76,7 @@ def test_it_says_what_is_there_and_what_would_go(
 
 
 @pytest.mark.parametrize("trial", [("--raw-days", "4"), ("--after", "nothing")])
-def test_a_trial_is_a_dry_run_whether_it_says_so_or_not(
+def test_trying_another_limit_is_a_dry_run(
     folder: Path, capsys: pytest.CaptureFixture[str], trial: tuple[str, str]
 ) -> None:
     config = folder / "medamad.toml"
@@ -90,7 +90,7 @@ def test_a_trial_is_a_dry_run_whether_it_says_so_or_not(
     assert without[0] == "example.com: views are kept for 5 days, then the sums of their days"
 
 
-def test_it_goes_by_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_follows_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = folder / "medamad.toml"
     config.write_text(
         '[retention.websites."example.com"]\nraw_days = 1\n'
@@ -109,7 +109,7 @@ def test_it_goes_by_the_configuration(folder: Path, capsys: pytest.CaptureFixtur
     ("doubted_ms", "hours"),
     [(0, "24 more hours"), (DAY_MS // 2, "12 more hours"), (DAY_MS - 1, "1 more hour")],
 )
-def test_what_waits_for_the_clock_is_told(
+def test_retention_waiting_for_the_clock_is_reported(
     folder: Path, capsys: pytest.CaptureFixture[str], now_ms: int, doubted_ms: int, hours: str
 ) -> None:
     trust(folder, TrustedTime(now_ms - 10 * DAY_MS, doubted_ms, 10 * DAY_MS))
@@ -126,7 +126,7 @@ def test_what_waits_for_the_clock_is_told(
 
 
 @pytest.mark.parametrize("days", ["-1", "x", "1.5"])
-def test_a_number_of_days_that_is_none_is_refused(
+def test_an_invalid_number_of_days_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], days: str
 ) -> None:
     with pytest.raises(SystemExit) as left:

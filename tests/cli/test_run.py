@@ -25,7 +25,7 @@ def run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[s
     )
 
 
-def test_a_terminal_is_told_where_to_go_and_how_to_log_in(tmp_path: Path) -> None:
+def test_on_a_terminal_it_prints_the_address_and_the_login(tmp_path: Path) -> None:
     port = free_port()
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -73,7 +73,7 @@ def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
     environment.close()
 
 
-def test_elsewhere_nothing_but_the_log_is_written(tmp_path: Path) -> None:
+def test_without_a_terminal_only_the_log_is_written(tmp_path: Path) -> None:
     with running(tmp_path, command=RUN) as daemon:
         # It may answer before what it says is written.
         until(lambda: daemon.log.count("\n") > 1)
@@ -84,7 +84,7 @@ def test_elsewhere_nothing_but_the_log_is_written(tmp_path: Path) -> None:
     ]
 
 
-def test_a_port_that_is_taken_ends_it(tmp_path: Path) -> None:
+def test_a_port_in_use_ends_it(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -94,7 +94,7 @@ def test_a_port_that_is_taken_ends_it(tmp_path: Path) -> None:
     assert ended.stderr.endswith(f"not started: cannot listen on {place}: Address already in use\n")
 
 
-def test_a_folder_that_another_daemon_uses_ends_it(tmp_path: Path) -> None:
+def test_a_data_directory_in_use_ends_it(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         ended = run("--data", daemon.data, "--listen", f"tcp:{free_port()}")
         assert ended.returncode == 1
@@ -110,9 +110,7 @@ def test_a_folder_that_another_daemon_uses_ends_it(tmp_path: Path) -> None:
         ('[events]\nreferrers = "absent.toml"', "absent.toml: No such file"),
     ],
 )
-def test_a_configuration_that_cannot_be_used_ends_it(
-    tmp_path: Path, text: str, reason: str
-) -> None:
+def test_an_invalid_configuration_ends_it(tmp_path: Path, text: str, reason: str) -> None:
     file = tmp_path / "medamad.toml"
     file.write_text(f"{text}\n", "utf-8")
     ended = run("--config", file, "--data", tmp_path / "data")
@@ -121,7 +119,7 @@ def test_a_configuration_that_cannot_be_used_ends_it(
     assert not (tmp_path / "data").exists()
 
 
-def test_the_journal_is_told_how_much_a_bad_configuration_matters(tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_logged_as_an_error(tmp_path: Path) -> None:
     file = tmp_path / "absent.toml"
     with (tmp_path / "journal").open("w+") as journal:
         status = os.fstat(journal.fileno())
@@ -137,14 +135,14 @@ def test_the_journal_is_told_how_much_a_bad_configuration_matters(tmp_path: Path
     assert ended.returncode == 78
 
 
-def test_a_first_password_that_cannot_be_used_ends_it(tmp_path: Path) -> None:
+def test_an_invalid_first_password_ends_it(tmp_path: Path) -> None:
     where = ["--data", tmp_path / "data", "--listen", f"tcp:{free_port()}"]
     ended = run(*where, MEDAMAD_PASSWORD="four")
     assert ended.returncode == 78
     assert "MEDAMAD_PASSWORD: expected 5 to 128 characters, got 4" in ended.stderr
 
 
-def test_an_argument_that_is_not_understood_ends_it() -> None:
+def test_an_unknown_argument_ends_it() -> None:
     ended = run("--colour")
     assert ended.returncode == 64
     assert "unrecognized arguments: --colour" in ended.stderr

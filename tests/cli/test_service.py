@@ -7,7 +7,7 @@ from medamad.cli.service import steps
 
 
 @pytest.mark.parametrize("action", ["install", "uninstall"])
-def test_only_root_may(
+def test_it_needs_root(
     action: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -16,16 +16,14 @@ def test_only_root_may(
 
 
 @pytest.mark.parametrize("arguments", [[], ["remove"]])
-def test_an_action_has_to_be_named(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_action_is_required(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["service", *arguments])
     assert left.value.code == 64
     assert "usage: medamad service" in capsys.readouterr().err
 
 
-def test_what_runs_goes_by_its_files_when_it_was_restarted() -> None:
+def test_changed_units_are_restarted() -> None:
     units = ["medamad.socket", "medamad.service"]
     enabled = [("enable", *units), ("restart", "medamad.service")]
     assert list(steps(units, moved=False)) == enabled

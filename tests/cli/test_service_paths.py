@@ -36,12 +36,12 @@ def settled(service: ServicePaths, *, state: str = "", **given: Path) -> tuple[P
     return config.file, config.data_dir(environ)
 
 
-def test_by_default_they_are_where_the_unit_has_them() -> None:
+def test_the_defaults_are_those_of_the_unit() -> None:
     assert SERVICE_PATHS.config == Path("/etc/medamad/medamad.toml")
     assert SERVICE_PATHS.data == Path("/var/lib/medamad")
 
 
-def test_the_data_of_the_service_go_by_its_configuration(service: ServicePaths) -> None:
+def test_the_services_data_imply_its_configuration(service: ServicePaths) -> None:
     assert settled(service, data=service.data) == (service.config, service.data)
     private = service.data.resolve()
     assert settled(service, data=private) == (service.config, private)
@@ -50,7 +50,7 @@ def test_the_data_of_the_service_go_by_its_configuration(service: ServicePaths) 
     assert settled(service, data=service.data) == (None, service.data)
 
 
-def test_the_configuration_of_the_service_finds_its_data(service: ServicePaths) -> None:
+def test_the_services_configuration_implies_its_data(service: ServicePaths) -> None:
     assert settled(service, config=service.config) == (service.config, service.data)
     linked = service.config.with_name("link.toml")
     linked.symlink_to(service.config)
@@ -60,7 +60,7 @@ def test_the_configuration_of_the_service_finds_its_data(service: ServicePaths) 
     assert settled(service, config=service.config) == nowhere
 
 
-def test_what_says_where_the_data_are_wins(service: ServicePaths, tmp_path: Path) -> None:
+def test_an_explicit_data_directory_wins(service: ServicePaths, tmp_path: Path) -> None:
     other, state = tmp_path / "other", tmp_path / "state"
     assert settled(service, config=service.config, data=other) == (service.config, other)
     assert settled(service, config=service.config, state=str(state)) == (service.config, state)
@@ -70,7 +70,7 @@ def test_what_says_where_the_data_are_wins(service: ServicePaths, tmp_path: Path
     assert settled(service, data=service.data) == (service.config, service.data)
 
 
-def test_other_paths_are_nothing_of_the_service(service: ServicePaths, tmp_path: Path) -> None:
+def test_other_paths_do_not_imply_the_service(service: ServicePaths, tmp_path: Path) -> None:
     other, mine = tmp_path / "other", tmp_path / "mine.toml"
     mine.touch()
     here = Path("medamad-data").absolute()
@@ -80,7 +80,7 @@ def test_other_paths_are_nothing_of_the_service(service: ServicePaths, tmp_path:
     assert settled(service, config=mine, data=service.data) == (mine, service.data)
 
 
-def test_a_configuration_of_the_service_that_cannot_be_used_is_told(
+def test_an_invalid_configuration_of_the_service_is_reported(
     service: ServicePaths, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = "server.port: unknown key"
@@ -95,7 +95,7 @@ def test_a_configuration_of_the_service_that_cannot_be_used_is_told(
             settle(Namespace(**paths, service_paths=service), {}, by_file=True)
 
 
-def test_one_that_cannot_be_used_tells_all_the_same_where_the_data_are(
+def test_an_invalid_configuration_still_names_the_data_directory(
     service: ServicePaths, tmp_path: Path
 ) -> None:
     mine = tmp_path / "mine.toml"
@@ -105,7 +105,7 @@ def test_one_that_cannot_be_used_tells_all_the_same_where_the_data_are(
 
 
 @pytest.mark.parametrize("text", ["[server]\ndata_dir = 7\n", "[", "[server]\n[server]\n"])
-def test_one_that_may_have_named_another_folder_ends_what_is_not_told_the_folder(
+def test_a_configuration_with_an_unreadable_data_directory_is_an_error(
     service: ServicePaths, tmp_path: Path, text: str
 ) -> None:
     mine = tmp_path / "mine.toml"
@@ -119,7 +119,7 @@ def test_one_that_may_have_named_another_folder_ends_what_is_not_told_the_folder
         settled(service, config=mine)
 
 
-def test_commands_go_by_both(
+def test_commands_use_both_paths(
     service: ServicePaths, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     backup = ["backup", str(tmp_path / "backup")]
@@ -133,7 +133,9 @@ def test_commands_go_by_both(
 
 
 @pytest.mark.parametrize(("command", "is_told"), [("backup", True), ("run", False)])
-def test_the_help_says_so(capsys: pytest.CaptureFixture[str], command: str, is_told: bool) -> None:
+def test_the_help_mentions_the_paths(
+    capsys: pytest.CaptureFixture[str], command: str, is_told: bool
+) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])
     told = " ".join(capsys.readouterr().out.split())

@@ -14,7 +14,7 @@ PASSWORD = "open sesame"
 share = partial(finished, "share")
 
 
-def test_links_are_made_listed_and_revoked_at_once_beside_a_daemon(tmp_path: Path) -> None:
+def test_links_are_created_listed_and_revoked_beside_a_daemon(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.client().add_website("example.com")
         made = share(daemon.data, "add", "example.com", "club", "--embed", "https://a.example")
@@ -54,7 +54,7 @@ def test_links_are_made_listed_and_revoked_at_once_beside_a_daemon(tmp_path: Pat
         (("revoke", "x"), "there is no share link x"),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_errors_are_reported(
     tmp_path_factory: pytest.TempPathFactory, arguments: tuple[str, ...], reason: str
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "one for all of them"

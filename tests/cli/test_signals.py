@@ -76,7 +76,7 @@ def told_to_end(
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("by", ["SIGTERM", "SIGHUP"])
-def test_nothing_half_done_stays(folder: Path, by: str, command: tuple[str, ...]) -> None:
+def test_partial_output_is_removed(folder: Path, by: str, command: tuple[str, ...]) -> None:
     status = told_to_end(folder, by, command)
     assert status == 130
     assert status in statuses(command[0])
@@ -84,7 +84,7 @@ def test_nothing_half_done_stays(folder: Path, by: str, command: tuple[str, ...]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_to_outlast_its_terminal_goes_on(folder: Path, command: tuple[str, ...]) -> None:
+def test_nohup_is_respected(folder: Path, command: tuple[str, ...]) -> None:
     """As nohup has it."""
     assert told_to_end(folder, "SIGHUP", command, "SIG_IGN") == 0
     assert {each.name for each in (folder / "out").iterdir()} & {"one", "store.mdb"}
@@ -96,7 +96,7 @@ PLACING = "putting it in place"
 
 @pytest.mark.parametrize("at", ["unpacking", f"{PLACING}: 0 of 2", f"{PLACING}: 1 of 2"])
 @pytest.mark.parametrize("by", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_store_that_is_not_replaced_stays_as_it_was(folder: Path, by: str, at: str) -> None:
+def test_an_interrupted_restore_leaves_the_store(folder: Path, by: str, at: str) -> None:
     def there() -> dict[str, int]:
         return {file.name: file.stat().st_ino for file in (folder / "medamad-data").iterdir()}
 
@@ -106,7 +106,7 @@ def test_a_store_that_is_not_replaced_stays_as_it_was(folder: Path, by: str, at:
 
 
 @pytest.mark.parametrize("by", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_store_that_is_replaced_is_so_with_all_that_is_beside_it(folder: Path, by: str) -> None:
+def test_a_store_is_replaced_with_all_its_files(folder: Path, by: str) -> None:
     data = folder / "medamad-data"
     for name in ("presence.json", "first-login.txt"):
         (data / name).write_text("of the store before", "utf-8")

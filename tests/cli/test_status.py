@@ -19,7 +19,7 @@ pytestmark = pytest.mark.daemon
 status = partial(finished, "status")
 
 
-def test_it_tells_of_a_running_daemon_and_of_its_end(tmp_path: Path) -> None:
+def test_it_describes_a_running_and_a_stopped_daemon(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         client.add_website("example.com")
@@ -58,7 +58,7 @@ def test_it_tells_of_a_running_daemon_and_of_its_end(tmp_path: Path) -> None:
     ("age_s", "counted"),
     [(-60, "since the start"), (86_399, "since the start"), (86_400, "in 24 hours")],
 )
-def test_hits_are_told_with_the_time_of_which_they_are(age_s: int, counted: str) -> None:
+def test_hits_are_shown_with_their_time_span(age_s: int, counted: str) -> None:
     now = 1_750_000_000
     state = State(
         version="0",
@@ -86,7 +86,7 @@ def test_hits_are_told_with_the_time_of_which_they_are(age_s: int, counted: str)
     assert told in lines_of(state, Path("data"), now)
 
 
-def test_a_daemon_that_takes_no_hits_is_not_well(tmp_path: Path) -> None:
+def test_a_daemon_that_rejects_all_hits_is_unhealthy(tmp_path: Path) -> None:
     configuration = '[store]\nmin_free_disk = "1000 TiB"\n'
     with running(tmp_path, configuration=configuration) as daemon:
         told = status(daemon.data)
@@ -115,7 +115,7 @@ def test_a_backup_that_is_too_old_fails(tmp_path: Path) -> None:
     )
 
 
-def test_as_json_what_does_not_run_is_told_too(
+def test_json_describes_a_stopped_daemon(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status", "--json", "--data", str(tmp_path)]) == 3
@@ -123,7 +123,7 @@ def test_as_json_what_does_not_run_is_told_too(
     assert said == {"running": False, "error": f"{tmp_path}: no daemon runs on it"}
 
 
-def test_a_daemon_that_goes_meanwhile_is_told(
+def test_a_daemon_that_stops_meanwhile_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.socket(socket.AF_UNIX) as going:
@@ -140,9 +140,7 @@ def test_a_daemon_that_goes_meanwhile_is_told(
     assert capsys.readouterr().err.startswith("medamad: the connection to the daemon was lost: ")
 
 
-def test_a_daemon_that_takes_no_commands_yet_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_starting_daemon_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environment = open_environment(tmp_path, 16 << 20)
     assert main(["status", "--data", str(tmp_path)]) == 1
     told = f"{tmp_path}: a daemon uses it but does not take commands, at least not yet"
@@ -153,7 +151,7 @@ def test_a_daemon_that_takes_no_commands_yet_is_told(
     assert main(["status", "--data", str(tmp_path)]) == 3
 
 
-def test_a_socket_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_socket_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / SOCKET_NAME).symlink_to(SOCKET_NAME)
     assert main(["status", "--data", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith(

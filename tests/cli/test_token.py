@@ -16,7 +16,7 @@ def status(port: int, text: str, path: str = "/api/websites") -> int:
     return Client(port).request("GET", path, headers={"Authorization": f"Bearer {text}"}).status
 
 
-def test_tokens_are_made_listed_and_revoked_at_once_beside_a_daemon(tmp_path: Path) -> None:
+def test_tokens_are_created_listed_and_revoked_beside_a_daemon(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.client().add_website("example.com")
         made = token(daemon.data, "add", "report", "--website", "Example.com", "--days", "30")
@@ -40,7 +40,7 @@ def test_tokens_are_made_listed_and_revoked_at_once_beside_a_daemon(tmp_path: Pa
         )
 
 
-def test_programs_are_told_the_id_of_a_new_one(tmp_path: Path) -> None:
+def test_json_has_the_id_of_a_new_token(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.client().add_website("example.com")
         made = token(daemon.data, "add", "report", "--website", "example.com", "--json")
@@ -51,7 +51,7 @@ def test_programs_are_told_the_id_of_a_new_one(tmp_path: Path) -> None:
         assert token(daemon.data, "revoke", told["id"]).returncode == 0
 
 
-def test_without_a_daemon_the_next_one_knows_them(tmp_path: Path) -> None:
+def test_tokens_created_without_a_daemon_work_in_the_next_one(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.stop()
         assert token(daemon.data, "list").stdout == "There are no tokens.\n"
@@ -80,7 +80,7 @@ def test_without_a_daemon_the_next_one_knows_them(tmp_path: Path) -> None:
         ((), 64, "WHAT"),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_errors_are_reported(
     tmp_path: Path, arguments: tuple[str, ...], exit_status: int, reason: str
 ) -> None:
     refused = token(tmp_path, *arguments)

@@ -7,14 +7,14 @@ from medamad.build import commit
 from medamad.cli import main
 
 
-def test_it_says_the_version_and_the_commit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_the_version_and_the_commit(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"medamad {medamad.__version__}")
     assert commit() in said
 
 
-def test_an_option_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_prints_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     main(["version"])
     said = capsys.readouterr().out
     with pytest.raises(SystemExit) as ended:
@@ -23,14 +23,14 @@ def test_an_option_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == said
 
 
-def test_it_says_them_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told == {"version": medamad.__version__, "commit": commit()}
 
 
 @pytest.mark.parametrize("arguments", [[], ["dance"], ["version", "more"]])
-def test_what_is_not_understood_is_refused(
+def test_unknown_arguments_are_rejected(
     capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -29,7 +29,7 @@ class Counting(Factory):
         return None
 
 
-def test_of_many_that_come_so_many_are_taken_a_turn() -> None:
+def test_connections_accepted_per_turn_are_bounded() -> None:
     factory = Counting()
     port = Port(0, factory, backlog=ACCEPTED_AT_ONCE * 4, interface="127.0.0.1", reactor=reactor)
     accept_few(port)
@@ -63,7 +63,7 @@ def of_ours(stream: StringIO) -> ILogObserver:
 
 @pytest.mark.parametrize("observer_on", [of_ours, textFileLogObserver])
 @pytest_twisted.ensureDeferred
-async def test_no_fault_over_a_connection_is_logged_with_who_it_is_from(
+async def test_connection_errors_are_logged_without_addresses(
     observer_on: Callable[[StringIO], ILogObserver],
 ) -> None:
     factory, faulty, stream = Factory(), Faulty(), StringIO()

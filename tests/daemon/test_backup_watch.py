@@ -43,7 +43,7 @@ class Watched:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_backup_that_is_too_old_is_a_failure_until_there_is_a_newer_one(
+async def test_an_old_backup_fails_until_there_is_a_newer_one(
     tmp_path: Path,
 ) -> None:
     (tmp_path / NAME).touch()
@@ -67,7 +67,7 @@ async def test_a_backup_that_is_too_old_is_a_failure_until_there_is_a_newer_one(
 
 @pytest.mark.parametrize("is_expected", [True, False])
 @pytest_twisted.ensureDeferred
-async def test_no_backup_is_a_failure_where_one_is_expected(
+async def test_a_missing_backup_fails_if_one_is_expected(
     tmp_path: Path, *, is_expected: bool
 ) -> None:
     watched = Watched(tmp_path / "no", is_expected=is_expected)
@@ -88,9 +88,7 @@ async def test_without_a_limit_nothing_is_too_old(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_folder_that_cannot_be_read_is_a_failure(
-    tmp_path: Path, logged_failures: LoggedFailures
-) -> None:
+async def test_an_unreadable_folder_fails(tmp_path: Path, logged_failures: LoggedFailures) -> None:
     (tmp_path / "file").touch()
     watched = Watched(tmp_path / "file")
     await watched.look(lambda state: state.failure)
@@ -120,7 +118,7 @@ async def test_a_folder_that_does_not_respond_blocks_nothing_else(tmp_path: Path
 
 
 @pytest_twisted.ensureDeferred
-async def test_another_folder_is_read_afresh(tmp_path: Path) -> None:
+async def test_a_changed_folder_is_read_again(tmp_path: Path) -> None:
     (tmp_path / NAME).touch()
     watched = Watched(tmp_path, now=MADE + 100 * HOUR_S)
     await watched.look(lambda state: state.failure)

@@ -39,7 +39,7 @@ def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:
     assert "a certificate was not replaced" not in daemon.log, "what is wrong is told once"
 
 
-def test_a_certificate_is_renewed_by_a_reload_of_a_file_that_is_refused(tmp_path: Path) -> None:
+def test_a_certificate_is_renewed_even_if_the_configuration_is_rejected(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     port = free_port()
     arguments = ("--listen", authority.endpoint(port))
@@ -60,7 +60,7 @@ def test_a_certificate_is_renewed_by_a_reload_of_a_file_that_is_refused(tmp_path
         assert daemon.stop() == 0
 
 
-def test_a_certificate_is_renewed_where_another_cannot_be_read(tmp_path: Path) -> None:
+def test_a_certificate_is_renewed_even_if_another_is_unreadable(tmp_path: Path) -> None:
     first, second = (Authority(tmp_path / name) for name in ("first", "second"))
     ports = free_port(), free_port()
     texts = [each.endpoint(port) for each, port in zip((second, first), ports, strict=True)]
@@ -77,7 +77,7 @@ def test_a_certificate_is_renewed_where_another_cannot_be_read(tmp_path: Path) -
         assert daemon.stop() == 0
 
 
-def test_a_key_of_another_certificate_is_refused_before_the_start(tmp_path: Path) -> None:
+def test_a_mismatched_key_prevents_the_start(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     key = (tmp_path / "privkey.pem").read_bytes()
     authority.renew()

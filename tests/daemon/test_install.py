@@ -28,7 +28,7 @@ def installation(tmp_path: Path) -> Installation:
     return Installation(tmp_path)
 
 
-def test_what_is_missing_is_written(installation: Installation, tmp_path: Path) -> None:
+def test_missing_files_are_written(installation: Installation, tmp_path: Path) -> None:
     written = [line.removeprefix(f"wrote {tmp_path}") for line in installation.install(PROGRAM)]
     assert written == [
         "/etc/medamad/medamad.toml",
@@ -45,7 +45,7 @@ def test_what_is_missing_is_written(installation: Installation, tmp_path: Path) 
         assert file.read_bytes() == shipped_file(file.name).read_bytes()
 
 
-def test_what_the_operator_has_edited_is_left(installation: Installation) -> None:
+def test_edited_files_are_left_alone(installation: Installation) -> None:
     list(installation.install(PROGRAM))
     edited = installation.configuration / "blocked.txt"
     edited.write_text("192.0.2.1\n", "utf-8")
@@ -53,7 +53,7 @@ def test_what_the_operator_has_edited_is_left(installation: Installation) -> Non
     assert edited.read_text("utf-8") == "192.0.2.1\n"
 
 
-def test_units_run_what_installs_them(installation: Installation) -> None:
+def test_units_run_the_installing_program(installation: Installation) -> None:
     list(installation.install(["/srv/a b/bin/python", "-m", "medamad"]))
     lines = installation.unit("medamad.service").read_text("utf-8").splitlines()
     run = 'ExecStart="/srv/a b/bin/python" -m medamad run --config %E/medamad/medamad.toml'
@@ -62,7 +62,7 @@ def test_units_run_what_installs_them(installation: Installation) -> None:
     assert 'ExecStart="/srv/a b/bin/python" -m medamad backup --rotate --config ' in backup
 
 
-def test_the_socket_goes_by_the_configuration(installation: Installation) -> None:
+def test_the_socket_follows_the_configuration(installation: Installation) -> None:
     list(installation.install(PROGRAM))
     file = installation.configuration / "medamad.toml"
     file.write_text('[server]\nlisten = ["tcp:80", "tcp6:80:interface=\\\\:\\\\:1"]\n', "utf-8")
@@ -111,7 +111,7 @@ def test_a_package_keeps_its_units(packaged: Installation, tmp_path: Path) -> No
     assert not drop_in.exists()
 
 
-def test_what_hides_the_units_of_a_package_goes(packaged: Installation) -> None:
+def test_units_that_hide_those_of_a_package_are_removed(packaged: Installation) -> None:
     unit, masked = packaged.unit("medamad.service"), packaged.unit("medamad.socket")
     unit.parent.mkdir(parents=True)
     unit.write_text("[Service]", "utf-8")
@@ -128,7 +128,7 @@ def test_a_package_without_a_port_has_its_socket_masked(packaged: Installation) 
     assert "no port is configured: systemctl mask --now medamad.socket" in told
 
 
-def test_the_service_of_a_package_is_left_to_it(packaged: Installation) -> None:
+def test_the_service_of_a_package_is_left_alone(packaged: Installation) -> None:
     with pytest.raises(CannotInstall, match="belongs to a package; `apt-get remove medamad`"):
         list(packaged.install(["/srv/medamad/bin/medamad"]))
     with pytest.raises(CannotInstall, match="belongs to a package; `apt-get remove medamad`"):
@@ -136,9 +136,7 @@ def test_the_service_of_a_package_is_left_to_it(packaged: Installation) -> None:
     assert packaged.packaged
 
 
-def test_a_link_in_the_place_of_a_unit_is_not_written_through(
-    installation: Installation, tmp_path: Path
-) -> None:
+def test_a_symlinked_unit_is_not_followed(installation: Installation, tmp_path: Path) -> None:
     """A package that was removed, not purged, leaves its units masked by links to /dev/null."""
     null = tmp_path / "null"
     null.write_text("", "utf-8")
@@ -150,7 +148,7 @@ def test_a_link_in_the_place_of_a_unit_is_not_written_through(
     assert unit.read_text("utf-8") == shipped_unit("medamad.service").read_text("utf-8")
 
 
-def test_ports_that_change_show(installation: Installation) -> None:
+def test_changed_ports_are_reported(installation: Installation) -> None:
     assert installation.ports == []
     list(installation.install(PROGRAM))
     assert installation.ports == ["ListenStream=127.0.0.1:8080"]
@@ -171,7 +169,7 @@ def test_ports_that_change_show(installation: Installation) -> None:
         ("referrers.toml", "=\n"),
     ],
 )
-def test_no_unit_is_written_by_a_configuration_that_the_daemon_cannot_use(
+def test_an_invalid_configuration_writes_no_units(
     installation: Installation, name: str, text: str
 ) -> None:
     installation.configuration.mkdir(parents=True)
@@ -181,7 +179,7 @@ def test_no_unit_is_written_by_a_configuration_that_the_daemon_cannot_use(
     assert not installation.unit("medamad.service").exists()
 
 
-def test_the_default_is_this_machine_alone(tmp_path: Path) -> None:
+def test_by_default_it_listens_on_localhost(tmp_path: Path) -> None:
     file = tmp_path / "medamad.toml"
     file.write_text("", "utf-8")
     assert listened_on(file) == ["ListenStream=127.0.0.1:8080"]
@@ -212,7 +210,7 @@ def test_the_lines_of_the_socket(
     ]
 
 
-def test_a_name_that_stands_for_no_address_is_told(installation: Installation) -> None:
+def test_an_unresolvable_name_is_reported(installation: Installation) -> None:
     list(installation.install(PROGRAM))
     configure_to_listen(installation, '"tcp:80:interface=a.invalid"')
     with pytest.raises(ConfigError, match=r"server\.listen: tcp:80:interface=a\.invalid: "):
@@ -220,7 +218,7 @@ def test_a_name_that_stands_for_no_address_is_told(installation: Installation) -
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_a_socket_of_both_is_as_systemd_wants_it(
+def test_a_dual_stack_socket_is_valid(
     installation: Installation,
 ) -> None:
     list(installation.install([sys.executable]))
@@ -233,7 +231,7 @@ def test_a_socket_of_both_is_as_systemd_wants_it(
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_removing_leaves_the_configuration(installation: Installation) -> None:
+def test_uninstalling_keeps_the_configuration(installation: Installation) -> None:
     list(installation.install(PROGRAM))
     units = [installation.unit(name) for name in ALL_UNITS]
     assert list(installation.uninstall()) == [f"removed {unit}" for unit in units]
@@ -243,12 +241,12 @@ def test_removing_leaves_the_configuration(installation: Installation) -> None:
 
 
 @pytest.mark.parametrize("folder", ["/home/ada/medamad", "/root/venv/bin", "/tmp/m"])  # noqa: S108
-def test_what_the_service_does_not_see_is_refused(folder: str) -> None:
+def test_paths_hidden_from_the_service_are_rejected(folder: str) -> None:
     with pytest.raises(CannotInstall, match=r"cannot see .*; install medamad elsewhere"):
         check_reach(Path(folder) / "medamad")
 
 
-def test_what_a_package_has_left_of_its_ports_goes(packaged: Installation, tmp_path: Path) -> None:
+def test_leftover_drop_ins_of_a_package_are_removed(packaged: Installation, tmp_path: Path) -> None:
     """A package that was removed, not purged, leaves the drop-in of its socket."""
     configure_to_listen(packaged, '"tcp:8081"')
     list(packaged.install(PROGRAM))
@@ -270,7 +268,7 @@ def test_what_a_package_has_left_of_its_ports_goes(packaged: Installation, tmp_p
     "own",
     [b"[Socket]\nListenStream=\nListenStream=127.0.0.1:8081\n", b"# f\xfcr\n[Socket]\nMark=7\n"],
 )
-def test_a_drop_in_of_the_operator_is_left(
+def test_drop_ins_of_the_operator_are_kept(
     request: pytest.FixtureRequest, kind: str, own: bytes, listen: str
 ) -> None:
     installation: Installation = request.getfixturevalue(kind)
@@ -292,7 +290,7 @@ def test_a_drop_in_of_the_operator_is_left(
 
 
 @pytest.mark.skipif(not os.access("/opt", os.W_OK), reason="/opt cannot be written")
-def test_what_others_may_not_enter_is_refused() -> None:
+def test_inaccessible_paths_are_rejected() -> None:
     shut = Path(f"/opt/shut-{os.getpid()}")
     shut.mkdir(mode=0o700)
     try:

@@ -43,7 +43,7 @@ def told(supervising: socket.socket) -> str:
     return supervising.recv(1000).decode().partition("\n")[0]
 
 
-def test_the_supervisor_hears_of_start_reload_and_stop(
+def test_systemd_is_notified_of_start_reload_and_stop(
     tmp_path: Path, supervising: socket.socket
 ) -> None:
     with running(tmp_path) as daemon:
@@ -58,7 +58,7 @@ def test_the_supervisor_hears_of_start_reload_and_stop(
         assert told(supervising) == "STOPPING=1"
 
 
-def test_the_watchdog_hears_a_beat(
+def test_the_watchdog_is_notified(
     tmp_path: Path, supervising: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "300000")
@@ -66,7 +66,7 @@ def test_the_watchdog_hears_a_beat(
         assert [told(supervising) for _ in range(4)] == ["READY=1", *["WATCHDOG=1"] * 3]
 
 
-def test_a_good_file_takes_effect(tmp_path: Path) -> None:
+def test_a_reload_applies_a_valid_file(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         client.add_website("example.com")
@@ -106,7 +106,7 @@ def test_a_good_file_takes_effect(tmp_path: Path) -> None:
         ('[events]\nspam = "absent.txt"', "absent.txt: No such file or directory"),
     ],
 )
-def test_a_bad_file_changes_nothing(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_reload_rejects_an_invalid_file(tmp_path: Path, text: str, reason: str) -> None:
     with running(tmp_path, configuration='[server]\nscript_name = "s.js"') as daemon:
         configure(daemon, text)
         until(lambda: "the configuration was not changed: " in daemon.log)
@@ -196,7 +196,7 @@ def is_in_time(stop: Callable[[Path], float], folder: Path) -> bool:
     return any(stop(folder / str(turn)) < 5 for turn in range(3))
 
 
-def test_a_stop_under_load_answers_what_it_took(tmp_path: Path) -> None:
+def test_a_stop_under_load_answers_accepted_requests(tmp_path: Path) -> None:
     assert is_in_time(stopped_under_load, tmp_path)
 
 
@@ -231,7 +231,7 @@ def stopped_under_load(folder: Path) -> float:
 HIT = b"POST /api/event/hit HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
 
 
-def test_connections_that_ask_nothing_whole_do_not_hold_the_stop_up(tmp_path: Path) -> None:
+def test_incomplete_requests_do_not_delay_the_stop(tmp_path: Path) -> None:
     with ExitStack() as stack, running(tmp_path) as daemon:
         strays = []
         for part in (b"", b"G", HIT[:20], HIT, HIT + b"{", b"nonsense\r\n\r\n"):
@@ -249,7 +249,7 @@ def test_connections_that_ask_nothing_whole_do_not_hold_the_stop_up(tmp_path: Pa
 SPECIFICATION = b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-def test_who_does_not_read_is_cut_in_the_end(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
     assert is_in_time(stopped_beside_a_slow_reader, tmp_path)
 
 
@@ -293,7 +293,7 @@ def test_a_reload_applies_a_valid_list_and_rejects_an_invalid_one(tmp_path: Path
         assert "x-medamad-ignored" not in hit.headers
 
 
-def test_a_reload_changes_how_the_log_is_written(tmp_path: Path) -> None:
+def test_a_reload_changes_the_log_style(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         configure(daemon, '[log]\nformat = "json"')
         until(lambda: "was reloaded" in daemon.log)

@@ -85,7 +85,7 @@ class Full(Factory):
 
 
 @pytest.mark.parametrize("certificate", [None, Certificate(None, "")])
-def test_a_connection_that_is_not_taken_is_closed_over_tls_too(
+def test_a_rejected_connection_is_closed_over_tls_too(
     certificate: Certificate | None,
 ) -> None:
     ear, full = Ear(), Full(room=1)
@@ -102,7 +102,7 @@ def test_a_unix_socket_is_not_for_browsers() -> None:
     assert Place("unix:/run/s", at, ANY).url(at) == ""
 
 
-def test_a_port_that_is_not_ours_is_said_plainly() -> None:
+def test_a_privileged_port_is_explained() -> None:
     place = Place("tcp:80", At(UNIXAddress("")), ANY)
     with pytest.raises(CannotListenThere, match=r"^cannot listen on tcp:80: Permission denied$"):
         place.listen(None).send(None)
@@ -112,14 +112,14 @@ def listening_on(*texts: str) -> Config:
     return evolve(Config(), server=Server(listen=Endpoints(texts)))
 
 
-def test_the_configured_places() -> None:
+def test_the_configured_endpoints() -> None:
     texts = ["tcp:8080", "unix:/run/medamad"]
     places = configured_places(listening_on(*texts), MemoryReactor())
     assert [place.text for place in places] == texts
 
 
 @pytest.mark.parametrize("text", ["tcp:high", "tcp:", "x:", "ssl:443:privateKey=/absent.pem"])
-def test_a_place_that_makes_no_sense_is_named(text: str) -> None:
+def test_an_invalid_endpoint_is_named(text: str) -> None:
     config = evolve(listening_on(text), file=Path("/etc/medamad/medamad.toml"))
     with pytest.raises(ConfigError) as raised:
         configured_places(config, MemoryReactor())
@@ -131,14 +131,14 @@ of_twisted = pytest.mark.filterwarnings("ignore:Passing pyOpenSSL:DeprecationWar
 
 
 @of_twisted
-def test_what_openssl_refuses_is_said(tmp_path: Path) -> None:
+def test_an_openssl_error_is_reported(tmp_path: Path) -> None:
     text = f"{Authority(tmp_path).endpoint(443)}:dhParameters={tmp_path / 'cert.pem'}"
     with pytest.raises(ConfigError, match="no start line"):
         configured_places(listening_on(text), MemoryReactor())
 
 
 @pytest.mark.parametrize("text", ["tcp:99999", "tcp6:65536:interface=::1", "tcp:-5", "ssl:x"])
-def test_a_port_that_there_is_not_is_refused_before_it_is_opened(text: str) -> None:
+def test_an_invalid_port_is_rejected(text: str) -> None:
     config = evolve(Config(), server=Server(listen=Endpoints((text,))))
     with pytest.raises(ConfigError, match=r"server\.listen: .*expected a port from 0 to 65535"):
         configured_places(config, MemoryReactor())
@@ -161,7 +161,7 @@ def test_a_port_that_there_is_not_is_refused_before_it_is_opened(text: str) -> N
         ("unix:/run/medamad/http.sock:660:50", 50),
     ],
 )
-def test_so_many_connections_wait_to_be_taken(text: str, backlog: int) -> None:
+def test_the_backlog_is_set(text: str, backlog: int) -> None:
     reactor = MemoryReactor()
     (place,) = configured_places(listening_on(text), reactor)
     Deferred.fromCoroutine(place.listen(Full(room=1)))
@@ -209,7 +209,7 @@ def of_systemd(*hosts: str, is_of_both: bool = False) -> list[Inherited]:
         (["a.invalid", PLAIN], [PLAIN], [PLAIN], ["a.invalid"]),
     ],
 )
-def test_a_socket_of_systemd_takes_the_place_of_the_endpoint_with_its_address(
+def test_a_systemd_socket_replaces_the_endpoint_with_its_address(
     hosts: list[str], sockets: list[str], replaced: list[str], left: list[str]
 ) -> None:
     places = configured(*hosts)
@@ -228,7 +228,7 @@ def test_a_socket_of_systemd_takes_the_place_of_the_endpoint_with_its_address(
         (["", "::"], "::"),
     ],
 )
-def test_a_socket_of_both_families_goes_by_an_endpoint_of_either(
+def test_a_dual_stack_socket_matches_an_endpoint_of_either_family(
     hosts: list[str], goes_by: str
 ) -> None:
     places, sockets = configured(*hosts), of_systemd("::", is_of_both=True)
@@ -237,7 +237,7 @@ def test_a_socket_of_both_families_goes_by_an_endpoint_of_either(
     assert (found.address, found.certificate) == (wanted.address, wanted.certificate)
 
 
-def test_an_endpoint_that_no_socket_is_for_is_opened_beside_them() -> None:
+def test_other_endpoints_are_opened_beside_systemd_sockets() -> None:
     unix = Place("unix:/run/s", Ear(), Address("/run/s"))
     other = configured(PLAIN, port=80)
     found = systemd_first([unix, *other, *configured(PLAIN)], of_systemd(PLAIN), by_default=False)
@@ -280,7 +280,7 @@ def test_endpoints_of_one_port_keep_their_own_certificates(tmp_path: Path) -> No
 
 
 @of_twisted
-def test_each_certificate_is_renewed_by_itself(tmp_path: Path) -> None:
+def test_certificates_are_renewed_independently(tmp_path: Path) -> None:
     first, second = (Authority(tmp_path / name) for name in ("first", "second"))
     config = listening_on(second.endpoint(444), first.endpoint(443), "unix:/run/medamad/s")
     listening = configured_places(config, MemoryReactor())
@@ -294,7 +294,7 @@ def test_each_certificate_is_renewed_by_itself(tmp_path: Path) -> None:
 
 
 @of_twisted
-def test_a_certificate_is_renewed_where_the_next_start_listens_no_more(tmp_path: Path) -> None:
+def test_the_certificate_of_a_removed_endpoint_is_renewed(tmp_path: Path) -> None:
     first, second = (Authority(tmp_path / name) for name in ("first", "second"))
     (place,) = configured_places(listening_on(first.endpoint(443)), MemoryReactor())
     replaced = listening_on(second.endpoint(443))

@@ -39,7 +39,7 @@ def lines(count: int) -> list[str]:
     return [LINE.format(number=number) for number in range(count)]
 
 
-def test_a_reader_that_stands_still_is_waited_for_by_nobody() -> None:
+def test_a_stalled_reader_blocks_nobody() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, encoding="utf-8") as reader, os.fdopen(writing, "wb") as pipe:
         room = fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4_096)
@@ -61,7 +61,7 @@ def test_a_reader_that_stands_still_is_waited_for_by_nobody() -> None:
         assert reader.read() == "after\n"
 
 
-def test_all_is_written_at_the_end_and_what_comes_later_too(tmp_path: Path) -> None:
+def test_everything_is_written_at_the_end_and_afterwards(tmp_path: Path) -> None:
     file = tmp_path / "log"
     with file.open("wb") as stream:
         thread = started(stream.fileno(), 1 << 20)
@@ -73,7 +73,7 @@ def test_all_is_written_at_the_end_and_what_comes_later_too(tmp_path: Path) -> N
     assert file.read_text("utf-8").endswith(".\nlater\n")
 
 
-def test_what_could_not_be_written_is_told_of_once_something_can(tmp_path: Path) -> None:
+def test_lost_lines_are_reported_once_writing_works(tmp_path: Path) -> None:
     file = tmp_path / "log"
     with Path("/dev/full").open("wb") as full, file.open("wb") as stream:
         thread = started(full.fileno())
@@ -85,7 +85,7 @@ def test_what_could_not_be_written_is_told_of_once_something_can(tmp_path: Path)
     assert file.read_text("utf-8") == f"{missing(3)}after\n"
 
 
-def test_a_line_that_was_begun_is_ended_once_something_can_be_written(tmp_path: Path) -> None:
+def test_a_partial_line_is_completed_once_writing_works(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     file = tmp_path / "log"
     with os.fdopen(writing, "wb") as pipe, file.open("wb") as stream:
@@ -101,7 +101,7 @@ def test_a_line_that_was_begun_is_ended_once_something_can_be_written(tmp_path: 
     assert file.read_text("utf-8") == f"rest\n{missing(1)}after\n"
 
 
-def test_what_would_block_waits_for_its_reader() -> None:
+def test_a_full_pipe_is_waited_for() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb"), os.fdopen(writing, "wb"):
         room = fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4_096)
@@ -135,7 +135,7 @@ def test_a_crash_loses_nothing() -> None:
 
 
 @pytest.mark.daemon
-def test_the_end_waits_for_no_reader_that_stands_still() -> None:
+def test_stopping_does_not_wait_for_a_stalled_reader() -> None:
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=subprocess.PIPE) as ended:
         assert ended.wait(60) == 0
 

@@ -44,7 +44,7 @@ def test_lines_for_a_terminal_begin_with_the_time() -> None:
     assert line.endswith(" [medamad.service#info] what was said\n")
 
 
-def test_each_line_of_a_traceback_has_its_importance() -> None:
+def test_each_line_of_a_traceback_has_a_priority() -> None:
     stream = StringIO()
     logger = Logger("medamad", observer=LogLines(stream, for_journal=True))
     logger.failure("it broke", Failure(ValueError("so it did")))
@@ -55,7 +55,7 @@ def test_each_line_of_a_traceback_has_its_importance() -> None:
 
 
 @pytest.mark.parametrize("for_journal", [False, True])
-def test_no_text_passes_for_a_line_of_its_own(for_journal: bool) -> None:
+def test_line_breaks_are_escaped(for_journal: bool) -> None:
     stream = StringIO()
     logger = Logger("medamad", observer=LogLines(stream, for_journal=for_journal))
     forged = "x\n<2>[medamad#critical] forged\r\x1b[2J\x85y\u2028z\x7f"
@@ -82,7 +82,7 @@ def test_no_text_passes_for_a_line_of_its_own(for_journal: bool) -> None:
         ("error", "twisted", ["error", "critical"]),
     ],
 )
-def test_a_level_leaves_out_what_is_below(least: str, namespace: str, wanted: list[str]) -> None:
+def test_a_level_filters_what_is_below(least: str, namespace: str, wanted: list[str]) -> None:
     style = Log(level=least)
     levels = [level for level in LogLevel.iterconstants() if written(level, namespace, style=style)]
     assert [level.name for level in levels] == wanted
@@ -125,7 +125,7 @@ def test_as_json_each_event_is_one_line(for_journal: bool) -> None:
 
 
 @pytest.mark.parametrize("for_journal", [False, True])
-def test_what_is_missing_is_told_in_each_style(for_journal: bool) -> None:
+def test_lost_lines_are_reported_in_each_style(for_journal: bool) -> None:
     told = "7 events are missing here: they could not be written to the log"
     lines = LogLines(StringIO(), for_journal, Log(level="error"))
     line = lines.format_lost(7)
@@ -136,7 +136,7 @@ def test_what_is_missing_is_told_in_each_style(for_journal: bool) -> None:
     assert (said["level"], said["message"], said["fields"]) == ("error", told, {"count": 7})
 
 
-def test_a_style_may_be_replaced() -> None:
+def test_the_style_can_be_changed() -> None:
     stream = StringIO()
     lines = LogLines(stream, for_journal=True)
     logger = Logger("medamad", observer=lines)
@@ -149,7 +149,7 @@ def test_a_style_may_be_replaced() -> None:
     assert json.loads(second.removeprefix("<3>"))["message"] == "three"
 
 
-def test_the_journal_is_told_by_the_stream_itself(tmp_path: Path) -> None:
+def test_the_journal_is_recognised_by_its_stream(tmp_path: Path) -> None:
     with (tmp_path / "journal").open("w") as journal, (tmp_path / "file").open("w") as file:
         status = os.fstat(journal.fileno())
         environ = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}

@@ -22,9 +22,7 @@ LIMITED = (
 @pytest.mark.parametrize(
     ("soft", "hard", "then"), [(256, 1_024, 1_024), (1_024, 1_024, 1_024), (64, 300, 300)]
 )
-def test_a_daemon_may_have_as_many_files_open_as_the_system_lets_it(
-    soft: int, hard: int, then: int
-) -> None:
+def test_the_limit_of_open_files_is_raised(soft: int, hard: int, then: int) -> None:
     script = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
@@ -41,9 +39,7 @@ print(*resource.getrlimit(resource.RLIMIT_NOFILE), open_files.allowed())
 @pytest.mark.parametrize(
     ("hard", "then"), [(524_288, 524_288), (resource.RLIM_INFINITY, BOUNDLESS)]
 )
-def test_so_it_is_where_the_system_lets_it_have_very_many(
-    monkeypatch: pytest.MonkeyPatch, hard: int, then: int
-) -> None:
+def test_a_very_high_limit_is_capped(monkeypatch: pytest.MonkeyPatch, hard: int, then: int) -> None:
     limits = {resource.RLIMIT_NOFILE: (1_024, hard)}
     monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
     monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
@@ -64,7 +60,7 @@ def test_so_it_is_where_the_system_lets_it_have_very_many(
         (8, 10_000, 4),
     ],
 )
-def test_connections_leave_files_for_the_rest_and_fewer_are_told_of(
+def test_connections_leave_files_for_the_rest(
     tmp_path: Path, files: int, wanted: int, room: int
 ) -> None:
     lines: list[str] = []
@@ -87,7 +83,7 @@ def test_connections_leave_files_for_the_rest_and_fewer_are_told_of(
 
 
 @pytest.mark.daemon
-def test_where_few_files_may_be_open_who_says_nothing_keeps_nobody_out(tmp_path: Path) -> None:
+def test_with_few_files_idle_connections_are_evicted(tmp_path: Path) -> None:
     files = 256
     daemon = Daemon(tmp_path, command=(sys.executable, "-c", LIMITED.format(files), "run"))
     daemon.start()

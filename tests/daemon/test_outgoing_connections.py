@@ -20,7 +20,7 @@ pytestmark = pytest.mark.daemon
         pytest.param(70, marks=[pytest.mark.slow, pytest.mark.timeout(240)]),
     ],
 )
-def test_nobody_is_called_but_the_supervisor(
+def test_nothing_is_contacted_except_systemd(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     notes, supervisor = tmp_path / "calls.txt", str(tmp_path / "notify")

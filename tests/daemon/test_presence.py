@@ -14,7 +14,7 @@ DAY_MS = 86_400_000
     ("away_ms", "goes_on"),
     [(0, True), (BREAK_MS, True), (BREAK_MS + 1, False), (-1, False), (DAY_MS, False)],
 )
-def test_a_short_absence_is_no_break(tmp_path: Path, away_ms: int, goes_on: bool) -> None:
+def test_a_short_absence_is_ignored(tmp_path: Path, away_ms: int, goes_on: bool) -> None:
     first = Presence.begin(tmp_path, NOW_MS)
     first.note(NOW_MS)
     first.end(NOW_MS + DAY_MS)
@@ -25,7 +25,7 @@ def test_a_short_absence_is_no_break(tmp_path: Path, away_ms: int, goes_on: bool
     assert Presence.begin(tmp_path, back_ms + DAY_MS).since_ms == again.since_ms
 
 
-def test_after_a_kill_it_goes_on_from_what_was_noted(tmp_path: Path) -> None:
+def test_after_a_kill_the_recorded_time_is_used(tmp_path: Path) -> None:
     first = Presence.begin(tmp_path, NOW_MS)
     written = []
     for minute in range(31):
@@ -38,13 +38,13 @@ def test_after_a_kill_it_goes_on_from_what_was_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"since_ms": 1}', b"\xff", b'{"since_ms": "x"}'])
-def test_a_file_that_tells_nothing_is_as_none(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_file_is_ignored(tmp_path: Path, content: bytes) -> None:
     assert Presence.begin(tmp_path, NOW_MS).since_ms == NOW_MS
     (tmp_path / PRESENCE_NAME).write_bytes(content)
     assert Presence.begin(tmp_path, NOW_MS).since_ms == NOW_MS
 
 
-def test_where_it_cannot_be_noted_it_goes_on(tmp_path: Path) -> None:
+def test_a_failing_write_is_not_fatal(tmp_path: Path) -> None:
     (tmp_path / PRESENCE_NAME).mkdir()
     presence = Presence.begin(tmp_path, NOW_MS)
     presence.note(NOW_MS)

@@ -32,11 +32,11 @@ def run(further: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("when", ["daemon.ended(7)", "reactor.callWhenRunning(daemon.ended, 7)"])
-def test_its_end_stops_the_reactor(when: str) -> None:
+def test_an_ended_daemon_stops_the_reactor(when: str) -> None:
     assert run(f"{when}\nreactor.run()") == ("7\n", "")
 
 
-def test_an_end_while_the_reactor_is_stopped_is_told_and_stops_nothing_twice() -> None:
+def test_an_error_while_stopping_is_logged_once() -> None:
     said = run("""
 reactor.addSystemEventTrigger("before", "shutdown", daemon.ended, 7)
 reactor.callWhenRunning(reactor.stop)
@@ -46,7 +46,7 @@ reactor.run()
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
-def test_a_signal_while_it_stops_leaves_no_traceback(number: str) -> None:
+def test_a_signal_while_stopping_leaves_no_traceback(number: str) -> None:
     said = run(f"""
 import signal
 from twisted.internet.task import deferLater

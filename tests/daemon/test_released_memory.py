@@ -3,7 +3,7 @@ import subprocess
 import sys
 
 
-def test_memory_that_lies_free_between_what_is_in_use_is_given_back() -> None:
+def test_free_memory_is_returned_to_the_system() -> None:
     script = """
 import os
 from support.abuse.process_usage import anonymous_bytes

@@ -59,7 +59,7 @@ def is_free(folder: Path) -> bool:
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_says_where_it_is_and_closes_all(tmp_path: Path) -> None:
+async def test_it_reports_its_addresses_and_closes_everything(tmp_path: Path) -> None:
     told = Told()
     place = "tcp:0:interface=127.0.0.1"
     daemon = daemon_of(config_in(tmp_path, place, f"unix:{tmp_path}/s", place), told)
@@ -91,7 +91,7 @@ async def test_the_second_start_has_no_first_login(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stop_during_the_start_ends_it(tmp_path: Path) -> None:
+async def test_a_stop_cancels_the_start(tmp_path: Path) -> None:
     told = Told()
     daemon = daemon_of(config_in(tmp_path), told)
     daemon.startService()
@@ -104,7 +104,7 @@ async def test_a_stop_during_the_start_ends_it(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stop_does_not_wait_for_what_is_prepared(tmp_path: Path) -> None:
+async def test_a_stop_does_not_wait_for_preparations(tmp_path: Path) -> None:
     told, begun = Told(), Deferred[None]()
 
     async def prepare(_backend: Backend) -> None:
@@ -121,9 +121,7 @@ async def test_a_stop_does_not_wait_for_what_is_prepared(tmp_path: Path) -> None
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_start_that_is_cancelled_by_others_ends_it(
-    tmp_path: Path, logged_failures: LoggedFailures
-) -> None:
+async def test_a_cancelled_start_ends_it(tmp_path: Path, logged_failures: LoggedFailures) -> None:
     told = Told()
 
     async def prepare(_backend: Backend) -> None:
@@ -150,7 +148,7 @@ async def test_a_hangup_during_the_start_does_no_harm(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_prepared_comes_before_anybody_can_ask(tmp_path: Path) -> None:
+async def test_preparations_end_before_it_listens(tmp_path: Path) -> None:
     told = Told()
     seen: list[int] = []
 
@@ -169,9 +167,7 @@ async def test_what_is_prepared_comes_before_anybody_can_ask(tmp_path: Path) -> 
     ("place", "status"), [("unix:/absent/folder/socket", 1), ("carrier:pigeon", 78)]
 )
 @pytest_twisted.ensureDeferred
-async def test_a_place_that_cannot_be_listened_at_ends_it(
-    tmp_path: Path, place: str, status: int
-) -> None:
+async def test_an_unusable_endpoint_ends_it(tmp_path: Path, place: str, status: int) -> None:
     told = Told()
     daemon = daemon_of(config_in(tmp_path, place), told)
     daemon.startService()
@@ -181,7 +177,7 @@ async def test_a_place_that_cannot_be_listened_at_ends_it(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_start_that_fails_unforeseen_ends_it(
+async def test_an_unexpected_error_in_the_start_ends_it(
     tmp_path: Path, logged_failures: LoggedFailures
 ) -> None:
     told = Told()
@@ -198,7 +194,7 @@ async def test_a_start_that_fails_unforeseen_ends_it(
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_answer_that_is_never_read_does_not_hold_the_stop_up(tmp_path: Path) -> None:
+async def test_an_unread_response_does_not_delay_the_stop(tmp_path: Path) -> None:
     told = Told()
     daemon = daemon_of(config_in(tmp_path), told)
     daemon.drain_s = 0.05
@@ -217,7 +213,7 @@ async def test_an_answer_that_is_never_read_does_not_hold_the_stop_up(tmp_path: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_questions_do_not_hold_the_stop_up(tmp_path: Path) -> None:
+async def test_queries_do_not_delay_the_stop(tmp_path: Path) -> None:
     told, backends, token = Told(), [], new_token()
     begun, seen = [], []
 
@@ -262,7 +258,7 @@ async def test_questions_do_not_hold_the_stop_up(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_store_that_cannot_go_on_ends_it(tmp_path: Path) -> None:
+async def test_a_failed_store_ends_it(tmp_path: Path) -> None:
     told = Told()
     backends: list[Backend] = []
 
@@ -278,7 +274,7 @@ async def test_a_store_that_cannot_go_on_ends_it(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_tidying_under_way_ends_silently_with_the_daemon(tmp_path: Path) -> None:
+async def test_maintenance_ends_silently_with_the_daemon(tmp_path: Path) -> None:
     told, is_let_go = Told(), threading.Event()
     backends: list[Backend] = []
 
@@ -302,7 +298,7 @@ async def test_tidying_under_way_ends_silently_with_the_daemon(tmp_path: Path) -
     ("trusted_ms", "kept"), [(0, 2), (NOW_MS - 365 * DAY_MS, 2), (NOW_MS - 60_000, 1)]
 )
 @pytest_twisted.ensureDeferred
-async def test_views_past_their_time_go_when_the_clock_is_trusted(
+async def test_expired_views_are_removed_once_the_clock_is_trusted(
     tmp_path: Path, trusted_ms: int, kept: int
 ) -> None:
     environment = open_environment(tmp_path, 64 << 20)
@@ -337,7 +333,7 @@ async def test_views_past_their_time_go_when_the_clock_is_trusted(
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_gives_memory_back_while_it_runs(
+async def test_it_releases_memory_while_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given_back = threading.Event()
@@ -368,7 +364,7 @@ async def test_it_gives_memory_back_while_it_runs(
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_operators_commands_reach_it_while_it_runs(tmp_path: Path) -> None:
+async def test_commands_reach_it_while_it_runs(tmp_path: Path) -> None:
     def ask() -> State:
         with connect(tmp_path) as connection:
             return connection.request(Status(), State)
@@ -387,7 +383,7 @@ async def test_the_operators_commands_reach_it_while_it_runs(tmp_path: Path) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_looks_out_for_websites_that_go_quiet(tmp_path: Path) -> None:
+async def test_it_watches_for_silent_websites(tmp_path: Path) -> None:
     told, seen = Told(), Deferred[str]()
     now = [1_750_000_000.0]
 
@@ -438,7 +434,7 @@ async def test_what_hits_need_is_loaded_while_it_starts(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_request_that_comes_while_it_stops_is_answered(tmp_path: Path) -> None:
+async def test_a_request_during_the_stop_is_answered(tmp_path: Path) -> None:
     told = Told()
     daemon = daemon_of(config_in(tmp_path), told)
     daemon.startService()

@@ -55,7 +55,7 @@ async def visited(house: House, hostname: str) -> Website:
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_is_told_once_when_it_begins_and_once_when_it_ends(
+async def test_silence_is_reported_once_when_it_begins_and_ends(
     house: House, said: list[str]
 ) -> None:
     website, other = await visited(house, "example.com"), await visited(house, "other.example")
@@ -80,7 +80,7 @@ async def test_it_is_told_once_when_it_begins_and_once_when_it_ends(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_restart_does_not_begin_the_silence_anew(house: House) -> None:
+async def test_a_restart_does_not_restart_the_silence(house: House) -> None:
     website = await visited(house, "example.com")
     folder = house.site.backend.settings.data_dir
     presence = Presence.begin(folder, (NOW - 9 * 24 * HOUR) * 1000)
@@ -94,7 +94,7 @@ async def test_a_restart_does_not_begin_the_silence_anew(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_deleted_website_is_not_missed(house: House, said: list[str]) -> None:
+async def test_a_deleted_website_is_not_silent(house: House, said: list[str]) -> None:
     website, watch = await visited(house, "example.com"), watch_of(house)
     house.now += 4 * HOUR
     await watch.look()
@@ -105,7 +105,7 @@ async def test_a_deleted_website_is_not_missed(house: House, said: list[str]) ->
 
 
 @pytest_twisted.ensureDeferred
-async def test_where_too_much_is_asked_it_looks_another_time(house: House) -> None:
+async def test_a_busy_daemon_checks_later(house: House) -> None:
     await visited(house, "example.com")
     house.now += 4 * HOUR
     backend = house.site.backend
@@ -119,7 +119,7 @@ async def test_where_too_much_is_asked_it_looks_another_time(house: House) -> No
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_demonstration_misses_nobody(house: House, said: list[str]) -> None:
+async def test_a_demo_has_no_silence(house: House, said: list[str]) -> None:
     await visited(house, "example.com")
     house.now += 4 * HOUR
     house.set(demo=True)

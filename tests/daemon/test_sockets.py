@@ -49,7 +49,7 @@ def activated(listening: socket.socket, folder: Path, *listen: str) -> Iterator[
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_sockets_of_systemd_are_used(tmp_path: Path, family: socket.AddressFamily) -> None:
+def test_systemd_sockets_are_used(tmp_path: Path, family: socket.AddressFamily) -> None:
     host = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}[family]
     with socket.create_server((host, 0), family=family) as listening:
         port = listening.getsockname()[1]
@@ -59,7 +59,7 @@ def test_sockets_of_systemd_are_used(tmp_path: Path, family: socket.AddressFamil
     assert "listening on tcp:8080" not in log.read_text("utf-8")
 
 
-def test_what_else_is_configured_is_listened_on_too(tmp_path: Path) -> None:
+def test_other_endpoints_are_listened_on_too(tmp_path: Path) -> None:
     other = free_port()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -77,7 +77,7 @@ def test_what_else_is_configured_is_listened_on_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("host", "is_of_both"), [("127.0.0.1", False), ("::", False), ("::", True)]
 )
-def test_each_family_is_listened_on_whichever_systemd_has_opened(
+def test_both_families_are_listened_on_whichever_systemd_opened(
     tmp_path: Path, host: str, *, is_of_both: bool, is_both_named: bool
 ) -> None:
     family, hosts = socket.AF_INET, ["127.0.0.1", "::1"]
@@ -92,7 +92,7 @@ def test_each_family_is_listened_on_whichever_systemd_has_opened(
                 assert pinged(http.client.HTTPConnection(each, port, timeout=PATIENCE_S)) == 200
 
 
-def test_an_abstract_socket_of_systemd_is_used_beside_another(tmp_path: Path) -> None:
+def test_an_abstract_systemd_socket_is_used_beside_another(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("")  # has Linux pick an abstract address
         listening.listen()
@@ -120,7 +120,7 @@ def test_ipv6_is_listened_on_beside_ipv4_and_for_both(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-def test_endpoints_of_one_port_are_told_apart_by_their_addresses(tmp_path: Path) -> None:
+def test_endpoints_of_one_port_are_distinguished_by_address(tmp_path: Path) -> None:
     port = free_port()
     authorities = {host: Authority(tmp_path / host, host) for host in ("127.0.0.2", "127.0.0.3")}
     texts = [each.endpoint(port, host) for host, each in authorities.items()]
@@ -149,7 +149,7 @@ def test_endpoints_of_one_port_are_told_apart_by_their_addresses(tmp_path: Path)
         answer_each()
 
 
-def test_a_socket_of_systemd_speaks_tls_where_its_port_does(tmp_path: Path) -> None:
+def test_a_systemd_socket_speaks_tls_if_its_port_does(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -158,7 +158,7 @@ def test_a_socket_of_systemd_speaks_tls_where_its_port_does(tmp_path: Path) -> N
     assert "listening on socket 0 of systemd" in log.read_text("utf-8")
 
 
-def test_a_socket_of_both_families_speaks_tls_where_an_endpoint_of_ipv4_does(
+def test_a_dual_stack_socket_speaks_tls_if_the_ipv4_endpoint_does(
     tmp_path: Path,
 ) -> None:
     authority = Authority(tmp_path)
@@ -169,7 +169,7 @@ def test_a_socket_of_both_families_speaks_tls_where_an_endpoint_of_ipv4_does(
             assert pinged(authority.connection(port)) == 200
 
 
-def test_clients_that_speak_no_tls_do_no_harm(tmp_path: Path) -> None:
+def test_clients_without_tls_do_no_harm(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     port = free_port()
     daemon = Daemon(tmp_path, arguments=("--listen", authority.endpoint(port)))
@@ -186,7 +186,7 @@ def test_clients_that_speak_no_tls_do_no_harm(tmp_path: Path) -> None:
 WHOLE = b"HEAD /event/ping HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def test_limits_hold_over_tls_and_what_is_refused_does_no_harm(tmp_path: Path) -> None:
+def test_limits_apply_over_tls(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     port = free_port()
     limits = "[limits]\nmax_connections = 5\n"
@@ -227,7 +227,7 @@ def test_limits_hold_over_tls_and_what_is_refused_does_no_harm(tmp_path: Path) -
         assert daemon.stop() == 0
 
 
-def test_a_stop_waits_for_no_client_that_leaves_its_connection_open(tmp_path: Path) -> None:
+def test_a_stop_does_not_wait_for_open_connections(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     port = free_port()
     daemon = Daemon(tmp_path, ("--listen", authority.endpoint(port)))

@@ -35,7 +35,7 @@ def asked(port: int, path: str, body: Mapping[str, object] | None = None) -> Ans
 
 
 @pytest_twisted.ensureDeferred
-async def test_hits_are_refused_while_the_store_stands_still_and_taken_again_then(
+async def test_hits_are_rejected_while_the_store_is_stalled(
     tmp_path: Path,
 ) -> None:
     told, backends, now = Told(), [], [0.0]
@@ -94,7 +94,7 @@ def sent(daemon: Daemon, beacon: str) -> tuple[threading.Thread, list[Answer]]:
     return thread, answers
 
 
-def test_a_daemon_whose_store_stands_still_is_stopped_all_the_same(tmp_path: Path) -> None:
+def test_a_daemon_with_a_stalled_store_can_be_stopped(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         client.add_website("example.com")

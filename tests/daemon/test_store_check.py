@@ -57,14 +57,14 @@ async def test_a_sound_store_is_opened(folder: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_store_is_refused(folder: Path) -> None:
+async def test_a_damaged_store_is_rejected(folder: Path) -> None:
     damage(folder)
     with pytest.raises(DamagedStore, match="MDB_"):
         await check_store(folder, at_once, Supervisor())
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_not_read_in_time_is_read_alongside_the_service(folder: Path) -> None:
+async def test_the_rest_of_a_long_check_runs_alongside_the_service(folder: Path) -> None:
     check = await check_store(folder, too_late, Supervisor())
     assert check is not None
     assert read_state(folder) is StoreState.UNCHECKED
@@ -89,7 +89,7 @@ async def test_damage_found_alongside_the_service_stops_it_for_the_next_start(fo
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_start_waits_for_all_of_the_check_after_a_second_unclean_shutdown(
+async def test_after_a_second_unclean_shutdown_the_start_waits_for_the_whole_check(
     folder: Path,
 ) -> None:
     waits: list[object] = []
@@ -106,7 +106,7 @@ async def test_the_start_waits_for_all_of_the_check_after_a_second_unclean_shutd
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_store_that_a_write_found_damaged_is_refused_until_it_is_replaced(
+async def test_a_store_found_damaged_by_a_write_is_rejected_until_replaced(
     folder: Path,
 ) -> None:
     write_state(folder, StoreState.DAMAGED, "a page is missing")

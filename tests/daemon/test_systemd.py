@@ -43,13 +43,13 @@ def supervising(tmp_path: Path) -> Iterator[socket.socket]:
         ({"NOTIFY_SOCKET": "/run/n", "WATCHDOG_USEC": "0"}, Supervisor("/run/n")),
     ],
 )
-def test_the_supervisor_is_read_from_the_environment(
+def test_notify_socket_is_read_from_the_environment(
     environ: dict[str, str], wanted: Supervisor
 ) -> None:
     assert Supervisor.from_environ(environ, 7) == wanted
 
 
-def test_the_supervisor_is_told(supervising: socket.socket) -> None:
+def test_notifications_are_sent(supervising: socket.socket) -> None:
     Supervisor(supervising.getsockname()).tell(READY, "STATUS=fine")
     assert supervising.recv(100) == b"READY=1\nSTATUS=fine"
 
@@ -62,7 +62,7 @@ def test_an_abstract_address_begins_with_an_at() -> None:
         assert listening.recv(100) == b"READY=1"
 
 
-def test_a_supervisor_that_cannot_be_told_does_no_harm(
+def test_a_failing_notification_does_no_harm(
     tmp_path: Path, logged_failures: LoggedFailures
 ) -> None:
     Supervisor(str(tmp_path / "absent")).tell(READY)
@@ -70,7 +70,7 @@ def test_a_supervisor_that_cannot_be_told_does_no_harm(
     assert logged_failures.texts() == []
 
 
-def test_the_socket_is_opened_where_it_is_enabled_and_before_its_address_is_there() -> None:
+def test_the_socket_opens_before_its_address_exists() -> None:
     socket = (UNITS / "medamad.socket").read_text("utf-8").splitlines()
     assert "WantedBy=sockets.target medamad.service" in socket
     assert "FreeBind=yes" in socket
@@ -79,7 +79,7 @@ def test_the_socket_is_opened_where_it_is_enabled_and_before_its_address_is_ther
 
 
 @needs_systemd
-def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
+def test_the_units_are_valid(tmp_path: Path) -> None:
     for unit in UNITS.iterdir():
         text = unit.read_text("utf-8").replace("/opt/medamad/bin/medamad", sys.executable)
         (tmp_path / unit.name).write_text(text, "utf-8")
@@ -108,7 +108,7 @@ def test_the_services_are_sandboxed(name: str) -> None:
     assert ran.returncode == 0, ran.stdout[-200:] + ran.stderr
 
 
-def test_the_service_says_what_the_daemon_goes_by() -> None:
+def test_the_service_names_the_configuration() -> None:
     unit = (UNITS / "medamad.service").read_text("utf-8").splitlines()
     for line in (
         "Type=notify",

@@ -262,7 +262,7 @@ def test_the_networks_of_a_share_link_alternate_within_its_turns() -> None:
     assert [client for client in works if client != OWNER] == [client for client, _ in crowd] * 2
 
 
-def test_coming_again_at_once_overtakes_nobody() -> None:
+def test_submitting_again_overtakes_nobody() -> None:
     queue = queue_of((OWNER, 3), (SHARE, 1))
     works = []
     while (work := queue.begin()) is not None:

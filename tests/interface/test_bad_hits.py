@@ -22,7 +22,7 @@ CUSTOM: dict[str, Any] = {"e": "custom", "g": "example.com", "d": {"a": "b"}}
 
 
 @cases(BROKEN)
-def test_hits_that_are_no_json_object(sender: Any, value: bytes) -> None:
+def test_hits_that_are_not_json_objects(sender: Any, value: bytes) -> None:
     refused(sender.send("POST", "/api/event/hit", value), "body", "e")
 
 
@@ -49,14 +49,14 @@ def test_hits_that_are_no_json_object(sender: Any, value: bytes) -> None:
     ],
     ids=lambda value: ascii(value)[:40],
 )
-def test_hits_with_a_field_that_is_wrong(
+def test_hits_with_an_invalid_field(
     sender: Any, whole: dict[str, Any], change: dict[str, Any], field: str
 ) -> None:
     refused(sender.send("POST", "/api/event/hit", json.dumps(whole | change).encode()), field)
 
 
 @pytest.mark.parametrize("whole", [LOAD, UNLOAD, CUSTOM], ids=["load", "unload", "custom"])
-def test_hits_with_a_field_that_is_missing(sender: Any, whole: dict[str, Any]) -> None:
+def test_hits_with_a_missing_field(sender: Any, whole: dict[str, Any]) -> None:
     for field in whole:
         body = {name: value for name, value in whole.items() if name != field}
         refused(sender.send("POST", "/api/event/hit", json.dumps(body).encode()), field)
@@ -87,7 +87,7 @@ def test_hits_with_a_field_that_is_missing(sender: Any, whole: dict[str, Any]) -
         "https://example\u2100.com/",
     ],
 )
-def test_loads_of_what_is_no_page(sender: Any, url: str) -> None:
+def test_loads_with_an_invalid_url(sender: Any, url: str) -> None:
     refused(sender.send("POST", "/event/hit", json.dumps(LOAD | {"u": url}).encode()), "u")
 
 
@@ -96,7 +96,7 @@ def test_loads_of_what_is_no_page(sender: Any, url: str) -> None:
     ("whole", "field"),
     [*((LOAD, field) for field in "eburtd"), (UNLOAD, "b"), *((CUSTOM, field) for field in "gbd")],
 )
-def test_hits_with_nul_or_half_a_pair(
+def test_hits_with_nul_or_a_lone_surrogate(
     sender: Any, whole: dict[str, Any], field: str, bad: bytes
 ) -> None:
     mark = {"a": "@"} if field == "d" else "https://example.com/@" if field == "u" else "@"
@@ -109,9 +109,7 @@ def test_hits_with_nul_or_half_a_pair(
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "1" * 400, "1" * 5_000, "1.5e400"])
 @pytest.mark.parametrize("place", ["n", "w", "m", "d"])
-def test_huge_numbers_are_refused_or_counted_as_the_most(
-    sender: Any, place: str, number: str
-) -> None:
+def test_huge_numbers_are_rejected_or_capped(sender: Any, place: str, number: str) -> None:
     whole = UNLOAD if place == "m" else LOAD
     text = json.dumps(whole | {place: {"a": "@"} if place == "d" else "@"})
     answer = sender.send("POST", "/api/event/hit", text.replace('"@"', number).encode())

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.daemon
         ("PATCH", "/api/websites/example.com", ("hostname",)),
     ],
 )
-def test_bodies_that_are_no_json_object(
+def test_bodies_that_are_not_json_objects(
     sender: Any, method: str, path: str, fields: tuple[str, ...], value: bytes
 ) -> None:
     refused(sender.send(method, path, value), "body", *fields)
@@ -34,7 +34,7 @@ def test_bodies_that_are_no_json_object(
     ("method", "path"),
     [("POST", "/api/auth/login"), ("PATCH", "/api/user"), ("POST", "/api/websites")],
 )
-def test_bodies_that_are_not_said_to_be_json(
+def test_bodies_without_the_json_content_type(
     sender: Any, method: str, path: str, kind: str | None
 ) -> None:
     refused(sender.send(method, path, b"{}", content_type=kind), "Content-Type")
@@ -54,7 +54,7 @@ def test_logins(sender: Any, field: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("field", ["username", "password"])
-def test_logins_with_half_a_pair(sender: Any, field: str) -> None:
+def test_logins_with_a_lone_surrogate(sender: Any, field: str) -> None:
     text = json.dumps({"username": "ada", "password": "x", field: "@"})
     body = text.encode().replace(b"@", SURROGATE)
     refused(sender.send("POST", "/api/auth/login", body), field)
@@ -91,7 +91,7 @@ def test_hostnames_in_bodies(sender: Any, value: object) -> None:
     refused(sender.send("PATCH", "/api/websites/example.com", body), "hostname")
 
 
-def test_half_a_pair_in_a_hostname(sender: Any) -> None:
+def test_a_lone_surrogate_in_a_hostname(sender: Any) -> None:
     refused(
         sender.send("POST", "/api/websites", b'{"hostname":"' + SURROGATE + b'.com"}'), "hostname"
     )

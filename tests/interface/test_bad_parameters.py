@@ -98,5 +98,5 @@ def test_operators(sender: Any, name: str) -> None:
         ("interval=day&start=0001-01-01T00:00:00Z&end=9999-12-31T23:59:59Z", "interval"),
     ],
 )
-def test_parameters_that_do_not_go_together(sender: Any, query: str, field: str) -> None:
+def test_incompatible_parameters(sender: Any, query: str, field: str) -> None:
     refused(sender.send("GET", f"/api/website/example.com/summary?{query}"), field)

@@ -126,7 +126,7 @@ def test_every_schema_is_json_schema() -> None:
         ), place
 
 
-def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
+def test_every_reference_resolves_and_every_component_is_used() -> None:
     used = Counter(node["$ref"] for _, node in nodes() if "$ref" in node)
     for reference in used:
         assert resolved({"$ref": reference}), reference
@@ -146,7 +146,7 @@ def schema_of(schema: dict[str, Any]) -> Any:
     )
 
 
-def test_every_example_fits_its_schema() -> None:
+def test_every_example_matches_its_schema() -> None:
     seen = 0
     for place, node in nodes():
         if "/example" in place:
@@ -163,7 +163,7 @@ def test_every_example_fits_its_schema() -> None:
     assert seen > 60
 
 
-def test_what_the_guide_has_a_server_send_fits() -> None:
+def test_the_examples_of_the_server_guide_match_the_schema() -> None:
     guide = (FILE.parents[2] / "docs" / "tracker.md").read_text("utf-8")
     (sent,) = re.findall(r"/event/hit -d '(.*?)'", guide, re.DOTALL)
     hit = json.loads(sent)
@@ -177,7 +177,7 @@ def test_what_the_guide_has_a_server_send_fits() -> None:
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)
-def test_every_answer_with_a_body_has_an_example(entry: Operation) -> None:
+def test_every_response_with_a_body_has_an_example(entry: Operation) -> None:
     for status, answer in entry.raw["responses"].items():
         for content in resolved(answer).get("content", {}).values():
             schema = content["schema"]
@@ -212,7 +212,7 @@ def test_the_documents_paths_and_methods_are_the_routes() -> None:
         assert [server["url"] for server in servers] == ["/"]
 
 
-def test_every_operation_of_the_interface_is_there() -> None:
+def test_every_operation_of_the_contract_is_documented() -> None:
     assert set(EVERY_NAME) == LISTED.keys() | OURS
     assert len({entry.raw["operationId"] for entry in OPERATIONS}) == len(OPERATIONS)
 
@@ -224,7 +224,7 @@ def known_by(entry: Operation) -> list[dict[str, list[str]]]:
 
 
 @pytest.mark.parametrize(("name", "statuses"), LISTED.items(), ids=LISTED)
-def test_statuses_are_those_of_the_interface(name: str, statuses: str) -> None:
+def test_statuses_are_those_of_the_contract(name: str, statuses: str) -> None:
     (entry,) = (entry for entry in OPERATIONS if entry.name == name)
     # A token or a share link may be for something else than what is asked.
     ours = {"403"} if name in BY_COOKIE or known_by(entry) else set()
@@ -234,13 +234,13 @@ def test_statuses_are_those_of_the_interface(name: str, statuses: str) -> None:
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)
-def test_every_change_may_be_refused_to_another_origin(entry: Operation) -> None:
+def test_every_change_documents_the_rejection_of_other_origins(entry: Operation) -> None:
     if entry.method != "GET" and not entry.path.startswith("/event/"):
         assert "403" in entry.raw["responses"]
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)
-def test_query_parameters_are_those_of_the_interface(entry: Operation) -> None:
+def test_query_parameters_are_those_of_the_contract(entry: Operation) -> None:
     is_rows = entry.path.startswith("/website/")
     expected = QUERIES.get(entry.path, ROWS if is_rows else set())
     assert entry.names("query") == (expected if entry.method == "GET" else set())
@@ -251,7 +251,7 @@ def test_query_parameters_are_those_of_the_interface(entry: Operation) -> None:
     assert len(set(names)) == len(names)
 
 
-def test_no_route_reads_a_parameter_that_no_operation_has() -> None:
+def test_every_parameter_that_is_read_is_documented() -> None:
     folder = Path(interface_routes.__code__.co_filename).parent / "routes"
     read = {
         name
@@ -279,7 +279,7 @@ def test_filters_are_deep_objects(entry: Operation) -> None:
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)
-def test_every_answer_has_its_headers(entry: Operation) -> None:
+def test_every_response_documents_its_headers(entry: Operation) -> None:
     for status, answer in entry.raw["responses"].items():
         headers = resolved(answer)["headers"]
         assert "X-Api-Commit" in headers
@@ -289,7 +289,7 @@ def test_every_answer_has_its_headers(entry: Operation) -> None:
             assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/Error"}
 
 
-def test_who_may_ask_is_said_as_the_routes_have_it() -> None:
+def test_authentication_is_documented_as_the_routes_require_it() -> None:
     schemes = DOCUMENT["components"]["securitySchemes"]
     session, share = schemes["session"], schemes["share"]
     assert (session["type"], session["in"], session["name"]) == ("apiKey", "cookie", "_me_sess")
@@ -314,7 +314,7 @@ def test_who_may_ask_is_said_as_the_routes_have_it() -> None:
             assert "429" in entry.raw["responses"], entry.name
 
 
-def test_a_new_website_links_to_what_may_follow() -> None:
+def test_a_new_website_links_to_what_may_follow_it() -> None:
     links = DOCUMENT["paths"]["/websites"]["post"]["responses"]["201"]["links"]
     assert {link["operationId"] for link in links.values()} == {
         DOCUMENT["paths"][path][method]["operationId"]
@@ -328,7 +328,7 @@ def test_a_new_website_links_to_what_may_follow() -> None:
         assert link["parameters"] == {"hostname": "$response.body#/hostname"}
 
 
-def test_the_documents_figures_are_the_programs() -> None:
+def test_the_documents_limits_agree_with_the_code() -> None:
     parameters = DOCUMENT["components"]["parameters"]
     assert (parameters["limit"]["schema"]["minimum"], MAX_ROWS) == (1, 5_000)
     assert parameters["limit"]["schema"]["maximum"] == MAX_ROWS

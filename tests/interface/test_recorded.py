@@ -404,9 +404,7 @@ def _shown(record: Record) -> list[str]:
 
 
 @pytest.mark.parametrize(("of", "name"), CASES)
-def test_an_answer_is_as_it_was_recorded(
-    seen_of: Callable[[str], Seen], of: str, name: str
-) -> None:
+def test_every_response_is_as_recorded(seen_of: Callable[[str], Seen], of: str, name: str) -> None:
     recorded = _recording()[of][name]
     diff = list(
         unified_diff(
@@ -421,7 +419,7 @@ def test_an_answer_is_as_it_was_recorded(
     assert not diff, f"{of}: {name}\n" + "\n".join(diff)
 
 
-def test_what_is_recorded_is_what_is_asked() -> None:
+def test_recordings_and_requests_match() -> None:
     assert [(of, name) for of, records in _recording().items() for name in records] == CASES
 
 

@@ -124,7 +124,7 @@ LONG = settings(RUNS, max_examples=1_000, derandomize=False)
 @pytest.mark.timeout(3_600)
 @FUZZED.exclude(operation_id=ENDS_THE_LOGIN).parametrize()
 @LONG
-def test_operations_at_length(case: schemathesis.Case, daemon: Daemon, client: Client) -> None:
+def test_operations_thoroughly(case: schemathesis.Case, daemon: Daemon, client: Client) -> None:
     check(case, daemon, client)
 
 
@@ -132,7 +132,7 @@ def test_operations_at_length(case: schemathesis.Case, daemon: Daemon, client: C
 @pytest.mark.timeout(3_600)
 @FUZZED.include(operation_id=ENDS_THE_LOGIN).parametrize()
 @LONG
-def test_operations_that_end_the_login_at_length(
+def test_operations_that_end_the_login_thoroughly(
     case: schemathesis.Case, another_daemon: Daemon
 ) -> None:
     check(case, another_daemon, another_daemon.client())
@@ -208,7 +208,7 @@ def test_links_lead_where_the_document_says(daemon: Daemon, client: Client, kind
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("kind", LINKED)
-def test_links_lead_where_the_document_says_at_length(
+def test_links_lead_where_the_document_says_thoroughly(
     daemon: Daemon, client: Client, kind: str
 ) -> None:
     long = settings(STEPS, max_examples=1_000, derandomize=False)

@@ -30,19 +30,19 @@ def definitions(file: Path) -> set[str]:
     return found
 
 
-def test_it_names_paths() -> None:
+def test_the_map_names_paths() -> None:
     assert len(NAMED) > 50
     assert sum(1 for _, name in NAMED if name) > 20
 
 
 @pytest.mark.parametrize(("path", "name"), NAMED)
-def test_what_it_names_exists(path: str, name: str) -> None:
+def test_every_named_path_exists(path: str, name: str) -> None:
     file = ROOT / path
     assert file.exists()
     if name:
         assert name in definitions(file)
 
 
-def test_it_names_every_package() -> None:
+def test_every_package_is_named() -> None:
     packages = {init.parent.name for init in (ROOT / "medamad").glob("*/__init__.py")}
     assert {name for name in packages if not re.search(rf"\b{name}\b", TEXT)} == set()

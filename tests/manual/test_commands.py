@@ -4,7 +4,7 @@ from medamad.cli import COMMANDS
 WHAT = ("add", "list", "revoke")
 
 
-def test_every_command_is_told_of_with_its_arguments() -> None:
+def test_every_command_is_documented_with_its_arguments() -> None:
     told = {command.name: command for command in read_commands()}
     assert list(told) == list(COMMANDS)
     written = [argument.written for argument in told["run"].arguments]
@@ -18,6 +18,6 @@ def test_every_command_is_told_of_with_its_arguments() -> None:
     assert "exit status" not in told["check"].notes
 
 
-def test_the_page_has_a_chapter_for_each() -> None:
+def test_every_command_has_a_chapter() -> None:
     chapters = [line for line in page().splitlines() if line.startswith("## ")]
     assert chapters == [f"## medamad {name}" for name in COMMANDS]

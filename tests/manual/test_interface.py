@@ -5,7 +5,7 @@ import yaml
 from manual.interface import DOCUMENT, METHODS, page
 
 
-def test_every_operation_and_object_is_told_of_and_every_link_leads_somewhere() -> None:
+def test_every_operation_and_object_is_documented_and_every_link_works() -> None:
     document = yaml.safe_load(DOCUMENT.read_text("utf-8"))
     text = page()
     for path, item in document["paths"].items():

@@ -17,13 +17,13 @@ def test_code_and_file_have_the_same_keys() -> None:
     assert set(keys()) == fields
 
 
-def test_every_key_has_a_meaning_that_is_a_sentence() -> None:
+def test_every_key_is_described_in_a_sentence() -> None:
     for name, key in keys().items():
         assert key.meaning[:1].isupper(), name
         assert key.meaning[-1] in ".)", name
 
 
-def test_ranges_and_defaults_are_those_of_the_code() -> None:
+def test_ranges_and_defaults_agree_with_the_code() -> None:
     told = keys()
     assert told["store.commit_interval_ms"].kind == "a whole number from 0 to 1,000"
     assert told["store.map_size"].default == '"64 GiB"'
@@ -33,7 +33,7 @@ def test_ranges_and_defaults_are_those_of_the_code() -> None:
     assert told["server.metrics_from"].default == '["127.0.0.1", "::1"]'
 
 
-def test_the_page_has_them_all() -> None:
+def test_the_page_lists_every_key() -> None:
     text = page()
     for name in keys():
         assert f"{{ #{name.replace('.', '-')} }}" in text

@@ -54,7 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_browser_loads_nothing_from_elsewhere(site: Path) -> None:
+def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     pages = list(site.glob("*.html"))
     assert len(pages) > 14
     for page in pages:
@@ -66,7 +66,7 @@ def test_a_browser_loads_nothing_from_elsewhere(site: Path) -> None:
         assert not re.search(r"(url\(|@import)[\"' ]*(https?:)?//", sheet.read_text("utf-8"))
 
 
-def test_what_is_made_of_the_code_is_in_it(site: Path) -> None:
+def test_the_site_contains_the_generated_pages(site: Path) -> None:
     assert "max_connections_per_network" in (site / "configuration.html").read_text("utf-8")
     assert "/websites/{hostname}/shares" in (site / "interface.html").read_text("utf-8")
     assert "medamad check-config" in (site / "commands.html").read_text("utf-8")
@@ -75,7 +75,7 @@ def test_what_is_made_of_the_code_is_in_it(site: Path) -> None:
     assert "wal: website u32" in architecture
 
 
-def test_links_to_files_of_the_checkout_lead_to_their_pages(site: Path) -> None:
+def test_links_to_files_lead_to_their_pages(site: Path) -> None:
     tracker = (site / "tracker.html").read_text("utf-8")
     assert 'href="configuration.html#events-bots"' in tracker
     assert 'href="interface.html#post-event-hit"' in tracker
@@ -94,7 +94,7 @@ def calls() -> Iterator[tuple[str, list[str]]]:
             yield file, [word.strip("[]") for word in shlex.split(line, comments=True)]
 
 
-def test_the_commands_on_all_pages_are_understood() -> None:
+def test_every_command_on_the_pages_is_valid() -> None:
     parser = make_parser(COMMANDS)
     seen = set()
     for file, words in calls():
@@ -103,13 +103,13 @@ def test_the_commands_on_all_pages_are_understood() -> None:
     assert {"run", "demo", "check-config", "status", "export", "import", "service"} <= seen
 
 
-def test_who_installs_the_service_by_the_pages_has_its_socket_enabled() -> None:
+def test_following_the_pages_enables_the_socket() -> None:
     """Without, a later start of the service would open no port."""
     installs = {tuple(words) for _, words in calls() if words[:2] == ["service", "install"]}
     assert installs == {("service", "install", "--now")}
 
 
-def test_the_configurations_on_all_pages_can_be_used(tmp_path: Path) -> None:
+def test_every_configuration_on_the_pages_is_valid(tmp_path: Path) -> None:
     file = tmp_path / "medamad.toml"
     texts = [text for _, text in blocks("toml")]
     assert texts
@@ -118,7 +118,7 @@ def test_the_configurations_on_all_pages_can_be_used(tmp_path: Path) -> None:
         assert load(file).file == file
 
 
-def test_links_between_files_lead_somewhere() -> None:
+def test_links_between_files_work() -> None:
     for file in PAGES:
         for link in LINK.findall(file.read_text("utf-8")):
             assert urlsplit(link).scheme or (file.parent / link).exists(), (file, link)

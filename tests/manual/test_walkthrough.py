@@ -27,7 +27,7 @@ INSERT INTO views VALUES ('example.com', '/', true, true, '2025-01-31T12:00:00Z'
 """
 
 
-def test_every_command_does_what_it_is_there_for(tmp_path: Path) -> None:
+def test_every_documented_command_works(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         client.add_website("example.com")
