@@ -1,4 +1,4 @@
-"""A queue in which owners take turns, so that one's many items do not keep another's waiting."""
+"""A queue in which owners take turns, so that one with many items does not delay the others."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
@@ -93,7 +93,7 @@ class FairQueue(Generic[T]):
     def heaviest(self, preferred: Hashable) -> Hashable:
         """Return the owner of most weight, to a factor of two. Raises StopIteration if empty.
 
-        It is `preferred` if that is one; otherwise those that are take turns.
+        If several are equal, it is `preferred` if that is one of them; otherwise they take turns.
         """
         rank = next(rank for rank in reversed(self._ranks) if rank)
         if preferred in rank:

@@ -11,7 +11,7 @@ from medamad.domain.errors import BadRequest
 DAY_S: Final = 86400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time, of no zone yet
-# No zone changes its offset near the ends of the calendar: what lies beyond is asked there.
+# No zone changes its offset near the ends of the calendar: beyond them, the offset there is used.
 _FIRST_S: Final = int((datetime(1, 1, 4, tzinfo=UTC) - _EPOCH).total_seconds())
 _LAST_S: Final = int((datetime(9999, 12, 28, tzinfo=UTC) - _EPOCH).total_seconds())
 

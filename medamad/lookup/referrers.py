@@ -27,7 +27,7 @@ class Sources:
         """Return the names that come with the package, overridden by `extra` from the operator."""
         path = GENERATED / "referrers.json"
         if not path.exists():
-            raise FileNotFoundError(f"{path} is made by `pip install`, which has not been run here")
+            raise FileNotFoundError(f"{path} is missing; `pip install` makes it")
         public: dict[str, str] = json.loads(path.read_text("utf-8"))
         ours = read_names(shipped_file("referrers.toml").read_text("utf-8"))
         return cls(_layered(public, ours, extra or {}))

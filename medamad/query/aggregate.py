@@ -45,12 +45,12 @@ class Tally:
 
     @property
     def timed_visitors(self) -> NDArray[np.int64]:
-        """Visitors' first views of the day that have a known duration."""
+        """Visitors whose first view of the day has a known duration."""
         return self._row(row_numbers.TIMED_VISITORS)
 
     @property
     def bounces(self) -> NDArray[np.int64]:
-        """Those of the timed visitors' views that took at most BOUNCE_MS."""
+        """Those of the timed visitors whose first view lasted at most BOUNCE_MS."""
         return self._row(row_numbers.BOUNCES)
 
     @property

@@ -1,4 +1,4 @@
-"""The number of events by the property names, or the properties, that they have."""
+"""The number of events by property name, or by property."""
 
 from collections.abc import Iterator, Sequence
 
@@ -176,7 +176,7 @@ class _Counter:
         self._by_label = np.zeros(self.labels.size, np.int64)
 
     def add_counts(self, counts: EventCounts) -> bool:
-        """Add counters. Return False, and add nothing, if they do not tell enough."""
+        """Add counters. Return False, and add nothing, if they are not enough."""
         matching = self.labels.mask
         if matching is None or matching.take(counts.codes).all():
             self._by_code[counts.codes] += counts.events
@@ -192,7 +192,7 @@ class _Counter:
         return True
 
     def add_sums(self, sums: EventSums) -> bool:
-        """Add the sums of a day. Return False, and add nothing, if they do not tell enough."""
+        """Add the sums of a day. Return False, and add nothing, if they are not enough."""
         matching = self.labels.mask
         if matching is None or matching.take(sums.codes).all():
             if self.labels.by_value:

@@ -21,8 +21,8 @@ class SelectedRollup:
     """What a rollup knows of its selected views: their sums and their known durations.
 
     `sums` has shape (6,), in the order of medamad.storage.segments.counters. `time_bounds` are the
-    first and the last millisecond of the day. If the rollup cannot tell, there is nothing in
-    either, and `gaps` says so.
+    first and the last millisecond of the day. What the rollup does not know is 0 or empty, and in
+    `gaps`.
     """
 
     day: int

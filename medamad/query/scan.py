@@ -173,7 +173,7 @@ class Selection:
     filter: ViewFilter
     cancellation: Cancellation
     gap: Gap = Gap.FIGURES
-    """What the result lacks if a rollup cannot tell its selected views from others."""
+    """What the result lacks if a rollup has selected views and others."""
     with_durations: bool | None = None
     """If set, only rollups with (True), or without (False), single durations are selected."""
 
@@ -305,7 +305,7 @@ def find_views(
 
 
 def _lookup(codes: Codes, matching_codes: Mask) -> Mask:
-    """Return which codes match. Comparing with a few codes is faster than looking each one up."""
+    """Return which codes match. Comparing with a few codes is faster than a lookup of each."""
     few = np.flatnonzero(matching_codes)
     if len(few) > _FEW:
         return matching_codes.take(codes)

@@ -261,7 +261,7 @@ def statistics_reports(now_ms: int) -> Mapping[str, Report]:
 
 
 def _without_unknown(rows: Any, gaps: Gaps) -> list[Any]:
-    """Return the rows of days, with blanks for those days whose rollup cannot tell the figures."""
+    """Return the rows of days, with blanks for the days whose rollup does not have the figures."""
     days = [*gaps.days(Gap.FIGURES), *gaps.days(Gap.INTERVAL)]
     unknown = set(map(format_day, days))
     return [

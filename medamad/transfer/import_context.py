@@ -88,10 +88,10 @@ def _uint32s() -> "array[int]":
 class DuplicateIndex:
     """Finds hits that several files contain, where no number identifies them.
 
-    Hits with equal content are told apart by counting: as many of them count as the file with most
-    of them has. So the logs of several servers are imported completely, and overlapping ones only
-    once. Of duplicate views, the one with the longest time on page counts, whatever the order of
-    the files. Needs 24 bytes for each hit.
+    Of hits with equal content, as many count as the file with the most of them has. So the logs of
+    several servers are imported completely, and overlapping ones only once. Of duplicate views, the
+    one with the longest time on page counts, in any order of the files. Needs 24 bytes for each
+    hit.
     """
 
     duplicates: int = 0
@@ -258,7 +258,7 @@ class ReadContext:
     index: VisitorIndex
     skipped: Counter[SkipReason] = field(factory=Counter)
     had_agents: set[bool] = field(factory=set)
-    """Whether logged requests had a User-Agent, of those lines that have room for one."""
+    """Whether logged requests had a User-Agent, for lines in a format that has one."""
     rows: int = 0
     """How many rows were read so far, including duplicates."""
     website: str = ""

@@ -41,11 +41,11 @@ MAX_CHUNK_TEXT: Final = 1 << 19
 _NO_SPAN: Final = Span("", 1, 0, 0)
 _UTC_DAY_MS: Final = 86_400_000
 _COMPARED: Final = (Dimension.PATH, Dimension.REFERRER, Dimension.BROWSER, Dimension.OS)
-"""The dimensions that tell apart views of the same time."""
+"""The dimensions that distinguish views of the same time."""
 
 ComparedTexts: TypeAlias = tuple[str, ...]
 compared_texts: Final = attrgetter(*(dimension.attribute for dimension in _COMPARED))
-"""Returns the texts of a view that tell it apart from other views of the same time."""
+"""Returns the texts that distinguish a view from others of the same time."""
 
 
 @frozen(eq=False)

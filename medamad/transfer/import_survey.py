@@ -248,7 +248,7 @@ def _read_all(
 
 
 def _compare_repeated(files: Sequence[ImportFile], survey: Survey) -> Iterator[Survey]:
-    """Read the files again to tell true repetitions from different hits with the same number."""
+    """Read the files again to find different hits with the same number among the repetitions."""
     event, is_first = CurrentEvent(), False
     seen: set[HitKey] = set()
     contents: set[int] = set()

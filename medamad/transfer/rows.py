@@ -48,7 +48,7 @@ class ViewRow(msgspec.Struct, kw_only=True):
     line: int = 0
     """The line in the file, as in `RejectedRow`; 0 if unknown."""
     identity: int = 0
-    """A hash that tells rows of another program apart even if their content is equal.
+    """A hash that distinguishes rows of another program even if their content is equal.
 
     0 if the number, or the content alone, identifies the row.
     """

@@ -32,7 +32,7 @@ class ColumnKind(Enum):
 
 @frozen
 class ExportColumn:
-    """A column. A `derived` one only names another's value in words; imports ignore it."""
+    """A column. A `derived` one has the display name of another's value; imports ignore it."""
 
     name: str
     kind: ColumnKind = ColumnKind.TEXT

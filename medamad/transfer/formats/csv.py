@@ -37,7 +37,7 @@ _INVALID_BYTE: Final = re.compile("[\udc80-\udcff]")
 """A byte that is not UTF-8, as decoded with `surrogateescape`."""
 _CACHED: Final = 1_024
 _BLOCK_ROWS: Final = 256
-"""How many rows are format_times without letting other threads run."""
+"""How many rows are written without letting other threads run."""
 _LINE_END: Final = "\r\n"
 _MAX_CELL: Final = 1 << 20
 _BOOLEANS: Final = {True: "true", False: "false", None: ""}
