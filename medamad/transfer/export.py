@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, split_property
 from medamad.domain.errors import BadRequest
 from medamad.lookup.referrers import Sources
-from medamad.query import rows
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reports import ROW_REPORTS, Report, SummaryOptions, summary
 from medamad.query.request import Cancellation, DayGap, Filter, Gap, Gaps, Query, Result
@@ -32,7 +31,15 @@ from medamad.storage.segments.parts import (
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.transfer.registry import FORMATS
 from medamad.transfer.rows import format_day
-from medamad.transfer.tables import EVENTS, STATISTICS, TABLES, VIEWS, ColumnValues, Table
+from medamad.transfer.tables import (
+    DISPLAY_NAMES,
+    EVENTS,
+    STATISTICS,
+    TABLES,
+    VIEWS,
+    ColumnValues,
+    Table,
+)
 
 STEP_ROWS: Final = 4_096
 """The most rows of a piece. No other thread can run while a library encodes them."""
@@ -123,13 +130,10 @@ def _view_rows(some: Mapping[str, NDArray[Any]], source: ExportSource) -> Column
         values[name] = [number or None for number in some[name].tolist()]
     for dimension in VIEW_DIMENSIONS:
         values[dimension.attribute] = _named(some[dimension.attribute], texts(dimension))
-    for name, of, name_of in (
-        ("source", "referrer", rows.source),
-        ("country_name", "country", rows.country),
-        ("language", "locale", rows.language),
-    ):
-        names = {text: name_of(text, source.sources) for text in set(values[of])}
-        values[name] = [names[text] for text in values[of]]
+    for dimension, (name, name_of) in DISPLAY_NAMES.items():
+        stored = values[dimension.attribute]
+        names = {text: name_of(text, source.sources) for text in set(stored)}
+        values[name] = [names[text] for text in stored]
     return [values[column.name] for column in VIEWS.columns]
 
 

@@ -1,6 +1,6 @@
 """The exported tables and their columns, and parsing a record of one into a row."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
 from functools import cached_property
@@ -10,9 +10,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from attrs import frozen
 
-from medamad.domain.dimensions import PROPERTY_SEPARATOR, VIEW_DIMENSIONS, ViewNumber
+from medamad.domain.dimensions import PROPERTY_SEPARATOR, VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.errors import BadRequest
+from medamad.query import rows
 from medamad.query.period import parse_instant
+from medamad.query.rows import Naming
 from medamad.storage.segments.format import FLAG_OF
 from medamad.transfer.rows import FUTURE_TIME, MAX_MS, EventRow, RejectedRow, Row, ViewRow
 
@@ -32,11 +34,10 @@ class ColumnKind(Enum):
 
 @frozen
 class ExportColumn:
-    """A column. A `derived` one has the display name of another's value; imports ignore it."""
+    """A column."""
 
     name: str
     kind: ColumnKind = ColumnKind.TEXT
-    derived: bool = False
 
 
 @frozen(eq=False, slots=False)
@@ -56,18 +57,22 @@ ColumnValues: TypeAlias = Sequence[Sequence[object]]
 """Some rows of a table: a sequence of values for each column, all of the same length."""
 
 
-def _dimension_columns() -> tuple[ExportColumn, ...]:
-    derived = {
-        "referrer": ExportColumn("source", derived=True),
-        "country": ExportColumn("country_name", derived=True),
-        "locale": ExportColumn("language", derived=True),
+DISPLAY_NAMES: Final[Mapping[Dimension, tuple[str, Naming]]] = MappingProxyType(
+    {
+        Dimension.REFERRER: ("source", rows.source),
+        Dimension.COUNTRY: ("country_name", rows.country),
+        Dimension.LOCALE: ("language", rows.language),
     }
-    found = []
+)
+"""The columns with display names of the texts of a dimension, which imports ignore."""
+
+
+def _dimension_columns() -> Iterator[ExportColumn]:
     for dimension in VIEW_DIMENSIONS:
-        found.append(ExportColumn(dimension.attribute))
-        if dimension.attribute in derived:
-            found.append(derived[dimension.attribute])
-    return tuple(found)
+        yield ExportColumn(dimension.attribute)
+        if dimension in DISPLAY_NAMES:
+            name, _ = DISPLAY_NAMES[dimension]
+            yield ExportColumn(name)
 
 
 VIEWS: Final = Table(
