@@ -80,7 +80,7 @@ async def send_mutated(place: House, count: int, seed: int) -> tuple[Counter[str
 
 
 @pytest_twisted.ensureDeferred
-async def test_mutated_bodies_are_taken_or_refused(place: House) -> None:
+async def test_mutated_bodies_are_accepted_or_rejected(place: House) -> None:
     found, longest = await send_mutated(place, 10_000, seed=1)
     assert found.keys() == {"stored", "BadRequest", "NotFound"}
     # They have to come far to be of use.
@@ -140,7 +140,7 @@ def json_of(content: object) -> bytes:
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_any_body_is_taken_or_refused_at_once(place: House, body: bytes) -> None:
+def test_any_body_is_accepted_or_rejected_quickly(place: House, body: bytes) -> None:
     connection = Connection(place.site)
     place.now += 1
     connection.push(encoded("POST", "/api/event/hit", {"Content-Length": str(len(body))}) + body)

@@ -73,7 +73,7 @@ def waits_beside(daemon: Daemon, at_once: int, seconds: float) -> Waits:
 
 
 @pytest_twisted.ensureDeferred
-async def test_hits_are_taken_while_questions_are_answered(filled: Filled) -> None:
+async def test_hits_are_accepted_during_expensive_queries(filled: Filled) -> None:
     daemon = await filled(12_000)
 
     def turn() -> bool:

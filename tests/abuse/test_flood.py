@@ -87,7 +87,7 @@ def check_counts(place: Place, taken: int, known: int) -> None:
 
 @pytest.mark.parametrize("count", [4_000, pytest.param(1_000_000, marks=LONG)])
 @pytest_twisted.ensureDeferred
-async def test_from_one_network_few_are_taken(place: Place, count: int) -> None:
+async def test_few_hits_are_accepted_from_one_network(place: Place, count: int) -> None:
     await known_before(place)
     others = place.figures(place.other)
     disk = place.used_bytes()
@@ -103,9 +103,7 @@ async def test_from_one_network_few_are_taken(place: Place, count: int) -> None:
 
 @pytest.mark.parametrize("count", [4_000, pytest.param(1_000_000, marks=LONG)])
 @pytest_twisted.ensureDeferred
-async def test_a_page_that_is_left_again_and_again_takes_little_room(
-    place: Place, count: int
-) -> None:
+async def test_repeated_unloads_need_little_room(place: Place, count: int) -> None:
     await known_before(place)
     await place.leave("known-0", [1, 2])
     others = place.figures(place.other)
@@ -128,7 +126,7 @@ async def test_a_page_that_is_left_again_and_again_takes_little_room(
     indirect=["place"],
 )
 @pytest_twisted.ensureDeferred
-async def test_from_many_networks_new_values_take_bounded_memory_and_disk(
+async def test_new_values_from_many_networks_need_bounded_memory_and_disk(
     place: Place, first: int, count: int
 ) -> None:
     await known_before(place)

@@ -112,7 +112,7 @@ def test_there_are_many_cases() -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_sound_request_is_refused_and_closed(daemon: Daemon, name: str) -> None:
+def test_malformed_requests_are_rejected_and_closed(daemon: Daemon, name: str) -> None:
     with connect(daemon) as sock:
         sock.sendall(REFUSED[name])
         answer = everything(sock)
@@ -125,7 +125,7 @@ def test_what_is_no_sound_request_is_refused_and_closed(daemon: Daemon, name: st
 
 
 @pytest.mark.parametrize("name", UNFINISHED)
-def test_what_ends_before_its_end_is_dropped(daemon: Daemon, name: str) -> None:
+def test_incomplete_requests_are_dropped(daemon: Daemon, name: str) -> None:
     with connect(daemon) as sock:
         sock.sendall(UNFINISHED[name])
         sock.shutdown(socket.SHUT_WR)
@@ -133,9 +133,7 @@ def test_what_ends_before_its_end_is_dropped(daemon: Daemon, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SOUND_BUT_REFUSED)
-def test_odd_requests_get_their_status_and_the_connection_goes_on(
-    daemon: Daemon, name: str
-) -> None:
+def test_unusual_requests_keep_the_connection_open(daemon: Daemon, name: str) -> None:
     data, status = SOUND_BUT_REFUSED[name]
     with connect(daemon) as sock:
         for _ in range(2):
@@ -150,7 +148,7 @@ def test_odd_requests_get_their_status_and_the_connection_goes_on(
 
 
 @pytest.mark.parametrize(("method", "target"), TARGETS)
-def test_no_header_is_too_odd(daemon: Daemon, method: str, target: str) -> None:
+def test_unusual_headers_are_accepted(daemon: Daemon, method: str, target: str) -> None:
     body = b'{"e":"load","b":"%d","u":"https://example.com/","p":true,"q":true}'
     with closing(HTTPConnection("127.0.0.1", daemon.port, timeout=PATIENCE_S)) as connection:
         for number, (name, value) in enumerate(product(HEADERS, VALUES)):

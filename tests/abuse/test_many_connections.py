@@ -69,7 +69,7 @@ def cut_within_s(found: dict[str, list[float | None]]) -> float:
     return max(max(seconds) for seconds in found.values())
 
 
-def test_slow_connections_are_cut_and_hits_go_on(daemon: Daemon) -> None:
+def test_slow_connections_are_closed_and_hits_continue(daemon: Daemon) -> None:
     def turn() -> bool:
         alone = send_hits(daemon, for_seconds(1))
         waits, found = slow_connections(daemon, 120)
@@ -79,7 +79,7 @@ def test_slow_connections_are_cut_and_hits_go_on(daemon: Daemon) -> None:
 
 
 @pytest.mark.slow
-def test_2_000_slow_connections_are_cut_and_hits_go_on(daemon: Daemon, tell: Tell) -> None:
+def test_2_000_slow_connections_are_closed_and_hits_continue(daemon: Daemon, tell: Tell) -> None:
     waits, found = slow_connections(daemon, 2_000)
     tell(f"{waits}")
     assert cut_within_s(found) < 15
@@ -100,7 +100,7 @@ def idle_connections(daemon: Daemon, count: int) -> tuple[Waits, float]:
     return waits, grown / count
 
 
-def test_idle_connections_hold_nobody_up(daemon: Daemon) -> None:
+def test_idle_connections_delay_nobody(daemon: Daemon) -> None:
     def turn() -> bool:
         alone = send_hits(daemon, for_seconds(1))
         waits, _ = idle_connections(daemon, 1_000)
@@ -110,7 +110,9 @@ def test_idle_connections_hold_nobody_up(daemon: Daemon) -> None:
 
 
 @pytest.mark.slow
-def test_10_000_idle_connections_hold_nobody_up_and_are_small(daemon: Daemon, tell: Tell) -> None:
+def test_10_000_idle_connections_delay_nobody_and_need_little_memory(
+    daemon: Daemon, tell: Tell
+) -> None:
     tell(f"alone {send_hits(daemon, for_seconds(3))}")
     waits, each = idle_connections(daemon, 10_000)
     tell(f"{waits}, {each:.0f} bytes each")

@@ -197,7 +197,7 @@ async def turns(folder: Path, views: int, at_once: int, seconds: float) -> Turns
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_reactor_turns_while_the_worst_is_asked(tmp_path: Path) -> None:
+async def test_the_reactor_stays_responsive_during_the_worst_queries(tmp_path: Path) -> None:
     seen = await turns(tmp_path, 3_000, 4, 1)
     # How long each took depends on the machine; what its own thread computed does not.
     assert seen.noted > 10
@@ -207,7 +207,7 @@ async def test_the_reactor_turns_while_the_worst_is_asked(tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
 @pytest_twisted.ensureDeferred
-async def test_no_turn_of_the_reactor_is_held_up_by_50_ms(tmp_path: Path, capsys: Any) -> None:
+async def test_no_reactor_turn_takes_50_ms(tmp_path: Path, capsys: Any) -> None:
     """Hold what is the daemon's own to the bar."""
     seen = await turns(tmp_path, 1_000_000, 50, 60)
     with capsys.disabled():

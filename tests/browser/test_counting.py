@@ -26,7 +26,7 @@ def visitor(someone: Make) -> Visitor:
     return someone()
 
 
-def test_several_phases_of_being_seen(
+def test_time_is_the_sum_of_visible_phases(
     website: Statistics, daemon: Daemon, visitor: Visitor
 ) -> None:
     wire = watched(visitor.context)
@@ -59,7 +59,7 @@ def test_several_phases_of_being_seen(
     assert website.visitors_and_views == (1, 1)
 
 
-def test_time_after_moving_is_the_next_views(
+def test_time_after_navigation_belongs_to_the_next_view(
     website: Statistics, site: Site, visitor: Visitor
 ) -> None:
     visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
@@ -92,7 +92,7 @@ def test_a_page_opened_in_the_background(website: Statistics, site: Site, visito
     assert website.pages == {"/about": (1, 1)}
 
 
-def test_a_visitor_who_asks_not_to_be_counted(
+def test_an_excluded_browser_is_not_counted(
     website: Statistics, site: Site, visitor: Visitor
 ) -> None:
     wire = watched(visitor.context)
@@ -149,7 +149,7 @@ def test_a_visitor_who_asks_not_to_be_counted_on_an_open_page(
     assert said == ["medamad ignores this browser", "medamad counts this browser"]
 
 
-def test_one_browser_is_ignored_on_one_website(
+def test_excluding_a_browser_affects_one_website(
     website: Statistics, site: Site, someone: Make
 ) -> None:
     ada, ben = someone(), someone()
@@ -162,7 +162,7 @@ def test_one_browser_is_ignored_on_one_website(
     website.wait_for(1, timed_pages=0)
 
 
-def test_a_page_that_keeps_nothing(website: Statistics, site: Site, visitor: Visitor) -> None:
+def test_a_page_without_storage(website: Statistics, site: Site, visitor: Visitor) -> None:
     """As with cookies and the like forbidden by the visitor: reading local storage throws."""
     visitor.page.add_init_script(
         """Object.defineProperty(window, "localStorage", {get() {
@@ -179,9 +179,7 @@ def test_a_page_that_keeps_nothing(website: Statistics, site: Site, visitor: Vis
     assert visitor.errors == []
 
 
-def test_a_frame_that_may_keep_nothing(
-    website: Statistics, daemon: Daemon, visitor: Visitor
-) -> None:
+def test_a_sandboxed_frame(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     frame = {"/blank": '<iframe sandbox="allow-scripts" src="/inner"></iframe>'}
     with served(tag(daemon.base), frame) as site:
         visitor.visit(lambda: visitor.page.goto(site.address(website.hostname, "/blank")))
@@ -212,7 +210,7 @@ def test_global_privacy_control(
     assert website.visitors_and_views == (1, 1)
 
 
-def test_events_of_a_pages_own(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
+def test_custom_events(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     wire = watched(visitor.context)
     early = '<script>addEventListener("DOMContentLoaded", () => medamad("opened"))</script>'
     with served(tag(daemon.base), {"/": early}) as site:

@@ -39,7 +39,7 @@ def rows(page: Page) -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines()))
 
 
-def test_what_is_stored_is_downloaded(demo: Client, dashboard_of: Make) -> None:
+def test_each_kind_of_data_is_downloaded(demo: Client, dashboard_of: Make) -> None:
     dialog = dialog_of(dashboard_of(demo), DOCS)
     for what, suffix, begins in (
         ("Views", "views.csv", b"store,view,time,path"),
@@ -73,7 +73,7 @@ def test_formats_that_cannot_be_written_are_not_offered(demo: Client, dashboard_
     expect(formats).to_have_text(["CSV", "NDJSON"])
 
 
-def test_a_period_is_of_the_days_of_the_daemon(march_owner: Client, dashboard_of: Make) -> None:
+def test_a_period_uses_the_daemons_days(march_owner: Client, dashboard_of: Make) -> None:
     dialog = dialog_of(dashboard_of(march_owner), past.HOSTNAME)
     page = dialog.page
     assert len(rows(page)) == 9
@@ -102,9 +102,7 @@ def test_a_period_is_of_the_days_of_the_daemon(march_owner: Client, dashboard_of
     ]
 
 
-def test_days_of_which_there_are_sums_alone_are_named(
-    summed_owner: Client, dashboard_of: Make
-) -> None:
+def test_days_kept_as_totals_are_named(summed_owner: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(summed_owner)
     dialog = dialog_of(dashboard, summed.HOSTNAME)
     note = dialog.get_by_role("note")

@@ -49,7 +49,7 @@ def refused(page: Page) -> Locator:
 
 
 @pytest.mark.parametrize("spoken", ["en", "ja"])
-def test_a_refusal_is_told_in_the_readers_language(
+def test_errors_are_shown_in_the_readers_language(
     spoken: str, new_daemon: Daemon, dashboard_of: Make
 ) -> None:
     owner = new_daemon.client()
@@ -73,7 +73,7 @@ def test_a_refusal_is_told_in_the_readers_language(
     dashboard.complaints.clear()
 
 
-def test_figures_that_are_refused(demo: Client, dashboard_of: Make) -> None:
+def test_rejected_queries(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
     error = {"error": {"code": 400, "message": "language[eq]: not to be read"}}
     dashboard.page.route("**/languages?*", lambda route: route.fulfill(status=400, json=error))

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Visitor]
 
 
-def test_an_ignored_visitors_page_may_report_events(
+def test_events_of_an_excluded_browser_do_not_throw(
     website: Statistics, daemon: Daemon, someone: Make
 ) -> None:
     visitor = someone()
@@ -28,7 +28,7 @@ def test_an_ignored_visitors_page_may_report_events(
     assert visitor.errors == []
 
 
-def test_a_page_made_ready_unseen_may_report_events(
+def test_events_of_a_prerendered_page_do_not_throw(
     website: Statistics, daemon: Daemon, someone: Make
 ) -> None:
     visitor = someone()

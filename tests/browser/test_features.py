@@ -59,7 +59,7 @@ def test_clicks(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     assert visitor.errors == []
 
 
-def test_clicks_on_what_was_added_later(
+def test_clicks_on_elements_added_later(
     website: Statistics, daemon: Daemon, visitor: Visitor
 ) -> None:
     with served(tag(daemon.base, "click-events")) as site:
@@ -80,9 +80,7 @@ def test_clicks_on_what_was_added_later(
     website.wait_for_values("name", {"added": 1, "2": 1})
 
 
-def test_a_text_in_a_shadow_tree_is_clicked(
-    website: Statistics, daemon: Daemon, visitor: Visitor
-) -> None:
+def test_clicks_in_a_shadow_tree(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     shadow = """
     <div data-m:click="name=host"><template shadowrootmode="open"><b>Shadow</b></template></div>"""
     with served(tag(daemon.base, "click-events"), {"/": shadow}) as site:
@@ -171,7 +169,7 @@ FILES = """
 """
 
 
-def test_files(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
+def test_file_downloads(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     wire = watched(visitor.context)
     contents: dict[str, str] = {}
     with served(tag(daemon.base, "outbound-links", "file-downloads"), contents) as site:

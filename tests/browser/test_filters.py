@@ -143,7 +143,7 @@ def test_operators_are_changed(known: Client, dashboard_of: Make) -> None:
         assert page.url.endswith(f"?period=7d&{filtered}")
 
 
-def test_an_address_shows_others_the_same(known: Client, dashboard_of: Make) -> None:
+def test_the_url_contains_the_filters(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(f"{PAGE}&country[in]=Germany,Singapore")
     page.get_by_role("button", name="Firefox", exact=True).click()
     chips(page).get_by_role("button", name="Exclude instead: Browser is Firefox").click()
@@ -156,7 +156,7 @@ def test_an_address_shows_others_the_same(known: Client, dashboard_of: Make) -> 
     expect(visitors(other)).to_have_text("9")
 
 
-def test_names_in_the_readers_language(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_names_are_translated(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.request("PATCH", "/api/user", {"settings": {"language": "de"}})
     owner.add_website("example.com")
@@ -183,7 +183,7 @@ def test_names_in_the_readers_language(new_daemon: Daemon, dashboard_of: Make) -
     expect(editor).to_contain_text("Wird mit dem englischen Namen verglichen.")
 
 
-def test_what_has_no_value(known: Client, dashboard_of: Make) -> None:
+def test_empty_values(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
     editor = open_editor(page)
     apply = editor.get_by_role("button", name="Apply")
@@ -211,7 +211,7 @@ def test_properties(known: Client, dashboard_of: Make) -> None:
     expect(visitors(page)).to_have_text("3")
 
 
-def test_chips_are_turned_round_and_taken_away(known: Client, dashboard_of: Make) -> None:
+def test_filters_are_inverted_and_removed(known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(known)
     page = dashboard.open(f"{PAGE}&browser[eq]=Firefox&path[contains]=a")
     expect(visitors(page)).to_have_text("2")
@@ -237,14 +237,14 @@ def test_chips_are_turned_round_and_taken_away(known: Client, dashboard_of: Make
     expect(chips(page)).to_have_count(0)
 
 
-def test_lists_of_one_field_are_one(known: Client, dashboard_of: Make) -> None:
+def test_lists_of_one_field_are_merged(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(f"{PAGE}&path[in]=/&path[in]=/about,/")
     expect(chips(page)).to_have_count(1)
     expect(chips(page)).to_contain_text("Page is one of / or /about")
     expect(visitors(page)).to_have_text("7")
 
 
-def test_what_an_address_cannot_mean_is_passed_over(known: Client, dashboard_of: Make) -> None:
+def test_invalid_filters_are_ignored(known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(known)
     page = dashboard.open(f"{PAGE}&path[like]=/&nothing[eq]=1&browser=Firefox")
     expect(chips(page)).to_have_count(1)
@@ -253,7 +253,7 @@ def test_what_an_address_cannot_mean_is_passed_over(known: Client, dashboard_of:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> None:
+def test_it_is_accessible(scheme: str, known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(
         known, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
     )
@@ -270,7 +270,7 @@ def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> N
     assert not dashboard.is_wider_than_the_window()
 
 
-def test_values_are_compared_without_case(known: Client, dashboard_of: Make) -> None:
+def test_values_are_compared_case_insensitively(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(f"{PAGE}&browser[eq]=firefox")
     technology = page.get_by_role("region", name="Technology")
     technology.get_by_role("tab", name="Browsers").click()

@@ -104,7 +104,7 @@ def test_in_filters(what: str, hostile: Client, dashboard_of: Make) -> None:
     assert_nothing_ran(page)
 
 
-def test_a_row_of_odd_signs_is_a_filter(hostile: Client, dashboard_of: Make) -> None:
+def test_a_row_with_special_characters_is_a_filter(hostile: Client, dashboard_of: Make) -> None:
     page = dashboard_of(hostile).open(PAGE)
     pages = page.get_by_role("region", name="Pages", exact=True)
     pages.get_by_role("button", name=ODD, exact=True).click()

@@ -23,7 +23,7 @@ def encoded(client: Client, hostname: str) -> str:
     return name
 
 
-def test_a_website_is_called_as_its_owner_writes_it(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_hostnames_are_shown_in_unicode(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     hostname = encoded(owner, "bücher.example")
     page = dashboard_of(owner).open()
@@ -38,7 +38,9 @@ def test_a_website_is_called_as_its_owner_writes_it(new_daemon: Daemon, dashboar
     expect(visit).to_have_attribute("href", f"https://{hostname}/")
 
 
-def test_it_is_renamed_and_deleted_by_that_name(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_a_website_is_renamed_and_deleted_by_its_unicode_name(
+    new_daemon: Daemon, dashboard_of: Make
+) -> None:
     owner = new_daemon.client()
     encoded(owner, "bücher.example")
     page = dashboard_of(owner).open("settings/websites")
@@ -66,7 +68,7 @@ def test_it_is_renamed_and_deleted_by_that_name(new_daemon: Daemon, dashboard_of
         (f"bücher.{CYRILLIC_A}pple.example", False),
     ],
 )
-def test_letters_that_mislead_are_not_shown(
+def test_misleading_letters_are_shown_as_punycode(
     hostname: str, is_shown: bool, new_daemon: Daemon, dashboard_of: Make
 ) -> None:
     owner = new_daemon.client()

@@ -63,7 +63,7 @@ def visitors(page: Page) -> Locator:
     return page.locator(".tile-figure").first
 
 
-def test_weeks_that_begin_elsewhere_are_not_compared(owner: Client, dashboard_of: Make) -> None:
+def test_misaligned_weeks_are_not_compared(owner: Client, dashboard_of: Make) -> None:
     page = opened(
         dashboard_of(owner), "from=2025-11-01&to=2025-11-20&interval=week&zone=Europe/Berlin"
     )
@@ -80,7 +80,7 @@ def test_weeks_that_begin_elsewhere_are_not_compared(owner: Client, dashboard_of
     expect(page.locator(".change")).not_to_have_count(0)
 
 
-def test_weeks_that_line_up_are_compared(owner: Client, dashboard_of: Make) -> None:
+def test_aligned_weeks_are_compared(owner: Client, dashboard_of: Make) -> None:
     page = opened(
         dashboard_of(owner), "from=2025-10-30&to=2025-11-19&interval=week&zone=Europe/Berlin"
     )
@@ -134,7 +134,7 @@ def test_hours_are_compared_by_the_clock(owner: Client, dashboard_of: Make) -> N
     ("place", "times", "shown"),
     [(2, (FIRST, SECOND), "2"), (3, (SECOND, "2025-10-26T03:00"), "1")],
 )
-def test_an_hour_that_is_repeated_is_shown_alone(
+def test_a_repeated_hour_is_shown_separately(
     place: int, times: tuple[str, str], shown: str, owner: Client, dashboard_of: Make
 ) -> None:
     page = opened(dashboard_of(owner), CLOCK_CHANGE)
@@ -155,7 +155,7 @@ def test_an_hour_that_is_repeated_is_shown_alone(
         ("End", ("1", "17-20 Nov 2025"), "from=2025-11-17&to=2025-11-20"),
     ],
 )
-def test_a_cut_week_is_shown_as_it_was_counted(
+def test_a_partial_week_is_shown_as_counted(
     key: str, told: tuple[str, str], query: str, owner: Client, dashboard_of: Make
 ) -> None:
     shown, label = told
@@ -170,9 +170,7 @@ def test_a_cut_week_is_shown_as_it_was_counted(
     expect(visitors(page)).to_have_text(shown)
 
 
-def test_the_first_of_the_last_hours_is_shown_as_it_was_counted(
-    owner: Client, dashboard_of: Make
-) -> None:
+def test_a_partial_first_hour_is_shown_as_counted(owner: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(owner)
     dashboard.page.clock.set_fixed_time("2025-10-26T12:20:30Z")
     page = opened(dashboard, "period=24h")
@@ -185,7 +183,7 @@ def test_the_first_of_the_last_hours_is_shown_as_it_was_counted(
     expect(visitors(page)).to_have_text("0")
 
 
-def test_the_last_24_hours_are_stepped_back_to(owner: Client, dashboard_of: Make) -> None:
+def test_stepping_returns_to_the_last_24_hours(owner: Client, dashboard_of: Make) -> None:
     page = opened(dashboard_of(owner), "period=24h")
     later = page.get_by_role("button", name="Later")
     expect(later).to_be_disabled()
@@ -198,9 +196,7 @@ def test_the_last_24_hours_are_stepped_back_to(owner: Client, dashboard_of: Make
     assert page.url.endswith("?period=24h")
 
 
-def test_the_axis_says_where_a_first_week_begins_that_is_cut(
-    owner: Client, dashboard_of: Make
-) -> None:
+def test_the_axis_labels_a_partial_first_week(owner: Client, dashboard_of: Make) -> None:
     """The 1st of October 2025 is a Wednesday; its week began in September."""
     dashboard = dashboard_of(owner)
     dashboard.page.add_init_script(

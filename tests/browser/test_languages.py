@@ -17,7 +17,7 @@ Make = Callable[..., Dashboard]
 
 
 @pytest.mark.parametrize("spoken", LANGUAGES)
-def test_figures_and_dates_are_written_as_in_the_language(
+def test_numbers_and_dates_follow_the_language(
     spoken: str, demo: Client, dashboard_of: Make
 ) -> None:
     page = dashboard_of(demo).open("settings/account")
@@ -67,7 +67,7 @@ def first_day(page: Page) -> str:
     )
 
 
-def test_a_language_is_kept(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_the_language_is_remembered(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     dashboard = dashboard_of(owner)
     page = dashboard.open("settings/account")
@@ -82,9 +82,7 @@ def test_a_language_is_kept(new_daemon: Daemon, dashboard_of: Make) -> None:
         expect(page.locator("html")).to_have_attribute("lang", spoken)
 
 
-def test_figures_are_written_as_in_the_viewers_region(
-    new_daemon: Daemon, dashboard_of: Make
-) -> None:
+def test_numbers_follow_the_browsers_region(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.request("PATCH", "/api/user", {"settings": {"language": "de"}})
     owner.add_website("example.com")
@@ -101,7 +99,7 @@ def test_figures_are_written_as_in_the_viewers_region(
 
 
 @pytest.mark.parametrize(("locale", "spoken"), [("fr-CA", "fr"), ("zh-CN", "zh"), ("it", "en")])
-def test_the_login_speaks_as_the_browser(
+def test_the_login_uses_the_browsers_language(
     locale: str, spoken: str, daemon: Daemon, dashboard_of: Make
 ) -> None:
     page = dashboard_of(Client(daemon.port), locale=locale).open()
@@ -109,7 +107,7 @@ def test_the_login_speaks_as_the_browser(
     expect(page.locator("html")).to_have_attribute("lang", spoken)
 
 
-def test_the_accounts_language_stays_when_the_browsers_comes_later(
+def test_the_accounts_language_wins_over_a_later_one(
     new_daemon: Daemon, dashboard_of: Make
 ) -> None:
     owner = new_daemon.client()

@@ -166,7 +166,7 @@ def test_the_download(known: Client, dashboard_of: Make, tmp_path: Path) -> None
     ]
 
 
-def test_what_no_view_tells_of_is_no_figure(
+def test_unknown_values_are_not_shown_as_numbers(
     summed_owner: Client, dashboard_of: Make, tmp_path: Path
 ) -> None:
     page = dashboard_of(summed_owner).open(
@@ -190,7 +190,7 @@ def test_what_no_view_tells_of_is_no_figure(
     ]
 
 
-def test_the_download_is_what_is_shown(known: Client, dashboard_of: Make, tmp_path: Path) -> None:
+def test_the_download_matches_the_list(known: Client, dashboard_of: Make, tmp_path: Path) -> None:
     page = dashboard_of(known).open(PAGE)
     page.get_by_role("region", name="Properties").get_by_role("button", name="plan").click()
     dialog = open_list(page, "Properties")
@@ -249,7 +249,7 @@ def test_paging(many: str, owner: Client, dashboard_of: Make) -> None:
     expect(dialog).to_contain_text(re.compile("1.100 of 170"))
 
 
-def test_more_rows_than_are_given_at_once(many: str, owner: Client, dashboard_of: Make) -> None:
+def test_lists_longer_than_the_limit(many: str, owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open(f"websites/{many}?period=7d&prop_name[starts_with]=p")
     dialog = open_list(page, "Properties")
     expect(dialog.get_by_role("status")).to_have_text("5,000 rows")
@@ -261,7 +261,7 @@ def test_more_rows_than_are_given_at_once(many: str, owner: Client, dashboard_of
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> None:
+def test_it_is_accessible(scheme: str, known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(
         known, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
     )

@@ -27,7 +27,7 @@ def enter(page: Page, password: str = PASSWORD) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
-def test_the_root_leads_to_the_login(daemon: Daemon, dashboard_of: Make) -> None:
+def test_the_root_redirects_to_the_login(daemon: Daemon, dashboard_of: Make) -> None:
     dashboard = dashboard_of(Client(daemon.port))
     dashboard.page.goto(f"{dashboard.base}/")
     expect(dashboard.page.get_by_role("heading", level=1)).to_have_text("Log in")
@@ -35,7 +35,7 @@ def test_the_root_leads_to_the_login(daemon: Daemon, dashboard_of: Make) -> None
     expect(dashboard.page.get_by_text("first-login.txt")).to_be_visible()
 
 
-def test_it_leads_on_to_the_page_that_was_asked_for(demo: Client, dashboard_of: Make) -> None:
+def test_it_continues_to_the_requested_page(demo: Client, dashboard_of: Make) -> None:
     hostname = demo.get("/api/websites")[0]["hostname"]
     dashboard = dashboard_of(Client(demo.port))
     page = dashboard.open(f"websites/{hostname}?period=7d")
@@ -59,7 +59,7 @@ def test_the_password_can_be_shown(daemon: Daemon, dashboard_of: Make) -> None:
     expect(password).to_have_attribute("type", "password")
 
 
-def test_keys_are_enough(daemon: Daemon, dashboard_of: Make) -> None:
+def test_the_keyboard_is_enough(daemon: Daemon, dashboard_of: Make) -> None:
     page = dashboard_of(Client(daemon.port)).open()
     expect(page.get_by_label("Username", exact=True)).to_be_focused()
     page.keyboard.type(USERNAME)
@@ -69,7 +69,7 @@ def test_keys_are_enough(daemon: Daemon, dashboard_of: Make) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
 
 
-def test_a_refused_cookie_is_told_in_plain_words(daemon: Daemon, dashboard_of: Make) -> None:
+def test_a_rejected_cookie_is_explained(daemon: Daemon, dashboard_of: Make) -> None:
     # The daemon answers as a proxy would pass it on: over plain HTTP, under another name.
     dashboard = dashboard_of(
         Client(daemon.port), proxy={"server": f"http://127.0.0.1:{daemon.port}"}
@@ -84,7 +84,7 @@ def test_a_refused_cookie_is_told_in_plain_words(daemon: Daemon, dashboard_of: M
     dashboard.complaints = [text for text in dashboard.complaints if "Opener-Policy" not in text]
 
 
-def test_too_many_failures_have_to_wait(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_too_many_failures_are_throttled(new_daemon: Daemon, dashboard_of: Make) -> None:
     stranger = Client(new_daemon.port)
     dashboard = dashboard_of(stranger)
     dashboard.page.clock.install(time="2025-03-04T05:00:00Z")
@@ -106,7 +106,7 @@ def test_too_many_failures_have_to_wait(new_daemon: Daemon, dashboard_of: Make) 
     expect(page.get_by_role("button", name="Log in")).to_be_disabled()
 
 
-def test_a_server_that_is_away_and_comes_back(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_an_unreachable_server_that_comes_back(new_daemon: Daemon, dashboard_of: Make) -> None:
     dashboard = dashboard_of(Client(new_daemon.port))
     page = dashboard.open()
     new_daemon.stop()
@@ -117,7 +117,7 @@ def test_a_server_that_is_away_and_comes_back(new_daemon: Daemon, dashboard_of: 
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
 
 
-def test_logging_out_ends_the_login(daemon: Daemon, dashboard_of: Make) -> None:
+def test_logging_out_ends_the_session(daemon: Daemon, dashboard_of: Make) -> None:
     client = daemon.client()
     page = dashboard_of(client).open()
     page.get_by_role("button", name="Menu").click()
@@ -129,7 +129,7 @@ def test_logging_out_ends_the_login(daemon: Daemon, dashboard_of: Make) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_suits_everybody(scheme: str, daemon: Daemon, dashboard_of: Make) -> None:
+def test_it_is_accessible(scheme: str, daemon: Daemon, dashboard_of: Make) -> None:
     dashboard = dashboard_of(
         Client(daemon.port), color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
     )

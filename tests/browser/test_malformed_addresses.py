@@ -18,7 +18,7 @@ def visitor(someone: Make) -> Visitor:
     return someone()
 
 
-def test_escapes_that_are_none(website: Statistics, site: Site, visitor: Visitor) -> None:
+def test_invalid_escapes(website: Statistics, site: Site, visitor: Visitor) -> None:
     """Browsers ask for such paths as they stand; each is a page like any other."""
     wire = watched(visitor.context)
     paths = ("/100%", "/%E4rger", "/100%")

@@ -20,9 +20,7 @@ def visitor(someone: Make) -> Visitor:
     return someone()
 
 
-def test_the_middle_button_clicks_too(
-    website: Statistics, daemon: Daemon, visitor: Visitor
-) -> None:
+def test_middle_clicks_count(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     wire = watched(visitor.context)
     with served(tag(daemon.base, "click-events"), {"/": BUTTON}) as site:
         visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
@@ -32,7 +30,7 @@ def test_the_middle_button_clicks_too(
     assert wire.told == [{"plan": "pro"}] * 2
 
 
-def test_a_context_menu_follows_no_link(
+def test_opening_a_context_menu_does_not_count(
     website: Statistics, daemon: Daemon, visitor: Visitor
 ) -> None:
     wire = watched(visitor.context)

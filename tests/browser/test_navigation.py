@@ -28,7 +28,7 @@ def visitor(someone: Make) -> Visitor:
     return someone()
 
 
-def test_what_stays_on_the_page_is_no_view(
+def test_moves_within_a_page_are_not_views(
     website: Statistics, daemon: Daemon, visitor: Visitor
 ) -> None:
     wire = watched(visitor.context)
@@ -60,7 +60,9 @@ def test_what_stays_on_the_page_is_no_view(
     assert [urlsplit(hit["u"]).query for hit in wire.of("load")] == ["a=1", "b=1"]
 
 
-def test_moving_without_loading(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
+def test_navigation_without_loading_is_a_view(
+    website: Statistics, daemon: Daemon, visitor: Visitor
+) -> None:
     wire = watched(visitor.context)
 
     def move(how: str) -> None:
@@ -96,7 +98,7 @@ def test_moving_without_loading(website: Statistics, daemon: Daemon, visitor: Vi
     assert visitor.errors == []
 
 
-def test_the_page_own_history_still_works(
+def test_the_pages_own_use_of_history_still_works(
     website: Statistics, daemon: Daemon, visitor: Visitor
 ) -> None:
     with served(tag(daemon.base)) as site:
@@ -113,7 +115,7 @@ def test_the_page_own_history_still_works(
     assert website.pages == {"/": (1, 1), "/one": (1, 1)}
 
 
-def test_coming_back_to_where_a_page_had_moved(
+def test_coming_back_to_a_pushed_address(
     website: Statistics, site: Site, someone_in_full_chromium: Make
 ) -> None:
     visitor = someone_in_full_chromium()
@@ -195,7 +197,7 @@ BEFORE = """
 """
 
 
-def test_a_page_made_ready_is_counted_when_it_is_shown(
+def test_a_prerendered_page_counts_once_it_is_shown(
     website: Statistics, daemon: Daemon, tmp_path: Path
 ) -> None:
     # Chromium makes no page ready while it is driven, so this one drives itself.
@@ -230,7 +232,7 @@ def test_a_page_made_ready_is_counted_when_it_is_shown(
     assert website.values("event") == {"shown": 1}
 
 
-def test_time_begins_when_a_page_made_ready_is_shown(
+def test_the_time_of_a_prerendered_page_begins_once_it_is_shown(
     website: Statistics, site: Site, visitor: Visitor
 ) -> None:
     wire = watched(visitor.context)

@@ -57,7 +57,7 @@ def test_a_new_build_is_loaded_once(demo: Client, dashboard_of: Make) -> None:
         assert builds.pages == loads
 
 
-def test_two_builds_by_turns_make_no_loop(demo: Client, dashboard_of: Make) -> None:
+def test_alternating_builds_do_not_cause_a_loop(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
     builds = Builds(dashboard.page, "one", "two")
     page = dashboard.page

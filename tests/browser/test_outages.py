@@ -19,7 +19,7 @@ def abort(route: Route) -> None:
     route.abort("connectionrefused")
 
 
-def test_a_daemon_that_goes_away_and_comes_back(demo: Client, dashboard_of: Make) -> None:
+def test_a_daemon_that_becomes_unreachable_and_returns(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
     dashboard.page.clock.install()
     page = dashboard.open(BUSY)
@@ -44,7 +44,7 @@ def test_a_daemon_that_goes_away_and_comes_back(demo: Client, dashboard_of: Make
     assert loaded(page).all_inner_texts() == before
 
 
-def test_a_daemon_that_is_away_from_the_start(demo: Client, dashboard_of: Make) -> None:
+def test_a_daemon_that_is_unreachable_from_the_start(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
     page = dashboard.page
     page.clock.install()
@@ -57,7 +57,7 @@ def test_a_daemon_that_is_away_from_the_start(demo: Client, dashboard_of: Make) 
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_a_fault_is_told_where_it_is(demo: Client, dashboard_of: Make) -> None:
+def test_an_error_is_shown_where_it_occurred(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
     fault = {"error": {"code": 500, "message": "an internal fault"}}
     dashboard.page.route("**/summary?*", lambda route: route.fulfill(status=500, json=fault))
@@ -73,7 +73,7 @@ def test_a_fault_is_told_where_it_is(demo: Client, dashboard_of: Make) -> None:
     dashboard.complaints.clear()
 
 
-def test_no_old_figures_stand_for_others_that_failed(demo: Client, dashboard_of: Make) -> None:
+def test_a_failed_query_does_not_leave_old_data(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
     page = dashboard.open(f"{BUSY}?period=yesterday")
     loaded(page)
@@ -129,7 +129,7 @@ def test_the_last_figures_stay_in_grey_under_one_banner(demo: Client, dashboard_
     expect(days).not_to_have_text(yesterday)
 
 
-def test_a_part_that_cannot_be_fetched(demo: Client, dashboard_of: Make) -> None:
+def test_a_script_that_cannot_be_loaded(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(BUSY)
     loaded(page)
     page.route("**/assets/days-dialog-*.js", abort)
@@ -144,7 +144,7 @@ def test_a_part_that_cannot_be_fetched(demo: Client, dashboard_of: Make) -> None
     expect(page.get_by_role("dialog", name="Custom range")).to_be_visible()
 
 
-def test_a_login_that_has_ended(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_an_expired_session(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.add_website("example.com")
     page = dashboard_of(owner).open("websites/example.com?period=7d")
@@ -156,7 +156,7 @@ def test_a_login_that_has_ended(new_daemon: Daemon, dashboard_of: Make) -> None:
 
 
 @pytest.mark.parametrize("path", ["nowhere/at/all", "settings/nope"])
-def test_an_address_without_a_page(path: str, demo: Client, dashboard_of: Make) -> None:
+def test_an_unknown_page(path: str, demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(path)
     expect(page.get_by_role("heading", level=1)).to_have_text("This page doesn’t exist.")
     page.get_by_role("link", name="Back to websites").click()

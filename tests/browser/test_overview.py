@@ -25,7 +25,7 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 
 
-def test_tiles_tell_how_figures_changed(march_owner: Client, dashboard_of: Make) -> None:
+def test_tiles_show_changes(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     assert figures(page) == ["5", "6", "20s", "20%"]
     changes = {
@@ -68,7 +68,7 @@ def test_the_comparison_is_switched_off_and_on(march_owner: Client, dashboard_of
 # The chart.
 
 
-def test_each_measure_is_drawn(march_owner: Client, dashboard_of: Make) -> None:
+def test_each_measure_has_a_chart(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     figures(page)
     compared(page)
@@ -125,7 +125,7 @@ def test_an_interval_of_a_period(
     expect(page.get_by_role("group", name=f"Chart: Visitors, By {interval}")).to_be_visible()
 
 
-def test_the_mouse_tells_and_zooms(march_owner: Client, dashboard_of: Make) -> None:
+def test_the_mouse_shows_values_and_zooms(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     figures(page)
     compared(page)
@@ -145,7 +145,7 @@ def test_the_mouse_tells_and_zooms(march_owner: Client, dashboard_of: Make) -> N
     page.wait_for_url("**?from=2025-03-10&to=2025-03-10&zone=UTC")
 
 
-def test_a_part_is_drawn_out(march_owner: Client, dashboard_of: Make) -> None:
+def test_dragging_selects_a_range(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(f"{THREE_DAYS}&interval=hour")
     expect(table(page).locator("tbody tr")).to_have_count(72)
     compared(page)
@@ -161,7 +161,7 @@ def test_a_part_is_drawn_out(march_owner: Client, dashboard_of: Make) -> None:
     page.wait_for_url("**?from=2025-03-11T10:00&to=2025-03-12T11:00&zone=UTC")
 
 
-def test_keys_move_along_the_chart(march_owner: Client, dashboard_of: Make) -> None:
+def test_the_chart_works_with_the_keyboard(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     figures(page)
     compared(page)
@@ -239,7 +239,7 @@ def coloured(page: Page, share: float) -> int:
     return count
 
 
-def test_a_day_of_which_no_view_tells(march_owner: Client, dashboard_of: Make) -> None:
+def test_a_day_with_unknown_values(march_owner: Client, dashboard_of: Make) -> None:
     """The 9th had none: its time and bounce rate are unknown, and no line leads through them."""
     page = dashboard_of(march_owner).open(
         f"websites/{past.HOSTNAME}?from=2025-03-08&to=2025-03-12&zone=UTC&compare=none"
@@ -258,7 +258,7 @@ def test_a_day_of_which_no_view_tells(march_owner: Client, dashboard_of: Make) -
         expect(tip(page)).to_contain_text(f"\N{EN DASH} {name}")
 
 
-def test_nothing_is_compared_with_what_is_unknown(march_owner: Client, dashboard_of: Make) -> None:
+def test_unknown_values_are_not_compared(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(
         f"websites/{past.HOSTNAME}?from=2025-03-09&to=2025-03-09&zone=UTC"
     )
@@ -279,7 +279,7 @@ def test_nothing_is_compared_with_what_is_unknown(march_owner: Client, dashboard
         ("&path[in]=/,/about", True),
     ],
 )
-def test_visitors_of_several_pages_are_told_of(
+def test_visitors_of_several_matching_pages_are_explained(
     filters: str, is_by_page: bool, march_owner: Client, dashboard_of: Make
 ) -> None:
     page = dashboard_of(march_owner).open(f"{THREE_DAYS}{filters}")

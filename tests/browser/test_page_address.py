@@ -60,7 +60,9 @@ def test_a_copied_link_shows_the_same(march_owner: Client, dashboard_of: Make) -
         "zone=Nowhere/Atlantis&measure=joy&interval=second&compare=all",
     ],
 )
-def test_what_an_address_cannot_mean(query: str, march_owner: Client, dashboard_of: Make) -> None:
+def test_invalid_parameters_are_ignored(
+    query: str, march_owner: Client, dashboard_of: Make
+) -> None:
     page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?{query}")
     assert figures(page)[0] == "0"
     expect(page.get_by_role("button", name="Period: ")).to_contain_text("Last 30 days")
@@ -79,7 +81,7 @@ def test_a_website_without_visits(query: str, march_owner: Client, dashboard_of:
     expect(page.locator(".overview .skeleton")).to_have_count(0)
 
 
-def test_a_range_that_has_not_begun_is_passed_over(demo: Client, dashboard_of: Make) -> None:
+def test_a_future_range_is_ignored(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(f"{BUSY}?from=2999-11-20&to=2999-11-21")
     figures(page)
     expect(page.get_by_role("button", name="Period: ")).to_contain_text("Last 30 days")
@@ -88,7 +90,7 @@ def test_a_range_that_has_not_begun_is_passed_over(demo: Client, dashboard_of: M
 
 
 @pytest.mark.parametrize("query", ["", "?period=all"])
-def test_a_website_never_visited_shows_the_way_to_its_setup(
+def test_a_website_without_visits_links_to_its_setup(
     query: str, march_owner: Client, dashboard_of: Make
 ) -> None:
     march_owner.request("POST", "/api/websites", {"hostname": "new.example"})
@@ -97,7 +99,9 @@ def test_a_website_never_visited_shows_the_way_to_its_setup(
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up new.example")
 
 
-def test_a_website_that_was_visited_needs_no_setup(march_owner: Client, dashboard_of: Make) -> None:
+def test_a_website_with_visits_does_not_mention_setup(
+    march_owner: Client, dashboard_of: Make
+) -> None:
     page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}")
     assert figures(page)[:2] == ["0", "0"]
     page.wait_for_load_state("networkidle")

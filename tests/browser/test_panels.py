@@ -104,7 +104,7 @@ def test_referrers_and_the_addresses_behind_one(known: Client, dashboard_of: Mak
     assert show(referrers, "UTM source") == [["(none)", "11", "92%"], ["news", "1", "8.3%"]]
 
 
-def test_places_and_technology(known: Client, dashboard_of: Make) -> None:
+def test_locations_and_technology(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
     places = panel(page, "Locations")
     assert show(places, "Countries") == [
@@ -176,7 +176,7 @@ def test_bars_are_as_long_as_their_shares(known: Client, dashboard_of: Make) -> 
     assert [width / longest for width in others] == pytest.approx([3 / 4, *[1 / 4] * 5], abs=0.01)
 
 
-def test_tabs_follow_the_keys_and_are_kept(known: Client, dashboard_of: Make) -> None:
+def test_tabs_follow_the_keyboard_and_are_remembered(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
     technology = panel(page, "Technology")
     technology.get_by_role("tab", name="Browsers").focus()
@@ -209,7 +209,7 @@ def test_the_map(known: Client, dashboard_of: Make) -> None:
     expect(world.locator("path:not([data-step='0'])")).to_have_count(1)
 
 
-def test_ways_out_are_safe(known: Client, dashboard_of: Make) -> None:
+def test_outbound_links_are_safe(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open(PAGE)
     rows(panel(page, "Pages"))
     rows(panel(page, "Referrers"))
@@ -222,7 +222,7 @@ def test_ways_out_are_safe(known: Client, dashboard_of: Make) -> None:
     assert page.locator("main img").count() == 0
 
 
-def test_names_in_the_readers_language(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_names_are_translated(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.request("PATCH", "/api/user", {"settings": {"language": "de"}})
     owner.add_website("example.com")
@@ -246,7 +246,7 @@ def test_names_in_the_readers_language(new_daemon: Daemon, dashboard_of: Make) -
     page.wait_for_url("**language[eq]=British+English")
 
 
-def test_where_nothing_was(owner: Client, dashboard_of: Make) -> None:
+def test_empty_panels(owner: Client, dashboard_of: Make) -> None:
     owner.request("POST", "/api/websites", {"hostname": "quiet.example"})
     page = dashboard_of(owner).open("websites/quiet.example")
     expect(panel(page, "Pages")).to_contain_text("No visits in this period")
@@ -254,7 +254,7 @@ def test_where_nothing_was(owner: Client, dashboard_of: Make) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_suits_everybody(scheme: str, known: Client, dashboard_of: Make) -> None:
+def test_it_is_accessible(scheme: str, known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(
         known, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
     )

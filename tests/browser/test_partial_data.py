@@ -15,9 +15,7 @@ Make = Callable[..., Dashboard]
 NOTE = "only daily totals remain, so some statistics leave them out."
 
 
-def test_days_that_figures_are_without_are_named_as_long_as_it_is_so(
-    march_owner: Client, dashboard_of: Make
-) -> None:
+def test_days_missing_from_statistics_are_named(march_owner: Client, dashboard_of: Make) -> None:
     partial = 'figures="2025-03-01/2025-03-08", durations="2025-02-09/2025-02-10"'
 
     def answer(route: Route) -> None:
@@ -39,9 +37,7 @@ def test_days_that_figures_are_without_are_named_as_long_as_it_is_so(
     expect(note).to_have_count(0)
 
 
-def test_bounces_are_shown_of_days_that_have_no_times(
-    summed_owner: Client, dashboard_of: Make
-) -> None:
+def test_bounces_are_shown_for_days_without_times(summed_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(summed_owner).open(
         f"websites/{summed.HOSTNAME}?from=2025-03-01&to=2025-03-03&zone=UTC&compare=none"
     )

@@ -92,7 +92,7 @@ def test_all_time_begins_with_the_first_visit(march_owner: Client, dashboard_of:
     expect(page.get_by_role("button", name="Compare")).to_be_disabled()
 
 
-def test_a_range_of_the_calendar(march_owner: Client, dashboard_of: Make) -> None:
+def test_a_custom_range(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     figures(page)
     choose(page, "Period", "Custom range")
@@ -109,7 +109,7 @@ def test_a_range_of_the_calendar(march_owner: Client, dashboard_of: Make) -> Non
     assert "7-8 Mar 2025" in plain(page.get_by_role("button", name="Period: ").inner_text())
 
 
-def test_choosing_days_holds_the_focus_and_gives_it_back(
+def test_the_range_dialog_keeps_and_restores_the_focus(
     march_owner: Client, dashboard_of: Make
 ) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
@@ -127,7 +127,7 @@ def test_choosing_days_holds_the_focus_and_gives_it_back(
     expect(chart(page)).to_be_focused()
 
 
-def test_days_that_are_typed(march_owner: Client, dashboard_of: Make) -> None:
+def test_typed_dates(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
     figures(page)
     page.keyboard.press("r")
@@ -155,7 +155,9 @@ def test_arrows_step_from_period_to_period(march_owner: Client, dashboard_of: Ma
     expect(tile(page, "Visitors").locator(".tile-figure")).to_have_text("5")
 
 
-def test_steps_end_at_now_and_know_the_names(march_owner: Client, dashboard_of: Make) -> None:
+def test_steps_stop_at_now_and_use_the_names_of_periods(
+    march_owner: Client, dashboard_of: Make
+) -> None:
     dashboard = dashboard_of(march_owner)
     dashboard.page.clock.set_fixed_time(NOW)
     page = dashboard.open(f"websites/{past.HOSTNAME}?period=today")
@@ -174,9 +176,7 @@ def test_steps_end_at_now_and_know_the_names(march_owner: Client, dashboard_of: 
 
 
 @pytest.mark.parametrize("period", ["yesterday", "7d", "90d", "6mo", "12mo"])
-def test_steps_come_back_to_where_they_began(
-    period: str, march_owner: Client, dashboard_of: Make
-) -> None:
+def test_steps_are_reversible(period: str, march_owner: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(march_owner)
     dashboard.page.clock.set_fixed_time(NOW)
     page = dashboard.open(f"websites/{past.HOSTNAME}?period={period}")
@@ -239,7 +239,7 @@ def test_another_zone_is_chosen(march_owner: Client, dashboard_of: Make) -> None
     expect(tile(page, "Visitors").locator(".tile-figure")).to_have_text("1")
 
 
-def test_the_hour_that_daylight_saving_takes(march_owner: Client, dashboard_of: Make) -> None:
+def test_the_hour_skipped_by_daylight_saving(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?from=2025-03-30&to=2025-03-30")
     hours = [(row[0].split()[-1], row[1]) for row in cells(page)]
     assert len(hours) == 23

@@ -34,7 +34,7 @@ PHONE: Final = {"viewport": {"width": PHONE_WIDTH, "height": 700}}
         "nowhere",
     ],
 )
-def test_a_phone_scrolls_down_alone(path: str, demo: Client, dashboard_of: Make) -> None:
+def test_a_phone_scrolls_only_vertically(path: str, demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo, **PHONE)
     page = dashboard.open(path)
     page.wait_for_load_state("networkidle")

@@ -48,7 +48,7 @@ def test_views_are_counted_without_a_script(website: Statistics, site: Site, som
     assert (summary["visitors"], summary["pageviews"]) == (2, 3)
 
 
-def test_a_browser_that_runs_scripts_asks_for_no_pixel(
+def test_a_browser_with_scripts_does_not_load_the_pixel(
     website: Statistics, site: Site, someone: Make
 ) -> None:
     visitor = someone()

@@ -31,7 +31,7 @@ def test_skeletons_stand_in_for_what_is_loading(demo: Client, dashboard_of: Make
     expect(page.locator(".overview .skeleton")).to_have_count(0)
 
 
-def test_the_last_figures_stay_while_others_are_read(demo: Client, dashboard_of: Make) -> None:
+def test_old_data_stays_while_new_data_is_loading(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(BUSY)
     before = loaded(page).all_inner_texts()
     page.wait_for_load_state("networkidle")
@@ -73,7 +73,7 @@ def hear(page: Page) -> None:
     page.evaluate("fetch('/api/event/ping')")
 
 
-def test_figures_are_refreshed_while_the_page_is_seen(
+def test_data_is_refreshed_while_the_page_is_visible(
     new_daemon: Daemon, dashboard_of: Make
 ) -> None:
     owner = new_daemon.client()

@@ -17,7 +17,7 @@ def test_every_set_of_features_has_a_script() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_it_keeps_nothing_but_a_visitors_objection(script: Path) -> None:
+def test_it_stores_nothing_but_the_exclusion(script: Path) -> None:
     code = script.read_text("utf-8")
     assert not re.search("cookie|sessionStorage|indexedDB", code)
     assert code.count("localStorage") == 1

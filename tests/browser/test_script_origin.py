@@ -14,7 +14,7 @@ Make = Callable[..., Visitor]
 
 
 @pytest.mark.parametrize("name", ["default", "not-found", "click-events.outbound-links"])
-def test_events_go_to_where_the_script_came_from(
+def test_events_go_to_the_scripts_origin(
     name: str, daemon: Daemon, owner: Client, someone: Make
 ) -> None:
     website = Statistics(owner, f"{name.replace('.', '-')}.localhost")
@@ -28,7 +28,7 @@ def test_events_go_to_where_the_script_came_from(
     assert wire.addresses == {f"{daemon.base}/api/event/{each}" for each in ("ping", "hit")}
 
 
-def test_an_empty_address_is_none(website: Statistics, daemon: Daemon, someone: Make) -> None:
+def test_an_empty_address_is_ignored(website: Statistics, daemon: Daemon, someone: Make) -> None:
     visitor = someone()
     with served(f'<script defer src="{daemon.base}/script.js" data-api=""></script>') as site:
         visitor.page.goto(site.address(website.hostname), wait_until="networkidle")

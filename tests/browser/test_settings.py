@@ -21,7 +21,7 @@ def section(page: Page, name: str) -> Locator:
     return page.get_by_role("region", name=name, exact=True)
 
 
-def test_each_section_has_an_address(demo: Client, dashboard_of: Make) -> None:
+def test_each_section_has_its_own_url(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
     page.keyboard.type("gs")
     expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
@@ -136,7 +136,7 @@ def test_a_rename_that_is_refused(owner: Client, dashboard_of: Make) -> None:
     assert owner.request("GET", "/api/websites/one.example").status == 200
 
 
-def test_the_tracker_carries_what_is_chosen(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_the_tracker_has_the_selected_features(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     page = dashboard_of(owner).open("settings/tracker")
     save = page.get_by_role("button", name="Save")
@@ -162,7 +162,7 @@ def test_the_tracker_carries_what_is_chosen(new_daemon: Daemon, dashboard_of: Ma
     assert owner.get("/api/user")["settings"]["script_type"] == ["default"]
 
 
-def test_usage_tells_of_hits_as_they_come(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_usage_shows_hits_as_they_arrive(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     page = dashboard_of(owner).open("settings/usage")
     hits = section(page, "Hits in the last 24 hours")
@@ -178,9 +178,7 @@ def test_usage_tells_of_hits_as_they_come(new_daemon: Daemon, dashboard_of: Make
     expect(page.get_by_label("Hostname")).to_have_value("unknown.example")
 
 
-def test_figures_of_usage_that_are_under_way_are_waited_for(
-    demo: Client, dashboard_of: Make
-) -> None:
+def test_slow_usage_data_is_waited_for(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
     usage, asked = HeldRequests(dashboard.page, "**/api/user/usage"), list[str]()
     dashboard.page.clock.install()
@@ -209,9 +207,7 @@ def test_about(demo: Client, dashboard_of: Make) -> None:
     assert demo.request("GET", str(link)).status == 200
 
 
-def test_the_language_waits_until_it_is_known_for_a_demonstration(
-    demo: Client, dashboard_of: Make
-) -> None:
+def test_the_language_of_a_demo_is_disabled_until_known(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
     usage = HeldRequests(dashboard.page, "**/api/user/usage")
     page = dashboard.open("settings/account")
@@ -221,7 +217,7 @@ def test_the_language_waits_until_it_is_known_for_a_demonstration(
     expect(page.locator("html")).to_have_attribute("lang", "de")
 
 
-def test_a_demonstration_changes_nothing(demo: Client, dashboard_of: Make) -> None:
+def test_a_demo_cannot_be_changed(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open("settings/account")
     expect(page.get_by_text("This is a demo, so nothing can be changed.")).to_be_visible()
     for name in ("Change username", "Change password"):
@@ -241,7 +237,7 @@ def test_a_demonstration_changes_nothing(demo: Client, dashboard_of: Make) -> No
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", SECTIONS)
-def test_it_suits_everybody(name: str, scheme: str, owner: Client, dashboard_of: Make) -> None:
+def test_it_is_accessible(name: str, scheme: str, owner: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(
         owner, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
     )
@@ -254,7 +250,7 @@ def test_it_suits_everybody(name: str, scheme: str, owner: Client, dashboard_of:
 
 
 @pytest.mark.parametrize("doing", ["Rename", "Delete"])
-def test_its_dialogs_suit_everybody(doing: str, owner: Client, dashboard_of: Make) -> None:
+def test_its_dialogs_are_accessible(doing: str, owner: Client, dashboard_of: Make) -> None:
     owner.request("POST", "/api/websites", {"hostname": "dialog.example"})
     dashboard = dashboard_of(owner, viewport={"width": PHONE_WIDTH, "height": 700})
     page = dashboard.open("settings/websites")

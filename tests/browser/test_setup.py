@@ -59,7 +59,7 @@ def test_the_tag_is_copied(website: Statistics, dashboard_of: Make) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == tag.inner_text()
 
 
-def test_the_image_counts_those_without_scripts(
+def test_the_image_counts_visitors_without_javascript(
     website: Statistics, dashboard_of: Make, someone: Someone
 ) -> None:
     page = dashboard_of(website.owner).open(f"websites/{website.hostname}/setup")
@@ -70,7 +70,7 @@ def test_the_image_counts_those_without_scripts(
         expect(page.locator(".arrival")).to_contain_text("First visit received.")
 
 
-def test_it_says_why_nothing_comes(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_it_says_why_nothing_arrives(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.add_website("example.com")
     page = dashboard_of(owner).open("websites/example.com/setup")
@@ -86,9 +86,7 @@ def test_it_says_why_nothing_comes(new_daemon: Daemon, dashboard_of: Make) -> No
     assert arrival(page) == WAITING
 
 
-def test_hits_for_another_hostname_can_be_registered(
-    new_daemon: Daemon, dashboard_of: Make
-) -> None:
+def test_another_hostname_with_hits_can_be_added(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.add_website("example.com")
     for other in ("www2.example.com", "x1.example", "x2.example", "x3.example", "x4.example"):
@@ -138,7 +136,7 @@ def test_a_website_that_is_not_registered(owner: Client, dashboard_of: Make) -> 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_suits_everybody(scheme: str, daemon: Daemon, owner: Client, dashboard_of: Make) -> None:
+def test_it_is_accessible(scheme: str, daemon: Daemon, owner: Client, dashboard_of: Make) -> None:
     hostname = f"a-name-that-is-long-enough-not-to-fit-onto-a-phone-{scheme}.example"
     owner.add_website(hostname)
     assert hit(daemon, f"other.{hostname}") == 404

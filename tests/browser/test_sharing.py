@@ -28,7 +28,7 @@ def shared(owner: Client, **details: Any) -> str:
     return f"/share/{made.json['id']}"
 
 
-def test_a_link_is_made_opened_and_revoked(known: Client, dashboard_of: Make) -> None:
+def test_a_link_is_created_opened_and_revoked(known: Client, dashboard_of: Make) -> None:
     page = dashboard_of(known).open("settings/websites")
     page.get_by_role("button", name=f"Share links for {HOSTNAME}").click()
     dialog = page.get_by_role("dialog", name=f"Share links for {HOSTNAME}")
@@ -81,7 +81,7 @@ def test_a_link_with_a_password_asks_for_it(known: Client, dashboard_of: Make) -
     assert page.context.cookies() == []
 
 
-def test_a_password_that_was_given_lasts_over_a_reload(known: Client, dashboard_of: Make) -> None:
+def test_an_entered_password_survives_a_reload(known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(Client(known.port))
     page = dashboard.page
     address, other = (dashboard.base + shared(known, password=PASSWORD) for _ in range(2))
@@ -114,14 +114,14 @@ def test_a_password_that_was_given_lasts_over_a_reload(known: Client, dashboard_
     loaded(page)
 
 
-def test_to_its_owner_a_link_is_no_more_than_to_others(known: Client, dashboard_of: Make) -> None:
+def test_the_owner_sees_what_others_see(known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(known)
     page = dashboard.page
     page.goto(dashboard.base + shared(known, password=PASSWORD))
     expect(page.get_by_label("Password")).to_be_visible()
 
 
-def test_it_can_be_used_by_all(known: Client, dashboard_of: Make) -> None:
+def test_it_is_accessible(known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(Client(known.port))
     page = dashboard.page
     page.goto(dashboard.base + shared(known))
@@ -133,7 +133,7 @@ def test_it_can_be_used_by_all(known: Client, dashboard_of: Make) -> None:
         assert not dashboard.is_wider_than_the_window()
 
 
-def test_the_dialog_can_be_used_by_all(known: Client, dashboard_of: Make) -> None:
+def test_the_dialog_is_accessible(known: Client, dashboard_of: Make) -> None:
     shared(known, embed=["https://www.example.com"], password=PASSWORD)
     dashboard = dashboard_of(known)
     page = dashboard.open("settings/websites")
@@ -145,7 +145,7 @@ def test_the_dialog_can_be_used_by_all(known: Client, dashboard_of: Make) -> Non
         assert not dashboard.is_wider_than_the_window()
 
 
-def test_it_is_shown_in_the_frames_that_it_allows(known: Client, dashboard_of: Make) -> None:
+def test_it_is_shown_in_allowed_frames(known: Client, dashboard_of: Make) -> None:
     with served("") as site:
         origin = site.address("friend.localhost", "").removesuffix("/")
         dashboard = dashboard_of(Client(known.port))

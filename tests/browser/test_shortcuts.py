@@ -67,7 +67,7 @@ KEYS: Final[dict[str, Callable[[Page], None]]] = {
 """Each key of a website's page, one after the other, and what shows that it did its work."""
 
 
-def test_every_key_that_is_listed_works(demo: Client, dashboard_of: Make) -> None:
+def test_every_listed_shortcut_works(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(BUSY)
     loaded(page)
     page.keyboard.press("?")
@@ -86,7 +86,7 @@ def test_every_key_that_is_listed_works(demo: Client, dashboard_of: Make) -> Non
         check(page)
 
 
-def test_a_key_refreshes(demo: Client, dashboard_of: Make) -> None:
+def test_a_shortcut_refreshes(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(BUSY)
     loaded(page)
     page.wait_for_load_state("networkidle")
@@ -94,7 +94,7 @@ def test_a_key_refreshes(demo: Client, dashboard_of: Make) -> None:
         page.keyboard.press(".")
 
 
-def test_a_key_adds_a_website(owner: Client, dashboard_of: Make) -> None:
+def test_a_shortcut_adds_a_website(owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open()
     page.get_by_role("link", name="Add website").first.wait_for()
     page.keyboard.press("?")
@@ -108,7 +108,7 @@ def test_a_key_adds_a_website(owner: Client, dashboard_of: Make) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Add website")
 
 
-def test_keys_are_letters_where_something_is_typed(demo: Client, dashboard_of: Make) -> None:
+def test_shortcuts_are_off_in_text_fields(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(BUSY)
     loaded(page)
     page.keyboard.press("f")
@@ -124,7 +124,7 @@ def test_keys_are_letters_where_something_is_typed(demo: Client, dashboard_of: M
     page.wait_for_url("**?compare=none")
 
 
-def test_keys_work_as_soon_as_their_page_is_shown(demo: Client, dashboard_of: Make) -> None:
+def test_shortcuts_work_as_soon_as_the_page_is_shown(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
     page.evaluate(
         """() => new MutationObserver((_changes, observer) => {

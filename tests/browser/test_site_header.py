@@ -44,7 +44,7 @@ def test_websites_are_switched(demo: Client, dashboard_of: Make) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
 
 
-def test_visitors_now(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_current_visitors(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.add_website("example.com")
     page = dashboard_of(owner).open("websites/example.com")
@@ -61,7 +61,7 @@ def test_visitors_now(new_daemon: Daemon, dashboard_of: Make) -> None:
     expect(page.locator(".live")).to_have_text("1 current visitor")
 
 
-def test_a_website_that_is_not_there(demo: Client, dashboard_of: Make) -> None:
+def test_an_unknown_website(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open("websites/nowhere.example")
     expect(page.get_by_role("heading", level=1)).to_have_text(
         "The website nowhere.example hasn’t been added here."

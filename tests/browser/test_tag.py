@@ -49,7 +49,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_ways_to_carry_it(way: str, daemon: Daemon, owner: Client, visitor: Visitor) -> None:
+def test_supported_attributes(way: str, daemon: Daemon, owner: Client, visitor: Visitor) -> None:
     website = Statistics(owner, f"carried-{way}.localhost")
     owner.add_website(website.hostname)
     wire = watched(visitor.context)
@@ -66,7 +66,7 @@ def test_ways_to_carry_it(way: str, daemon: Daemon, owner: Client, visitor: Visi
     assert visitor.errors == []
 
 
-def test_a_base_of_the_page(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
+def test_a_page_with_a_base_element(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     contents: dict[str, str] = {}
     features = tag(daemon.base, "outbound-links")
     script = f'<script defer src="{daemon.base}/script.js"></script>'
@@ -85,7 +85,7 @@ def test_a_base_of_the_page(website: Statistics, daemon: Daemon, visitor: Visito
     assert visitor.errors == []
 
 
-def test_a_page_within_a_page(
+def test_a_page_in_a_frame(
     website: Statistics, owner: Client, daemon: Daemon, visitor: Visitor
 ) -> None:
     guest = Statistics(owner, f"guest-{website.hostname}")
@@ -133,7 +133,7 @@ def test_other_names(website: Statistics, tmp_path: Path, visitor: Visitor) -> N
         }
 
 
-def test_what_is_sent(website: Statistics, site: Site, someone: Make) -> None:
+def test_the_requests(website: Statistics, site: Site, someone: Make) -> None:
     visitor = someone(
         viewport={"width": 777, "height": 500}, timezone_id="Asia/Tokyo", locale="ja-JP"
     )
@@ -169,7 +169,7 @@ def test_what_is_sent(website: Statistics, site: Site, someone: Make) -> None:
     assert website.visitors_and_views == (1, 5)
 
 
-def test_a_page_that_forbids_it(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
+def test_a_content_security_policy(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     """The page's own policy keeps the script from the daemon: nothing is thrown into the page."""
     policy = {"Content-Security-Policy": f"script-src {daemon.base}; connect-src 'self'"}
     script = f'<script defer src="{daemon.base}/script.js"></script>'
@@ -182,9 +182,7 @@ def test_a_page_that_forbids_it(website: Statistics, daemon: Daemon, visitor: Vi
     assert website.get("summary")["current"]["pageviews"] == 0
 
 
-def test_a_server_that_is_another_one(
-    website: Statistics, daemon: Daemon, visitor: Visitor
-) -> None:
+def test_a_server_on_another_host(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     """It answers everything with a page of its own."""
     wire = watched(visitor.context)
     with served("", headers={"Access-Control-Allow-Origin": "*"}) as wrong:

@@ -56,7 +56,9 @@ def test_another_theme_is_chosen(
     assert is_dark(page) == (system == "light")
 
 
-def test_the_chosen_theme_is_there_before_the_page_is(demo: Client, dashboard_of: Make) -> None:
+def test_the_chosen_theme_is_applied_before_the_page_is_drawn(
+    demo: Client, dashboard_of: Make
+) -> None:
     dashboard = dashboard_of(demo, color_scheme="light")
     page = dashboard.open()
     page.evaluate("localStorage.setItem('medamad.theme', 'dark')")
@@ -77,7 +79,7 @@ def moving(page: Page) -> list[str]:
     return names
 
 
-def test_nothing_moves_for_those_who_want_it_so(demo: Client, dashboard_of: Make) -> None:
+def test_reduced_motion_is_respected(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo, reduced_motion="no-preference")
     held = HeldRequests(dashboard.page, "**/api/website/**")
     page = dashboard.open(BUSY)

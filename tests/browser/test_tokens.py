@@ -17,7 +17,7 @@ def status(client: Client, token: str, path: str) -> int:
     return client.request("GET", path, headers={"Authorization": f"Bearer {token}"}).status
 
 
-def test_a_token_is_made_shown_once_and_revoked(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_a_token_is_created_shown_once_and_revoked(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     for hostname in ("a.example", "b.example"):
         owner.add_website(hostname)

@@ -82,7 +82,7 @@ def test_two_visitors(website: Statistics, site: Site, someone: Make) -> None:
     assert (ada.errors, ben.errors) == ([], [])
 
 
-def test_time_is_what_was_seen(website: Statistics, site: Site, someone: Make) -> None:
+def test_time_is_the_visible_time(website: Statistics, site: Site, someone: Make) -> None:
     visitor = someone()
     began = time.monotonic()
     visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
@@ -174,7 +174,9 @@ def test_an_unreachable_server_without_beacons_does_no_harm(
     assert visitor.errors == []
 
 
-def test_leaving_before_the_pings_answer(website: Statistics, site: Site, someone: Make) -> None:
+def test_leaving_before_the_response_to_the_ping(
+    website: Statistics, site: Site, someone: Make
+) -> None:
     visitor = someone()
     visitor.page.route("**/event/ping*", lambda _route: None)
     visitor.page.goto(site.address(website.hostname))
@@ -217,7 +219,7 @@ def test_a_tag_may_name_the_server(form: str, daemon: Daemon, owner: Client, som
     assert visitor.errors == []
 
 
-def test_a_headless_browser_is_told_apart(website: Statistics, site: Site, someone: Make) -> None:
+def test_a_headless_browser_is_recognised(website: Statistics, site: Site, someone: Make) -> None:
     visitor = someone(user_agent=DESKTOP.replace("Chrome/", "HeadlessChrome/"))
     answer = visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
     assert answer.status == 204
@@ -226,7 +228,7 @@ def test_a_headless_browser_is_told_apart(website: Statistics, site: Site, someo
     assert [(row["reason"], row["hits"]) for row in website.get("ignored")] == [("bot", 1)]
 
 
-def test_subdomains_do_not_share_their_visitors(
+def test_subdomains_count_visitors_separately(
     website: Statistics, owner: Client, site: Site, someone: Make
 ) -> None:
     sibling = Statistics(owner, f"sibling.{website.hostname}")

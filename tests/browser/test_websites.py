@@ -31,7 +31,7 @@ def test_each_website_has_its_visitors_and_a_curve(demo: Client, dashboard_of: M
     expect(page.get_by_role("heading", level=1)).to_contain_text(websites[0]["hostname"])
 
 
-def test_a_card_leads_to_its_website_by_keys(demo: Client, dashboard_of: Make) -> None:
+def test_a_card_works_with_the_keyboard(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
     page.locator("main li").first.get_by_role("link").focus()
     page.keyboard.press("Enter")
@@ -40,13 +40,13 @@ def test_a_card_leads_to_its_website_by_keys(demo: Client, dashboard_of: Make) -
     expect(page.locator("#content")).to_be_focused()
 
 
-def test_a_demonstration_offers_no_adding(demo: Client, dashboard_of: Make) -> None:
+def test_a_demo_does_not_offer_to_add_websites(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
     expect(page.get_by_text("This is a demo, so nothing can be changed.")).to_be_visible()
     assert page.get_by_role("link", name="Add website").count() == 0
 
 
-def test_the_order_is_kept(demo: Client, dashboard_of: Make) -> None:
+def test_the_order_is_remembered(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open()
     page.get_by_role("button", name="Sort").click()
     page.get_by_role("menuitemradio", name="By name").click()
@@ -98,7 +98,7 @@ def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
         ("taken.example", "taken.example has already been added"),
     ],
 )
-def test_what_cannot_be_added(typed: str, said: str, owner: Client, dashboard_of: Make) -> None:
+def test_invalid_hostnames(typed: str, said: str, owner: Client, dashboard_of: Make) -> None:
     owner.request("POST", "/api/websites", {"hostname": "taken.example"})
     page = dashboard_of(owner).open("add")
     page.get_by_label("Hostname").fill(typed)
@@ -110,7 +110,7 @@ def test_what_cannot_be_added(typed: str, said: str, owner: Client, dashboard_of
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["", "add"])
-def test_it_suits_everybody(path: str, scheme: str, demo: Client, dashboard_of: Make) -> None:
+def test_it_is_accessible(path: str, scheme: str, demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(
         demo, color_scheme=scheme, viewport={"width": PHONE_WIDTH, "height": 700}
     )
@@ -119,7 +119,7 @@ def test_it_suits_everybody(path: str, scheme: str, demo: Client, dashboard_of: 
     assert not dashboard.is_wider_than_the_window()
 
 
-def test_a_website_that_has_gone_quiet_says_so(demo: Client, dashboard_of: Make) -> None:
+def test_a_silent_website_is_marked(demo: Client, dashboard_of: Make) -> None:
     """It is told of on its card and on its page, and nowhere else."""
     dashboard = dashboard_of(demo)
     websites = demo.get("/api/websites", summary="true")

@@ -66,7 +66,7 @@ def exported(data: Path, what: str) -> list[str]:
 
 
 @pytest.mark.parametrize("rounds", [3, TWENTY])
-def test_backups_under_load_hold_all_that_was_acknowledged(
+def test_backups_under_load_contain_every_acknowledged_hit(
     tmp_path: Path, rounds: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with running(tmp_path, configuration=CONFIGURATION) as daemon:
@@ -92,7 +92,7 @@ def test_backups_under_load_hold_all_that_was_acknowledged(
             assert before <= paths, "an acknowledged hit is missing"
 
 
-def test_a_daemon_goes_on_with_what_was_restored(
+def test_a_daemon_continues_from_a_restored_backup(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     backup = tmp_path / "backup.mdb.zst"

@@ -61,7 +61,7 @@ def clock(tmp_path: Path) -> Iterator[Clock]:
             daemon.stop()
 
 
-def test_hits_are_taken_and_counted_wherever_the_clock_is_set(clock: Clock) -> None:
+def test_hits_are_counted_wherever_the_clock_is_set(clock: Clock) -> None:
     daemon = clock.daemon
     daemon.client().add_website(HOSTNAME)
     stop = threading.Event()
@@ -110,7 +110,7 @@ def test_hits_are_taken_and_counted_wherever_the_clock_is_set(clock: Clock) -> N
     assert main(["check", "--data", str(daemon.data)]) == 0
 
 
-def test_who_came_while_the_clock_was_ahead_is_none_of_the_last_day(clock: Clock) -> None:
+def test_visitors_from_the_future_are_not_in_the_last_day(clock: Clock) -> None:
     daemon = clock.daemon
     daemon.client().add_website(HOSTNAME)
 
@@ -136,7 +136,7 @@ def test_who_came_while_the_clock_was_ahead_is_none_of_the_last_day(clock: Clock
     assert visitors() == 1
 
 
-def test_a_login_that_was_begun_is_kept_when_the_clock_is_set_by_a_day(clock: Clock) -> None:
+def test_a_session_survives_a_clock_change_of_a_day(clock: Clock) -> None:
     owner = clock.daemon.client()
     for seconds in (-DAY_S, DAY_S, DAY_S):
         clock.set_by(seconds)
@@ -149,9 +149,7 @@ def test_a_login_that_was_begun_is_kept_when_the_clock_is_set_by_a_day(clock: Cl
     assert clock.daemon.client().get("/api/user")["username"] == "ada"
 
 
-def test_the_supervisor_goes_on_to_hear_a_beat(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_watchdog_is_still_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervising:
         supervising.bind(str(tmp_path / "notify"))
         supervising.settimeout(PATIENCE_S)

@@ -168,7 +168,7 @@ def test_an_io_error_ends_the_daemon_and_loses_nothing(
 )
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("places", [SHORT, LONG], ids=["short", "long"])
-def test_a_full_disk_is_said_while_it_lasts_and_loses_nothing(
+def test_a_full_disk_is_reported_while_it_lasts_and_loses_nothing(
     daemon: Daemon, call: str, places: tuple[int, ...], error: str, lack: str
 ) -> None:
     owner = daemon.client()

@@ -22,7 +22,7 @@ def start(data: Path) -> subprocess.CompletedProcess[str]:
     [b"no store " * 2_000, b"", bytes(100_000)],
     ids=["other content", "empty", "zeros"],
 )
-def test_a_file_that_is_no_store_ends_the_start(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_store_file_ends_the_start(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(content)
     ended = start(tmp_path)
     assert ended.returncode == 1
@@ -45,7 +45,7 @@ def test_a_damaged_page_after_a_clean_shutdown_does_not_end_the_daemon(tmp_path:
         assert "Traceback" not in daemon.log
 
 
-def test_a_folder_that_may_not_be_written_to_ends_the_start(tmp_path: Path) -> None:
+def test_a_read_only_folder_ends_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     ended = start(tmp_path / "file" / "data")
     assert ended.returncode == 1
@@ -64,9 +64,7 @@ def test_a_first_login_that_cannot_be_written_ends_the_start(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "command", [("token", "add", "x"), ("share", "add", "a.example", "x"), ("passwd",)]
 )
-def test_what_the_disk_does_not_take_ends_the_command(
-    tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_a_failed_write_ends_the_command(tmp_path: Path, command: tuple[str, ...]) -> None:
     with running(tmp_path) as daemon:
         daemon.client().add_website("a.example")
         daemon.stop()
@@ -80,7 +78,7 @@ def test_what_the_disk_does_not_take_ends_the_command(
         assert ended.returncode == 1
 
 
-def test_a_store_that_is_replaced_beneath_the_daemon_ends_it(tmp_path: Path) -> None:
+def test_replacing_the_store_of_a_running_daemon_ends_it(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client = daemon.client()
         client.add_website("example.com")
@@ -98,7 +96,7 @@ def test_a_store_that_is_replaced_beneath_the_daemon_ends_it(tmp_path: Path) -> 
         assert (daemon.data / FILE_NAME).read_bytes() == b"a backup, say"
 
 
-def test_an_end_by_the_system_is_said(tmp_path: Path) -> None:
+def test_a_kill_by_the_system_is_reported(tmp_path: Path) -> None:
     """A disk that fails below the mapped file ends the process by SIGBUS."""
     with running(tmp_path) as daemon:
         os.kill(daemon.pid, signal.SIGBUS)

@@ -163,14 +163,14 @@ def mount(held: Mounts, folder: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
-def test_a_disk_that_is_full(tmp_path: Path, held: Mounts, kind: str) -> None:
+def test_a_full_disk(tmp_path: Path, held: Mounts, kind: str) -> None:
     daemon = daemon_on(held, tmp_path)
     mount(held, daemon.data, kind)
     ballast = fill(held.seen(daemon.data), leave=8 * MIB)
     check_all_of_it(daemon, held, "the disk is full", ballast)
 
 
-def test_a_disk_that_is_nearly_full(tmp_path: Path, held: Mounts) -> None:
+def test_a_nearly_full_disk(tmp_path: Path, held: Mounts) -> None:
     daemon = daemon_on(held, tmp_path, floor_mib=4)
     held.mount_tmpfs(daemon.data, 24)
     ballast = fill(held.seen(daemon.data), leave=18 * MIB)
@@ -178,13 +178,13 @@ def test_a_disk_that_is_nearly_full(tmp_path: Path, held: Mounts) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
-def test_a_map_that_is_full(tmp_path: Path, held: Mounts, kind: str) -> None:
+def test_a_full_map(tmp_path: Path, held: Mounts, kind: str) -> None:
     daemon = daemon_on(held, tmp_path, map_mib=16)
     mount(held, daemon.data, kind)
     check_all_of_it(daemon, held, "that store.map_size allows are in use", None)
 
 
-def test_an_import_for_which_there_is_no_room(tmp_path: Path, held: Mounts) -> None:
+def test_an_import_without_enough_room(tmp_path: Path, held: Mounts) -> None:
     """It ends where hits would be refused, and takes its names with it: these are taken."""
     daemon = daemon_on(held, tmp_path, floor_mib=4)
     held.mount_tmpfs(daemon.data, 24)
@@ -218,7 +218,7 @@ def test_an_import_for_which_there_is_no_room(tmp_path: Path, held: Mounts) -> N
 @pytest.mark.parametrize("after", ["sums", "nothing"])
 @pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
 @pytest_twisted.ensureDeferred
-async def test_what_is_past_its_time_goes_from_a_full_disk(
+async def test_retention_works_on_a_full_disk(
     tmp_path: Path, held: Mounts, kind: str, after: Literal["sums", "nothing"]
 ) -> None:
     """The room that this takes was kept, and what it frees lets hits be taken again."""
@@ -255,7 +255,7 @@ async def test_what_is_past_its_time_goes_from_a_full_disk(
 
 
 @pytest.mark.parametrize("kib", [12, 24, 32, 36, 44])
-def test_a_first_start_with_little_room_says_what_there_is_none_for(
+def test_a_first_start_without_room_says_what_is_missing(
     tmp_path: Path, held: Mounts, kib: int
 ) -> None:
     data = tmp_path / "data"

@@ -48,7 +48,7 @@ def run_and_kill(folder: Path, turn: int, chance: random.Random, raw_days: int =
 
 @pytest.mark.parametrize(("seed", "rounds"), SEEDS)
 @pytest_twisted.ensureDeferred
-async def test_no_acknowledged_hit_is_lost_or_doubled_in_the_midst_of_flushing(
+async def test_no_acknowledged_hit_is_lost_or_doubled_while_flushing(
     tmp_path: Path, seed: int, rounds: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - no secret
@@ -106,7 +106,7 @@ def counted(snapshot: Snapshot) -> tuple[Counter[str], Counter[str], int]:
 
 @pytest.mark.parametrize(("seed", "rounds"), SEEDS)
 @pytest_twisted.ensureDeferred
-async def test_no_hit_is_lost_or_doubled_when_its_day_is_summed(
+async def test_no_hit_is_lost_or_doubled_when_its_day_is_rolled_up(
     tmp_path: Path, seed: int, rounds: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - no secret

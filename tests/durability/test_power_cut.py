@@ -213,7 +213,7 @@ async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, cuts: int)
 
 @pytest.mark.parametrize("cuts", [4, pytest.param(200, marks=SLOW)])
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_lost_in_the_midst_of_flushing(tmp_path: Path, cuts: int) -> None:
+async def test_nothing_is_lost_while_flushing(tmp_path: Path, cuts: int) -> None:
     rng = random.Random(1)  # noqa: S311 - the same each time
     for disk, of_it in disks(tmp_path, cuts):
         with hits_while_flushing(disk) as load:

@@ -56,7 +56,7 @@ def start_in_outage(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("change", [zero_pages, cut_short, zero_the_first_page])
-def test_a_damaged_store_is_answered_503_and_named(
+def test_a_damaged_store_means_503_and_is_reported(
     daemon: Daemon, change: Callable[[bytearray], None]
 ) -> None:
     start_damaged(daemon, change)
@@ -116,7 +116,7 @@ def test_only_a_start_after_an_unclean_shutdown_reads_the_store(daemon: Daemon) 
     assert daemon.log.count(message) == 1
 
 
-def test_a_damaged_value_stops_nothing(daemon: Daemon) -> None:
+def test_a_damaged_value_does_not_stop_the_service(daemon: Daemon) -> None:
     """Its checksum tells, and it alone is left out."""
 
     def damage_a_record(content: bytearray) -> None:

@@ -224,7 +224,7 @@ def aging(growth_per_min: float, begun: float, minutes: float) -> Life:
         (0, 1.06, {"after restarts"}),
     ],
 )
-def test_what_grows_slowly_is_seen(per_min: float, larger: float, too_much: set[str]) -> None:
+def test_slow_growth_is_detected(per_min: float, larger: float, too_much: set[str]) -> None:
     _, long, *_, after, _ = (
         aging(per_min, 1e8 * (larger if place > 1 else 1), minutes)
         for place, minutes in enumerate(LIVES_MIN)
@@ -233,13 +233,13 @@ def test_what_grows_slowly_is_seen(per_min: float, larger: float, too_much: set[
     assert {name for name, growth in found.items() if growth >= MOST_GROWTH} == too_much
 
 
-def test_all_is_counted_through_restarts(tmp_path: Path) -> None:
+def test_every_hit_is_counted_through_restarts(tmp_path: Path) -> None:
     half_load(tmp_path, 0.5, [1.0, 1.0], lambda _text: None)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(4_500)
-def test_half_an_hour_takes_no_more_memory(tmp_path: Path, capsys: Any) -> None:
+def test_memory_does_not_grow_in_half_an_hour(tmp_path: Path, capsys: Any) -> None:
     """Hold memory to 5 % of growth after five minutes.
 
     What is compared is the memory that the process has for itself, a mean over three minutes, so

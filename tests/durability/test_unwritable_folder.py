@@ -55,7 +55,7 @@ def is_not_started(entering: tuple[str, ...], data: Path, reason: str) -> None:
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_file_system_that_is_read_only(tmp_path: Path, held: Mounts) -> None:
+def test_a_read_only_file_system(tmp_path: Path, held: Mounts) -> None:
     data = tmp_path / "data"
     open_environment(data, 16 << 20).close()
     before = (data / FILE_NAME).read_bytes()
@@ -95,7 +95,7 @@ def with_a_file_of_roots(data: Path) -> str:
 
 
 @pytest.mark.parametrize("made", [own_but_closed, with_a_file_of_roots])
-def test_a_user_who_may_not_write(reachable: Path, made: Callable[[Path], str]) -> None:
+def test_a_user_without_permission_to_write(reachable: Path, made: Callable[[Path], str]) -> None:
     if not runs_for_nobody():
         pytest.skip("others cannot run this tree")
     data = reachable / "data"
@@ -103,7 +103,7 @@ def test_a_user_who_may_not_write(reachable: Path, made: Callable[[Path], str]) 
     is_not_started(AS_NOBODY, data, reason)
 
 
-def test_a_store_that_may_not_be_read(reachable: Path) -> None:
+def test_an_unreadable_store(reachable: Path) -> None:
     if not runs_for_nobody():
         pytest.skip("others cannot run this tree")
     data = reachable / "data"
