@@ -95,7 +95,7 @@ def write_a_list(page: Page) -> None:
 
 
 def be_wrong(page: Page) -> None:
-    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Username").fill("ada")
     page.get_by_label("Password", exact=True).fill("wrong")
     page.keyboard.press("Enter")
     page.get_by_role("alert").first.wait_for()
