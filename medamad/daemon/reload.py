@@ -63,7 +63,7 @@ class Reloading:
                 await self._reload()
 
     async def _reload(self) -> None:
-        self.supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        self.supervisor.notify(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         reported = ""
         try:
             read = await self._read()
@@ -86,7 +86,7 @@ class Reloading:
                     # A certificate may be the reason that the configuration was rejected.
                     if refused != reported:
                         self._log.error("a certificate was not replaced: {error}", error=refused)
-                self.supervisor.tell(READY)
+                self.supervisor.notify(READY)
 
     async def _read(self) -> Replaceable:
         def read() -> Replaceable:

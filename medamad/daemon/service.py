@@ -35,8 +35,8 @@ from medamad.daemon.reload import Reloading
 from medamad.daemon.silence import LOOK_SECONDS, Presence, Watch
 from medamad.daemon.store_check import (
     LOOK_S,
-    CheckAlongside,
-    check_store,
+    TreeCheckAlongside,
+    check_trees,
     outage_handlers,
     what_to_do,
 )
@@ -222,7 +222,7 @@ class Daemon(Service):
             backup_watch=backup_watch,
             log_lines=self.log_lines,
         )
-        self.supervisor.tell(READY)
+        self.supervisor.notify(READY)
         self.started(_started(urls, first_login, store, data_dir))
 
     async def _serve_outage(
@@ -238,7 +238,7 @@ class Daemon(Service):
         handlers = outage_handlers(reason, self.config, int(self.clock()), texts, data_dir)
         self._serve_commands(data_dir, handlers)
         self._send_heartbeats()
-        self.supervisor.tell(READY, "STATUS=The store is damaged, see the log")
+        self.supervisor.notify(READY, "STATUS=The store is damaged, see the log")
 
     def _start_pool(self, name: str, threads: int, per_client: int | None = None) -> Pool:
         pool = Pool.start(name, threads, self.reactor, per_client=per_client)
@@ -247,14 +247,14 @@ class Daemon(Service):
 
     async def _open_store(self, data_dir: Path, in_thread: Pool) -> Store:
         """Open the store; check it if the last shutdown was not clean. Raises DamagedStore."""
-        check = await check_store(data_dir, in_thread, self.supervisor)
+        check = await check_trees(data_dir, in_thread, self.supervisor)
         if check is not None:
             self._opened.callback(check.stop)
         store = start_store(data_dir, settings.store_settings(self.config), self.reactor)
         self._opened.push_async_callback(self._close, store)
         store.broken.addCallback(self._store_broke)
         if check is not None:
-            self._repeat(LOOK_S, CheckAlongside(check, store, data_dir).look)
+            self._repeat(LOOK_S, TreeCheckAlongside(check, store, data_dir).look)
         return store
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
@@ -287,7 +287,7 @@ class Daemon(Service):
         watch = Watch(backend, presence.since_ms)
 
         async def look() -> None:
-            self._record_presence(presence.note, backend.store)
+            self._record_presence(presence.record, backend.store)
             await watch.look()
 
         self._repeat(self.look_s, look)
@@ -309,7 +309,7 @@ class Daemon(Service):
 
     async def _stop(self) -> None:
         self._stopping_since = self.reactor.seconds()
-        self.supervisor.tell(STOPPING)
+        self.supervisor.notify(STOPPING)
         reloading, self._reloading = self._reloading, None
         if reloading is not None:
             reloading.end()
@@ -344,7 +344,7 @@ class Daemon(Service):
         return tidy
 
     async def _beat(self) -> None:
-        self.supervisor.tell(ALIVE)
+        self.supervisor.notify(ALIVE)
 
     def _reload_on_hangup(self) -> None:
         before = signal.signal(

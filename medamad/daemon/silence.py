@@ -169,7 +169,7 @@ class Presence:
                 since_ms = min(known.since_ms, now_ms)
         return cls(since_ms, file)
 
-    def note(self, now_ms: int) -> None:
+    def record(self, now_ms: int) -> None:
         """Record, now and then, that hits are taken at this time."""
         if self._written_ms is None or abs(now_ms - self._written_ms) >= _WRITTEN_EVERY_MS:
             self.end(now_ms)

@@ -1,4 +1,4 @@
-"""Reads the store after an unclean shutdown, and answers 503 instead of serving a damaged one."""
+"""Read the trees of the store after an unclean shutdown; report a damaged store to commands."""
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,18 +30,15 @@ from medamad.storage.environment.tree_check import TreeCheck
 from medamad.storage.errors import DamagedStore, StoreError
 
 CHECK_S: Final = 10.0
-"""How long the start waits for the check.
-
-What is not read by then is read alongside the service.
-"""
+"""How long the start waits for the check, which then goes on alongside the service."""
 LOOK_S: Final = 1.0
-"""How often the daemon looks whether a check alongside the service has finished."""
+"""How often the daemon polls a check alongside the service."""
 _RETRY_AFTER_S: Final = 60
 
 _log: Final = Logger()
 
 
-async def check_store(
+async def check_trees(
     data_dir: Path,
     in_thread: Callable[[Callable[[], bool]], Awaitable[bool]],
     supervisor: Supervisor,
@@ -62,14 +59,14 @@ async def check_store(
         raise DamagedStore(f"a write has failed: {read_damage(data_dir)} ({again})")
     is_second_time = state is StoreState.UNCHECKED
     _log.info("the last shutdown was not clean: the store is checked")
-    supervisor.tell("STATUS=Checking the store after an unclean shutdown", BUSY)
+    supervisor.notify("STATUS=Checking the store after an unclean shutdown", BUSY)
     check = TreeCheck.start(data_dir / FILE_NAME)
     try:
         is_read = await in_thread(partial(check.wait, None if is_second_time else CHECK_S))
     except BaseException:
         check.stop()
         raise
-    supervisor.tell("STATUS=")
+    supervisor.notify("STATUS=")
     if not is_read:
         _log.info("the check goes on alongside the service")
         write_state(data_dir, StoreState.UNCHECKED)
@@ -95,7 +92,7 @@ class Failing(Protocol):
 
 
 @define(eq=False)
-class CheckAlongside:
+class TreeCheckAlongside:
     """A check that goes on alongside the service.
 
     Damage ends the daemon: the next start finds it.
@@ -107,7 +104,7 @@ class CheckAlongside:
     _is_finished: bool = False
 
     async def look(self) -> None:
-        """Look whether the check has finished."""
+        """End the check if it has finished."""
         if self._is_finished or not self._check.wait(0):
             return
         self._is_finished = True
@@ -135,7 +132,7 @@ def what_to_do(damage: str, data_dir: Path) -> str:
 def outage_handlers(
     reason: str, config: Config, started: int, listening: Sequence[str], data_dir: Path
 ) -> Handlers:
-    """Return what answers the operator's commands while the store is damaged."""
+    """Return the handlers of the operator's commands while the store is damaged."""
 
     async def status(_request: Status, _report: ReportProgress) -> State:
         store = data_dir / FILE_NAME

@@ -44,7 +44,7 @@ class Supervisor:
             return cls(address)
         return cls(address, int(period_us) / 1_000_000 / _BEATS_PER_PERIOD)
 
-    def tell(self, *assignments: str) -> None:
+    def notify(self, *assignments: str) -> None:
         """Send assignments such as READY; only log a failure to send."""
         if not self.address:
             return

@@ -16,7 +16,7 @@ DAY_MS = 86_400_000
 )
 def test_a_short_absence_is_ignored(tmp_path: Path, away_ms: int, goes_on: bool) -> None:
     first = Presence.begin(tmp_path, NOW_MS)
-    first.note(NOW_MS)
+    first.record(NOW_MS)
     first.end(NOW_MS + DAY_MS)
     back_ms = NOW_MS + DAY_MS + away_ms
     again = Presence.begin(tmp_path, back_ms)
@@ -29,7 +29,7 @@ def test_after_a_kill_the_recorded_time_is_used(tmp_path: Path) -> None:
     first = Presence.begin(tmp_path, NOW_MS)
     written = []
     for minute in range(31):
-        first.note(NOW_MS + minute * 60_000)
+        first.record(NOW_MS + minute * 60_000)
         written.append((tmp_path / PRESENCE_NAME).read_bytes())
     assert len(set(written)) == 7
     assert Presence.begin(tmp_path, NOW_MS + 1_800_000 + BREAK_MS).since_ms == NOW_MS
@@ -47,6 +47,6 @@ def test_an_invalid_file_is_ignored(tmp_path: Path, content: bytes) -> None:
 def test_a_failing_write_is_not_fatal(tmp_path: Path) -> None:
     (tmp_path / PRESENCE_NAME).mkdir()
     presence = Presence.begin(tmp_path, NOW_MS)
-    presence.note(NOW_MS)
+    presence.record(NOW_MS)
     presence.end(NOW_MS + 1)
     assert presence.since_ms == NOW_MS

@@ -70,7 +70,7 @@ class Heard:
     beat_s: float | None = None
     all: list[str] = field(factory=list)
 
-    def tell(self, *assignments: str) -> None:
+    def notify(self, *assignments: str) -> None:
         self.all.append(assignments[0])
 
 

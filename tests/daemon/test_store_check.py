@@ -10,7 +10,7 @@ import pytest_twisted
 from attrs import define, field
 from support.storage.log_lines import told_in_log
 
-from medamad.daemon.store_check import CHECK_S, CheckAlongside, check_store
+from medamad.daemon.store_check import CHECK_S, TreeCheckAlongside, check_trees
 from medamad.daemon.systemd import Supervisor
 from medamad.storage.environment.environment import FILE_NAME, open_environment
 from medamad.storage.environment.state_file import StoreState, read_state, write_state
@@ -52,7 +52,7 @@ def damage(folder: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_sound_store_is_opened(folder: Path) -> None:
-    assert await check_store(folder, at_once, Supervisor()) is None
+    assert await check_trees(folder, at_once, Supervisor()) is None
     assert read_state(folder) is StoreState.OPEN
 
 
@@ -60,16 +60,16 @@ async def test_a_sound_store_is_opened(folder: Path) -> None:
 async def test_a_damaged_store_is_rejected(folder: Path) -> None:
     damage(folder)
     with pytest.raises(DamagedStore, match="MDB_"):
-        await check_store(folder, at_once, Supervisor())
+        await check_trees(folder, at_once, Supervisor())
 
 
 @pytest_twisted.ensureDeferred
 async def test_the_rest_of_a_long_check_runs_alongside_the_service(folder: Path) -> None:
-    check = await check_store(folder, too_late, Supervisor())
+    check = await check_trees(folder, too_late, Supervisor())
     assert check is not None
     assert read_state(folder) is StoreState.UNCHECKED
     store = FailingStore()
-    alongside = CheckAlongside(check, store, folder)
+    alongside = TreeCheckAlongside(check, store, folder)
     await alongside.look()
     await alongside.look()
     assert store.reasons == []
@@ -79,10 +79,10 @@ async def test_the_rest_of_a_long_check_runs_alongside_the_service(folder: Path)
 @pytest_twisted.ensureDeferred
 async def test_damage_found_alongside_the_service_stops_it_for_the_next_start(folder: Path) -> None:
     damage(folder)
-    check = await check_store(folder, too_late, Supervisor())
+    check = await check_trees(folder, too_late, Supervisor())
     assert check is not None
     store = FailingStore()
-    await CheckAlongside(check, store, folder).look()
+    await TreeCheckAlongside(check, store, folder).look()
     assert len(store.reasons) == 1
     assert store.reasons[0].startswith("the store is damaged: ")
     assert read_state(folder) is StoreState.UNCHECKED
@@ -98,9 +98,9 @@ async def test_after_a_second_unclean_shutdown_the_start_waits_for_the_whole_che
         waits.append(wait.args[0])  # type: ignore[attr-defined]
         return wait()
 
-    await check_store(folder, note, Supervisor())
+    await check_trees(folder, note, Supervisor())
     write_state(folder, StoreState.UNCHECKED)
-    await check_store(folder, note, Supervisor())
+    await check_trees(folder, note, Supervisor())
     assert waits == [CHECK_S, None]
     assert read_state(folder) is StoreState.OPEN
 
@@ -111,14 +111,14 @@ async def test_a_store_found_damaged_by_a_write_is_rejected_until_replaced(
 ) -> None:
     write_state(folder, StoreState.DAMAGED, "a page is missing")
     with pytest.raises(DamagedStore, match="a write has failed: a page is missing"):
-        await check_store(folder, at_once, Supervisor())
+        await check_trees(folder, at_once, Supervisor())
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_killed_check_leaves_the_store_unchecked(folder: Path) -> None:
     write_state(folder, StoreState.UNCHECKED)
     check = TreeCheck.start(folder / FILE_NAME)
-    alongside = CheckAlongside(check, store := FailingStore(), folder)
+    alongside = TreeCheckAlongside(check, store := FailingStore(), folder)
     check.stop()
     with told_in_log() as lines:
         await alongside.look()
@@ -141,6 +141,6 @@ async def test_a_store_whose_check_was_killed_at_the_start_is_served_unchecked(
 
     monkeypatch.setattr(subprocess, "Popen", killed)
     with told_in_log() as lines:
-        assert await check_store(folder, at_once, Supervisor()) is None
+        assert await check_trees(folder, at_once, Supervisor()) is None
     assert any("could not be checked" in line for line in lines)
     assert read_state(folder) is StoreState.UNCHECKED

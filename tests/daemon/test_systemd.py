@@ -50,7 +50,7 @@ def test_notify_socket_is_read_from_the_environment(
 
 
 def test_notifications_are_sent(supervising: socket.socket) -> None:
-    Supervisor(supervising.getsockname()).tell(READY, "STATUS=fine")
+    Supervisor(supervising.getsockname()).notify(READY, "STATUS=fine")
     assert supervising.recv(100) == b"READY=1\nSTATUS=fine"
 
 
@@ -58,15 +58,15 @@ def test_an_abstract_address_begins_with_an_at() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind("")  # has Linux pick an abstract address
         listening.settimeout(1)
-        Supervisor("@" + listening.getsockname()[1:].decode()).tell(READY)
+        Supervisor("@" + listening.getsockname()[1:].decode()).notify(READY)
         assert listening.recv(100) == b"READY=1"
 
 
 def test_a_failing_notification_does_no_harm(
     tmp_path: Path, logged_failures: LoggedFailures
 ) -> None:
-    Supervisor(str(tmp_path / "absent")).tell(READY)
-    Supervisor().tell(READY)
+    Supervisor(str(tmp_path / "absent")).notify(READY)
+    Supervisor().notify(READY)
     assert logged_failures.texts() == []
 
 
