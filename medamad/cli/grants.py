@@ -1,14 +1,15 @@
-"""`list` and `revoke`, shared by `medamad token` and `medamad share`."""
+"""What `medamad token` and `medamad share` have in common: `list`, `revoke` and how they run."""
 
 import json
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeAlias
 
 from attrs import frozen
 
-from medamad.cli.support import add_data, add_json, print_table
+from medamad.cli.support import add_data, add_json, on_data, print_table
 from medamad.domain.errors import NotFound
 from medamad.storage.grants import G, Kind
 from medamad.storage.offline import list_grants, revoke_grant
@@ -29,15 +30,22 @@ class GrantCommands(Generic[G]):
     row: Callable[[G, Hostnames], tuple[str, ...]]
     """Return the table cells of a grant, one for each of `heads`."""
 
-    def add_to(self, what: "_SubParsersAction[ArgumentParser]") -> None:
-        """Add both commands, each with its function as `work`."""
+    def add_to(
+        self,
+        what: "_SubParsersAction[ArgumentParser]",
+        add: ArgumentParser,
+        work: Callable[[Namespace, Path], int],
+    ) -> None:
+        """Add both commands, and complete the command `add`, which runs `work`."""
+        add_json(add)
+        add.set_defaults(work=work)
         listing = what.add_parser("list", help=f"list the {self.kind.what}")
         add_json(listing)
         listing.set_defaults(work=self._list)
         revoke = what.add_parser("revoke", help=f"revoke a {self.one} at once")
         revoke.add_argument("id", metavar="ID", help="the ID shown by list")
         revoke.set_defaults(work=self._revoke)
-        for each in (listing, revoke):
+        for each in (add, listing, revoke):
             add_data(each)
 
     def print_new(self, grant: G, data_dir: Path, opens: dict[str, str]) -> None:
@@ -65,3 +73,8 @@ class GrantCommands(Generic[G]):
                 print(f"The {self.one} {grant.name} is revoked.")
                 return 0
         raise NotFound(f"there is no {self.one} {arguments.id}")
+
+
+def run_subcommand(arguments: Namespace) -> int:
+    """Run the subcommand; return its exit status."""
+    return on_data(arguments, partial(arguments.work, arguments))

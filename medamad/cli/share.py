@@ -3,15 +3,14 @@
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from functools import partial
 from getpass import getpass
 from pathlib import Path
 from typing import Final
 
 from medamad.accounts.credentials import check_password, hash_password
 from medamad.accounts.shares import make_share
-from medamad.cli.grants import GrantCommands, Hostnames
-from medamad.cli.support import add_data, add_json, day, on_data
+from medamad.cli.grants import GrantCommands, Hostnames, run_subcommand
+from medamad.cli.support import day
 from medamad.domain.accounts import Share
 from medamad.storage.grants import SHARES
 from medamad.storage.offline import add_grant, website_numbers
@@ -48,15 +47,10 @@ def configure(parser: ArgumentParser) -> None:
         help='an origin that may show it in a frame, such as "https://www.example.com",'
         ' or "*" for any (default: none); may be repeated',
     )
-    add_json(add)
-    add.set_defaults(work=_add)
-    add_data(add)
-    _LIST_AND_REVOKE.add_to(what)
+    _LIST_AND_REVOKE.add_to(what, add, _add)
 
 
-def run(arguments: Namespace) -> int:
-    """Run the subcommand; return its exit status."""
-    return on_data(arguments, partial(arguments.work, arguments))
+run: Final = run_subcommand
 
 
 def _add(arguments: Namespace, data_dir: Path) -> int:

@@ -3,13 +3,12 @@
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from medamad.accounts.tokens import make_token
-from medamad.cli.grants import GrantCommands, Hostnames
-from medamad.cli.support import add_data, add_json, day, days, on_data
+from medamad.cli.grants import GrantCommands, Hostnames, run_subcommand
+from medamad.cli.support import day, days
 from medamad.domain.accounts import Scope, Token
 from medamad.storage.grants import TOKENS
 from medamad.storage.offline import add_grant, website_numbers
@@ -47,15 +46,10 @@ def configure(parser: ArgumentParser) -> None:
     add.add_argument(
         "--days", type=days, metavar="N", help="how long it is valid (default: forever)"
     )
-    add_json(add)
-    add.set_defaults(work=_add)
-    add_data(add)
-    _LIST_AND_REVOKE.add_to(what)
+    _LIST_AND_REVOKE.add_to(what, add, _add)
 
 
-def run(arguments: Namespace) -> int:
-    """Run the subcommand; return its exit status."""
-    return on_data(arguments, partial(arguments.work, arguments))
+run: Final = run_subcommand
 
 
 def _add(arguments: Namespace, data_dir: Path) -> int:
