@@ -88,7 +88,7 @@ def check_embed(origins: Iterable[str]) -> tuple[str, ...]:
 
 
 class Shares:
-    """The share links of a store. `clock` gives Unix seconds."""
+    """The share links of a store. `clock` returns Unix seconds."""
 
     def __init__(self, store: ShareRecords, hashing: Hashing, clock: Callable[[], float]) -> None:
         self._store = store

@@ -28,9 +28,9 @@ from medamad.storage.imports import ImportedHits
 from medamad.storage.store import Store
 
 _PIECE_ROWS: Final = 65_536
-"""How many views, or rows of events, are stored at once."""
+"""How many views, or rows of events, are stored together."""
 _DAY_ROWS: Final = 8_192
-"""How many rows of days are stored at once; a day is never split."""
+"""How many rows of days are stored together; a day is never split."""
 MAX_PENDING_BYTES: Final = 32 << 20
 """The size at which fewer rows are also stored, since texts may be long."""
 
@@ -46,7 +46,7 @@ class BeginImport(Request, frozen=True, kw_only=True):
 
 
 class HoldImport(Request, frozen=True):
-    """Wait until an import has ended. If the command exits meanwhile, the import is abandoned."""
+    """Wait until an import has ended. If the command exits before, the import is abandoned."""
 
     number: int
 
@@ -177,7 +177,7 @@ class ImportHandlers:
         whole = await uncancelled(self._store.imports.finish(incoming.batch))
         self._end(incoming)
         self._log.info(
-            "imported into {website} as number {number}: views ({views}) and events ({events})",
+            "import {number} into {website} is complete: views ({views}), events ({events})",
             number=whole.number,
             website=incoming.website.hostname,
             views=whole.views,
@@ -193,7 +193,7 @@ class ImportHandlers:
         if incoming is not None:
             self._end(incoming)
         self._log.info(
-            "the import of number {number} into {website} was undone",
+            "import {number} into {website} was undone",
             number=gone.number,
             website=website.hostname,
         )
@@ -208,7 +208,7 @@ class ImportHandlers:
             newest=request.newest,
             now=int(self._clock()),
         )
-        # Even if its command has exited meanwhile: the next one abandons it then.
+        # Even if its command has exited by now: the next one abandons it then.
         self._incoming[batch.number] = _Incoming(batch, website)
         return batch
 
@@ -244,7 +244,7 @@ class ImportHandlers:
     def _of(self, number: int) -> _Incoming:
         incoming = self._incoming.get(number)
         if incoming is None:
-            raise NotFound(f"batch: no import of number {number} is under way")
+            raise NotFound(f"batch: import {number} is not in progress")
         return incoming
 
     def _website(self, hostname: str) -> Website:

@@ -23,7 +23,7 @@ MODE: Final = 0o600
 _PROGRESS_INTERVAL_S: Final = 0.1
 """The least interval between progress frames."""
 _MAX_RESULT_BYTES: Final = MAX_FRAME_BYTES - 64
-_STOPS: Final = "the daemon is stopping"
+_STOPPING: Final = "the daemon is stopping"
 _FAULT: Final = "internal error; the daemon's log has the details"
 
 ReportProgress: TypeAlias = Callable[[Progress], None]
@@ -50,7 +50,7 @@ class Channel(Int32StringReceiver):
         self._server.channels.add(self)
 
     def connectionLost(self, _reason: Failure = connectionDone) -> None:
-        """Cancel the work, since nobody waits for it any more."""
+        """Cancel the work: no one is waiting for it."""
         self._server.channels.discard(self)
         self._waiting = None
         self.cancel()
@@ -169,7 +169,7 @@ class Server(Factory):
             if len(result) > _MAX_RESULT_BYTES:
                 raise ValueError(f"a result of {len(result)} bytes")
         except CancelledError:
-            return Refused(_STOPS)
+            return Refused(_STOPPING)
         except (ApiError, StoreError) as error:
             return Refused(str(error))
         except Exception:  # noqa: BLE001 - any fault is logged and reported
@@ -181,7 +181,7 @@ class Server(Factory):
         try:
             await maybeDeferred(port.stopListening)
         except OSError as error:
-            # The socket was removed meanwhile.
+            # The socket file is gone.
             self._log.warn("the admin socket was removed: {error}", error=error)
             port.socket.close()
         await DeferredList(

@@ -37,7 +37,7 @@ class Past:
 
     bound: Cutoff | None
     waits_ms: int = 0
-    """For how much longer nothing is removed, as the clock is not believed yet."""
+    """For how much longer nothing is removed, as the clock is not trusted yet."""
     views: int = 0
     events: int = 0
     days: int = 0
@@ -68,7 +68,7 @@ class Past:
             self._day = each.day
 
     def summary(self) -> Iterator[str]:
-        """Return a line on what will be removed, if anything."""
+        """Yield a line on what will be removed, if anything."""
         if self.bound is None or not (self.views or self.events or self.days):
             return
         before = datetime.fromtimestamp(self.bound.before_ms // 1000, self.bound.zone).date()
@@ -111,7 +111,7 @@ class KnownDays:
 
 @frozen(eq=False)
 class Plan:
-    """What is to be imported, and what of it the website already has."""
+    """What to import, and what of it the website already has."""
 
     website: Website
     files: Sequence[ImportFile]
@@ -184,22 +184,22 @@ class Report(msgspec.Struct, kw_only=True):
     events: int
     first: str | None
     last: str | None
-    """The days of the first and of the last hit, in UTC; of days that were added up, they."""
+    """The days of the first and of the last hit, in UTC; or the first and the last imported day."""
     already_there: int
-    """Views and events that were left out, those too of a time that was counted already."""
+    """Views and events that were left out, including those of a time that was already counted."""
     refused: int
     reasons: list[str]
     """Why rows were refused: the first of them."""
     already_counted: int = 0
-    """How many of those that were left out it was only by their time."""
+    """How many of these were left out only because of their time."""
     days: int = 0
-    """Of files that have days added up: how many came in."""
+    """Of files with sums of days: how many days were imported."""
     days_there: int = 0
-    """How many did not, since the website has something of them; and so on."""
+    """How many were not, because the website has data of them; likewise below."""
     days_not_over: int = 0
     days_without_views: int = 0
     left_out: dict[str, int] = {}
-    """Rows of other programs' files that are no hits to count, by reason."""
+    """Rows of other programs' files that are not hits to count, by reason."""
     past_views: int = 0
     """How many retention will remove; likewise below."""
     past_events: int = 0

@@ -25,11 +25,11 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_data(parser)
     parser.epilog = (
-        "The daemon must not run meanwhile: stop a service with its socket, which would start it\n"
-        "again (systemctl stop medamad.socket medamad). All of the file is read and found sound\n"
-        "before the store is replaced, at once; what was there is kept beside it under another\n"
-        "name, and is had back by giving it its name again. Every login ends. Password, tokens\n"
-        "and share links are those of the backup: what was revoked since is to be revoked again.\n"
+        "Stop the daemon first, together with its socket, which would start it again (systemctl\n"
+        "stop medamad.socket medamad). The whole file is verified before it replaces the store.\n"
+        "The old store is kept beside it under another name; rename it to get it back. Every\n"
+        "login ends. Password, tokens and share links are those of the backup: what has been\n"
+        "revoked since must be revoked again.\n"
         "A backup of a store in another format is refused: restore it with the build that made\n"
         "it, then export and import.\n\n"
         f"{parser.epilog}"
@@ -52,10 +52,12 @@ def _restore(data_dir: Path, file: Path) -> int:
     phases.end()
     _keep_login(data_dir, restored)
     made = datetime.fromtimestamp(restored.note.made, UTC)
-    print(f"{data_dir / STORE_NAME}: the store of {made:%Y-%m-%d %H:%M:%S} UTC is there again.")
+    print(f"{data_dir / STORE_NAME}: restored the store of {made:%Y-%m-%d %H:%M:%S} UTC.")
     if restored.replaced is not None:
-        print(f"What was there before is kept as {restored.replaced}; delete it when you can.")
-    print("All logins have ended. Revoke again what was revoked since: tokens, share links.")
+        print(
+            f"The old store is kept as {restored.replaced}; delete it when you no longer need it."
+        )
+    print("All logins have ended. Revoke again the tokens and share links that were revoked since.")
     return 0
 
 

@@ -192,12 +192,12 @@ class Config:
         """Return the data directory: as configured, else systemd's, else ./medamad-data."""
         if self.server.data_dir:
             return self.path(self.server.data_dir)
-        given_by_systemd = environ.get("STATE_DIRECTORY", "").partition(":")[0]
-        return Path(given_by_systemd or "medamad-data").absolute()
+        systemds = environ.get("STATE_DIRECTORY", "").partition(":")[0]
+        return Path(systemds or "medamad-data").absolute()
 
 
 def load(file: Path | None) -> Config:
-    """Read the configuration; None gives the defaults. Raises ConfigError."""
+    """Read the configuration; None for the defaults. Raises ConfigError."""
     if file is None:
         return Config()
     file = file.absolute()

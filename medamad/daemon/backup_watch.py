@@ -20,7 +20,7 @@ class BackupWatch:
     """Keeps a BackupState up to date. Used in the reactor's thread.
 
     The folder may be on a disk or network share that does not respond, and reading it then blocks.
-    So a thread of its own reads it, which neither a request nor the stop of the daemon waits for.
+    A separate thread reads it, so that neither requests nor the stop of the daemon wait for it.
     Until the thread returns, the last known backup grows older.
     """
 
@@ -44,7 +44,7 @@ class BackupWatch:
         ).start()
 
     def follow(self, plan: BackupPlan) -> None:
-        """Watch by another plan from now on."""
+        """Follow another plan from now on."""
         if plan != self.plan:
             self.plan = plan
             self._state.newest, self._state.failure = None, ""

@@ -1,4 +1,4 @@
-"""The thread that writes the log, so that nobody else waits for a reader that has stopped reading.
+"""The thread that writes the log, so that no other waits for a reader that has stopped reading.
 
 Why not QueueHandler and QueueListener of the standard library: they carry records of `logging`,
 while the log lines here come from Twisted's; a full queue drops each record with a traceback on
@@ -34,7 +34,7 @@ class LogThread:
     _most: int = MOST_CHARACTERS
     """The most characters that may wait; beyond, texts are dropped."""
     _changed: Condition = field(factory=Condition, init=False)
-    """Guards the fields below that the thread shares. Reentrant: a signal may come meanwhile."""
+    """Guards the fields below that the thread shares. Reentrant: a signal handler may log."""
     _waiting: deque[str | int] = field(factory=deque, init=False)
     """Texts, and numbers of texts dropped at that place."""
     _characters: int = field(default=0, init=False)
@@ -68,7 +68,7 @@ class LogThread:
             self._changed.notify()
 
     def end(self, within_s: float = END_SECONDS) -> None:
-        """Wait a limited time until all is written. Later texts are written at once."""
+        """Wait a limited time until all is written. Later texts are written directly."""
         with self._changed:
             self._is_ending = True
             self._changed.notify()
@@ -106,16 +106,16 @@ class LogThread:
 
         Raise OSError if nothing of it can be written.
         """
-        self._go_on()
+        self._write_rest()
         whole = self._rest = text.encode(self._encoding, "backslashreplace")
         try:
-            self._go_on()
+            self._write_rest()
         except OSError:
             if self._rest == whole:
                 self._rest = b""
                 raise
 
-    def _go_on(self) -> None:
+    def _write_rest(self) -> None:
         while self._rest:
             try:
                 written = os.write(self._descriptor, self._rest)

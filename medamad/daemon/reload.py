@@ -31,7 +31,7 @@ class Reloading:
     read_config: Callable[[], Config]
     """Reads the configuration again. Raises ConfigError."""
     in_thread: Pool
-    """Where the configuration is read: its lists may be long."""
+    """The threads in which the configuration is read, since its lists may be long."""
     reactor: Any
     supervisor: Supervisor
     site: Site
@@ -46,7 +46,7 @@ class Reloading:
     _log = Logger()
 
     def end(self) -> None:
-        """Apply nothing from now on: the daemon is stopping."""
+        """Ignore further reloads: the daemon is stopping."""
         self._is_stopping = True
 
     async def reload(self) -> None:
@@ -74,7 +74,7 @@ class Reloading:
         except ConfigError as error:
             reported = str(error)
             self._log.error("the configuration was not changed: {error}", error=reported)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
+        except Exception as error:  # noqa: BLE001 - the daemon continues after any error
             # A stop cancels the work of threads.
             if not (self._is_stopping and isinstance(error, CancelledError)):
                 self._log.failure("the configuration was not changed")

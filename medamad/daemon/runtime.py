@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from medamad.web.settings import WebSettings
 
 _SWITCH_S: Final = 0.00002
-"""How long the reactor waits at most to run again after it has released the interpreter lock."""
+"""The longest time that the reactor waits for the interpreter lock after releasing it."""
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 1 << 20
@@ -44,8 +44,8 @@ def settle() -> None:
 def return_free_memory() -> None:
     """Return free memory to the system (malloc_trim(3)).
 
-    By default the C library keeps as much as was ever needed at once, by a query or a flush. Takes
-    a millisecond or two in any thread. Does nothing if the C library has no such call.
+    By default the C library keeps the most that was ever needed at one time, by a query or a flush.
+    Takes a millisecond or two in any thread. Does nothing if the C library has no such call.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -88,7 +88,7 @@ def allowed() -> int:
 def leave_room(settings: WebSettings, files: int) -> WebSettings:
     """Return settings with at most as many connections as `files` open files permit.
 
-    Beyond that nobody could connect, even while other connections idle. A reduction is logged.
+    Beyond that no client could connect, even if other connections are idle. A reduction is logged.
     """
     room = files - min(OWN, files // 2)
     if settings.max_connections <= room:

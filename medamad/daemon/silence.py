@@ -159,7 +159,7 @@ class Presence:
 
     @classmethod
     def begin(cls, folder: Path, now_ms: int) -> "Presence":
-        """Read the file, or start afresh after a break in which hits may have been missed."""
+        """Read the file, or start again after a break in which hits may have been missed."""
         file = folder / PRESENCE_NAME
         since_ms = now_ms
         # If it is unknown, no absence of the daemon may be taken for silence.

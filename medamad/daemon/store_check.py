@@ -30,7 +30,7 @@ from medamad.storage.environment.tree_check import TreeCheck
 from medamad.storage.errors import DamagedStore, StoreError
 
 CHECK_S: Final = 10.0
-"""How long the start waits for the check, which then goes on alongside the service."""
+"""How long the start waits for the check, which then continues alongside the service."""
 LOOK_S: Final = 1.0
 """How often the daemon polls a check alongside the service."""
 _RETRY_AFTER_S: Final = 60
@@ -47,7 +47,7 @@ async def check_trees(
 
     The start waits for CHECK_S, but for all of it where the daemon was killed once more before it
     had read the store: that may have been the damage. A store that could not be read for another
-    reason, as for want of memory, is served, and stays unchecked. Raises DamagedStore, and
+    reason, such as too little memory, is served, and stays unchecked. Raises DamagedStore, and
     WrongFormat for a file that is no store.
     """
     if not needs_check(data_dir):
@@ -68,7 +68,7 @@ async def check_trees(
         raise
     supervisor.notify("STATUS=")
     if not is_read:
-        _log.info("the check goes on alongside the service")
+        _log.info("the check continues alongside the service")
         write_state(data_dir, StoreState.UNCHECKED)
         return check
     try:
@@ -93,7 +93,7 @@ class Failing(Protocol):
 
 @define(eq=False)
 class TreeCheckAlongside:
-    """A check that goes on alongside the service.
+    """A check that continues alongside the service.
 
     Damage ends the daemon: the next start finds it.
     """

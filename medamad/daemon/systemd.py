@@ -18,7 +18,7 @@ STOPPING: Final = "STOPPING=1"
 RELOADING: Final = "RELOADING=1"
 ALIVE: Final = "WATCHDOG=1"
 BUSY: Final = "EXTEND_TIMEOUT_USEC=600000000"
-"""The start goes on: it is not to be ended within ten minutes from now."""
+"""The start may take another ten minutes before systemd ends it."""
 
 _BEATS_PER_PERIOD: Final = 3
 

@@ -1,4 +1,4 @@
-"""What runs beside the requests: pools of threads for slow work, and periodic tasks."""
+"""Pools of threads for slow work, and periodic tasks."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
@@ -18,17 +18,17 @@ from medamad.domain.fair_queue import FairQueue
 T = TypeVar("T")
 
 MAX_WORK: Final = 200
-"""How many pieces of work may be queued or under way in a pool: a dashboard sends 14 at once."""
+"""How many pieces of work may be queued or running in a pool: a dashboard sends 14 at once."""
 _RETRY_AFTER_S: Final = 1
 
 _log: Final = Logger()
 
 
 Client: TypeAlias = tuple[Hashable, ...]
-"""Whose work it is: a token or share link, and a network in which it is used.
+"""Whose work it is: a token or share link, and the network from which it is used.
 
-Those who share the first alternate within its turns. The empty one is the daemon itself, whose work
-comes first.
+Tokens and links alternate, and so do the networks of each. The empty tuple is the daemon itself,
+whose work comes first.
 """
 
 
@@ -41,9 +41,9 @@ class _Work:
 
 @define
 class WorkQueue:
-    """Work that waits, and how much of each client is under way.
+    """The waiting work, and how much of each client is running.
 
-    `per_client` pieces of one client, by the first part of it, may be under way.
+    At most `per_client` pieces of a client, by its first part, run at a time.
     """
 
     per_client: int
@@ -68,7 +68,7 @@ class WorkQueue:
             self._forget_empty(who)
 
     def begin(self) -> _Work | None:
-        """Take the next work that may be begun, None for none. Call `ended` afterwards."""
+        """Take the next work that may begin, None for none. Call `ended` afterwards."""
         for who, works in self._waiting.items():
             if self._under_way[who] < self.per_client:
                 work = works.pop()
@@ -80,13 +80,13 @@ class WorkQueue:
         return None
 
     def ended(self, work: _Work) -> None:
-        """Count work as under way no more."""
+        """Count work as running no more."""
         self._under_way -= Counter({work.client[:1]: 1})
 
     def pop_excess(self, client: Client) -> _Work | None:
-        """Take the work that is given up for some of `client`; None if that has its share.
+        """Remove and return the work to drop for new work of `client`; None if none should be.
 
-        It is the latest of the client that has most.
+        It is the latest work of the client that has most. None if that is the same client.
         """
         if not client:
             return None
@@ -131,8 +131,8 @@ class Pool:
     ) -> "Pool":
         """Start a pool of up to `threads` threads, for `max_work` pieces of work at a time.
 
-        At most `per_client` of one client are done at a time: where that is less than `threads`,
-        a thread is left for another client.
+        At most `per_client` of a client run at a time: if that is less than `threads`, a thread is
+        left for other clients.
         """
         queue = WorkQueue(threads if per_client is None else per_client)
         pool = cls(reactor, ThreadPool(0, threads, name), max_work, queue)
@@ -140,11 +140,11 @@ class Pool:
         return pool
 
     def __call__(self, work: Callable[[], T], /, client: Client = ()) -> "Deferred[T]":
-        """Do `work` in one of the threads, when it is the client's turn.
+        """Run `work` in one of the threads, when it is the client's turn.
 
-        Fails with Unavailable when there is too much; work of the client that has most is given up
-        first. Cancelled work that was not begun is not done; what was begun runs to its end, and
-        counts as its client's until then.
+        Fails with Unavailable if there is too much; work of the client that has most is dropped
+        first. Cancelled work that has not begun is not run; any other runs to its end, and counts
+        as its client's until then.
         """
         if len(self._wanted) >= self._max_work and not self._make_room(client):
             return fail(_too_much())
@@ -156,7 +156,7 @@ class Pool:
         return this.done
 
     def stop(self) -> None:
-        """Cancel all work, wait for what was begun, and end the threads."""
+        """Cancel all work, wait for what has begun, and end the threads."""
         for work in list(self._wanted):
             work.done.cancel()
         self._threads.stop()
@@ -176,7 +176,7 @@ class Pool:
             self._queue.remove(work)
 
     def _begin(self) -> None:
-        """Do all work that may be begun. Called in a thread."""
+        """Run all work that may begin. Called in a thread."""
         while True:
             with self._lock:
                 work = self._queue.begin()
@@ -187,7 +187,7 @@ class Pool:
     def _do(self, work: _Work) -> None:
         try:
             result = work.do()
-        except BaseException:  # noqa: BLE001 - it is passed on to the caller, whatever it is
+        except BaseException:  # noqa: BLE001 - any error is passed on to the caller
             result = Failure()
         with self._lock:
             self._queue.ended(work)
@@ -215,12 +215,12 @@ class Repeated:
         self._loop = LoopingCall(self._begin)
 
     def start(self, seconds: float, reactor: Any) -> None:
-        """Run the task every so many seconds from now on."""
+        """Run the task at an interval from now on."""
         self._loop.clock = reactor
         self._loop.start(seconds, now=False)
 
     def stop(self) -> None:
-        """Run it no more; if it is running, cancel it silently."""
+        """Stop the repetition; cancel the task silently if it is running."""
         self._loop.stop()
         if self._under_way is not None:
             self._under_way.cancel()
@@ -235,12 +235,12 @@ class Repeated:
         except CancelledError:
             if self._loop.running:
                 _log.failure("a periodic task was cancelled")
-        except Exception:  # noqa: BLE001 - whatever it is, the next time may go well
+        except Exception:  # noqa: BLE001 - the next time may go well
             _log.failure("a periodic task failed")
 
 
 def repeat(seconds: float, task: Callable[[], Awaitable[None]], reactor: Any) -> Repeated:
-    """Run a task every so many seconds, until the returned object is stopped."""
+    """Run a task at an interval, until the returned object is stopped."""
     repeated = Repeated(task)
     repeated.start(seconds, reactor)
     return repeated

@@ -63,7 +63,7 @@ class RecentCount:
         return sum(self._intervals[each % _INTERVALS] for each in range(oldest, self._newest + 1))
 
     def _advance_to(self, interval: int) -> None:
-        """Make an interval the latest, and clear those passed over."""
+        """Make an interval the latest, and clear those in between."""
         early, late = sorted((interval, self._newest))
         passed = range(max(early, late - _INTERVALS) + 1, late + 1)
         is_back = interval < self._newest

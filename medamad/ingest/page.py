@@ -131,7 +131,7 @@ def _campaign(query: str) -> dict[str, str]:
 
 
 _SCHEMES: Final = frozenset({"http", "https", "android-app", "ios-app"})
-"""Schemes of pages and of apps; the name of an app is in the place of the host."""
+"""Schemes of pages and of apps; where a page has its host, an app has its name."""
 
 _NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){1,9}\Z", re.ASCII)
 """Names of apps, and hosts with an underscore, which hostnames must not have."""

@@ -1,13 +1,13 @@
 """The write queue in front of the store: hits that arrive together are committed together.
 
-A batch is written as soon as an iteration of the reactor brings no further hit; while hits keep
-arriving, after `interval_s` or `max_records`. One batch is written at a time; the next one gathers
-meanwhile, and is larger if much is waiting. Each caller awaits its own hit; a failed batch fails
-exactly the callers in it.
+A batch is written as soon as a reactor turn brings no further hit; while hits keep arriving, after
+`interval_s` or `max_records`. One batch is written at a time; the next one collects the hits that
+arrive until then, and is larger if many are waiting. Each caller awaits its own hit; a failed batch
+fails exactly the callers in it.
 
 If more hits are waiting than fit in a batch, half of the batch are the oldest, and the rest is
-taken from each sender in turn: a burst of one sender delays the others by a batch or two, and no
-steady stream delays a hit forever. If the queue is full, the sender with most in it loses its
+taken from each network in turn: a burst from one network delays the others by a batch or two, and
+no steady stream delays a hit forever. If the queue is full, the network with most in it loses its
 latest hit.
 """
 
@@ -41,13 +41,13 @@ class _Entry:
 
 _RETRY_AFTER_S: Final = 1
 _PLACE_BYTES: Final = 1_024
-"""The request size that makes a place. In memory, the request, the decoded payload and the hit take
-four to twenty times as much."""
+"""The request size that takes a place in the queue. In memory, the request, the decoded payload and
+the hit take four to twenty times as much."""
 _SHARE: Final = 8
 _MOST_RECORDS: Final = 5_000
 _MOST_HITS: Final = 1_000
-"""If more is waiting, a batch holds this share of it, up to these limits: the slower the disk
-syncs, the larger the batches have to be. The largest takes another 12 ms to write, and 3 MiB."""
+"""If many hits are waiting, a batch holds this share of them, up to these limits: the slower the
+disk syncs, the larger the batches have to be. The largest takes another 12 ms and 3 MiB."""
 _log: Final = Logger()
 
 Append: TypeAlias = Callable[[Sequence[Hit]], Awaitable[list[Outcome]]]
@@ -68,13 +68,13 @@ class QueueSettings:
     """The sizes of batches and of the queue. May be replaced while the queue runs."""
 
     interval_s: float = 0.010
-    """The longest time that a batch gathers while hits keep arriving."""
+    """The longest time that a batch collects hits while they keep arriving."""
     max_records: int = 500
     """The usual limit of a batch: its hits and their properties."""
     max_waiting: int = 20_000
     """The size of the queue: each hit counts 1, and 1 for each 1,024 bytes of its request.
 
-    Beyond it, the latest hits of the sender with most in the queue fail with Unavailable.
+    Beyond it, the latest hits of the network with most in the queue fail with Unavailable.
     """
 
 
@@ -86,7 +86,7 @@ class WriteQueue:
     _reactor: Reactor
     settings: QueueSettings = QueueSettings()
     _waiting: FairQueue[_Entry] = field(factory=FairQueue)
-    """By sender; the weight of a hit is its size in the queue."""
+    """By network; the weight of a hit is its size in the queue."""
     _records: int = 0
     """The size in batches of all waiting hits."""
     _numbers: Iterator[int] = field(factory=count)
@@ -108,8 +108,10 @@ class WriteQueue:
         """The places taken in the queue."""
         return self._waiting.weight
 
-    def add(self, hit: Hit, sender: Hashable = None, sent_bytes: int = 0) -> "Deferred[Outcome]":
-        """Queue a hit of a sender. Fires with its outcome once it is on disk.
+    def add(
+        self, hit: Hit, sender_network: Hashable = None, sent_bytes: int = 0
+    ) -> "Deferred[Outcome]":
+        """Queue a hit. Return a Deferred of its outcome, which fires once it is on disk.
 
         Fails with Unavailable if the queue is full or the store cannot write.
         """
@@ -121,11 +123,11 @@ class WriteQueue:
             self._since = self._reactor.seconds()
         places = 1 + min(sent_bytes // _PLACE_BYTES, max(self.settings.max_waiting - 1, 0))
         entry = _Entry(hit, next(self._numbers), _records_of(hit), stored)
-        waiting.add(sender, entry, places)
+        waiting.add(sender_network, entry, places)
         self._records += entry.records
         self._gather()
         while waiting.weight > self.settings.max_waiting:
-            late = waiting.pop_latest(waiting.heaviest(sender))
+            late = waiting.pop_latest(waiting.heaviest(sender_network))
             self._records -= late.records
             if not late.stored.called:
                 late.stored.errback(
@@ -134,7 +136,7 @@ class WriteQueue:
         return stored
 
     def drained(self) -> "Deferred[None]":
-        """Fire once every hit queued so far has been answered."""
+        """Return a Deferred that fires once every hit queued so far has its outcome."""
         drained: Deferred[None] = Deferred()
         self._drained.append(drained)
         self._fire_drained()

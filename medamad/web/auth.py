@@ -87,7 +87,7 @@ class Caller:
 
     @property
     def identity(self) -> Hashable:
-        """What tells callers apart who take turns; readers of one website's share are one."""
+        """What identifies a caller where callers alternate; readers of a website are one."""
         return self.websites if self.token is None else self.token.id
 
     def may_see(self, website: Website) -> bool:
@@ -178,7 +178,7 @@ def caller_of(request: Request, backend: Backend) -> Caller:
 def token_of(request: Request, backend: Backend) -> Token | None:
     """Return the valid token that a request carries, None for none. Raises Unauthorised, TooMany.
 
-    Bearer tokens of others do not count: a proxy in front may have logins of its own.
+    Other bearer tokens are ignored: a proxy in front may have logins of its own.
     """
     for value in _authorizations(request):
         if _is_bearer(value):

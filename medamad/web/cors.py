@@ -34,7 +34,7 @@ def check_host(peer: Address | None, headers: RequestHeaders, settings: WebSetti
     """Raise BadRequest if a request is for a hostname that is not configured.
 
     With DNS rebinding, the hostname of a foreign page resolves to our address, so that the browser
-    takes us for its origin. That needs a public hostname. Other names and addresses pass, since a
+    considers us its origin. That needs a public hostname. Other names and addresses pass, since a
     proxy may send the one that it connects to.
     """
     if not settings.hostnames:

@@ -1,7 +1,8 @@
 """From a request to its handler: the routes of a Klein app and the checks before each of them.
 
-The checks come in a fixed order, so that an error reveals nothing to those who may not know it: who
-calls (401), under which hostname (400), whether they may (403), and only then what they sent (400).
+The checks come in a fixed order, so that an error reveals nothing that its recipient may not know:
+who calls (401), the hostname (400), whether the caller may use the route (403), and only then what
+was sent (400).
 """
 
 from collections.abc import Awaitable, Callable
@@ -179,7 +180,7 @@ class Routes:
         return Call(request, self.backend, sent, caller)
 
     def _stream(self, call: Call, access: Access, response: Response) -> Stream | None:
-        """Return how to send a body that is long, or made piece by piece.
+        """Return the stream of a body that is long or made piece by piece, None for any other.
 
         Long statistics are limited per network, since share links may be public. Raise TooMany,
         Unavailable.
@@ -263,7 +264,7 @@ def _to_the_end(served: Deferred[T]) -> Deferred[T]:
         if not waiting.called:
             waiting.errback(failure)
         elif not failure.check(ApiError):
-            _log.failure("a change failed after its sender had disconnected", failure)
+            _log.failure("a change failed after its client had disconnected", failure)
 
     served.addCallbacks(succeeded, failed)
     return waiting

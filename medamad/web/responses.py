@@ -53,7 +53,7 @@ class Flow:
     paused: Callable[[], None]
     """Called when the connection begins to wait for the client."""
     resumed: Callable[[], None]
-    """Called when the next piece is to be made: the client has received the others."""
+    """Called when the client has received all pieces, so that the next is made."""
     _waiting: "Deferred[None] | None" = None
     _is_paused: bool = False
 
@@ -109,7 +109,7 @@ PHRASES: Final = MappingProxyType(
 encode_json: Final = msgspec.json.Encoder().encode
 
 _ROWS_AT_ONCE: Final = 100
-"""How many rows are encoded at once; no other thread can run meanwhile."""
+"""How many rows are encoded at once, during which no other thread can run."""
 
 
 @frozen

@@ -36,7 +36,7 @@ class WebSettings:
     trust_unix: bool = False
     """Whether peers on a unix socket are also trusted proxies."""
     proxy_header: ProxyHeader = "X-Forwarded-For"
-    """The header that they set; anybody may have sent the other one."""
+    """The header that they set; anyone may have sent the other one."""
     metrics_from: Networks = field(factory=lambda: Networks(()))
     """The networks that may see health and metrics."""
     metrics_from_unix: bool = False

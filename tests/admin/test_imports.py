@@ -53,4 +53,4 @@ async def test_an_import_is_logged(house: House) -> None:
     begun = await handlers.begin(request, ignore_progress)
     with told_in_log(LogLevel.info) as lines:
         await handlers.finish(FinishImport(number=begun.number), ignore_progress)
-    assert lines == ["imported into twin.example as number 1: views (0) and events (0)"]
+    assert lines == ["import 1 into twin.example is complete: views (0), events (0)"]

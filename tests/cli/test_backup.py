@@ -142,7 +142,7 @@ def test_the_first_login_file_is_kept_with_its_store(
     assert main(["restore", str(backup), "--data", str(data)]) == 0
     out = capsys.readouterr().out
     (kept,) = data.glob(f"{FILE_NAME}.replaced-*")
-    assert f"What was there before is kept as {kept}" in out
+    assert f"The old store is kept as {kept}" in out
     assert "All logins have ended." in out
     (login,) = data.glob(f"{FIRST_LOGIN}*")
     assert login.name == f"{FIRST_LOGIN}{kept.suffix}"
@@ -190,7 +190,7 @@ def test_without_a_previous_store_nothing_is_kept(
     tmp_path: Path, backup: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["restore", str(backup), "--data", str(tmp_path / "new")]) == 0
-    assert "What was there before" not in capsys.readouterr().out
+    assert "The old store" not in capsys.readouterr().out
     assert main(["check", "--data", str(tmp_path / "new")]) == 0
 
 

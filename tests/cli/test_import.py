@@ -331,9 +331,7 @@ def test_an_interrupted_import_is_cancelled(daemon: Daemon) -> None:
             again = begin_when_it_can(connection, holding)
             assert again.number > begun.number
             until(lambda: unfinished(begun) in daemon.log)
-            with pytest.raises(
-                RequestFailed, match=f"no import of number {begun.number} is under way"
-            ):
+            with pytest.raises(RequestFailed, match=f"import {begun.number} is not in progress"):
                 connection.request(FinishImport(begun.number), Ended)
             assert pageviews(daemon) == 0
             assert connection.request(FinishImport(again.number), Ended).views == 80_000

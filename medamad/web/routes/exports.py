@@ -25,7 +25,7 @@ from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, Stream, parti
 MAX_EXPORTS: Final = 4
 """The most exports at once; each holds a lease on the segments that it reads."""
 MAX_EXPORTS_PER_NETWORK: Final = 2
-"""The most exports at once for one network, so that slow readers do not take all."""
+"""The most exports at once for one network, so that slow readers do not take all four."""
 _RETRY_AFTER_S: Final = 10
 _WAIT_S: Final = 0.5
 _STEP_BYTES: Final = 4 << 20

@@ -47,7 +47,7 @@ class Connection(Hashable, Protocol):
     """A connection."""
 
     network: bytes | None
-    """The network it is counted under; None if it has no limit and stands for itself."""
+    """The network that it counts for; None if it has no limit and counts for itself."""
 
     @property
     def is_pending(self) -> bool:
@@ -111,7 +111,7 @@ class Connections(Generic[C]):
         return len(self._every.all)
 
     def __iter__(self) -> Iterator[C]:
-        """Return each; connections may be closed meanwhile."""
+        """Return each; connections may be closed during the iteration."""
         return iter(list(self._every.all))
 
     def of(self, network: bytes) -> int:
@@ -143,7 +143,7 @@ class Connections(Generic[C]):
             self._every.idle[connection] = network.idle[connection] = self._seconds()
 
     def remove(self, connection: C) -> None:
-        """Forget a connection, if it is known."""
+        """Remove a connection, if it is known."""
         key = _key(connection)
         network = self._networks.get(key)
         if network is None or connection not in network.all:
@@ -170,7 +170,7 @@ class Connections(Generic[C]):
         return self._first(self._every, chain(larger, (own,)), fallback)
 
     def to_evict_within(self, network: bytes) -> C | None:
-        """Return the connection to evict for another of a network that has as many as it may.
+        """Return the connection to evict for another of a network that is at its limit.
 
         It is one of that network, chosen as by `to_evict`; None if none may be evicted.
         """
@@ -205,7 +205,7 @@ class Connections(Generic[C]):
             yield from (self._networks[network] for network in self._by_reading[count])
 
     def _leave(self, connection: C, key: Hashable, network: _Group[C]) -> None:
-        """Forget which state a connection is in."""
+        """Remove a connection from the lists of its state."""
         for group in (self._every, network):
             group.idle.pop(connection, None)
             group.paused.pop(connection, None)
@@ -245,7 +245,7 @@ class Scheduled(Hashable, Protocol):
 
     @property
     def sender_network(self) -> bytes | None:
-        """The network of the client; None if the connection stands for itself."""
+        """The network of the client; None if the connection counts for itself."""
 
     def run_turn(self) -> None:
         """Process the next request, or part of one."""
@@ -269,7 +269,7 @@ class TurnScheduler(Generic[S]):
     def try_start(self) -> bool:
         """Return whether work may be done at once, and count it.
 
-        Where little is to be done it is counted across turns, so that usually no call is scheduled.
+        While there is little work it is counted across turns, so that usually no call is scheduled.
         """
         if self._started >= self._per_turn:
             return False
@@ -285,7 +285,7 @@ class TurnScheduler(Generic[S]):
         self._call_run()
 
     def remove(self, connection: S) -> None:
-        """Forget a connection, if it is scheduled."""
+        """Remove a connection, if it is scheduled."""
         self._running.pop(connection, None)
         self._waiting.remove(connection)
 
@@ -311,11 +311,11 @@ class TurnScheduler(Generic[S]):
 
 
 MAX_UNSENT_BYTES: Final = 64 << 20
-"""How long all unsent responses may be together, of guests and of all others. One alone may be
-longer."""
+"""The maximum size of all unsent responses, to guests or to all others. One alone may be
+larger."""
 MAX_UNSENT_PER_NETWORK: Final = 32 << 20
-"""How long those to one network may be, so that a slow reader does not take all. One alone may be
-longer."""
+"""The maximum size of those to one network, so that a slow reader does not take all. One alone may
+be larger."""
 _RETRY_AFTER_S: Final = 10
 
 
@@ -326,7 +326,7 @@ class UnsentResponses:
     _bytes: Counter[bytes] = field(factory=Counter)
 
     def hold(self, network: bytes, length: int) -> Callable[[], None]:
-        """Count a response. Return what is to be called when it has been sent.
+        """Count a response. Return a function to call when it has been sent.
 
         Raises TooMany, Unavailable.
         """

@@ -33,11 +33,11 @@ from medamad.web.server.sockets import limit_send_buffer, unread_bytes, unsent_b
 from medamad.web.settings import WebSettings
 
 LINGER_SECONDS: Final = 2.0
-"""How long a refused client may go on sending, so that it gets to read the error."""
+"""How long a refused client may keep sending, so that it can read the error."""
 LINGER_BYTES: Final = 1_000_000
 """How much is read and dropped on a connection that was refused or closed."""
 MAX_AHEAD_BYTES: Final = 16_384
-"""How much of further requests is read while one is being answered."""
+"""How much of further requests is read before the current one is answered."""
 SHORT_BYTES: Final = 2_048
 """Requests up to this size are parsed as they arrive, as most hits and pings are. Longer and
 chunked ones are scheduled for a later reactor turn, as pipelined ones are."""
@@ -77,7 +77,7 @@ class Owner(Protocol):
         """Return the response to a request whose body cannot be read."""
 
     def sender_network(self, channel: "Channel", arrived: bytes, /) -> bytes | None:
-        """Return the network of the client that sent this, also behind a trusted proxy."""
+        """Return the network of the client whose request arrives, also behind a proxy."""
 
     def remove(self, channel: "Channel", /) -> None:
         """Forget a connection that is closed."""
@@ -94,9 +94,9 @@ class Channel(TwistedProtocol):
     always one. `keep_alive` says whether the connection stays open after the current response.
 
     At most one pipelined request is parsed in a reactor turn, and none while the client does not
-    receive; meanwhile nothing more is read. Long and chunked requests are scheduled as well, and
+    receive; until then, nothing more is read. Long and chunked requests are scheduled as well, and
     short ones when many arrive at once, so that many connections block the reactor no longer than
-    few.
+    few do.
     """
 
     transport: Any
@@ -121,7 +121,7 @@ class Channel(TwistedProtocol):
         """Whether a request was answered while it was being parsed."""
         self._is_reading_paused = False
         self._is_client_slow = False
-        """Whether the transport holds as much as it should."""
+        """Whether the transport's buffer is full."""
         self._may_be_unreceived = False
         """Whether the client may not have received the last response yet."""
         self._was_all_received = False
@@ -160,7 +160,7 @@ class Channel(TwistedProtocol):
         self._enter(State.IDLE, self.site.settings.idle_seconds)
 
     def connectionLost(self, reason: Failure = _CLOSED) -> None:
-        """Forget the connection, and give up its request."""
+        """Remove the connection, and cancel its request."""
         self.state = State.CLOSED
         self.deadline = inf
         self.site.remove(self)
@@ -261,7 +261,7 @@ class Channel(TwistedProtocol):
         return head is not None
 
     def _begin(self, head: RequestHead) -> None:
-        """Make a request, and answer it unless its body is still to come. Raises TooLarge."""
+        """Make a request, and respond unless its body is still to come. Raises TooLarge."""
         self._request = self.site.make_request(self, head)
         is_http_1_1 = head.version == b"HTTP/1.1"
         options = head.headers.joined(b"connection")
@@ -283,7 +283,7 @@ class Channel(TwistedProtocol):
         self._request.received(body)
 
     def _schedule(self) -> None:
-        """Parse what has arrived in a later reactor turn, and meanwhile read little more."""
+        """Parse what has arrived in a later reactor turn, and read little more until then."""
         if not self._is_scheduled and self.network is None and not self._parser.is_in_body:
             self.sender_network = self.site.sender_network(self, self._parser.buffer)
         self._is_scheduled = True
@@ -323,15 +323,15 @@ class Channel(TwistedProtocol):
         self._producer = producer
 
     def stop_producing(self) -> None:
-        """Leave a producer alone."""
+        """Pause and resume the producer no more."""
         self._producer = None
 
     def continue_response(self, seconds: float) -> None:
-        """Allow a long response so much time to be continued."""
+        """Set how much time the next piece of a long response may take."""
         self._enter(State.RESPONDING, seconds)
 
     def pause_response(self, seconds: float) -> None:
-        """Allow the client so much time to receive what was sent of a long response."""
+        """Set how much time the client has to receive what was sent of a long response."""
         self._enter(State.PAUSED, seconds)
 
     def response_done(self) -> None:
@@ -348,7 +348,7 @@ class Channel(TwistedProtocol):
             self._defer_buffered()
 
     def pauseProducing(self) -> None:
-        """Send no more: the transport holds as much as it should. Nothing more is read either."""
+        """Stop sending and reading: the transport's buffer is full."""
         self._is_client_slow = True
         if self._producer is not None:
             self._producer.pauseProducing()
@@ -356,7 +356,7 @@ class Channel(TwistedProtocol):
             self._pause_reading()
 
     def resumeProducing(self) -> None:
-        """Go on: what was written has reached the kernel."""
+        """Send and read again: the buffer has been passed to the kernel."""
         self._is_client_slow = False
         if self._producer is not None:
             self._producer.resumeProducing()
@@ -413,11 +413,11 @@ class Channel(TwistedProtocol):
     def close(self) -> None:
         """Close the connection, with some time to receive what was written before.
 
-        TLS closes only when the client agrees; what that sends meanwhile is dropped.
+        TLS closes only when the client agrees; what arrives until then is dropped.
         """
         self.state = State.CLOSING
         self.deadline = self.site.seconds() + self.site.settings.reading_seconds
-        self._resume_reading()  # of TLS the client's end is still to come
+        self._resume_reading()  # a TLS client closes its end too
         self.transport.unregisterProducer()
         self.transport.loseConnection()
 
@@ -433,7 +433,7 @@ class Channel(TwistedProtocol):
         self.transport.abortConnection()
 
     def close_after_response(self) -> None:
-        """Make the response that is under way the last, if there is one."""
+        """Close the connection after the current response, if there is one."""
         if self.state in _ANSWERING:
             self.keep_alive = False
 

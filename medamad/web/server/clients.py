@@ -1,8 +1,8 @@
-"""Who sends a request: the address of the sender, and the host that the sender asked for.
+"""The client of a request: its address, and the host that it requested.
 
-Headers of forwarding are believed only from a trusted proxy, only those that it is configured to
-write, and of the addresses they list only the right-most that is not a trusted proxy itself: what
-stands left of it anybody can write.
+Forwarding headers are trusted only from a trusted proxy, and only those that it is configured to
+write. Of the addresses that they list, the right-most one that is not itself a trusted proxy is the
+client's: anyone can write what is to the left of it.
 """
 
 import re
@@ -21,11 +21,11 @@ _FIELDS: Final[dict[ProxyHeader, re.Pattern[bytes]]] = {
     name: re.compile(rb"\r\n%b:([^\r\n]*)" % name.encode("ascii"), re.IGNORECASE)
     for name in get_args(ProxyHeader)
 }
-"""The field of each header of forwarding, in the head of a request."""
+"""The pattern of each forwarding header in the head of a request."""
 _MOST_LISTED: Final = 64
-"""Entries at the end of a list that are told apart; what stands before them is kept as one."""
+"""How many entries at the end of a list are separated; all before them stay one text."""
 _LAST_FORWARDED: Final = 1_024
-"""Characters at the end of Forwarded that are looked at."""
+"""How many characters at the end of Forwarded are parsed."""
 
 
 def peer_address(peer: IAddress) -> Address | None:
@@ -35,14 +35,14 @@ def peer_address(peer: IAddress) -> Address | None:
 
 
 def is_trusted(peer: Address | None, settings: WebSettings) -> bool:
-    """Return whether a peer's headers of forwarding are believed."""
+    """Return whether a peer's forwarding headers are trusted."""
     return settings.trust_unix if peer is None else peer in settings.trusted_proxies
 
 
 def sender_address(
     peer: Address | None, headers: RequestHeaders, settings: WebSettings
 ) -> Address | None:
-    """Return the sender's address; the nearest one known where a proxy hides what it forwards."""
+    """Return the address of the client, or the nearest one known if a proxy hides it."""
     if not is_trusted(peer, settings):
         return peer
     nearest = peer
@@ -57,18 +57,18 @@ def sender_address(
 
 
 def forwarding_headers(arrived: bytes, settings: WebSettings) -> RequestHeaders:
-    """Return what a request says of its sender so far, before anything of it has been looked at."""
+    """Return the forwarding headers in what has arrived of a request that is not parsed yet."""
     head = arrived.partition(b"\r\n\r\n")[0]
     name = settings.proxy_header
     return RequestHeaders((name.encode("ascii"), value) for value in _FIELDS[name].findall(head))
 
 
 def asked_host(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> str:
-    """Return the host, with its port if any, that the sender's address bar shows; "" if unknown."""
+    """Return the host, with any port, that the browser's address bar shows; "" if unknown."""
     if is_trusted(peer, settings):
         if settings.proxy_header == "Forwarded":
-            told = (element.get("host") for element in _forwarded(headers))
-            forwarded = [host for host in told if host]
+            hosts_listed = (element.get("host") for element in _forwarded(headers))
+            forwarded = [host for host in hosts_listed if host]
         else:
             forwarded = _listed(headers, b"X-Forwarded-Host")
         if forwarded:
@@ -85,7 +85,7 @@ def host_name(host: str) -> str:
 
 
 def hops(headers: RequestHeaders, settings: WebSettings) -> list[str]:
-    """Return the addresses that a request came by, the sender's first."""
+    """Return the addresses that a request came through, the client's first."""
     if settings.proxy_header == "Forwarded":
         return [element.get("for", "") for element in _forwarded(headers)]
     return _listed(headers, b"X-Forwarded-For")
@@ -100,7 +100,7 @@ def _listed(headers: RequestHeaders, name: bytes) -> list[str]:
 
 
 def _forwarded(headers: RequestHeaders) -> list[dict[str, str]]:
-    """Return the elements of Forwarded (RFC 7239) that stand right of all malformed ones."""
+    """Return the elements of Forwarded (RFC 7239) to the right of all malformed ones."""
     values = headers.values(b"Forwarded")
     text = ",".join(value.decode("latin-1") for value in values)[-_LAST_FORWARDED:]
     elements: list[dict[str, str]] = [{}]
@@ -109,7 +109,7 @@ def _forwarded(headers: RequestHeaders) -> list[dict[str, str]]:
         pair = _FORWARDED_PAIR.match(text, position)
         end = position if pair is None else pair.end()
         if pair is None or text[end : end + 1] not in ("", ",", ";"):
-            # What a stranger sent first must not swallow what the proxy wrote behind it.
+            # What the client sent must not swallow what the proxy appended.
             begin = position = text.find(",", begin) + 1
             elements = [{}]
             if not begin:

@@ -121,9 +121,9 @@ def _too_large(max_bytes: int) -> TooLarge:
 
 
 FREE_CHUNKS: Final = 256
-"""How many chunks a body of any size may have."""
+"""How many chunks a body may have, whatever its size."""
 BYTES_PER_FURTHER_CHUNK: Final = 256
-"""One more chunk is allowed for each so many bytes."""
+"""How many bytes allow one more chunk."""
 _MAX_SIZE_LINE_BYTES: Final = 1_024
 _SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]+)(?:;[\t -\[\]-~\x80-\xff]*)?\Z")
 _CRLF: Final = b"\r\n"
@@ -204,10 +204,10 @@ def _malformed() -> BadRequest:
 
 
 class RequestParser:
-    """Takes what arrives over a connection apart into heads and bodies.
+    """Parses what arrives over a connection into heads and bodies.
 
-    `buffer` is what has arrived and was not parsed. Call `next_head`, `begin_body` with what it
-    says, and `next_body`; None stands for what has not arrived completely.
+    `buffer` is what has arrived and was not parsed. Call `next_head`, `begin_body` with its length,
+    and `next_body`; they return None for what has not arrived completely.
     """
 
     def __init__(self) -> None:
@@ -222,12 +222,12 @@ class RequestParser:
 
     @property
     def is_in_body(self) -> bool:
-        """Whether a body is to be read next."""
+        """Whether a body comes next."""
         return self._missing > 0 or self._chunks is not None
 
     @property
     def is_in_chunks(self) -> bool:
-        """Whether a chunked body is to be read next."""
+        """Whether a chunked body comes next."""
         return self._chunks is not None
 
     def feed(self, data: bytes) -> None:

@@ -47,7 +47,7 @@ class Request:
     malformed = False
     """Whether the path is badly encoded."""
     route = "a request"
-    """The method and rule that answer it, once known: a name for the log."""
+    """The name of its route for the log, once known."""
     prepath: list[bytes]
     postpath: list[bytes]
     mapper: Any = None
@@ -81,11 +81,11 @@ class Request:
         self.sent_bytes += len(body)
         try:
             self._serve(self)
-        except Exception:  # noqa: BLE001 - whatever it is, it is logged and answered
+        except Exception:  # noqa: BLE001 - any error is logged and answered
             self.processingFailed(Failure())
 
     def connectionLost(self, reason: Failure) -> None:
-        """Cancel the response: the client has gone."""
+        """Cancel the response: the client has disconnected."""
         self.channel = None
         self._fire(lambda finished: finished.errback(reason))
 
@@ -104,13 +104,13 @@ class Request:
         return False
 
     def notifyFinish(self) -> "Deferred[None]":
-        """Fire when the response has been written; fail when the client goes before."""
+        """Return a Deferred of the end of the response; it fails if the client disconnects."""
         finished: Deferred[None] = Deferred()
         self._finished.append(finished)
         return finished
 
     def processingFailed(self, failure: Failure) -> Failure:
-        """Answer for an error of our own that nothing else has answered."""
+        """Respond to an error of our own that nothing else has handled."""
         response = failure_response(failure, self.route)
         if not self._is_head_sent:
             self.respond(response)
@@ -147,7 +147,7 @@ class Request:
             self.channel.start_producing(producer)
 
     def unregisterProducer(self) -> None:
-        """Leave the producer alone."""
+        """Pause and resume the producer no more."""
         if self.channel is not None:
             self.channel.stop_producing()
 
@@ -205,7 +205,7 @@ class Request:
             _log.warn(
                 "{route}: the response was cut off: {error}", route=self.route, error=str(error)
             )
-        except Exception:  # noqa: BLE001 - whatever it is, it is logged
+        except Exception:  # noqa: BLE001 - any error is logged
             _log.failure("{route}: the response was cut off", route=self.route)
         else:
             return
@@ -217,7 +217,7 @@ class Request:
         await Deferred()
 
     def respond(self, response: Response, further: Headers = ()) -> None:
-        """Send a whole response, unless the client has gone."""
+        """Send a whole response, unless the client has disconnected."""
         self.write(self.start_response(response, further))
         self.finish()
 

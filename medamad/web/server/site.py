@@ -1,4 +1,4 @@
-"""The site: its connections, what every response says, and how it shuts down."""
+"""The site: its connections, the headers of every response, and how it shuts down."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -35,8 +35,7 @@ SWEEP_SECONDS: Final = 1.0
 TIMED_OUT_PER_TURN: Final = 50
 """How many connections are timed out in a reactor turn."""
 ARRIVE_SECONDS: Final = 0.2
-"""When connections are to be closed, how long a request may take to arrive, and a TLS client to
-close its end."""
+"""At a stop, how long a request may take to arrive, and a TLS client to close its end."""
 _RETRY_AFTER_S: Final = 10
 
 _log: Final = Logger()
@@ -53,10 +52,10 @@ class Reactor(Protocol):
 
 
 class Root(Protocol):
-    """What answers requests."""
+    """Responds to requests."""
 
     def serve(self, request: Request) -> None:
-        """Answer a request, now or later."""
+        """Respond to a request, now or later."""
 
     def error_response(self, request: Request, error: ApiError) -> Response:
         """Return the response to a request whose body cannot be read."""
@@ -115,10 +114,10 @@ class Site(Factory):
             self._sweep.stop()
 
     def buildProtocol(self, addr: IAddress) -> Channel | None:  # type: ignore[override] # no None
-        """Accept a connection, unless there are as many as may be and none can be evicted.
+        """Accept a connection, unless the limit is reached and no other can be evicted for it.
 
-        An idle one is evicted first, so opening connections and sending nothing keeps nobody out.
-        If none has been idle for long, it is one over which a request arrives slowly, of the
+        An idle one is evicted first, so opening connections and sending nothing locks nobody out.
+        If none has been idle for long, it is one over which a request arrives slowly, from the
         network with most of these, or one whose client receives nothing.
         """
         if self.is_draining:
@@ -138,13 +137,13 @@ class Site(Factory):
         return Channel(self, network)
 
     def _network_of(self, peer: Address | None) -> bytes | None:
-        """Return the network a connection is counted under; None for a proxy, which serves many."""
+        """Return the network of a client; None for a proxy, which serves clients of many."""
         if peer is None or is_local(peer) or peer in self.settings.trusted_proxies:
             return None
         return prefix_of(peer)
 
     def sender_network(self, channel: Channel, arrived: bytes) -> bytes | None:
-        """Return the network of the client that sent this, also behind a trusted proxy."""
+        """Return the network of the client whose request arrives, also behind a proxy."""
         if not is_trusted(channel.peer, self.settings):
             return channel.network
         headers = forwarding_headers(arrived, self.settings)

@@ -1,4 +1,4 @@
-"""What the kernel holds of a connection: what was not read yet, and what was not received."""
+"""The kernel's buffers of a connection: what was not read yet, and what was not received."""
 
 from fcntl import ioctl
 from socket import SO_SNDBUF, SOL_SOCKET
