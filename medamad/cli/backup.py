@@ -25,8 +25,7 @@ from medamad.config.schema import load
 from medamad.config.settings import backup_folder
 from medamad.daemon.logs import reason_of
 from medamad.domain.errors import BadRequest
-from medamad.storage.backup import Note
-from medamad.storage.backup_folder import rotate
+from medamad.storage.backup import Note, rotate
 from medamad.storage.offline import make_backup
 
 _NICE: Final = 10

@@ -10,7 +10,7 @@ from twisted.logger import Logger
 
 from medamad.daemon.logs import reason_of
 from medamad.domain.backups import BackupPlan, BackupState
-from medamad.storage.backup_folder import newest_backup
+from medamad.storage.backup import newest_backup
 
 _HOUR_S: Final = 3_600
 

@@ -19,7 +19,7 @@ from medamad.daemon.systemd import BUSY, Supervisor
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.environment import FILE_NAME, needs_check
 from medamad.storage.environment.files import check_is_store
-from medamad.storage.environment.state_file import (
+from medamad.storage.environment.folder import (
     STATE_NAME,
     StoreState,
     read_damage,

@@ -10,8 +10,8 @@ from twisted.logger import Logger
 
 from medamad.domain.accounts import Account, Login
 from medamad.domain.errors import Unauthorised
-from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Databases, Environment, Txn
+from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.environment.writer import Writer
 from medamad.storage.errors import Damaged
 from medamad.storage.grants import delete_grants

@@ -2,15 +2,19 @@
 
 A backup has two Zstandard frames (RFC 8878): a note in a frame that decompressors skip, and the
 store's file, which `zstd -d` extracts. Each has a SHA-256; that of the store's file is in the note.
+
+A folder of dated backups keeps the newest of them.
 """
 
 import fcntl
 import hashlib
 import os
+import re
 import struct
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from threading import Thread
@@ -19,12 +23,13 @@ from typing import BinaryIO, Final, TypeAlias
 import lmdb
 import msgspec
 import zstandard
+from attrs import frozen
 
 from medamad.build import VERSION
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.files import free_bytes, sync_folder
 from medamad.storage.environment.folder import BACKUP_SUFFIX
-from medamad.storage.environment.format import FORMAT
+from medamad.storage.environment.meta import FORMAT
 from medamad.storage.environment.tree_check import damage_of
 from medamad.storage.errors import Damaged, NoBackup, StoreError
 
@@ -281,3 +286,64 @@ def _store_id(environment: Environment, txn: Txn) -> str:
 
 def _state(environment: Environment) -> str:
     return f"{environment.path.stat().st_ino}-{environment.lmdb.info()['last_txnid']}"
+
+
+_PREFIX: Final = "medamad-"
+_NAME: Final = re.compile(
+    rf"{_PREFIX}(?P<made>[0-9]{{8}}-[0-9]{{6}}Z)(-(?P<number>[0-9]+))?{re.escape(BACKUP_SUFFIX)}\Z"
+)
+
+
+@frozen
+class Rotated:
+    """The result of a rotation."""
+
+    file: Path
+    note: Note
+    not_removed: tuple[OSError, ...]
+    """Why old backups could not be removed."""
+
+
+def rotate(folder: Path, keep: int, now: float, make: Callable[[Path], Note]) -> Rotated:
+    """Write a dated backup into a folder, then remove all but the newest `keep`.
+
+    `make` writes and verifies a backup, so an old one goes only when a new one is complete. Backups
+    dated after `now`, as by a clock that was wrong, neither count nor go. Raises what `make` does,
+    and OSError.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    clear_unfinished(folder, _PREFIX)
+    names = dated_names(_PREFIX, BACKUP_SUFFIX, now)
+    target = next(file for name in names if not (file := folder / name).exists())
+    note = make(target)
+    backups = sorted(backup for backup in _backups(folder) if backup[0] <= now)
+    not_removed = []
+    for _, _, file in backups[:-keep]:
+        try:
+            file.unlink()
+        except OSError as error:
+            not_removed.append(error)
+    return Rotated(target, note, tuple(not_removed))
+
+
+def newest_backup(folder: Path, now: float) -> int | None:
+    """Return when the newest backup was made, in Unix seconds; None if there is none.
+
+    Raises OSError where the folder exists and cannot be read.
+    """
+    return max((made for made, _, _ in _backups(folder) if made <= now), default=None)
+
+
+def _backups(folder: Path) -> Iterator[tuple[int, int, Path]]:
+    """Return when each backup was made, its number among those of that second, and its file."""
+    try:
+        files = list(folder.iterdir())
+    except FileNotFoundError:
+        return
+    for file in files:
+        if match := _NAME.match(file.name):
+            try:
+                made = datetime.strptime(match["made"], "%Y%m%d-%H%M%SZ").replace(tzinfo=UTC)
+            except ValueError:  # no such day
+                continue
+            yield int(made.timestamp()), int(match["number"] or 1), file

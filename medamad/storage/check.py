@@ -20,10 +20,8 @@ from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.dictionary.keys import code_key, decode_entry
 from medamad.storage.dictionary.limits import read_count_mark
 from medamad.storage.environment.access import WriterAccess
-from medamad.storage.environment.checksums import verified
 from medamad.storage.environment.environment import Database, Environment, Txn
-from medamad.storage.environment.format import STORE_ID, TRUSTED_TIME
-from medamad.storage.environment.last_numbers import read_number
+from medamad.storage.environment.meta import STORE_ID, TRUSTED_TIME, read_number, verified
 from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.grants import damaged_grants
 from medamad.storage.import_batches import LAST_BATCH, read_batches

@@ -12,8 +12,8 @@ from twisted.logger import Logger
 
 from medamad.domain.accounts import MAX_SHARES, MAX_TOKENS, Share, Token
 from medamad.domain.errors import Conflict
-from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import SHARE, TOKEN, Databases, Environment, Txn
+from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.environment.writer import Writer
 from medamad.storage.errors import Damaged
 

@@ -24,9 +24,8 @@ from twisted.internet.defer import DeferredLock
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.storage.compaction.compactor import Compactor
-from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Databases, Environment, Txn
-from medamad.storage.environment.last_numbers import read_number, write_number
+from medamad.storage.environment.meta import read_number, verified, with_checksum, write_number
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.partition import Partition

@@ -31,12 +31,11 @@ from medamad.storage.environment.folder import (
     PRESENCE_NAME,
     REPLACED,
     RESTORED_NAME,
+    STATE_NAME,
     make_folder,
     remove_restored,
 )
-from medamad.storage.environment.format import FORMAT, META
-from medamad.storage.environment.last_numbers import read_number, write_number
-from medamad.storage.environment.state_file import STATE_NAME
+from medamad.storage.environment.meta import FORMAT, META, read_number, write_number
 from medamad.storage.errors import NoBackup, StoreError
 
 _PLACING: Final = "putting it in place"

@@ -12,9 +12,8 @@ from twisted.logger import Logger
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
-from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import TOMBSTONE, Database, Databases, Txn
-from medamad.storage.environment.last_numbers import read_number, write_number
+from medamad.storage.environment.meta import read_number, verified, with_checksum, write_number
 from medamad.storage.environment.writer import Transaction
 from medamad.storage.errors import Damaged
 

@@ -8,7 +8,7 @@ import pytest
 from medamad.cli import main
 from medamad.daemon.silence import Presence
 from medamad.storage.environment.environment import FILE_NAME, open_environment
-from medamad.storage.environment.format import FORMAT
+from medamad.storage.environment.meta import FORMAT
 from medamad.storage.environment.writer import Transaction
 from medamad.storage.offline import reading_beside
 from medamad.storage.websites import Websites

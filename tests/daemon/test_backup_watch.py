@@ -12,7 +12,7 @@ from twisted.internet.task import deferLater
 
 from medamad.daemon.backup_watch import BackupWatch
 from medamad.domain.backups import BackupPlan, BackupState
-from medamad.storage.backup_folder import newest_backup
+from medamad.storage.backup import newest_backup
 
 MADE = 1_772_595_000
 """2026-03-04 03:30:00 UTC."""

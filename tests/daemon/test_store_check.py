@@ -13,7 +13,7 @@ from support.storage.log_lines import told_in_log
 from medamad.daemon.store_check import CHECK_S, TreeCheckAlongside, check_trees
 from medamad.daemon.systemd import Supervisor
 from medamad.storage.environment.environment import FILE_NAME, open_environment
-from medamad.storage.environment.state_file import StoreState, read_state, write_state
+from medamad.storage.environment.folder import StoreState, read_state, write_state
 from medamad.storage.environment.tree_check import TreeCheck
 from medamad.storage.errors import DamagedStore
 

@@ -8,7 +8,7 @@ from support.daemon import HIT, Client, Daemon, finished
 from support.storage.page_damage import PAGE
 
 from medamad.storage.environment.environment import FILE_NAME
-from medamad.storage.environment.state_file import STATE_NAME
+from medamad.storage.environment.folder import STATE_NAME
 
 pytestmark = pytest.mark.daemon
 

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from medamad.storage.backup import Note
-from medamad.storage.backup_folder import newest_backup, rotate
+from medamad.storage.backup import Note, newest_backup, rotate
 from medamad.storage.errors import StoreError
 
 NOW = datetime(2026, 3, 4, 3, 30, tzinfo=UTC).timestamp()

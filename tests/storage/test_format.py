@@ -8,7 +8,7 @@ import zstandard
 from support.daemon import Daemon, finished, running
 
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest, open_environment
-from medamad.storage.environment.format import FORMAT
+from medamad.storage.environment.meta import FORMAT
 from medamad.storage.errors import WrongFormat
 
 FORMAT_4 = Path(__file__).parent / "data" / "format-4"

@@ -22,7 +22,7 @@ from medamad.domain.websites import Website
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.purge import LAST_SEGMENT
 from medamad.storage.environment.environment import Environment
-from medamad.storage.environment.last_numbers import read_number
+from medamad.storage.environment.meta import read_number
 from medamad.storage.import_batches import ImportBatch
 from medamad.storage.settings import NEW_VALUES, Keep, Retention
 from medamad.storage.store import Store

@@ -17,7 +17,7 @@ from medamad.storage.environment.environment import (
     open_as_guest,
     open_environment,
 )
-from medamad.storage.environment.state_file import STATE_NAME, StoreState, read_state, write_state
+from medamad.storage.environment.folder import STATE_NAME, StoreState, read_state, write_state
 from medamad.storage.environment.tree_check import TreeCheck, damage_of, main
 from medamad.storage.errors import DamagedStore
 

@@ -15,7 +15,7 @@ from twisted.logger import LogLevel
 from medamad.domain.errors import Unavailable
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.environment.environment import Environment
-from medamad.storage.environment.format import TRUSTED_TIME
+from medamad.storage.environment.meta import TRUSTED_TIME
 from medamad.storage.environment.trusted_clock import TrustedClock, TrustedTime, write_trusted
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store

@@ -17,7 +17,7 @@ from twisted.logger import Logger
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import Databases, Environment, Txn
-from medamad.storage.environment.last_numbers import read_number, write_number
+from medamad.storage.environment.meta import read_number, write_number
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.segments.format import header_key, number_of, website_of
 from medamad.storage.websites import delete_some, tombstones

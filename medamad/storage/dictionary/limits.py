@@ -12,8 +12,8 @@ from twisted.logger import Logger
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.storage.dictionary.keys import DAY, ENTRY_KEY, SPACE_PREFIX, CodeSpace, entries_before
-from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Databases, Txn
+from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.errors import Damaged
 
 NO_DAY: Final = 0xFFFF

@@ -1,1 +1,1 @@
-"""The LMDB environment: its file, its single writer, checksums and free space."""
+"""The LMDB environment: its files, its single writer, transactions and free space."""

@@ -13,7 +13,6 @@ import lmdb
 from attrs import astuple, fields, frozen
 
 from medamad.storage.environment import files
-from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.files import (
     DAMAGE,
     LMDB_VERSION,
@@ -27,24 +26,24 @@ from medamad.storage.environment.files import (
     sync_folder,
 )
 from medamad.storage.environment.folder import (
+    StoreState,
     check_none_was_there,
     check_unlinked,
     make_folder,
+    mark_closed,
+    opening,
+    read_state,
     remove_restored,
 )
-from medamad.storage.environment.format import (
+from medamad.storage.environment.meta import (
     FORMAT,
     FORMAT_KEY,
     KNOWN_NAMES,
     STORE_ID,
     check_format,
     read_format,
-)
-from medamad.storage.environment.state_file import (
-    StoreState,
-    mark_closed,
-    opening,
-    read_state,
+    verified,
+    with_checksum,
 )
 from medamad.storage.errors import (
     Damaged,
@@ -69,7 +68,7 @@ _STORE_ID_BYTES: Final = 8
 _LOCK_TRIES: Final = 5
 _LOCK_PAUSE_S: Final = 0.02
 
-Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
+Database: TypeAlias = files.Database
 Txn: TypeAlias = files.Txn
 
 

@@ -16,6 +16,7 @@ LMDB_VERSION: Final = 0
 """LMDB 0.9: the engine of 1.0 cannot read its files and commits several times slower."""
 
 Txn: TypeAlias = "lmdb.Transaction[bytes]"
+Database: TypeAlias = "lmdb._Database"  # noqa: SLF001 - its stubs name the type so
 
 DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError)
 """What LMDB raises for a file that is not what was written."""

@@ -1,12 +1,19 @@
-"""The data folder: create it, and tell a new one from one whose store has gone."""
+"""The data folder: create it, tell a new one from one whose store has gone, and its state file.
 
+The state file says whether the last daemon closed the store in an orderly way: it says "open" for
+as long as a daemon has the store, so that whatever kills the process, also while the store is being
+opened, shows at the next start.
+"""
+
+import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from enum import Enum
 from os.path import samestat
 from pathlib import Path
 from typing import Final
 
-from medamad.storage.environment.files import lock_of
+from medamad.storage.environment.files import give_to_owner, lock_of, sync_folder
 from medamad.storage.errors import NoStore, StoreError
 
 BACKUPS_NAME: Final = "backups"
@@ -73,3 +80,76 @@ def _left_of(store: Path) -> Iterator[Path]:
     backups = store.parent / BACKUPS_NAME
     if any(backups.glob(f"*{BACKUP_SUFFIX}")):
         yield backups
+
+
+STATE_NAME: Final = "store.state"
+_MODE: Final = 0o600
+
+
+class StoreState(Enum):
+    """What the last daemon left."""
+
+    CLEAN = "clean"
+    """It closed the store."""
+    OPEN = "open"
+    """It has the store open, or was killed."""
+    UNCHECKED = "unchecked"
+    """The same, and the daemon had not read all of the store since the unclean shutdown before."""
+    DAMAGED = "damaged"
+    """A write found damage; the reason follows in the file."""
+
+
+def read_state(folder: Path) -> StoreState:
+    """Return the state; OPEN for a missing or unreadable file."""
+    try:
+        return StoreState(_read(folder)[0])
+    except (OSError, ValueError):
+        return StoreState.OPEN
+
+
+def read_damage(folder: Path) -> str:
+    """Return what was damaged when the state was written as DAMAGED. Raises OSError."""
+    return _read(folder)[1]
+
+
+def write_state(folder: Path, state: StoreState, damage: str = "") -> None:
+    """Write the state and sync it to disk. Raises OSError."""
+    path = folder / STATE_NAME
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
+    try:
+        os.write(descriptor, f"{state.value}\n{damage}".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    give_to_owner(folder, path)
+    sync_folder(folder)
+
+
+@contextmanager
+def opening(folder: Path) -> Iterator[None]:
+    """Mark a store as open while it is being opened; take that back if it is refused."""
+    path = folder / STATE_NAME
+    before = path.read_bytes() if path.exists() else None
+    if before is None or read_state(folder) is StoreState.CLEAN:
+        write_state(folder, StoreState.OPEN)
+    try:
+        yield
+    except BaseException:
+        if before is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.write_bytes(before)
+        raise
+
+
+def mark_closed(folder: Path) -> None:
+    """Mark a store as closed; one that was not read to its end is read again at the next start."""
+    before = read_state(folder)
+    if before is not StoreState.DAMAGED:
+        is_checked = before is not StoreState.UNCHECKED
+        write_state(folder, StoreState.CLEAN if is_checked else StoreState.OPEN)
+
+
+def _read(folder: Path) -> tuple[str, str]:
+    state, _, damage = (folder / STATE_NAME).read_text("utf-8", "replace").partition("\n")
+    return state, damage

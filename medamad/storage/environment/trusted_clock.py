@@ -16,9 +16,8 @@ from attrs import astuple, define, evolve, field, frozen
 from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
-from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Environment, Txn
-from medamad.storage.environment.format import TRUSTED_TIME
+from medamad.storage.environment.meta import TRUSTED_TIME, verified, with_checksum
 from medamad.storage.environment.writer import Submit
 from medamad.storage.errors import Damaged
 

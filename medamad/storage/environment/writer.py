@@ -21,7 +21,7 @@ from medamad.domain.errors import ApiError, Unavailable
 from medamad.domain.timings import Timings
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.files import DAMAGE, shortage_behind
-from medamad.storage.environment.state_file import StoreState, write_state
+from medamad.storage.environment.folder import StoreState, write_state
 from medamad.storage.errors import Lost
 
 MOST_S: Final = 10.0

@@ -1,1 +1,1 @@
-"""Recent hits: the write-ahead log, the memtable, and the index that deduplicates beacons."""
+"""Recent hits: the write-ahead log, the memtable, and the beacon index."""

@@ -19,8 +19,8 @@ from typing import Final
 from attrs import define, field, frozen
 from twisted.logger import Logger
 
-from medamad.storage.environment.checksums import verified, with_checksum
 from medamad.storage.environment.environment import Database, Environment, Txn
+from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.environment.trusted_clock import JUMP_MS
 from medamad.storage.errors import Damaged
 

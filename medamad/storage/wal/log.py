@@ -12,7 +12,7 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
 from medamad.domain.hits import Event, Hit, Properties, Unload, View, Visitor
 from medamad.storage.dictionary.encode import Dictionary, Encoder
 from medamad.storage.environment.environment import Databases, Txn
-from medamad.storage.environment.last_numbers import read_number, write_number
+from medamad.storage.environment.meta import read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
 from medamad.storage.segments.format import FLAG_OF
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewLocation

@@ -30,7 +30,7 @@ from twisted.internet.defer import Deferred
 
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.environment.environment import FILE_NAME
-from medamad.storage.environment.state_file import StoreState, read_damage, read_state
+from medamad.storage.environment.folder import StoreState, read_damage, read_state
 from medamad.storage.environment.tree_check import damage_of
 from medamad.storage.environment.trusted_clock import read_trusted
 from medamad.storage.errors import DamagedStore, StoreError

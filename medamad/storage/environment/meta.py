@@ -1,12 +1,19 @@
-"""The store's format number and the names in `meta`; a store in another format is refused."""
+"""The names and values in `meta`: the store's format, and the last numbers that were assigned.
 
+A store in another format is refused. Here and elsewhere, single values are stored with a checksum
+over the value and the key that it is stored under.
+"""
+
+import struct
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 import lmdb
+from twisted.logger import Logger
 
-from medamad.storage.environment.files import Txn
-from medamad.storage.errors import WrongFormat
+from medamad.storage.environment.files import Database, Txn
+from medamad.storage.errors import Damaged, WrongFormat
 
 FORMAT: Final = 5
 """Format numbers only count up, and none is used again."""
@@ -24,6 +31,9 @@ KNOWN_NAMES: Final = frozenset(
 )
 """The names in `meta`, besides those that begin with a prefix."""
 
+_CRC: Final = struct.Struct("<I")
+_NUMBER_BYTES: Final = 8
+_log: Final = Logger()
 _BRING_OVER: Final = (
     "Export every website with the build that made it (`medamad export HOSTNAME --data {folder}"
     " --format ndjson --output views.ndjson`, and again with `--what events`), then start this"
@@ -45,3 +55,34 @@ def check_format(path: Path, found: str) -> None:
             f"{path}: this store has format {found}, and this build reads format {FORMAT} only. "
             f"{_BRING_OVER.format(folder=path.parent)}"
         )
+
+
+def with_checksum(key: bytes, value: bytes) -> bytes:
+    """Return the stored form of a value."""
+    return _CRC.pack(crc32(value, crc32(key))) + value
+
+
+def verified(key: bytes, stored: bytes) -> bytes:
+    """Return the value of a stored form. Raises Damaged."""
+    value = stored[_CRC.size :]
+    if _CRC.pack(crc32(value, crc32(key))) != stored[: _CRC.size]:
+        raise Damaged("its checksum does not match")
+    return value
+
+
+def read_number(txn: Txn, meta: Database, name: bytes) -> int:
+    """Return the last number assigned; 0 for none, and for a damaged one, which is logged.
+
+    The caller then takes the greatest number in use.
+    """
+    stored = txn.get(name, db=meta)
+    try:
+        return 0 if stored is None else int.from_bytes(verified(name, stored), "big")
+    except Damaged as error:
+        _log.error("a number is damaged: {name}: {error}", name=name.decode(), error=str(error))
+        return 0
+
+
+def write_number(txn: Txn, meta: Database, name: bytes, number: int) -> None:
+    """Store the last number assigned."""
+    txn.put(name, with_checksum(name, number.to_bytes(_NUMBER_BYTES, "big")), db=meta)
