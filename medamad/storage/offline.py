@@ -28,7 +28,7 @@ from medamad.storage.grants import G, Kind
 from medamad.storage.import_batches import ImportBatch, Origins, State, origins_of, sound_batches
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
-from medamad.storage.segments.snapshot import Snapshot, Source
+from medamad.storage.segments.snapshot import Snapshot, SnapshotReader
 from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 from medamad.storage.websites import Websites, read_websites
@@ -105,8 +105,8 @@ class Guest:
     ) -> Snapshot:
         """Return all that is stored of a website. `report_damage` learns what is left out."""
         access = WriterAccess(self._txn)
-        source = Source(access, self._environment.databases, report_damage)
-        return evolve(self._partition(website).publish(), source=source)
+        reader = SnapshotReader(access, self._environment.databases, report_damage)
+        return evolve(self._partition(website).publish(), reader=reader)
 
     def forecast(self, website: Website, bound: Cutoff | None) -> Forecast:
         """Return how much of a website is kept, and how much of it a bound would delete."""

@@ -66,7 +66,7 @@ class Store:
     imports: Imports
     broken: "Deferred[str]"
     """Fires with the reason when the store can no longer be trusted and the program has to stop."""
-    # The parts, for `startup`, `backup` and whoever looks into a store.
+    # The components, which `startup` connects.
     environment: Environment
     wal: WriteAheadLog
     dictionary: Dictionary
@@ -108,12 +108,12 @@ class Store:
 
     # Reading
 
-    def read(self, website: Website, query: Callable[[Snapshot], T]) -> T:
-        """Return the result of a query on what is stored of a website now.
+    def read(self, website: Website, read: Callable[[Snapshot], T]) -> T:
+        """Return what a function reads of what is stored of a website now.
 
-        The snapshot, and the arrays borrowed from it, are valid only while the query runs.
+        The snapshot, and the arrays borrowed from it, are valid only until the function returns.
         """
-        return self.partitions.read(website.number, query)
+        return self.partitions.read(website.number, read)
 
     def snapshot(self, website: Website) -> AbstractContextManager[Snapshot]:
         """Keep the present state of a website readable until the context ends. Any thread."""
@@ -214,7 +214,7 @@ class Store:
         def change(txn: Transaction) -> None:
             self.websites.delete(txn, website.number)
             delete_shares_of(txn.lmdb, self.environment.databases, website.number)
-            txn.after_commit(lambda: self._forget(website.number))
+            txn.after_commit(lambda: self._drop(website.number))
 
         await self.writer.submit(change)
         self.maintenance.log_unregistered()
@@ -228,7 +228,7 @@ class Store:
             delete_account(txn.lmdb, databases)
             write_account(txn.lmdb, databases, account)
             numbers = self.websites.clear(txn)
-            txn.after_commit(lambda: self._forget(*numbers))
+            txn.after_commit(lambda: self._drop(*numbers))
             return numbers
 
         for number in await self.writer.submit(change):
@@ -265,7 +265,7 @@ class Store:
         txn.after_commit(lambda: self.partitions.extend(batch))
         return batch
 
-    def _forget(self, *numbers: int) -> None:
-        self.partitions.forget(numbers)
+    def _drop(self, *numbers: int) -> None:
+        self.partitions.drop(numbers)
         for number in numbers:
-            self.dictionary.forget(number)
+            self.dictionary.drop(number)

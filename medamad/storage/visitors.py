@@ -9,6 +9,7 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
+from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.format import VISITOR
 from medamad.storage.segments.parts import (
     MergedSegment,
@@ -71,9 +72,7 @@ def _recent(
             yield part, part.time_ms >= since_ms
 
 
-_DAY_MS: Final = 86_400_000
-_SLOT_MS: Final = 900_000
-_KEPT: Final = _DAY_MS // _SLOT_MS + 1
+_KEPT: Final = DAY_MS // SLOT_MS + 1
 """How many quarters of an hour are kept, before the latest one and after it."""
 _ALWAYS: Final = 1 << 62
 _TIMES: Final = 4_096
@@ -119,26 +118,26 @@ class VisitorsLastDay:
         self._slots = {}
         for time_ms in times_ms:
             self._add(time_ms)
-        self._forget(now_ms // _SLOT_MS)
+        self._forget(now_ms // SLOT_MS)
         # Last, as other threads count meanwhile.
-        self._since_ms = now_ms - _DAY_MS
+        self._since_ms = now_ms - DAY_MS
 
     def add(self, times_ms: Iterable[int]) -> None:
         """Add visitors; those of more than a day before or after them are dropped."""
         for time_ms in times_ms:
             if self._add(time_ms):
-                self._forget(time_ms // _SLOT_MS)
+                self._forget(time_ms // SLOT_MS)
 
     def knows(self, now_ms: int) -> bool:
         """Return whether all visitors of the 24 hours before a moment are here."""
-        return self._since_ms <= now_ms - _DAY_MS and now_ms < self._until_ms
+        return self._since_ms <= now_ms - DAY_MS and now_ms < self._until_ms
 
     def count(self, now_ms: int) -> int | None:
         """Count the visitors of the 24 hours before a moment; None where that is not known."""
         if not self.knows(now_ms):
             return None
-        since_ms = now_ms - _DAY_MS
-        first, last = since_ms // _SLOT_MS, now_ms // _SLOT_MS
+        since_ms = now_ms - DAY_MS
+        first, last = since_ms // SLOT_MS, now_ms // SLOT_MS
         total = 0
         for number, slot in list(self._slots.items()):
             if first < number < last or (number == last and slot.latest_ms <= now_ms):
@@ -152,7 +151,7 @@ class VisitorsLastDay:
 
     def _add(self, time_ms: int) -> bool:
         """Add a visitor; return whether it is the first in its quarter of an hour."""
-        number = time_ms // _SLOT_MS
+        number = time_ms // SLOT_MS
         slot = self._slots.get(number)
         is_first = slot is None
         if slot is None:
@@ -164,9 +163,9 @@ class VisitorsLastDay:
         """Drop what is more than a day away from a quarter of an hour."""
         for number in list(self._slots):
             if number < latest - _KEPT:
-                self._since_ms = max(self._since_ms, (number + 1) * _SLOT_MS)
+                self._since_ms = max(self._since_ms, (number + 1) * SLOT_MS)
             elif number > latest + _KEPT:
-                self._until_ms = min(self._until_ms, number * _SLOT_MS)
+                self._until_ms = min(self._until_ms, number * SLOT_MS)
             else:
                 continue
             del self._slots[number]

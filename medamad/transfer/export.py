@@ -89,7 +89,7 @@ def views(source: ExportSource) -> Iterator[RowPiece]:
     done, total = 0, sum(map(len, snapshot.leaves()))
     for part in snapshot.leaves():
         if len(part) and not source.period.is_outside(*part.time_bounds):
-            columns = snapshot.read(part, partial(_columns, source.period))
+            columns = snapshot.read_leaf(part, partial(_columns, source.period))
             found = 0 if columns is None else len(columns["sequence"])
             for begin in range(0, found, STEP_ROWS):
                 stretch = slice(begin, begin + STEP_ROWS)
@@ -148,7 +148,7 @@ def events(source: ExportSource) -> Iterator[RowPiece]:
     done = 0
     for part in snapshot.leaves():
         rows_of_part = _event_rows(part)
-        found = snapshot.read(part, _events_of) if rows_of_part else None
+        found = snapshot.read_leaf(part, _events_of) if rows_of_part else None
         if found is not None:
             yield from _event_pieces(found, source, done, total)
         done += rows_of_part

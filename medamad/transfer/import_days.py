@@ -287,7 +287,7 @@ def existing_days(snapshot: Snapshot, zone: tzinfo) -> set[int]:
     """Return the local days of which a website has views, events or rollups."""
     slots = [np.zeros(0, np.int64), *(loose.time_ms // SLOT_MS for loose in snapshot.events)]
     for part in snapshot.leaves():
-        part_slots = snapshot.read(
+        part_slots = snapshot.read_leaf(
             part,
             lambda part: np.unique(
                 np.concatenate([part.time_ms, part.own.time_ms, part.loose.time_ms]) // SLOT_MS

@@ -88,7 +88,7 @@ class ExistingHits:
         views, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
         if origins.store in stores or any(span.store in stores for span in origins.spans):
             for part in snapshot.leaves():
-                numbers = snapshot.read(
+                numbers = snapshot.read_leaf(
                     part,
                     lambda part: (
                         part.sequence.copy(),
@@ -175,7 +175,7 @@ def _last_views(
 
     views: dict[int, Counter[ComparedTexts]] = {}
     for part in snapshot.leaves():
-        found = snapshot.read(part, read_last) if part.time_bounds[1] in times else None
+        found = snapshot.read_leaf(part, read_last) if part.time_bounds[1] in times else None
         if found is not None and len(found[1][0]):
             texts = [
                 map(snapshot.texts(dimension).__getitem__, codes.tolist())

@@ -35,7 +35,7 @@ def found(
     environment: Environment, beacons: BeaconIndex, digests: list[bytes], now_ms: int
 ) -> list:
     with environment.reading() as txn:
-        places = [beacons.find(txn, digest, now_ms) for digest in digests]
+        places = [beacons.find(txn, digest, now_ms, ViewLocation) for digest in digests]
     return [None if place is None else place.time_ms for place in places]
 
 
@@ -96,7 +96,9 @@ def test_the_last_stored_beacon_wins_even_if_the_clock_was_ahead(
         beacons.remember(digest, ViewLocation(1, time_ms, count))
     for reader in (beacons, *(new_beacons(environment, capacity) for capacity in (0, 5))):
         with environment.reading() as txn:
-            assert reader.find(txn, digest, INDEX_NOW_MS) == ViewLocation(1, INDEX_NOW_MS, 3)
+            assert reader.find(txn, digest, INDEX_NOW_MS, ViewLocation) == ViewLocation(
+                1, INDEX_NOW_MS, 3
+            )
 
 
 def test_an_unknown_beacon_is_not_found(environment: Environment) -> None:
@@ -134,7 +136,7 @@ def test_the_longest_duration_and_all_events_of_a_website_wait() -> None:
     unmatched.add_event(b"b", NOW_MS + 2, SITE, 79)
     assert unmatched.duration_ms(b"b", SITE, NOW_MS + 3) == 300
     assert unmatched.events(b"b", SITE, NOW_MS + 3) == [77, 79]
-    unmatched.forget(b"b")
+    unmatched.drop(b"b")
     assert (
         unmatched.duration_ms(b"b", SITE, NOW_MS + 3),
         unmatched.events(b"b", SITE, NOW_MS + 3),

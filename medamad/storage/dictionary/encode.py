@@ -284,7 +284,7 @@ class Dictionary:
                     yield decode_entry(*cursor.item())
                 found = cursor.next()
 
-    def forget(self, website: int) -> None:
+    def drop(self, website: int) -> None:
         """Drop the state of a deleted website."""
         for space in [space for space in self.spaces if space[0] == website]:
             del self.spaces[space]

@@ -5,7 +5,6 @@ long-lived transactions"). The list of freed pages cannot be read through the li
 reader keeps is inferred: the file grows while an old reader is open.
 """
 
-import os
 import time
 from collections.abc import Callable
 from threading import Lock
@@ -16,6 +15,7 @@ from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.environment import Environment, Txn
+from medamad.storage.environment.files import free_bytes
 
 _LONG_S: Final = 5.0
 """None of the daemon's own readers lasts that long."""
@@ -145,8 +145,7 @@ class FreeSpace:
 
     def free_disk(self) -> int:
         """Return the free bytes of the disk. Raises OSError if the folder has gone."""
-        disk = os.statvfs(self._environment.path.parent)
-        return disk.f_bavail * disk.f_frsize
+        return free_bytes(self._environment.path.parent)
 
     def check(self, txn: Txn) -> None:
         """Raise Unavailable if hits are to be refused, OSError if the folder has gone."""

@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
-from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -22,6 +21,7 @@ from attrs import field, frozen
 from numpy.typing import DTypeLike, NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.errors import Damaged
 
 
@@ -115,16 +115,13 @@ def header_key(website: int, number: int) -> bytes:
 
 def encode_header(key: bytes, header: SegmentHeader) -> bytes:
     """Return a header as stored, with a checksum over it and its key."""
-    packed = msgspec.msgpack.encode(header)
-    return _CRC.pack(crc32(packed, crc32(key))) + packed
+    return with_checksum(key, msgspec.msgpack.encode(header))
 
 
 def decode_header(key: bytes, value: bytes) -> SegmentHeader:
     """Decode a header. Raises Damaged."""
-    if _CRC.pack(crc32(value[_CRC.size :], crc32(key))) != value[: _CRC.size]:
-        raise Damaged("its checksum does not match")
     try:
-        return msgspec.msgpack.decode(value[_CRC.size :], type=SegmentHeader)
+        return msgspec.msgpack.decode(verified(key, value), type=SegmentHeader)
     except msgspec.DecodeError as error:
         raise Damaged(str(error)) from error
 

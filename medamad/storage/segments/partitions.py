@@ -23,7 +23,7 @@ from medamad.storage.segments.format import (
     number_of,
 )
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.snapshot import EMPTY, Snapshot, Source
+from medamad.storage.segments.snapshot import EMPTY, Snapshot, SnapshotReader
 from medamad.storage.visitors import DAY_MS, VisitorsLastDay, newest_ms, visitor_times
 from medamad.storage.wal.log import WriteBatch
 from medamad.storage.wal.memtable import Memtable
@@ -46,7 +46,7 @@ _log: Final = Logger()
 class Partitions:
     """A partition for each website.
 
-    Changed by the writer thread; `read` and its like are for any.
+    Changed by the writer thread alone; any thread may read.
     """
 
     _environment: Environment
@@ -61,22 +61,22 @@ class Partitions:
 
     # For any thread
 
-    def read(self, website: int, query: Callable[[Snapshot], T]) -> T:
-        """Return the result of a query over the present state of a website.
+    def read(self, website: int, read: Callable[[Snapshot], T]) -> T:
+        """Return what a function reads of the present state of a website.
 
         A segment that turns out to be damaged is logged and left out of the result.
         """
         with self.snapshot(website) as snapshot:
-            return snapshot.run(query)
+            return snapshot.run(read)
 
     @contextmanager
     def snapshot(self, website: int) -> Iterator[Snapshot]:
         """Keep the present state of a website readable until the context ends."""
         environment = self._environment
         access = QueryAccess(environment.lmdb, environment.page_bytes)
-        source = Source(access, environment.databases, self._log_damaged)
+        reader = SnapshotReader(access, environment.databases, self._log_damaged)
         with self.leases.lease(website):
-            yield evolve(self._published.get(website, EMPTY), source=source)
+            yield evolve(self._published.get(website, EMPTY), reader=reader)
 
     def visitors_last_day(self, website: int, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""
@@ -157,11 +157,11 @@ class Partitions:
             self.publish(partition)
 
     def publish(self, partition: Partition) -> None:
-        """Let queries see a partition as it is now, if it is not deleted."""
+        """Let queries see a partition as it is now, unless it has been deleted."""
         if not partition.is_deleted:
             self._published[partition.website] = partition.publish()
 
-    def forget(self, websites: Iterable[int]) -> None:
+    def drop(self, websites: Iterable[int]) -> None:
         """Drop websites that were deleted."""
         for website in websites:
             self._published.pop(website, None)

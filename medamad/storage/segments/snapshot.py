@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 
 @frozen(eq=False)
-class Source:
-    """Where an open snapshot reads its segments from."""
+class SnapshotReader:
+    """What an open snapshot reads its segments by."""
 
     access: ReadAccess
     databases: Databases
@@ -41,7 +41,7 @@ class Source:
 class Snapshot:
     """The data of a website at one moment.
 
-    A partition publishes it after each change. It is opened by giving it a source under a lease,
+    A partition publishes it after each change. It is opened by giving it a reader under a lease,
     which keeps its segments readable. One thread at a time uses an open snapshot.
     """
 
@@ -54,7 +54,7 @@ class Snapshot:
     events: Sequence[Events] = ()
     """The events of the memtable. Their `view` is a sequence number."""
     rollup_segments: tuple[Segment, ...] = ()
-    source: Source | None = None
+    reader: SnapshotReader | None = None
     """None if there is nothing to open."""
 
     @property
@@ -68,8 +68,8 @@ class Snapshot:
     def rollups(self) -> Iterator[Rollup]:
         """The rollups of days whose views are gone, each opened when it is reached."""
         for segment in self.rollup_segments:
-            source = self._ready_source()
-            yield open_rollup(segment, source.access, source.databases)
+            reader = self._ready_reader()
+            yield open_rollup(segment, reader.access, reader.databases)
 
     def leaves(self) -> Iterator[ViewColumns]:
         """Open all segments and chunks by their first sequence number, none of them merged."""
@@ -82,32 +82,32 @@ class Snapshot:
         for _, leaf in sorted(first, key=lambda pair: pair[0]):
             yield self._open(leaf) if isinstance(leaf, Segment) else leaf  # type: ignore[misc]
 
-    def run(self, query: Callable[["Snapshot"], T]) -> T:
-        """Return the result of a query. What it borrowed of the snapshot is no longer valid then.
+    def run(self, read: Callable[["Snapshot"], T]) -> T:
+        """Return what a function reads. What it borrowed of the snapshot is no longer valid then.
 
-        If a segment turns out to be damaged, the query is run again without it, so that the result
-        leaves it out consistently.
+        If a segment turns out to be damaged, the function is called again without it, so that the
+        result leaves it out consistently.
         """
         damaged: frozenset[int] = frozenset()
         while True:
             try:
-                return query(self.without(damaged) if damaged else self)
+                return read(self.without(damaged) if damaged else self)
             except DamagedSegment as error:
-                if self.source is None or error.number in damaged:
+                if self.reader is None or error.number in damaged:
                     raise
-                self.source.report_damage(error)
+                self.reader.report_damage(error)
                 damaged |= {error.number}
             finally:
                 self._release()
 
-    def read(self, leaf: ViewColumns, query: Callable[[ViewColumns], T]) -> T | None:
-        """Return what a query reads of one of the leaves, or None if that is damaged."""
+    def read_leaf(self, leaf: ViewColumns, read: Callable[[ViewColumns], T]) -> T | None:
+        """Return what a function reads of one of the leaves, or None if that is damaged."""
         try:
-            return query(leaf)
+            return read(leaf)
         except DamagedSegment as error:
-            if self.source is None:
+            if self.reader is None:
                 raise
-            self.source.report_damage(error)
+            self.reader.report_damage(error)
             return None
         finally:
             self._release()
@@ -143,20 +143,20 @@ class Snapshot:
         return {batch: span for batch, span in spans.items() if span != NO_TIME}
 
     def _open(self, segment: Segment) -> Part:
-        source = self._ready_source()
+        reader = self._ready_reader()
         overlay = self.overlays.get(segment.number)
-        return open_part(segment, overlay, source.access, source.databases)
+        return open_part(segment, overlay, reader.access, reader.databases)
 
-    def _ready_source(self) -> Source:
-        """Return the source, without a transaction that has been open for long."""
-        if self.source is None:
+    def _ready_reader(self) -> SnapshotReader:
+        """Return the reader, without a transaction that has been open for long."""
+        if self.reader is None:
             raise RuntimeError("the snapshot has not been opened for reading")
-        self.source.access.renew()
-        return self.source
+        self.reader.access.renew()
+        return self.reader
 
     def _release(self) -> None:
-        if self.source is not None:
-            self.source.access.release()
+        if self.reader is not None:
+            self.reader.access.release()
 
 
 @frozen

@@ -1,11 +1,13 @@
-"""The beacon index: from beacon id to view for 24 hours, and what arrived before its page load.
+"""The beacon index: finds the view of a beacon for 24 hours. And what arrives before its page load.
 
 An unload names no website: this index finds its view. It also detects a page load that is sent
-twice. The latest beacons are in bounded memory; older ones are looked up in LMDB by hour, so that
-expiring them deletes a range of keys. The ids themselves are not stored, only a keyed hash.
+twice, and counts the views of the visitors that a server names. The latest beacons are in bounded
+memory; older ones are looked up in LMDB by hour, so that expiring them deletes a range of keys. The
+ids themselves are not stored, only a keyed hash.
 
 Requests of one page can overtake each other. What arrives early waits for 60 seconds, in bounded
-memory, and is dropped an hour later: the clock may be set back by as much meanwhile.
+memory, and is dropped an hour later: the clock may be set back by as much meanwhile. A beacon is
+unknown after 24 hours, so that a later unload is lost.
 """
 
 import secrets
@@ -14,9 +16,9 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
 from hashlib import blake2b
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 from twisted.logger import Logger
 
 from medamad.storage.environment.environment import Database, Environment, Txn
@@ -31,20 +33,30 @@ _HOUR_MS: Final = 3_600_000
 _KEY: Final = struct.Struct(">I8s")
 _HOUR: Final = struct.Struct(">I")
 _VALUE: Final = struct.Struct(">IQQ")
-_SEQUENCE: Final = slice(12, None)
-"""Where a value has its sequence number, which can be compared as bytes."""
+_NUMBER: Final = slice(12, None)
+"""Where a value has its sequence number or count, which can be compared as bytes."""
 _AFTER_ANY: Final = b"\xff" * (_KEY.size - _HOUR.size + 1)
 """After the bytes of an hour, this is greater than all its keys."""
 _log: Final = Logger()
 
 
-@frozen
-class ViewLocation:
+class ViewLocation(NamedTuple):
     """Where a view is found: its website, time and sequence number."""
 
     website: int
     time_ms: int
     sequence: int
+
+
+class ViewCount(NamedTuple):
+    """How many views a visitor has had of a website, or of a page, and when the last one was."""
+
+    website: int
+    time_ms: int
+    views: int
+
+
+T = TypeVar("T", ViewLocation, ViewCount)
 
 
 @define(eq=False)
@@ -55,7 +67,7 @@ class BeaconIndex:
     _secret: bytes
     _capacity: int
     _recent: OrderedDict[bytes, bytes] = field(factory=OrderedDict)
-    """Locations as stored, without their checksum, by digest."""
+    """Values as stored, without their checksum, by digest."""
     _complete_since_hour: int = 0
     """Every beacon stored from this hour on is in memory."""
     _hours: list[int] = field(factory=list)
@@ -85,26 +97,27 @@ class BeaconIndex:
         for key, value in reversed(newest):
             digest = key[_HOUR.size :]
             # Even where a clock was ahead, what was stored last has the greatest number.
-            if value[_SEQUENCE] >= recent.get(digest, value)[_SEQUENCE]:
+            if value[_NUMBER] >= recent.get(digest, value)[_NUMBER]:
                 recent[digest] = value
 
-    def find(self, txn: Txn, digest: bytes, now_ms: int) -> ViewLocation | None:
-        """Return the view with that beacon stored in the 24 hours before `now_ms`, if any."""
+    def find(self, txn: Txn, digest: bytes, now_ms: int, of: type[T]) -> T | None:
+        """Return what was stored under a digest in the 24 hours before `now_ms`, if anything.
+
+        That is a view's location or a visitor's count, as the caller knows by what is digested.
+        """
         value = self._recent.get(digest) or self._find_stored(txn, digest, now_ms)
-        location = None if value is None else ViewLocation(*_VALUE.unpack(value))
-        if location is None or now_ms - location.time_ms > DAY_MS:
-            return None
-        return location
+        found = None if value is None else of(*_VALUE.unpack(value))
+        return None if found is None or now_ms - found.time_ms > DAY_MS else found
 
-    def write(self, txn: Txn, digest: bytes, location: ViewLocation) -> None:
-        """Store a view's beacon. Call `remember` once the transaction is committed."""
-        key = _KEY.pack(location.time_ms // _HOUR_MS, digest)
-        txn.put(key, with_checksum(key, _encode(location)), db=self._database)
+    def write(self, txn: Txn, digest: bytes, value: ViewLocation | ViewCount) -> None:
+        """Store a value. Call `remember` once the transaction is committed."""
+        key = _KEY.pack(value.time_ms // _HOUR_MS, digest)
+        txn.put(key, with_checksum(key, _VALUE.pack(*value)), db=self._database)
 
-    def remember(self, digest: bytes, location: ViewLocation) -> None:
-        """Keep a committed beacon in memory; the one kept longest makes room."""
-        self._recent[digest] = _encode(location)
-        hour = location.time_ms // _HOUR_MS
+    def remember(self, digest: bytes, value: ViewLocation | ViewCount) -> None:
+        """Keep a committed value in memory; the one kept longest makes room."""
+        self._recent[digest] = _VALUE.pack(*value)
+        hour = value.time_ms // _HOUR_MS
         at = bisect_left(self._hours, hour)
         if self._hours[at : at + 1] != [hour]:
             self._hours.insert(at, hour)
@@ -149,15 +162,11 @@ class BeaconIndex:
 
 
 def _verified(key: bytes, stored: bytes) -> bytes | None:
-    """Return a location without its checksum; None if it is damaged."""
+    """Return a value without its checksum; None if it is damaged."""
     try:
         return verified(key, stored)
     except Damaged:
         return None
-
-
-def _encode(location: ViewLocation) -> bytes:
-    return _VALUE.pack(location.website, location.time_ms, location.sequence)
 
 
 def _hour_of(value: bytes) -> int:
@@ -250,7 +259,7 @@ class UnmatchedBeacons:
             if of_website == website and _is_kept(time_ms, now_ms)
         ]
 
-    def forget(self, digest: bytes) -> None:
+    def drop(self, digest: bytes) -> None:
         """Drop what waited for a page load that is stored now."""
         self._by_digest.pop(digest, None)
 

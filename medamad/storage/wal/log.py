@@ -1,4 +1,4 @@
-"""Append hits to the write-ahead log, one transaction for each batch."""
+"""The write-ahead log: number hits and append their records, one transaction for each batch."""
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.meta import read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
 from medamad.storage.segments.format import FLAG_OF
-from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewLocation
+from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewCount, ViewLocation
 from medamad.storage.wal.records import (
     Record,
     binding_record,
@@ -134,6 +134,8 @@ class WriteBatch:
     """Corrections of flushed hits: by website, the value by kind and sequence number."""
     _locations: dict[bytes, ViewLocation] = field(factory=dict)
     """What this batch adds to the beacon index, by digest."""
+    _counts: dict[bytes, ViewCount] = field(factory=dict)
+    """The views that it counts for visitors, by digest."""
     _durations: dict[int, int] = field(factory=dict)
     """The durations that this batch has of unflushed views, by sequence number."""
 
@@ -153,7 +155,9 @@ class WriteBatch:
         self._encoder.committed()
         for digest, location in self._locations.items():
             self._wal.beacons.remember(digest, location)
-            self._wal.unmatched.forget(digest)
+            self._wal.unmatched.drop(digest)
+        for digest, count in self._counts.items():
+            self._wal.beacons.remember(digest, count)
 
     def _add_view(self, view: View) -> Outcome:
         if not self._has_website(view.website):
@@ -205,12 +209,13 @@ class WriteBatch:
         beacons = self._wal.beacons
         name = "\0".join((str(view.website), str(visitor.day), visitor.name, *page))
         digest = beacons.digest(name)
-        before = self._find(digest, view.time_ms)
-        count = 1 if before is None else before.sequence + 1
-        location = ViewLocation(view.website, view.time_ms, count)
-        beacons.write(self._txn, digest, location)
-        self._locations[digest] = location
-        return count
+        before = self._counts.get(digest) or beacons.find(
+            self._txn, digest, view.time_ms, ViewCount
+        )
+        count = ViewCount(view.website, view.time_ms, 1 if before is None else before.views + 1)
+        beacons.write(self._txn, digest, count)
+        self._counts[digest] = count
+        return count.views
 
     def _match_earlier(self, digest: bytes, location: ViewLocation) -> None:
         """Write what arrived before the view that it belongs to."""
@@ -281,7 +286,7 @@ class WriteBatch:
     def _find(self, digest: bytes, now_ms: int) -> ViewLocation | None:
         location = self._locations.get(digest)
         if location is None:
-            location = self._wal.beacons.find(self._txn, digest, now_ms)
+            location = self._wal.beacons.find(self._txn, digest, now_ms, ViewLocation)
             if location is not None and not self._has_website(location.website):
                 return None
         return location
