@@ -130,7 +130,7 @@ class Accounts:
         self._configured = configured_login(environ)
         self.logins_refused = 0
         """How many login attempts were refused since the start."""
-        self._throttle = LoginThrottle()
+        self._throttle = LoginThrottle(joint=True)
         self._device_throttle = LoginThrottle()
         self._waiting = 0
         self._touching: set[bytes] = set()

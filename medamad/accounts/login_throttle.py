@@ -3,8 +3,10 @@
 Ten failures in a row cost nothing. After them, a network waits between its attempts: 1, 2, 4
 seconds and so on, up to a minute. Failures from anywhere count for the account too, so that many
 networks guessing together are slowed as one. The wait runs from a network's own last failure, so a
-network without failures never waits. Within one network, a guesser can delay the others; known
-devices are therefore throttled on their own.
+network without failures does not wait, until ten networks have failures: from then on a throttle
+that is `joint` makes all networks wait as if they were one, except those of the last logins. Within
+one network, or all of them, a guesser can delay the others; known devices are therefore throttled
+on their own.
 
 An attempt counts from its beginning, since its outcome is not known yet: attempts at the same time
 gain nothing over attempts one after the other.
@@ -50,9 +52,14 @@ class LoginThrottle:
     """The failures of the last hour, in bounded memory: the oldest are dropped first."""
 
     def __init__(
-        self, capacity: int = 10_000, draw: Callable[[int], int] = secrets.randbelow
+        self,
+        capacity: int = 10_000,
+        draw: Callable[[int], int] = secrets.randbelow,
+        *,
+        joint: bool = False,
     ) -> None:
         self._capacity = capacity
+        self._joint = joint
         self._draw = draw
         self._networks: OrderedDict[bytes, _Failures] = OrderedDict()
         self._account = _Failures(0, -math.inf)
@@ -66,17 +73,21 @@ class LoginThrottle:
         to should its attempts under way fail. Each admitted attempt of a throttled network starts
         the wait for the next one.
         """
-        row = self._networks.get(network, _Failures(0, now))
-        row.forget(now)
         self._account.forget(now)
-        delay = 0
-        if row.failures:
-            delay = _delay(max(row.failures, self._account.failures))
+        is_joint = self._joint and network not in self._known
+        if is_joint and (joint_delay := self._joint_delay(now)):
+            row, delay = self._account, joint_delay
+            here = self._under_way.total()
+        else:
+            row, delay = self._networks.get(network, _Failures(0, now)), 0
+            row.forget(now)
+            if row.failures:
+                delay = _delay(max(row.failures, self._account.failures))
+            here = self._under_way[network]
         left = row.since + delay - now
         if left > 0:
             row.lots = min(row.lots + 1, _MOST_LOTS)
             raise TooMany(_TOO_MANY, retry_after=math.ceil(left))
-        here = self._under_way[network]
         suspected = max(row.failures + here, self._account.failures + self._under_way.total())
         if here and _delay(suspected):
             raise Unavailable("too many logins at once, try again later", retry_after=1)
@@ -87,6 +98,12 @@ class LoginThrottle:
             row.lots = 1
             row.since = now
         self._under_way[network] += 1
+
+    def _joint_delay(self, now: float) -> int:
+        """Return the seconds between the attempts of all networks together."""
+        while self._networks and now - next(iter(self._networks.values())).since > _FORGOTTEN_S:
+            self._networks.popitem(last=False)
+        return _delay(len(self._networks))
 
     def ended(self, network: bytes) -> None:
         """End an admitted attempt, whatever its outcome."""

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from itertools import count
 from random import Random
 
@@ -205,3 +206,44 @@ def test_the_networks_of_logins_are_bounded() -> None:
     assert throttle.is_known(CAFE)
     throttle.succeeded(HOME)
     assert (throttle.is_known(CAFE), throttle.is_known(HOME)) == (False, True)
+
+
+def many(networks: int) -> Iterator[bytes]:
+    return (number.to_bytes(3, "big") for number in range(networks))
+
+
+def test_networks_guess_together_from_the_tenth_on() -> None:
+    throttle = LoginThrottle(draw=lambda _: 0, joint=True)
+    for network in many(9):
+        assert wait(throttle, network) == 0
+        throttle.failed(network, NOW)
+    assert wait(throttle, HOME) == 0
+    throttle.failed(HOME, NOW)
+    assert wait(throttle, CAFE) == 1
+    now, waits = NOW, []
+    for network in many(20):
+        seconds = wait(throttle, network + b"x", now)
+        now += seconds
+        assert wait(throttle, network + b"x", now) == 0
+        throttle.failed(network + b"x", now)
+        waits.append(seconds)
+    assert waits[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert set(waits[8:]) == {60}
+    assert wait(throttle, ABROAD, now + 3_601) == 0
+
+
+def test_attempts_of_many_networks_at_once_are_not_admitted_together() -> None:
+    throttle = LoginThrottle(joint=True)
+    for network in many(12):
+        throttle.failed(network, NOW)
+    later = NOW + 60
+    throttle.admit(HOME, later)
+    with pytest.raises((Unavailable, TooMany)):
+        throttle.admit(CAFE, later)
+
+
+def test_networks_without_failures_do_not_wait_for_others_unless_they_guess_together() -> None:
+    throttle = LoginThrottle()
+    for network in many(100):
+        throttle.failed(network, NOW)
+    assert wait(throttle, HOME) == 0
