@@ -32,7 +32,7 @@ from medamad.storage.segments.snapshot import Snapshot
 from medamad.transfer.import_rows import MAX_CHUNK_ROWS, MAX_CHUNK_TEXT
 from medamad.transfer.import_survey import ImportFile, Survey
 from medamad.transfer.registry import DAY_SOURCES
-from medamad.transfer.rows import DayRow, DayTable, RejectedRow
+from medamad.transfer.rows import NUL, DayRow, DayTable, RejectedRow
 
 _STEP_ROWS: Final = 1_000
 
@@ -252,6 +252,10 @@ class DaySurvey(Survey):
         if isinstance(row, RejectedRow):
             self.reject(file, row)
             return
+        for dimension, text in zip(row.table.dimensions, row.texts, strict=True):
+            if text.count("\0") > (dimension is Dimension.PROPERTY):
+                self.reject(file, RejectedRow(row.line, dimension.attribute, NUL))
+                return
         name = f"{file.path}: {row.member}" if row.member else str(file.path)
         other_file = self.days.add(row, name)
         if other_file is not None:

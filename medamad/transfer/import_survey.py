@@ -25,7 +25,16 @@ from medamad.transfer.registry import (
     detect_source,
     read_head,
 )
-from medamad.transfer.rows import DayRow, EventRow, RejectedRow, Row, ViewRow, row_content
+from medamad.transfer.rows import (
+    NUL,
+    DayRow,
+    EventRow,
+    RejectedRow,
+    Row,
+    ViewRow,
+    field_with_nul,
+    row_content,
+)
 
 MAX_REPORTED: Final = 20
 """How many rejected rows are reported individually."""
@@ -106,6 +115,9 @@ def number_rows(
         for row in file.rows(context):
             context.rows += 1
             if not isinstance(row, RejectedRow):
+                if name := field_with_nul(row):
+                    yield file, RejectedRow(row.line, name, NUL)
+                    continue
                 has_own_number = row.number > 0 and not row.identity
                 row.number = row.number or context.next_number()
                 if len(files) > 1 and not has_own_number and duplicates.check(place, row):

@@ -86,6 +86,16 @@ texts_of: Final = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSI
 _flags_and_numbers: Final = attrgetter(*FLAG_OF, *(number.attribute for number in ViewNumber))
 
 
+def field_with_nul(row: Row) -> str:
+    """Return the name of a text with NUL, which separates texts in the store; "" for none."""
+    if isinstance(row, EventRow):
+        return next((name for name in ("name", "value") if "\0" in getattr(row, name)), "")
+    texts = texts_of(row)
+    if "\0" not in "".join(texts):
+        return ""
+    return next(d.attribute for d, text in zip(VIEW_DIMENSIONS, texts, strict=True) if "\0" in text)
+
+
 def row_content(row: Row) -> tuple[int | str, ...]:
     """Return the values that two copies of a row share.
 
@@ -98,6 +108,9 @@ def row_content(row: Row) -> tuple[int | str, ...]:
 
 MAX_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999."""
+
+NUL: Final = "expected text without NUL"
+"""Why a row with NUL in a text is rejected: it separates texts in the store."""
 
 FUTURE_TIME: Final = "expected a time at most a day in the future"
 """Why a row from the future is rejected: later imports would skip everything before its time."""

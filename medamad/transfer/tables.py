@@ -10,13 +10,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from attrs import frozen
 
-from medamad.domain.dimensions import PROPERTY_SEPARATOR, VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.errors import BadRequest
 from medamad.query import rows
 from medamad.query.period import parse_instant
 from medamad.query.rows import Naming
 from medamad.storage.segments.format import FLAG_OF
-from medamad.transfer.rows import FUTURE_TIME, MAX_MS, EventRow, RejectedRow, Row, ViewRow
+from medamad.transfer.rows import FUTURE_TIME, MAX_MS, NUL, EventRow, RejectedRow, Row, ViewRow
 
 
 class ColumnKind(Enum):
@@ -148,19 +148,14 @@ def _text(cell: Any) -> str:
         raise ValueError("expected text")  # noqa: TRY004 - rejects the row, like any other value
     if len(cell) > MAX_TEXT:
         raise ValueError(f"expected at most {MAX_TEXT} characters")
+    if "\0" in cell:
+        raise ValueError(NUL)
     if not cell.isascii():
         try:
             cell.encode()
         except UnicodeEncodeError:
             raise ValueError("expected text without unpaired surrogates") from None
     return cell
-
-
-def _name(cell: Any) -> str:
-    name = _text(cell)
-    if PROPERTY_SEPARATOR in name:
-        raise ValueError("expected text without NUL")
-    return name
 
 
 def _integer(maximum: int) -> ParseCell:
@@ -215,7 +210,7 @@ _EVENT: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
         **_SHARED,
         "event": ("number", _integer(_MAX_NUMBER)),
         "view": ("view", _integer(_MAX_NUMBER)),
-        "name": ("name", _name),
+        "name": ("name", _text),
         "value": ("value", _text),
     }
 )
@@ -268,9 +263,6 @@ def _with_slash(row: Row) -> Row:
 
 
 TEXT_COLUMNS: Final = frozenset(
-    name
-    for parsers in (_VIEW, _EVENT)
-    for name, (_, parse) in parsers.items()
-    if parse in {_text, _name}
+    name for parsers in (_VIEW, _EVENT) for name, (_, parse) in parsers.items() if parse is _text
 )
 """The columns in which an empty cell is an empty text."""

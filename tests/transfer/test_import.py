@@ -171,6 +171,8 @@ def test_a_bad_row_is_named_by_line_and_field(
         ('{"time": "2026-01-31T00:00:00Z", "path": "\\ud800"}', "line", "not a JSON object"),
         ('{"time": "2026-01-31T00:00:00Z", "path": "/", "view": 1.5}', "view", "a whole number"),
         ('{"time": "2026-01-31T00:00:00Z", "name": "a\\u0000b", "value": ""}', "name", "NUL"),
+        ('{"time": "2026-01-31T00:00:00Z", "name": "a", "value": "b\\u0000"}', "value", "NUL"),
+        ('{"time": "2026-01-31T00:00:00Z", "path": "/\\u0000"}', "path", "NUL"),
     ],
 )
 def test_a_bad_line_is_named_by_number_and_field(
@@ -201,6 +203,7 @@ def test_a_bad_line_is_named_by_number_and_field(
         ("a.csv", b"", "csv", "time: the file has no such column"),
         ("a.parquet", b"PAR1 but no more of it", None, "not a valid Parquet file"),
         ("a.ndjson", b"{" * 2_000_000, None, "line 1: expected fewer than"),
+        ("a.csv", b"time,path\n" + b"," * 5_000_000, None, "line 2: expected fewer than"),
     ],
 )
 def test_other_files_are_rejected(

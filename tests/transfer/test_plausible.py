@@ -273,3 +273,15 @@ def test_versions_count_beside_names(tmp_path: Path) -> None:
     assert isinstance(unknown, DayRow)
     assert edge.table.dimensions == (Dimension.BROWSER, Dimension.BROWSER_VERSION)
     assert (edge.texts, unknown.texts) == (("Edge", "111"), ("Unknown", ""))
+
+
+def test_a_path_with_nul_is_rejected(tmp_path: Path) -> None:
+    text = "date,page,visitors,pageviews\n2023-02-09,/a\0b,1,1\n2023-02-09,/,1,1\n"
+    totals = "date,visitors,pageviews\n2023-02-09,1,1\n"
+    survey = surveyed(given(tmp_path / "a.csv", totals), given(tmp_path / "b.csv", text))
+    ((_, rejected),) = survey.rejected
+    assert (rejected.line, rejected.field, rejected.reason) == (
+        2,
+        "path",
+        "expected text without NUL",
+    )

@@ -167,6 +167,15 @@ def test_an_event_after_midnight_belongs_to_the_view_before(tmp_path: Path) -> N
     assert [row.view for row in found if isinstance(row, EventRow)] == [2]
 
 
+def test_a_text_with_nul_is_rejected(tmp_path: Path) -> None:
+    file = write(tmp_path / "website_event.csv", UMAMI, UMAMI_VIEW | {"url_path": "/a\0b"})
+    *_, survey = survey_rows([ImportFile.of(file, None, TARGET)])
+    ((_, rejected),) = survey.rejected
+    assert rejected.field == "path"
+    assert "NUL" in rejected.reason
+    assert survey.views == 0
+
+
 def test_event_data_alone_are_rejected(tmp_path: Path) -> None:
     alone = write(tmp_path / "event_data.csv", UMAMI_DATA, {"event_id": "e1"})
     with pytest.raises(BadRequest, match="unknown format; expected one of umami"):

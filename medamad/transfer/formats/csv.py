@@ -40,6 +40,7 @@ _BLOCK_ROWS: Final = 256
 """How many rows are written without letting other threads run."""
 _LINE_END: Final = "\r\n"
 _MAX_CELL: Final = 1 << 20
+_MAX_LINE: Final = 1 << 22
 _BOOLEANS: Final = {True: "true", False: "false", None: ""}
 
 
@@ -146,7 +147,7 @@ def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
     """Yield the line on which each row starts, and its cells. Raise BadRequest if it is not CSV."""
     csv.field_size_limit(_MAX_CELL)
     lines = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
-    reader = csv.reader(_check_encoding(lines), strict=True)
+    reader = csv.reader(_lines_of(lines), strict=True)
     line = 0
     try:
         for cells in reader:
@@ -159,12 +160,15 @@ def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
         lines.detach()
 
 
-def _check_encoding(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines unchanged. Raise BadRequest with the number of a line that is not UTF-8.
+def _lines_of(file: io.TextIOWrapper) -> Iterator[str]:
+    """Yield the lines of a file.
 
-    The decoder reads many lines ahead, so its own error could not name the line.
+    Raise BadRequest with the number of a line that is too long or not UTF-8. The decoder reads many
+    lines ahead, so its own error could not name the line.
     """
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), ""), 1):
+        if len(line) == _MAX_LINE:
+            raise BadRequest(f"line {number}: expected fewer than {_MAX_LINE} characters")
         if not line.isascii() and (match := _INVALID_BYTE.search(line)):
             byte = ord(match[0]) & 0xFF
             raise BadRequest(f"line {number}: not valid UTF-8: a byte {byte:#04x}")
