@@ -33,10 +33,10 @@ from medamad.transfer.registry import FORMATS
 from medamad.transfer.rows import format_day
 from medamad.transfer.tables import (
     DISPLAY_NAMES,
-    EVENTS,
-    STATISTICS,
+    EVENTS_TABLE,
+    STATISTICS_TABLE,
     TABLES,
-    VIEWS,
+    VIEWS_TABLE,
     ColumnValues,
     Table,
 )
@@ -76,7 +76,7 @@ class ExportSource:
         gaps: set[DayGap] = set()
         for segment in self.snapshot.rollup_segments:
             header = segment.header
-            bounds_ms = header.time_bounds if table is VIEWS else header.event_time_bounds
+            bounds_ms = header.time_bounds if table is VIEWS_TABLE else header.event_time_bounds
             is_in = bounds_ms != NO_TIME and not self.period.is_outside(*bounds_ms)
             if header.day is not None and is_in:
                 gaps.add((Gap.FIGURES, header.day.number))
@@ -96,7 +96,7 @@ def views(source: ExportSource) -> Iterator[RowPiece]:
                 some = {name: column[stretch] for name, column in (columns or {}).items()}
                 yield RowPiece(_view_rows(some, source), done + begin, total)
         done += len(part)
-        yield RowPiece([()] * len(VIEWS.columns), done, total)
+        yield RowPiece([()] * len(VIEWS_TABLE.columns), done, total)
 
 
 def _columns(period: Period, part: ViewColumns) -> dict[str, NDArray[Any]]:
@@ -134,7 +134,7 @@ def _view_rows(some: Mapping[str, NDArray[Any]], source: ExportSource) -> Column
         stored = values[dimension.attribute]
         names = {text: name_of(text, source.sources) for text in set(stored)}
         values[name] = [names[text] for text in stored]
-    return [values[column.name] for column in VIEWS.columns]
+    return [values[column.name] for column in VIEWS_TABLE.columns]
 
 
 def _named(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:
@@ -152,11 +152,11 @@ def events(source: ExportSource) -> Iterator[RowPiece]:
         if found is not None:
             yield from _event_pieces(found, source, done, total)
         done += rows_of_part
-        yield RowPiece([()] * len(EVENTS.columns), done, total)
+        yield RowPiece([()] * len(EVENTS_TABLE.columns), done, total)
     for loose in snapshot.events:
         yield from _event_pieces(_copied(loose, loose.view), source, done, total)
         done += len(loose)
-    yield RowPiece([()] * len(EVENTS.columns), done, total)
+    yield RowPiece([()] * len(EVENTS_TABLE.columns), done, total)
 
 
 def _event_rows(part: ViewColumns) -> int:
@@ -218,7 +218,7 @@ def statistics(
         for some in drain(result.content):
             yield RowPiece(_report_rows(name, some), number, len(reports))
         yield RowPiece(
-            [()] * len(STATISTICS.columns), number + 1, len(reports), {name: result.gaps}
+            [()] * len(STATISTICS_TABLE.columns), number + 1, len(reports), {name: result.gaps}
         )
 
 
@@ -280,16 +280,16 @@ def _report_rows(report: str, found: Sequence[Any]) -> ColumnValues:
     """Return rows of a report as columns. What it counts by becomes the name."""
     fields = found[0].__struct_fields__
     attributes = dict(zip(fields, fields, strict=True))
-    if fields[0] not in STATISTICS.names:
+    if fields[0] not in STATISTICS_TABLE.names:
         attributes["name"] = fields[0]
     columns: dict[str, Sequence[object]] = {
         name: list(map(attrgetter(attributes[name]), found))
-        for name in STATISTICS.names
+        for name in STATISTICS_TABLE.names
         if name in attributes
     }
     columns["report"] = [report] * len(found)
     unknown = [None] * len(found)
-    return [columns.get(name, unknown) for name in STATISTICS.names]
+    return [columns.get(name, unknown) for name in STATISTICS_TABLE.names]
 
 
 WHAT: Final = tuple(TABLES)
@@ -300,13 +300,13 @@ FORMAT_NAMES: Final = tuple(FORMATS)
 class ExportRequest:
     """The options of an export. Raises BadRequest for filters on a table that has none."""
 
-    what: str = VIEWS.name
+    what: str = VIEWS_TABLE.name
     format: str = "csv"
     period: Period = ALWAYS
     filters: tuple[Filter, ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        if self.filters and self.what != STATISTICS.name:
+        if self.filters and self.what != STATISTICS_TABLE.name:
             raise BadRequest(f"{self.filters[0].field}: only statistics can be filtered")
 
     @property
@@ -320,9 +320,9 @@ class ExportRequest:
 
     def pieces(self, source: ExportSource, now_ms: int) -> Iterator[RowPiece]:
         """Return the rows in pieces. Each step does a little work."""
-        if self.what == VIEWS.name:
+        if self.what == VIEWS_TABLE.name:
             return views(source)
-        if self.what == STATISTICS.name:
+        if self.what == STATISTICS_TABLE.name:
             return statistics(source, self.filters, now_ms)
         return events(source)
 
@@ -333,7 +333,7 @@ class ExportRequest:
         Raise BadRequest, at the first step, if a package that the format needs is not installed.
         """
         gaps = {}
-        if self.table is not STATISTICS:
+        if self.table is not STATISTICS_TABLE:
             gaps[self.table.name] = source.rollup_gaps(self.table)
         writer = FORMATS[self.format].writer(self.table)
         yield EncodedPiece(writer.begin(), 0, 0, gaps)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from medamad.domain.errors import BadRequest
 from medamad.ingest.page import Page, page_of, referrer_of
 from medamad.ingest.pipeline import Rules
-from medamad.transfer.rows import MAX_MS, Row, ViewRow, row_content
+from medamad.transfer.rows import MAX_MS, HitRow, ViewRow, row_content
 
 
 @frozen
@@ -106,7 +106,7 @@ class DuplicateIndex:
     _originals: tuple[NDArray[np.int64], NDArray[np.int64]] = (_EMPTY, _EMPTY)
     """The numbers of duplicates, ascending, and the numbers of the hits that count instead."""
 
-    def check(self, file: int, row: Row) -> bool:
+    def check(self, file: int, row: HitRow) -> bool:
         """Return whether a row of the file at this position belongs to a duplicate hit.
 
         Always False during the first pass, which records the hit. The first row of an event stands

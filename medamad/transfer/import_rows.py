@@ -33,7 +33,7 @@ from medamad.transfer.import_survey import (
     hit_key,
     number_rows,
 )
-from medamad.transfer.rows import MAX_MS, EventRow, RejectedRow, Row, ViewRow, texts_of
+from medamad.transfer.rows import MAX_MS, EventRow, HitRow, RejectedRow, ViewRow, texts_of
 
 MAX_CHUNK_ROWS: Final = 8_192
 MAX_CHUNK_TEXT: Final = 1 << 19
@@ -110,7 +110,7 @@ class ExistingHits:
             _by_utc_day(rollups),
         )
 
-    def covers(self, row: Row) -> bool:
+    def covers(self, row: HitRow) -> bool:
         """Return whether a hit falls into a time, or a rollup, that includes it already."""
         if not row.store:
             is_last_view = isinstance(row, ViewRow) and row.time_ms in self.last_views
@@ -305,7 +305,7 @@ class RowGatherer:
         number = self._local_number(row.store, row.number)
         self._event_rows.append((number, self._event_ms, view, text))
 
-    def _is_first(self, row: Row) -> bool:
+    def _is_first(self, row: HitRow) -> bool:
         """Return whether a hit occurs for the first time in the files."""
         key = hit_key(row)
         if key in self._survey.repeated:
@@ -314,7 +314,7 @@ class RowGatherer:
             self._seen.add(key)
         return True
 
-    def _leave_out(self, row: Row, *, is_view: bool) -> bool:
+    def _leave_out(self, row: HitRow, *, is_view: bool) -> bool:
         """Return whether the website already has a hit, and count it if so."""
         exists = self._existing.number_of(row.store, row.number, is_view=is_view) > 0
         is_covered = not exists and (self._existing.covers(row) or self._is_last_view(row))
@@ -322,7 +322,7 @@ class RowGatherer:
         self.left_out += exists or is_covered
         return exists or is_covered
 
-    def _is_last_view(self, row: Row) -> bool:
+    def _is_last_view(self, row: HitRow) -> bool:
         """Return whether this is one of the views at the end of an earlier import."""
         if row.store or not isinstance(row, ViewRow) or row.time_ms not in self._last_views:
             return False

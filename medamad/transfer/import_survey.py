@@ -29,8 +29,8 @@ from medamad.transfer.rows import (
     NUL,
     DayRow,
     EventRow,
+    HitRow,
     RejectedRow,
-    Row,
     ViewRow,
     field_with_nul,
     row_content,
@@ -67,7 +67,7 @@ class ImportFile:
         """Open the file. Raise BadRequest with its name."""
         return _open_named(self.path, self.fingerprint)
 
-    def rows(self, context: ReadContext | None = None) -> Iterator[Row | RejectedRow]:
+    def rows(self, context: ReadContext | None = None) -> Iterator[HitRow | RejectedRow]:
         """Yield the rows. Raise BadRequest with the name of the file."""
         context = context or ReadContext(VisitorIndex(self.target.rules.zone))
         with self.open() as file:
@@ -105,7 +105,7 @@ def digest_of(files: Iterable[ImportFile]) -> str:
 
 def number_rows(
     files: Sequence[ImportFile], context: ReadContext
-) -> Iterator[tuple[ImportFile, Row | RejectedRow]]:
+) -> Iterator[tuple[ImportFile, HitRow | RejectedRow]]:
     """Yield all rows of all files, numbering those without a number.
 
     After the first pass, leave out the duplicates of hits that no number identifies.
@@ -129,7 +129,7 @@ HitKey: TypeAlias = tuple[str, type, int]
 """The store, kind and number of a hit."""
 
 
-def hit_key(row: Row) -> HitKey:
+def hit_key(row: HitRow) -> HitKey:
     """Return the key that identifies a row's hit."""
     return row.store, type(row), row.number
 
@@ -141,7 +141,7 @@ class CurrentEvent:
     _file: ImportFile | None = None
     _event: tuple[str, int] = ("", 0)
 
-    def includes(self, file: ImportFile, row: Row | RejectedRow) -> bool:
+    def includes(self, file: ImportFile, row: HitRow | RejectedRow) -> bool:
         """Return whether a row belongs to the same event as the row before it."""
         return (
             isinstance(row, EventRow)
@@ -149,7 +149,7 @@ class CurrentEvent:
             and (row.store, row.number) == self._event
         )
 
-    def starts_hit(self, file: ImportFile, row: Row) -> bool:
+    def starts_hit(self, file: ImportFile, row: HitRow) -> bool:
         """Return whether a row starts a new hit, and remember the event it belongs to."""
         if self.includes(file, row):
             return False
@@ -192,7 +192,7 @@ class Survey:
     _numbers: dict[str, _StoreNumbers] = field(factory=dict)
     _event: CurrentEvent = field(factory=CurrentEvent)
 
-    def add(self, file: ImportFile, row: Row | RejectedRow) -> None:
+    def add(self, file: ImportFile, row: HitRow | RejectedRow) -> None:
         """Count a row."""
         self.rows += 1
         if isinstance(row, RejectedRow):
@@ -287,7 +287,7 @@ def _compare_repeated(files: Sequence[ImportFile], survey: Survey) -> Iterator[S
             survey.repeated[key] = max(survey.repeated[key], row.duration_ms)
 
 
-def _conflicting(row: Row) -> RejectedRow:
+def _conflicting(row: HitRow) -> RejectedRow:
     if isinstance(row, ViewRow):
         reason = f"{row.number} occurs more than once, with different values"
         return RejectedRow(row.line, "view", reason)

@@ -13,7 +13,7 @@ from medamad.transfer.formats.csv import CsvWriter, is_csv, read_csv
 from medamad.transfer.formats.ndjson import NdjsonWriter, is_ndjson, read_ndjson
 from medamad.transfer.formats.parquet import ParquetWriter, is_installed, read_parquet
 from medamad.transfer.import_context import ImportTarget, ReadContext
-from medamad.transfer.rows import DayRow, RejectedRow, Row
+from medamad.transfer.rows import DayRow, HitRow, RejectedRow
 from medamad.transfer.sources.access_log import read_access_log
 from medamad.transfer.sources.goatcounter import (
     is_goatcounter,
@@ -64,7 +64,9 @@ def installed_formats() -> list[str]:
     return [name for name, format_ in FORMATS.items() if format_.is_installed()]
 
 
-RowReader: TypeAlias = Callable[[BinaryIO, ImportTarget, ReadContext], Iterator[Row | RejectedRow]]
+RowReader: TypeAlias = Callable[
+    [BinaryIO, ImportTarget, ReadContext], Iterator[HitRow | RejectedRow]
+]
 DayReader: TypeAlias = Callable[[BinaryIO, ImportTarget], Iterator[DayRow | RejectedRow]]
 
 
@@ -103,7 +105,7 @@ def _starts_with_log_line(head: bytes) -> bool:
     return b"\0" not in first and is_log_line(first.strip())
 
 
-def _complete(reader: Callable[[BinaryIO, int], Iterator[Row | RejectedRow]]) -> RowReader:
+def _complete(reader: Callable[[BinaryIO, int], Iterator[HitRow | RejectedRow]]) -> RowReader:
     """Return a reader for our own files, whose rows are complete."""
     return lambda file, target, _context: reader(file, target.latest_ms)
 

@@ -68,7 +68,7 @@ class EventRow(msgspec.Struct, kw_only=True):
     identity: int = 0
 
 
-Row: TypeAlias = ViewRow | EventRow
+HitRow: TypeAlias = ViewRow | EventRow
 
 
 class RejectedRow(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ texts_of: Final = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSI
 _flags_and_numbers: Final = attrgetter(*FLAG_OF, *(number.attribute for number in ViewNumber))
 
 
-def field_with_nul(row: Row) -> str:
+def field_with_nul(row: HitRow) -> str:
     """Return the name of a text with NUL, which separates texts in the store; "" for none."""
     if isinstance(row, EventRow):
         return next((name for name in ("name", "value") if "\0" in getattr(row, name)), "")
@@ -96,7 +96,7 @@ def field_with_nul(row: Row) -> str:
     return next(d.attribute for d, text in zip(VIEW_DIMENSIONS, texts, strict=True) if "\0" in text)
 
 
-def row_content(row: Row) -> tuple[int | str, ...]:
+def row_content(row: HitRow) -> tuple[int | str, ...]:
     """Return the values that two copies of a row share.
 
     Time on page, and the view of an event, are left out: both may become known later.

@@ -16,7 +16,7 @@ from medamad.query import rows
 from medamad.query.period import parse_instant
 from medamad.query.rows import Naming
 from medamad.storage.segments.format import FLAG_OF
-from medamad.transfer.rows import FUTURE_TIME, MAX_MS, NUL, EventRow, RejectedRow, Row, ViewRow
+from medamad.transfer.rows import FUTURE_TIME, MAX_MS, NUL, EventRow, HitRow, RejectedRow, ViewRow
 
 
 class ColumnKind(Enum):
@@ -75,7 +75,7 @@ def _dimension_columns() -> Iterator[ExportColumn]:
             yield ExportColumn(name)
 
 
-VIEWS: Final = Table(
+VIEWS_TABLE: Final = Table(
     "views",
     (
         ExportColumn("store"),
@@ -89,7 +89,7 @@ VIEWS: Final = Table(
 )
 """`store` and `view` together identify a view, even when it is moved to another store."""
 
-EVENTS: Final = Table(
+EVENTS_TABLE: Final = Table(
     "events",
     (
         ExportColumn("store"),
@@ -102,7 +102,7 @@ EVENTS: Final = Table(
 )
 """A row for each property of each event. `view` is empty if the event belongs to none."""
 
-STATISTICS: Final = Table(
+STATISTICS_TABLE: Final = Table(
     "statistics",
     (
         ExportColumn("report"),
@@ -124,7 +124,9 @@ STATISTICS: Final = Table(
 )
 """The rows of all reports in turn; a cell is empty if its report has no such figure."""
 
-TABLES: Final = MappingProxyType({table.name: table for table in (VIEWS, EVENTS, STATISTICS)})
+TABLES: Final = MappingProxyType(
+    {table.name: table for table in (VIEWS_TABLE, EVENTS_TABLE, STATISTICS_TABLE)}
+)
 
 
 def format_times(times_ms: Sequence[int]) -> list[str]:
@@ -218,14 +220,14 @@ _EVENT: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
 
 def row_parser(
     columns: Iterable[str], latest_ms: int = MAX_MS
-) -> Callable[[int, Mapping[str, Any]], Row | RejectedRow]:
+) -> Callable[[int, Mapping[str, Any]], HitRow | RejectedRow]:
     """Return a function that parses a record, with these columns, into a row.
 
     It takes a line number and the record, in which None stands for an unknown value. Columns with
     other names are ignored. Raise BadRequest with the name of a required column that is missing.
     """
     existing = set(columns)
-    row_type: type[Row]
+    row_type: type[HitRow]
     required: tuple[str, ...]
     if "name" in existing and "path" not in existing:
         row_type, parsers, required = EventRow, _EVENT, ("time", "name", "value")
@@ -236,7 +238,7 @@ def row_parser(
             raise BadRequest(f"{name}: the file has no such column")
     used = [(name, *parsers[name]) for name in parsers if name in existing]
 
-    def parse(line: int, record: Mapping[str, Any]) -> Row | RejectedRow:
+    def parse(line: int, record: Mapping[str, Any]) -> HitRow | RejectedRow:
         values: dict[str, Any] = {}
         for name, attribute, parse_cell in used:
             cell = record.get(name)
@@ -255,7 +257,7 @@ def row_parser(
     return parse
 
 
-def _with_slash(row: Row) -> Row:
+def _with_slash(row: HitRow) -> HitRow:
     """Return a view whose path starts with a slash; one from a store of ours stays unchanged."""
     if isinstance(row, ViewRow) and not row.store and not row.path.startswith("/"):
         row.path = f"/{row.path}"

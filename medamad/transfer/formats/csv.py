@@ -18,7 +18,7 @@ from typing import IO, BinaryIO, Final
 from attrs import frozen
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.rows import MAX_MS, RejectedRow, Row
+from medamad.transfer.rows import MAX_MS, HitRow, RejectedRow
 from medamad.transfer.tables import (
     TEXT_COLUMNS,
     ColumnKind,
@@ -104,7 +104,7 @@ def is_csv(head: bytes) -> bool:
     return "time" in names
 
 
-def read_csv(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | RejectedRow]:
+def read_csv(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[HitRow | RejectedRow]:
     """Yield the rows of a file of ours. Raise BadRequest if it is none."""
     with closing(read_cells(file)) as lines:
         _, names = next(lines, (1, []))

@@ -8,7 +8,7 @@ import msgspec
 from attrs import frozen
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.rows import MAX_MS, RejectedRow, Row
+from medamad.transfer.rows import MAX_MS, HitRow, RejectedRow
 from medamad.transfer.tables import ColumnKind, ColumnValues, Table, format_times, row_parser
 
 _MAX_LINE_BYTES: Final = 1 << 20
@@ -50,9 +50,9 @@ def is_ndjson(head: bytes) -> bool:
     return head.removeprefix(BOM_UTF8).lstrip().startswith(b"{")
 
 
-def read_ndjson(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | RejectedRow]:
+def read_ndjson(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[HitRow | RejectedRow]:
     """Yield the rows of a file of ours, which may have both views and events."""
-    parsers: dict[tuple[str, ...], Callable[[int, Any], Row | RejectedRow]] = {}
+    parsers: dict[tuple[str, ...], Callable[[int, Any], HitRow | RejectedRow]] = {}
     number = 0
     while line := file.readline(_MAX_LINE_BYTES):
         number += 1

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 from attrs import define, field
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.rows import MAX_MS, RejectedRow, Row
+from medamad.transfer.rows import MAX_MS, HitRow, RejectedRow
 from medamad.transfer.tables import ColumnKind, ColumnValues, ExportColumn, Table, row_parser
 
 GROUP_ROWS: Final = 65_536
@@ -121,7 +121,7 @@ def type_of(library: Any, column: ExportColumn) -> Any:
     return library.timestamp("ms", "UTC")
 
 
-def read_parquet(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[Row | RejectedRow]:
+def read_parquet(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[HitRow | RejectedRow]:
     """Yield the rows of a file of ours. Raise BadRequest if it is none."""
     library = pyarrow()
     try:

@@ -20,7 +20,7 @@ from medamad.ingest.page import Page, split_url
 from medamad.ingest.user_agent import BotRule, describe, is_bot
 from medamad.lookup.languages import locale_of
 from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
-from medamad.transfer.rows import FUTURE_TIME, RejectedRow, Row, ViewRow
+from medamad.transfer.rows import FUTURE_TIME, HitRow, RejectedRow, ViewRow
 from medamad.transfer.sources.log_lines import LoggedRequest, LogLineError, parse_log_line
 from medamad.transfer.sources.normalize import view_row
 
@@ -48,7 +48,7 @@ _MINOR_BROWSERS: Final = re.compile(
 
 def read_access_log(
     file: BinaryIO, target: ImportTarget, context: ReadContext
-) -> Iterator[Row | RejectedRow]:
+) -> Iterator[HitRow | RejectedRow]:
     """Yield the views of a log.
 
     Its lines may have different formats; the last may be incomplete.

@@ -39,8 +39,8 @@ from medamad.transfer.rows import (
     MAX_FIGURE,
     DayRow,
     DayTable,
+    HitRow,
     RejectedRow,
-    Row,
     ViewRow,
     parse_day,
 )
@@ -73,7 +73,7 @@ def is_goatcounter(head: bytes) -> bool:
 
 def read_goatcounter(
     file: BinaryIO, target: ImportTarget, context: ReadContext
-) -> Iterator[Row | RejectedRow]:
+) -> Iterator[HitRow | RejectedRow]:
     """Yield the rows of a CSV export. Raise BadRequest if it is none, or of an unknown version."""
     match = _HEAD.match(file.readline())
     if match is None:
@@ -91,7 +91,7 @@ def read_goatcounter(
 
 def _rows(
     line: int, record: Mapping[str, str], path: str, target: ImportTarget, context: ReadContext
-) -> Iterator[Row | RejectedRow]:
+) -> Iterator[HitRow | RejectedRow]:
     if record["Bot"] not in {"", "0"}:
         context.skip(SkipReason.PROGRAMS)
         return

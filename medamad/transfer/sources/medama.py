@@ -15,7 +15,7 @@ from medamad.domain.dimensions import UNKNOWN
 from medamad.domain.errors import BadRequest
 from medamad.ingest.user_agent import Agent
 from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
-from medamad.transfer.rows import FUTURE_TIME, MAX_MS, RejectedRow, Row, ViewRow
+from medamad.transfer.rows import FUTURE_TIME, MAX_MS, HitRow, RejectedRow, ViewRow
 from medamad.transfer.sources.normalize import (
     country_code,
     event_rows,
@@ -58,7 +58,7 @@ def is_medama(head: bytes) -> bool:
 
 def read_medama(
     file: BinaryIO, target: ImportTarget, context: ReadContext
-) -> Iterator[Row | RejectedRow]:
+) -> Iterator[HitRow | RejectedRow]:
     """Yield the website's rows in the database. Raise BadRequest if it cannot be read."""
     library = _duckdb()
     try:
@@ -88,7 +88,7 @@ class _DatabaseReader:
         self._numbers: dict[str, int] = {}
         """The numbers of the views that have events, by Medama's id."""
 
-    def rows(self) -> Iterator[Row | RejectedRow]:
+    def rows(self) -> Iterator[HitRow | RejectedRow]:
         """Yield the views, then the events, of the website."""
         with_events = self._with_events()
         for number, record in enumerate(self._views(), 1):
@@ -123,7 +123,7 @@ class _DatabaseReader:
             "WHERE hostname IN (?, ?) ORDER BY date_created, bid"
         )
 
-    def _events(self) -> Iterator[Row | RejectedRow]:
+    def _events(self) -> Iterator[HitRow | RejectedRow]:
         if not self._has_events():
             return
         existing = self._columns("events")
@@ -150,7 +150,7 @@ class _DatabaseReader:
 
     def _event(
         self, time_ms: int | None, pairs: list[tuple[str, str]], view: int, batch: str | None
-    ) -> Iterator[Row | RejectedRow]:
+    ) -> Iterator[HitRow | RejectedRow]:
         if not pairs or time_ms is None or not 0 <= time_ms <= MAX_MS:
             return
         if self._target.is_ahead(time_ms):

@@ -19,7 +19,7 @@ from medamad.lookup.languages import locale_of
 from medamad.transfer.formats.csv import read_records
 from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
 from medamad.transfer.input_files import open_zip
-from medamad.transfer.rows import FUTURE_TIME, EventRow, RejectedRow, Row, ViewRow
+from medamad.transfer.rows import FUTURE_TIME, EventRow, HitRow, RejectedRow, ViewRow
 from medamad.transfer.sources.normalize import (
     country_code,
     event_rows,
@@ -59,7 +59,7 @@ def is_umami(head: bytes) -> bool:
 
 def read_umami(
     file: BinaryIO, target: ImportTarget, context: ReadContext
-) -> Iterator[Row | RejectedRow]:
+) -> Iterator[HitRow | RejectedRow]:
     """Yield the rows of an export. Raise BadRequest if it is none."""
     if not is_zipfile(file):
         file.seek(0)
@@ -114,7 +114,7 @@ class _EventReader:
     context: ReadContext
     data: Data = field(factory=dict)
 
-    def rows(self, file: IO[bytes]) -> Iterator[Row | RejectedRow]:
+    def rows(self, file: IO[bytes]) -> Iterator[HitRow | RejectedRow]:
         """Yield the views and events."""
         for result in read_records(file, _REQUIRED):
             if isinstance(result, RejectedRow):

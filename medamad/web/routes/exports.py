@@ -15,7 +15,7 @@ from medamad.query.period import parse_period
 from medamad.query.request import NO_GAPS, Cancellation, Gaps
 from medamad.transfer.export import FORMAT_NAMES, WHAT, EncodedPiece, ExportRequest, ExportSource
 from medamad.transfer.registry import FORMATS
-from medamad.transfer.tables import STATISTICS
+from medamad.transfer.tables import STATISTICS_TABLE
 from medamad.web.auth import Access, sender_network
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Call, Routes
@@ -125,7 +125,7 @@ async def export(call: Call, hostname: str) -> Response:
         file = _File(call, source.cancellation, encoded)
         stack.callback(file.close)
         # The headers have the gaps of statistics, which are known once all of them are made.
-        await file.begin(is_complete=request.what == STATISTICS.name)
+        await file.begin(is_complete=request.what == STATISTICS_TABLE.name)
         name = request.file_name(website.hostname).encode("ascii")
         return Response(
             HTTPStatus.OK,

@@ -16,7 +16,7 @@ from medamad.ingest.pipeline import Rules
 from medamad.lookup.referrers import SpamHosts
 from medamad.transfer.import_context import ImportTarget, ReadContext
 from medamad.transfer.import_survey import ImportFile, number_rows, survey_rows
-from medamad.transfer.rows import RejectedRow, Row
+from medamad.transfer.rows import HitRow, RejectedRow
 
 HOST = "example.org"
 BEGIN = datetime(2025, 3, 1, tzinfo=UTC)
@@ -198,7 +198,7 @@ PROGRAMS = {"umami": umami, "goatcounter": goatcounter, "medama": medama_file}
 
 def read(
     *paths: Path, target: ImportTarget = TARGET, source: str | None = None
-) -> list[Row | RejectedRow]:
+) -> list[HitRow | RejectedRow]:
     """Read files as an import does, when they were looked through."""
     files = [ImportFile.of(path, source, target) for path in paths]
     *_, found = survey_rows(files)

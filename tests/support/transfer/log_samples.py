@@ -12,7 +12,7 @@ from medamad.ingest.pipeline import Rules
 from medamad.lookup.referrers import SpamHosts
 from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.import_survey import ImportFile, survey_rows
-from medamad.transfer.rows import RejectedRow, Row, ViewRow
+from medamad.transfer.rows import HitRow, RejectedRow, ViewRow
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 CRAWLER = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
@@ -59,7 +59,7 @@ def caddy(**changed: object) -> str:
 
 def read(
     folder: Path, *contents: str | bytes, target: ImportTarget | None = None
-) -> list[Row | RejectedRow]:
+) -> list[HitRow | RejectedRow]:
     files = [folder / f"access.log.{number}" for number in range(len(contents))]
     for file, content in zip(files, contents, strict=True):
         file.write_bytes(content.encode() if isinstance(content, str) else content)
