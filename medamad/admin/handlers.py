@@ -1,7 +1,7 @@
 """The handlers of the admin socket's requests."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportH
 from medamad.admin.protocol import Configuration, GetConfiguration, State, Status
 from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
+from medamad.storage.environment.folder import open_to_others
 from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.settings import unregistered_warning
 from medamad.web.routes.monitoring import unavailable_reasons
@@ -30,6 +31,8 @@ class AdminHandlers:
     """When the daemon began to accept requests, in Unix seconds."""
     listening: Sequence[str]
     config_file: Path | None
+    config_warnings: Callable[[], Awaitable[Sequence[str]]]
+    """Returns what is wrong with the configuration."""
     login_file: Path
     """The file with the first password until that is changed."""
 
@@ -91,7 +94,10 @@ class AdminHandlers:
             last_backup=backend.backups.newest,
             backup_failure=backend.backups.failure,
             unavailable_reasons=tuple(unavailable_reasons(self.site)),
-            warnings=tuple(self._warnings(figures.used_bytes, figures.map_bytes)),
+            warnings=(
+                *await self.config_warnings(),
+                *self._warnings(figures.used_bytes, figures.map_bytes),
+            ),
         )
 
     def _warnings(self, used_bytes: int, max_bytes: int) -> Iterator[str]:
@@ -105,6 +111,8 @@ class AdminHandlers:
         backend = self.site.backend
         if left_ms := backend.store.retention_waits_ms(int(backend.clock() * 1000)):
             yield doubt_warning(left_ms)
+        if warning := open_to_others(backend.settings.data_dir):
+            yield warning
         if self.login_file.exists():
             yield f"the first password has not been changed and is in {self.login_file}"
         if self.site.settings.demo:

@@ -14,7 +14,7 @@ from medamad.admin.client import NotRunning, RequestFailed, connect
 from medamad.admin.protocol import State, Status
 from medamad.cli.exit_statuses import NOT_RUNNING_STATUS
 from medamad.cli.support import add_data, format_bytes, print_error, report_config_error, settle
-from medamad.config.schema import ConfigError
+from medamad.config.schema import Config, ConfigError
 from medamad.storage.environment.environment import is_in_use
 from medamad.storage.errors import StoreError
 
@@ -22,6 +22,7 @@ _DAY_S: Final = 86_400
 _PERIODS: Final = ((_DAY_S, "d"), (3_600, "h"), (60, "min"))
 
 EXAMPLES: Final = (
+    ("medamad status", "the daemon on ./medamad-data; if there is none, the service"),
     ("medamad status --data /var/lib/medamad", "the daemon on this data directory"),
     ("medamad status --data /var/lib/medamad --json", "the same, for programs"),
 )
@@ -35,6 +36,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Request the state of the daemon and print it."""
+    _look_for_service(arguments)
     try:
         config = settle(arguments, os.environ)
     except ConfigError as error:
@@ -55,6 +57,14 @@ def run(arguments: Namespace) -> int:
     else:
         print("\n".join(lines_of(state, data_dir, int(time.time()))))
     return 1 if state.unavailable_reasons or state.backup_failure else 0
+
+
+def _look_for_service(arguments: Namespace) -> None:
+    """Choose the service's configuration if nothing is named and nothing is at the usual place."""
+    is_named = arguments.config is not None or arguments.data is not None
+    if not is_named and not Config().data_dir(os.environ).exists():
+        config = arguments.service_paths.config
+        arguments.config = config if config.exists() else None
 
 
 def _is_in_use(data_dir: Path) -> bool:

@@ -33,8 +33,8 @@ def configure(parser: ArgumentParser) -> None:
     add.add_argument("name", metavar="NAME", help="what to call it")
     add.add_argument(
         "--scope",
-        choices=tuple(Scope),
-        default=Scope.READ,
+        choices=[scope.value for scope in Scope],
+        default=Scope.READ.value,
         help="read figures; send hits; full: both, and change websites (default: read)",
     )
     add.add_argument(
@@ -56,7 +56,7 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
     now = int(time.time())
     numbers = arguments.website and website_numbers(data_dir, arguments.website)
     expires = None if arguments.days is None else now + arguments.days
-    text, key, token = make_token(arguments.name, arguments.scope, numbers, expires, now)
+    text, key, token = make_token(arguments.name, Scope(arguments.scope), numbers, expires, now)
     add_grant(data_dir, TOKENS, key, token)
     if arguments.json:
         _LIST_AND_REVOKE.print_new(token, data_dir, {"token": text})

@@ -202,7 +202,7 @@ def load(file: Path | None) -> Config:
         return Config()
     file = file.absolute()
     content = _read_toml(file)
-    warnings = tuple(_remove_retired(file, content))
+    retired = tuple(_remove_retired(file, content))
     document = _convert(file, content)
     return Config(
         server=document.server,
@@ -213,7 +213,7 @@ def load(file: Path | None) -> Config:
         backup=document.backup,
         log=document.log,
         file=file,
-        warnings=warnings,
+        warnings=(*retired, *_trusts_everybody(file, document.server)),
     )
 
 
@@ -225,6 +225,16 @@ def _remove_retired(file: Path, content: dict[str, object]) -> Iterator[str]:
             f"{file}: backup.at is ignored, the daemon makes no backups by itself: run"
             " `systemctl enable --now medamad-backup.timer`, and remove the key"
         )
+
+
+def _trusts_everybody(file: Path, server: Server) -> Iterator[str]:
+    """Return a warning for each network of every address among the trusted proxies."""
+    for proxy in server.trusted_proxies:
+        if proxy.endswith("/0"):
+            yield (
+                f"{file}: server.trusted_proxies: {proxy} trusts everybody, so every client can"
+                " claim any address and escape the limits: name the proxy's own address"
+            )
 
 
 class _OnlyServer(Struct, frozen=True):

@@ -223,8 +223,7 @@ def _listen_streams(unit: Path) -> list[str]:
 
 
 def _stream(address: Address) -> str:
-    host = f"[{address.host}]" if address.is_ipv6 else address.host
-    return f"ListenStream={host}:{address.port}"
+    return f"ListenStream={address}"
 
 
 def this_program() -> list[str]:

@@ -192,8 +192,8 @@ def systemd_first(
     """Return systemd's sockets, and the endpoints that can be opened beside them."""
     meant = [(place, _numeric(place)) for place in configured]
     found = []
-    for number, one in enumerate(inherited):
-        place = Place(f"socket {number} of systemd", one.endpoint, one.address)
+    for one in inherited:
+        place = Place(f"{one.address} (from systemd)", one.endpoint, one.address)
         if (goes_by := _nearest(meant, one)) is not None:
             place = evolve(place, address=goes_by.address, certificate=goes_by.certificate)
         found.append(place)

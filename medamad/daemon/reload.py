@@ -49,6 +49,15 @@ class Reloading:
         """Ignore further reloads: the daemon is stopping."""
         self._is_stopping = True
 
+    async def warnings(self) -> list[str]:
+        """Return the warnings of the configuration in use, and why the files are not in use."""
+        found = list(self._current.warnings)
+        try:
+            configured_places((await self._read()).config, self.reactor)
+        except ConfigError as error:
+            found.append(f"the configuration on disk is not in use: {error}")
+        return found
+
     async def reload(self) -> None:
         """Read and apply the configuration; if it is invalid, keep the old one.
 

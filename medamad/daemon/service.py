@@ -46,6 +46,7 @@ from medamad.domain.errors import Unavailable
 from medamad.ingest.pipeline import Pipeline, load_tables
 from medamad.ingest.write_queue import WriteQueue
 from medamad.storage.environment.environment import take_lock
+from medamad.storage.environment.folder import open_to_others
 from medamad.storage.errors import DamagedStore, StoreError
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
@@ -67,14 +68,20 @@ CLOSE_SECONDS: Final = 0.5
 STANDSTILL_SECONDS: Final = 1.0
 """How often to check whether the store's writer has stalled."""
 TIDY_SECONDS: Final = 60.0
-_REASONS: Final = (
-    *(ConfigError, FirstLoginError, StoreError, CannotListenThere, Unavailable),
-    OSError,
-)
-"""Errors of a start whose message says enough without a traceback."""
 RETURN_SECONDS: Final = 15.0
 """How often free memory is returned to the system."""
 _RETRY_AFTER_S: Final = 10
+
+
+class WrongClock(Exception):
+    """The system's clock is unusable. `str(error)` is for the operator."""
+
+
+_REASONS: Final = (
+    *(ConfigError, FirstLoginError, StoreError, CannotListenThere, Unavailable, WrongClock),
+    OSError,
+)
+"""Errors of a start whose message says enough without a traceback."""
 
 
 @frozen
@@ -147,6 +154,9 @@ class Daemon(Service):
         if self._reloading is not None:
             await self._reloading.reload()
 
+    async def _config_warnings(self) -> list[str]:
+        return [] if self._reloading is None else await self._reloading.warnings()
+
     def _not_reloaded(self, failure: Failure) -> None:
         self._log.failure("the configuration was not changed", failure)
 
@@ -160,6 +170,8 @@ class Daemon(Service):
 
     async def _start(self) -> None:
         """Start everything in this order; `_opened` stops it in the reverse order."""
+        if self.clock() < 0:
+            raise WrongClock("the clock is before 1970: set it, then start again")
         self._reload_on_hangup()
         passwords = self._start_pool("passwords", PASSWORD_THREADS)
         # Opening the store mostly waits for the disk; the tables can be loaded meanwhile.
@@ -203,6 +215,7 @@ class Daemon(Service):
             started=int(self.clock()),
             listening=[place.text for place in listening],
             config_file=self.config.file,
+            config_warnings=self._config_warnings,
             login_file=data_dir / FILE_NAME,
         )
         self._serve_commands(data_dir, handlers.handlers())
@@ -252,6 +265,8 @@ class Daemon(Service):
             self._opened.callback(check.stop)
         store = start_store(data_dir, settings.store_settings(self.config), self.reactor)
         self._opened.push_async_callback(self._close, store)
+        if warning := open_to_others(data_dir):
+            self._log.warn("{warning}", warning=warning)
         store.broken.addCallback(self._store_broke)
         if check is not None:
             self._repeat(LOOK_S, TreeCheckAlongside(check, store, data_dir).look)
@@ -331,15 +346,21 @@ class Daemon(Service):
             record(self._now_ms())
 
     def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
+        put_off = ""
+
         async def tidy() -> None:
+            nonlocal put_off
             try:
                 now_ms = int(self.clock() * 1000)
                 trusted_ms = store.clock.trusted_ms(now_ms)
                 await store.clock.keep()
                 await store.maintain(now_ms, trusted_ms)
                 await accounts.tidy()
+                put_off = ""
             except Unavailable as error:
-                self._log.warn("put off: {reason}", reason=str(error))
+                if str(error) != put_off:
+                    self._log.warn("put off: {reason}", reason=str(error))
+                put_off = str(error)
 
         return tidy
 

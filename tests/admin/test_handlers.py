@@ -22,8 +22,18 @@ def house(tmp_path: Path) -> Iterator[House]:
     pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
 
 
+async def all_is_well() -> list[str]:
+    return []
+
+
 async def state(house: House, tmp_path: Path, **fields: Any) -> State:
-    given = {"started": 1, "listening": (), "config_file": None, "login_file": tmp_path / "none"}
+    given = {
+        "started": 1,
+        "listening": (),
+        "config_file": None,
+        "config_warnings": all_is_well,
+        "login_file": tmp_path / "none",
+    }
     handlers = AdminHandlers(site=house.site, **(given | fields))
     return await handlers.status(Status(), lambda _progress: None)
 
@@ -54,5 +64,22 @@ async def test_a_table_without_a_website_is_a_warning(house: House, tmp_path: Pa
         (
             "retention.websites.twin.example: no website of this name is registered;"
             " websites without a table keep their views for at least as long as it says"
+        ),
+    )
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_wrong_with_the_configuration_comes_first(
+    house: House, tmp_path: Path
+) -> None:
+    async def warnings() -> list[str]:
+        return ["the configuration on disk is not in use: f: k: r"]
+
+    house.site.settings.data_dir.chmod(0o755)
+    assert (await state(house, tmp_path, config_warnings=warnings)).warnings == (
+        "the configuration on disk is not in use: f: k: r",
+        (
+            "every user of this machine may enter the data directory: chmod o="
+            f" {house.site.settings.data_dir}"
         ),
     )

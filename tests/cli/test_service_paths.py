@@ -140,3 +140,18 @@ def test_the_help_mentions_the_paths(
         main([command, "--help"])
     told = " ".join(capsys.readouterr().out.split())
     assert ("/etc/medamad/medamad.toml, and --data /var/lib/medamad each stand" in told) == is_told
+
+
+def test_status_finds_the_service_by_itself(
+    service: ServicePaths,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["status"], service) == NOT_RUNNING_STATUS
+    assert capsys.readouterr().err == f"medamad: {service.data}: no daemon runs on it\n"
+    here = tmp_path / "medamad-data"
+    here.mkdir()
+    assert main(["status"], service) == NOT_RUNNING_STATUS
+    assert capsys.readouterr().err == f"medamad: {here}: no daemon runs on it\n"

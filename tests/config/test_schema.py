@@ -267,3 +267,22 @@ def test_a_file_without_settings_gives_the_defaults(tmp_path: Path, text: str) -
 def test_a_file_may_end_without_a_newline(tmp_path: Path) -> None:
     (tmp_path / "medamad.toml").write_text("[retention]\nraw_days = 36", "utf-8")
     assert load(tmp_path / "medamad.toml").retention.raw_days == 36
+
+
+@pytest.mark.parametrize(
+    ("proxies", "widest"),
+    [
+        ('["127.0.0.1", "0.0.0.0/0"]', "0.0.0.0/0"),
+        ('["::/0", "unix"]', "::/0"),
+        ('["10.0.0.0/8", "unix", "::1"]', ""),
+    ],
+)
+def test_that_every_client_is_trusted_is_a_warning(
+    tmp_path: Path, proxies: str, widest: str
+) -> None:
+    file = tmp_path / "medamad.toml"
+    file.write_text(f"[server]\ntrusted_proxies = {proxies}\n", "utf-8")
+    warnings = load(file).warnings
+    assert [f"server.trusted_proxies: {widest} trusts everybody" in text for text in warnings] == (
+        [True] if widest else []
+    )

@@ -49,7 +49,7 @@ class At:
         ("tcp6:80", IPv6Address("TCP", "::", 80), "localhost:80"),
         ("tcp:80:interface=192.0.2.1", IPv4Address("TCP", "192.0.2.1", 80), "192.0.2.1:80"),
         ("tcp6:80", IPv6Address("TCP", "2001:db8::1", 80), "[2001:db8::1]:80"),
-        ("socket 0 of systemd", IPv4Address("TCP", "127.0.0.1", 80), "localhost:80"),
+        ("127.0.0.1:80 (from systemd)", IPv4Address("TCP", "127.0.0.1", 80), "localhost:80"),
     ],
 )
 def test_the_address_for_a_browser(text: str, where: IPv4Address | IPv6Address, url: str) -> None:
@@ -58,7 +58,7 @@ def test_the_address_for_a_browser(text: str, where: IPv4Address | IPv6Address, 
 
 def test_the_address_for_a_browser_over_tls() -> None:
     at = At(IPv4Address("TCP", "127.0.0.1", 443))
-    place = Place("socket 0 of systemd", at, ANY, Certificate(None, ""))
+    place = Place("[::1]:443 (from systemd)", at, ANY, Certificate(None, ""))
     assert place.url(at) == "https://localhost:443"
 
 
@@ -243,7 +243,7 @@ def test_other_endpoints_are_opened_beside_systemd_sockets() -> None:
     found = systemd_first([unix, *other, *configured(PLAIN)], of_systemd(PLAIN), by_default=False)
     assert found[1:] == [unix, *other]
     (socket,) = systemd_first([unix], [Inherited(unix.address, Ear())], by_default=False)
-    assert (socket.text, socket.address) == ("socket 0 of systemd", unix.address)
+    assert (socket.text, socket.address) == ("/run/s (from systemd)", unix.address)
     (socket,) = systemd_first(configured(PLAIN, port=80), of_systemd(PLAIN), by_default=True)
     assert (socket.address, socket.certificate) == (Address(PLAIN, 443), None)
 
@@ -316,3 +316,25 @@ def test_the_certificate_of_a_removed_endpoint_is_renewed(tmp_path: Path) -> Non
     (second.folder / "cert.pem").write_text("no certificate", "utf-8")
     (refused,) = renew([place], elsewhere)
     assert refused.reason.startswith(f"{second.endpoint(443)}: ")
+
+
+@pytest.mark.parametrize(
+    ("host", "text"),
+    [
+        ("0.0.0.0", "0.0.0.0:443"),  # noqa: S104
+        ("::", "[::]:443"),
+        ("stats.example.com", "stats.example.com:443"),
+    ],
+)
+def test_a_socket_of_systemd_is_named_by_its_address_and_port(host: str, text: str) -> None:
+    (found,) = systemd_first([], of_systemd(host), by_default=True)
+    assert found.text == f"{text} (from systemd)"
+
+
+@of_twisted
+def test_tls_has_no_ciphers_with_cbc(tmp_path: Path) -> None:
+    (place,) = configured_places(listening_on(Authority(tmp_path).endpoint(443)), MemoryReactor())
+    assert place.certificate is not None
+    ciphers = place.certificate.serverConnectionForTLS(None).get_cipher_list()
+    assert "ECDHE-RSA-AES128-GCM-SHA256" in ciphers
+    assert all("GCM" in cipher or "CHACHA20" in cipher for cipher in ciphers), ciphers

@@ -245,3 +245,30 @@ async def test_a_reload_may_remove_the_last_setting_and_the_last_line_of_a_list(
     assert ip_address("192.0.2.1") in rules.blocked
     assert ip_address("192.0.2.2") not in rules.blocked
     await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_files_that_are_not_in_use_are_a_warning(tmp_path: Path) -> None:
+    told = Told()
+    before = evolve(config_in(tmp_path), warnings=("f: server.trusted_proxies: everybody",))
+    nowhere = msgspec.structs.replace(before.server, listen=Endpoints(("banana:1",)))
+    answers = [ConfigError(tmp_path / "f", "k", "r"), evolve(before, server=nowhere), before]
+
+    def read() -> Config:
+        answer = answers.pop(0)
+        if isinstance(answer, ConfigError):
+            raise answer
+        return answer
+
+    daemon = daemon_of(before, told, read_config=read)
+    daemon.startService()
+    await told.first
+    assert daemon._reloading is not None
+    refused, nowhere_to_listen, fine = [await daemon._reloading.warnings() for _ in range(3)]
+    assert refused == [
+        *before.warnings,
+        f"the configuration on disk is not in use: {tmp_path / 'f'}: k: r",
+    ]
+    assert "not in use: the command line: server.listen: banana:1: " in nowhere_to_listen[1]
+    assert fine == list(before.warnings)
+    await daemon.stopService()

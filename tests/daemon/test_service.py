@@ -452,3 +452,20 @@ async def test_a_request_during_the_stop_is_answered(tmp_path: Path) -> None:
         head = await deferToThread(connection.recv, 4_096)
     await stopped
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_clock_before_1970_is_refused(tmp_path: Path) -> None:
+    told, lines = Told(), list[str]()
+
+    def observe(event: LogEvent) -> None:
+        lines.append(formatEvent(event))
+
+    daemon = daemon_of(config_in(tmp_path), told)
+    daemon.clock = lambda: -1.0
+    globalLogPublisher.addObserver(observe)
+    daemon.startService()
+    assert await told.first == 1
+    globalLogPublisher.removeObserver(observe)
+    assert "not started: the clock is before 1970: set it, then start again" in lines
+    await daemon.stopService()

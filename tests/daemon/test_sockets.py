@@ -13,7 +13,16 @@ from pathlib import Path
 
 import pytest
 from support.certificates import Authority
-from support.daemon import PATIENCE_S, Client, Daemon, configure, free_port, pinged, until
+from support.daemon import (
+    PATIENCE_S,
+    Client,
+    Daemon,
+    configure,
+    finished,
+    free_port,
+    pinged,
+    until,
+)
 
 from medamad.web.server.admission import SLOW_SECONDS
 
@@ -55,7 +64,9 @@ def test_systemd_sockets_are_used(tmp_path: Path, family: socket.AddressFamily) 
         port = listening.getsockname()[1]
         with activated(listening, tmp_path) as log:
             assert pinged(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) == 200
-    assert "listening on socket 0 of systemd" in log.read_text("utf-8")
+            named = f"{f'[{host}]' if ':' in host else host}:{port} (from systemd)"
+            assert f"listening    {named};" in finished("status", tmp_path / "data").stdout
+    assert f"listening on {named}\n" in log.read_text("utf-8")
     assert "listening on tcp:8080" not in log.read_text("utf-8")
 
 
@@ -69,7 +80,7 @@ def test_other_endpoints_are_listened_on_too(tmp_path: Path) -> None:
                 assert (
                     pinged(http.client.HTTPConnection("127.0.0.1", each, timeout=PATIENCE_S)) == 200
                 )
-    assert "listening on socket 0 of systemd" in log.read_text("utf-8")
+    assert f"listening on 127.0.0.1:{port} (from systemd)" in log.read_text("utf-8")
     assert f"listening on tcp:{other}" in log.read_text("utf-8")
 
 
@@ -155,7 +166,7 @@ def test_a_systemd_socket_speaks_tls_if_its_port_does(tmp_path: Path) -> None:
         port = listening.getsockname()[1]
         with activated(listening, tmp_path, authority.endpoint(port)) as log:
             assert pinged(authority.connection(port)) == 200
-    assert "listening on socket 0 of systemd" in log.read_text("utf-8")
+    assert f"listening on 127.0.0.1:{port} (from systemd)" in log.read_text("utf-8")
 
 
 def test_a_dual_stack_socket_speaks_tls_if_the_ipv4_endpoint_does(

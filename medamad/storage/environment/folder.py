@@ -6,6 +6,7 @@ opened, shows at the next start.
 """
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
@@ -36,6 +37,13 @@ def make_folder(folder: Path) -> None:
         in_the_way = Path(error.filename)
         check_unlinked(in_the_way)
         raise StoreError(f"{in_the_way}: Not a directory") from error
+
+
+def open_to_others(folder: Path) -> str:
+    """Return a warning if every user of the machine may enter the folder, "" otherwise."""
+    if not folder.stat().st_mode & stat.S_IRWXO:
+        return ""
+    return f"every user of this machine may enter the data directory: chmod o= {folder}"
 
 
 def check_unlinked(path: Path) -> None:

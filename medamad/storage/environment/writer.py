@@ -24,6 +24,8 @@ from medamad.storage.environment.files import DAMAGE, shortage_behind
 from medamad.storage.environment.folder import StoreState, write_state
 from medamad.storage.errors import Lost
 
+SAME_FAILURE_S: Final = 60.0
+"""Commits that fail for one reason within this time of each other are reported once."""
 MOST_S: Final = 10.0
 """How long a change may take. Changes are short, but a slow disk may need seconds to sync one."""
 
@@ -131,7 +133,13 @@ class Writer:
     _broken: Callable[[str], None]
     commits: Timings = field(factory=Timings, init=False)
     """Durations of the committed changes."""
+    failures: int = field(default=0, init=False)
+    """How often commits began to fail."""
     stall_watch: StallWatch = field(factory=StallWatch, init=False)
+    _seconds: Callable[[], float] = time.monotonic
+    _failed: str = ""
+    """Why the last commit that failed did so."""
+    _failed_at: float = 0.0
     _submitted: SimpleQueue[_Submitted | None] = field(factory=SimpleQueue)
     _thread: Thread = field(init=False)
     _fault: str = ""
@@ -214,10 +222,17 @@ class Writer:
                 # A restart would fail the same way.
                 with suppress(OSError):
                     write_state(self._environment.path.parent, StoreState.DAMAGED, str(error))
-        elif reason != self._shortage:
-            _log.error("changes are not stored: {reason}", reason=reason)
         self._shortage = reason
+        self._report(reason or self._fault)
         return Unavailable(reason or self._fault, retry_after=_RETRY_AFTER_S)
+
+    def _report(self, reason: str) -> None:
+        """Log and count failing commits once: on a full disk, small ones succeed in between."""
+        now = self._seconds()
+        if reason != self._failed or now - self._failed_at > SAME_FAILURE_S:
+            self.failures += 1
+            _log.error("changes are not stored: {reason}", reason=reason)
+        self._failed, self._failed_at = reason, now
 
     def _shortage_behind(self, error: lmdb.Error | OSError | Lost) -> str:
         """Return the shortage that caused an error, "" if it has another cause."""

@@ -133,6 +133,11 @@ class Metrics(Collector):
             "Time of a commit, including the sync to disk.",
             store.commits,
         )
+        yield _counter(
+            "commits_failed",
+            "How often commits began to fail; the log has the reason.",
+            store.writer.failures,
+        )
         yield _gauge("store_bytes", "Bytes of the store in use.", figures.used_bytes)
         yield _gauge("store_max_bytes", "The maximum size of the store.", figures.map_bytes)
         yield _gauge("disk_free_bytes", "Free bytes on the disk.", figures.free_disk_bytes)

@@ -28,6 +28,12 @@ class Address:
     port: int | None = None
     """None of a path."""
 
+    def __str__(self) -> str:
+        """Return the path, or the host and the port as in a URL."""
+        if self.port is None:
+            return self.host
+        return f"[{self.host}]:{self.port}" if self.is_ipv6 else f"{self.host}:{self.port}"
+
     @property
     def is_everywhere(self) -> bool:
         """Whether it stands for every address of the machine, of IPv4 or of IPv6."""
@@ -56,6 +62,9 @@ class Address:
         return Address(socket.gethostbyname(self.host) if self.host else EVERYWHERE, self.port)
 
 
+CIPHERS: Final = b"ECDHE+AESGCM:ECDHE+CHACHA20"
+"""The cipher suites of TLS 1.2: authenticated encryption with forward secrecy, so none with CBC. All
+of TLS 1.3 are like that."""
 BACKLOG: Final = 1_024
 """How many connections wait to be taken where a text does not say it: as many as of the socket that
 systemd opens. Beyond, the kernel has clients try again in a second, and turns proxies away from a
@@ -150,6 +159,7 @@ class _Asked:
         interface: str,
     ) -> Deferred[None]:
         """Hear of a port that speaks TLS (IReactorSSL)."""
-        contextFactory.getContext()  # what OpenSSL refuses of the files is found out here
+        # What OpenSSL refuses of the files is found out here.
+        contextFactory.getContext().set_cipher_list(CIPHERS)
         self.heard.append(Bound(port, interface, backlog, Certificate(contextFactory, self.text)))
         return Deferred()
