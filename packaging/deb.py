@@ -1,8 +1,8 @@
 """Build the Debian package: `python packaging/deb.py`.
 
-The package contains a virtual environment, /opt/medamad, with everything but the interpreter, which
-is Debian's python3: the package is for the Debian release whose python3 has the version of the
-interpreter that runs this script. Needs pip, docutils (for the manual pages) and dpkg-deb.
+The package contains a virtual environment, /usr/lib/medamad, with everything but the interpreter,
+which is Debian's python3: the package is for the Debian release whose python3 has the version of
+the interpreter that runs this script. Needs pip, docutils (for the manual pages) and dpkg-deb.
 """
 
 import argparse
@@ -16,12 +16,13 @@ import sys
 import tempfile
 import venv
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SOURCES: Final = ROOT / "packaging" / "debian"
-ENVIRONMENT: Final = Path("opt/medamad")
+ENVIRONMENT: Final = Path("usr/lib/medamad")
 UNITS: Final = Path("/usr/lib/systemd/system")
 PROGRAMS: Final = ("medamad", "twist", "twistd")
 """The programs to install; those of other packages in the environment are left out."""
@@ -31,6 +32,13 @@ COMPLETIONS: Final = {
 }
 """Where Debian's shells look, below /usr/share."""
 EXTRAS: Final = ("duckdb", "parquet")
+CHANGELOG: Final = """\
+medamad ({version}) stable; urgency=medium
+
+  * Built from the sources; changelog.gz has what is new.
+
+ -- The medamad authors <medamad@localhost>  {date}
+"""
 SCRIPTS: Final = ("postinst", "prerm", "postrm")
 PYTHON: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -98,7 +106,7 @@ def fill_environment(stage: Path, wanted: str) -> None:
         else:
             program.unlink()
     for name in ("python", "python3", PYTHON):
-        (programs / name).symlink_to(f"/usr/bin/{PYTHON}")
+        (programs / name).symlink_to(f"../../../bin/{PYTHON}")
     (target / "pyvenv.cfg").write_text(
         f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON[6:]}\n", "utf-8"
     )
@@ -113,12 +121,15 @@ def fill_system(stage: Path) -> None:
     for _ in Installation(stage, UNITS).install([f"/{ENVIRONMENT}/bin/medamad"]):
         pass
     (stage / "usr/bin").mkdir(parents=True)
-    (stage / "usr/bin/medamad").symlink_to(f"/{ENVIRONMENT}/bin/medamad")
+    (stage / "usr/bin/medamad").symlink_to("../lib/medamad/bin/medamad")
     documents = stage / "usr/share/doc/medamad"
     documents.mkdir(parents=True)
-    shutil.copyfile(ROOT / "LICENSE", documents / "copyright")
-    for name in ("CHANGELOG.md", "README.md"):
-        shutil.copyfile(ROOT / name, documents / name)
+    for source in (SOURCES / "copyright", ROOT / "README.md"):
+        shutil.copyfile(source, documents / source.name)
+    compress(ROOT / "CHANGELOG.md", documents / "changelog.gz")
+    overrides = stage / "usr/share/lintian/overrides"
+    overrides.mkdir(parents=True)
+    shutil.copyfile(SOURCES / "lintian-overrides", overrides / "medamad")
     fill_manual(stage / "usr/share")
 
 
@@ -131,7 +142,7 @@ def fill_manual(share: Path) -> None:
         for page in Path(folder).iterdir():
             target = share / "man" / f"man{page.suffix[1:]}" / f"{page.name}.gz"
             target.parent.mkdir(parents=True)
-            target.write_bytes(gzip.compress(page.read_bytes(), mtime=0))
+            compress(page, target)
     for shell, name in COMPLETIONS.items():
         target = share / name
         target.parent.mkdir(parents=True)
@@ -140,13 +151,22 @@ def fill_manual(share: Path) -> None:
         target.write_bytes(script)
 
 
+def compress(source: Path, target: Path) -> None:
+    """Write a file compressed, the same in every build."""
+    target.write_bytes(gzip.compress(source.read_bytes(), mtime=0))
+
+
 def describe(stage: Path, version: str, architecture: str) -> None:
     """Write the DEBIAN folder."""
     about = stage / "DEBIAN"
     shutil.rmtree(about, ignore_errors=True)
+    text = CHANGELOG.format(version=version, date=formatdate())
+    log = stage / "usr/share/doc/medamad/changelog.Debian.gz"
+    log.write_bytes(gzip.compress(text.encode(), mtime=0))
     files = sorted(path for path in stage.rglob("*") if path.is_file() and not path.is_symlink())
     for path in files:
-        path.chmod(0o755 if os.access(path, os.X_OK) else 0o644)
+        is_program = os.access(path, os.X_OK) and ".so" not in path.suffixes
+        path.chmod(0o755 if is_program else 0o644)
     for path in (stage, *(path for path in stage.rglob("*") if path.is_dir())):
         path.chmod(0o755)
     about.mkdir()

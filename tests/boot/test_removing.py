@@ -35,16 +35,15 @@ def test_what_is_removed_leaves_configuration_and_data(machine: Machine) -> None
     assert machine.ask("views") == views
     machine.run("dpkg", "--force-unsafe-io", "--purge", "medamad")
     assert machine.run("ls", "-A", "/etc/medamad", fails=True) == ""
-    assert machine.run("ls", "/opt", fails=True) == ""
+    assert machine.run("ls", "-d", "/opt/medamad", "/usr/lib/medamad", fails=True) == ""
     assert machine.run("find", "/etc/systemd", "-name", "medamad.socket*") == ""
     assert machine.run("ls", "/var/lib/private/medamad/store.mdb")
 
 
 def test_the_command_installs_the_service_too(machine: Machine) -> None:
     machine.run("dpkg-deb", "-x", "/root/second.deb", "/root/unpacked")
-    machine.run("mkdir", "-p", "/opt")
-    machine.run("mv", "/root/unpacked/opt/medamad", "/opt/medamad")
-    program = "/opt/medamad/bin/medamad"
+    machine.run("mv", "/root/unpacked/usr/lib/medamad", "/usr/lib/medamad")
+    program = "/usr/lib/medamad/bin/medamad"
     said = machine.run(program, "service", "install", "--now")
     assert f"wrote {EDITED}" in said
     assert machine.shown("ActiveState") == "active"
