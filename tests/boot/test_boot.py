@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.boot.machine import EDITED, NEEDED, Machine, asking
+from support.boot.machine import EDITED, NEEDED, Machine, asking, steps_to_a_backup_folder
 
 ROOT = Path(__file__).parents[2]
 OVERRIDE = "/etc/systemd/system/medamad.service.d/test.conf"
@@ -62,6 +62,20 @@ def test_a_reload_applies_the_configuration(machine: Machine) -> None:
         for _ in range(3):
             machine.run("systemctl", "reload", "medamad")
     assert set(answered) == {"204"}
+
+
+def test_a_reload_of_an_invalid_file_fails(machine: Machine) -> None:
+    pid = machine.shown("MainPID")
+    configuration = machine.root / EDITED.lstrip("/")
+    before = configuration.read_text("utf-8")
+    configuration.write_text(f"banana = 1\n{before}", "utf-8")
+    machine.run("sh", "-c", "! systemctl reload medamad")
+    warning = f"warning: the configuration on disk is not in use: {EDITED}: banana: unknown key"
+    assert warning in machine.run("medamad", "status")
+    configuration.write_text(before, "utf-8")
+    machine.run("systemctl", "reload", "medamad")
+    assert warning not in machine.run("medamad", "status")
+    assert machine.shown("MainPID") == pid
 
 
 def test_a_restart_loses_no_connection(machine: Machine) -> None:
@@ -161,19 +175,17 @@ def test_the_backup_service_reads_the_store_of_the_daemon(
 
 
 def test_backups_go_to_a_folder_made_as_the_page_says(machine: Machine) -> None:
-    page = (ROOT / "docs/operating.md").read_text("utf-8")
-    steps = next(block for block in page.split("```") if "ReadWritePaths=/mnt/backups" in block)
     configuration = machine.root / EDITED.lstrip("/")
     before = configuration.read_text("utf-8")
     backup = '[backup]\nat = "00:00"\nfolder = "/mnt/backups"'
     configuration.write_text(before.replace("[backup]", backup), "utf-8")
     machine.run("systemctl", "restart", "medamad")
     assert "medamad-backup.timer" in machine.journal()
-    status = ("medamad", "status", "--data", "/var/lib/medamad")
+    status = ("medamad", "status")
     machine.until(
         lambda: "no backup was found" in machine.run(*status, fails=True), machine.journal
     )
-    machine.run("sh", "-ec", steps.removeprefix("sh"))
+    machine.run("sh", "-ec", steps_to_a_backup_folder())
     assert machine.shown("ActiveState", "medamad-backup.timer") == "active"
     machine.run("systemctl", "start", "medamad-backup")
     assert machine.run("ls", "/mnt/backups").endswith(".mdb.zst")

@@ -3,8 +3,28 @@
 from pathlib import Path
 
 from support.boot.machine import EDITED, NEEDED, Machine, asking
+from support.certificates import Authority
 
 ROOT = Path(__file__).parents[2]
+SANDBOX = (
+    *("Capability", "Lock", "Memory", "NoNew", "Private", "Protect", "Remove", "Restrict"),
+    "SystemCall",
+)
+"""How the lines of the unit begin that restrict what the daemon may do."""
+TLS_CLIENT = """
+from pathlib import Path
+from twisted.internet.task import react
+from twisted.internet.ssl import Certificate
+from twisted.web.client import Agent, BrowserLikePolicyForHTTPS
+
+async def main(reactor):
+    authority = Certificate.loadPEM(Path("/etc/medamad/authority.pem").read_bytes())
+    agent = Agent(reactor, BrowserLikePolicyForHTTPS(authority))
+    response = await agent.request(b"GET", b"https://localhost:8443/api/event/ping")
+    assert response.code == 200, response.code
+
+react(main)
+"""
 
 pytestmark = NEEDED
 
@@ -89,11 +109,10 @@ def test_an_address_may_come_after_the_service(machine: Machine) -> None:
     assert machine.ask("hit") == 204
 
 
-def test_a_certificate_is_handed_over(machine: Machine) -> None:
+def test_tls_is_spoken_with_a_certificate_that_is_handed_over(machine: Machine) -> None:
     lineage = machine.root / "etc/letsencrypt/live/stats.example.com"
-    lineage.mkdir(parents=True)
-    for name in ("privkey", "cert", "chain"):
-        (lineage / f"{name}.pem").write_text(name, "utf-8")
+    lineage.parent.mkdir(parents=True)
+    authority = Authority(lineage, "localhost")
     hook = (ROOT / "etc/certbot-deploy").read_text("utf-8")
     owner = machine.run("stat", "--format=%u:%g", f"/proc/{machine.shown('MainPID')}")
     for act in ("stop", "start"):
@@ -102,5 +121,26 @@ def test_a_certificate_is_handed_over(machine: Machine) -> None:
         for name in ("privkey", "cert", "chain"):
             path = f"/var/lib/private/medamad/tls/{name}.pem"
             assert machine.run("stat", "--format=%u:%g %a", path) == f"{owner} 400"
-            assert machine.run("cat", path) == name
+            assert machine.run("cat", path) == (lineage / f"{name}.pem").read_text("utf-8").strip()
     assert machine.shown("ActiveState") == "active"
+    (machine.root / "etc/hosts").write_text("127.0.0.1 localhost\n", "utf-8")
+    authority.authority.cert_pem.write_to_path(machine.root / "etc/medamad/authority.pem")
+    (machine.root / "etc/medamad/tls_client.py").write_text(TLS_CLIENT, "utf-8")
+    files = "privateKey={0}/privkey.pem:certKey={0}/cert.pem:extraCertChain={0}/chain.pem"
+    listen(machine, f'["tcp:8080", "ssl:8443:{files.format("/var/lib/medamad/tls")}"]')
+    fetch = (
+        "import ssl, urllib.request as r;"
+        "trusted = ssl.create_default_context(cafile='/etc/medamad/authority.pem');"
+        "print(r.urlopen('https://localhost:8443/api/event/ping', context=trusted).status)"
+    )
+    assert machine.run("python3", "-c", fetch) == "200"
+    # The daemon may call others: what a client of Twisted does, in the sandbox of the service.
+    unit = machine.run("cat", "/usr/lib/systemd/system/medamad.service").splitlines()
+    sandbox = [line for line in unit[unit.index("[Service]") :] if line.startswith(SANDBOX)]
+    command = "ExecStart=/usr/lib/medamad/bin/python3 /etc/medamad/tls_client.py"
+    (machine.root / "etc/systemd/system/client.service").write_text(
+        "\n".join(["[Service]", "Type=oneshot", "DynamicUser=yes", command, *sandbox]), "utf-8"
+    )
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", "client")
+    listen(machine, '"tcp:8080"')

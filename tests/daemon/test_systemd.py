@@ -118,6 +118,7 @@ def test_the_service_names_the_configuration() -> None:
         "RuntimeDirectory=medamad",
         "RuntimeDirectoryMode=0755",
         "ExecReload=/bin/sh -c 'kill -HUP $$MAINPID'",
+        "ExecReload=/opt/medamad/bin/medamad check-config %E/medamad/medamad.toml",
         "Restart=on-failure",
         "RestartPreventExitStatus=78",
         "SystemCallErrorNumber=EPERM",

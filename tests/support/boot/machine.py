@@ -18,7 +18,7 @@ from attrs import define
 
 SUITES: Final = {(3, 11): "bookworm", (3, 13): "trixie"}
 """The Debian whose python3 is of the version that the package is built by."""
-PACKAGES: Final = "systemd,systemd-sysv,python3,init-system-helpers"
+PACKAGES: Final = "systemd,systemd-sysv,python3,init-system-helpers,passwd"
 HERE: Final = Path(__file__).parent
 EDITED: Final = "/etc/medamad/medamad.toml"
 RESTED: Final = ("running", "degraded")
@@ -49,12 +49,17 @@ def missing() -> str:
     return "" if tried.returncode == 0 else "file systems cannot be mounted here"
 
 
-def make_root(root: Path) -> None:
+def own_suite() -> str:
+    """Return the Debian whose Python is this one."""
+    return SUITES[sys.version_info[:2]]
+
+
+def make_root(root: Path, suite: str) -> None:
     """Fill a folder with a small Debian."""
     subprocess.run(
         [
             *("mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}"),
-            *(SUITES[sys.version_info[:2]], str(root)),
+            *(suite, str(root)),
         ],
         check=True,
     )
@@ -196,6 +201,13 @@ class Machine:
 
 INSIDE: Final = (HERE / "client.py").read_text("utf-8")
 """What runs in the machine, by its own Python."""
+
+
+def steps_to_a_backup_folder() -> str:
+    """Return the commands of the documentation that make the folder /mnt/backups."""
+    page = (HERE.parents[2] / "docs/operating.md").read_text("utf-8")
+    steps = next(block for block in page.split("```") if "ReadWritePaths=/mnt/backups" in block)
+    return steps.removeprefix("sh")
 
 
 def asking(path: str, port: int = 8080) -> str:
