@@ -12,6 +12,7 @@ from attrs import evolve, field, frozen
 from msgspec import Meta, Struct
 
 from medamad.config.values import (
+    BasePath,
     Endpoints,
     EventName,
     Hostname,
@@ -72,6 +73,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     listen: Endpoints = Endpoints(("tcp:8080:interface=127.0.0.1",))
     data_dir: PathText = PathText("")
     demo: bool = False
+    base_path: BasePath = BasePath("")
     hostnames: tuple[Hostname, ...] = ()
     cors_origins: tuple[Origin, ...] = ()
     trusted_proxies: tuple[Proxy, ...] = ()

@@ -126,6 +126,7 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
         data_dir=data_dir,
         commit=commit(),
         demo=server.demo,
+        base_path=str(server.base_path),
         hostnames=frozenset(map(str, server.hostnames)),
         cors_origins=frozenset(server.cors_origins),
         trusted_proxies=_networks(server.trusted_proxies),

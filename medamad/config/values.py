@@ -15,6 +15,7 @@ _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,15})\s*(?P<unit>[KMGT]iB|B)\Z")
 _MOST_BYTES: Final = 1 << 60
 _MAP_SIZES: Final = (16 << 20, 64 << 40)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
+_BASE_PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}\Z")
 _OWN_NAMES: Final = frozenset(
     (
         *("api", "auth", "dashboard", "event", "health", "metrics", "openapi.yaml"),
@@ -65,6 +66,12 @@ class ScriptName(str):
 
 class EventName(str):
     """A path of one segment, as for a script: "event", or one that is not the service's own."""
+
+    __slots__ = ()
+
+
+class BasePath(str):
+    """The path below which a proxy serves everything, such as "/stats"; "" for the root."""
 
     __slots__ = ()
 
@@ -155,6 +162,17 @@ def _read_segment(value: object, usual: str) -> str:
     return value
 
 
+def _read_base_path(value: object) -> BasePath:
+    if value == "":
+        return BasePath()
+    if not isinstance(value, str) or not _BASE_PATH.match(value):
+        raise ValueError('expected a path such as "/stats", without a slash at its end')
+    first = value.split("/")[1]
+    if first in _OWN_NAMES:
+        raise ValueError(f"{first} is a path of the interface")
+    return BasePath(value)
+
+
 def _read_path(value: object) -> PathText:
     if not isinstance(value, str) or "\0" in value:
         raise ValueError("expected a path as text without NUL")
@@ -177,6 +195,7 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     Origin: _read_origin,
     Hostname: _read_hostname,
     Proxy: _read_proxy,
+    BasePath: _read_base_path,
     PathText: _read_path,
     EventName: _read_event_name,
     ScriptName: _read_script_name,

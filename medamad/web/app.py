@@ -94,6 +94,7 @@ class Root:
 
     def serve(self, request: Request) -> None:
         """Respond to a request, now or later."""
+        self._remove_base_path(request)
         event_name = self._backend.settings.event_name
         if event_name != self._event_name:
             self._event_name = event_name
@@ -121,7 +122,14 @@ class Root:
 
     def error_response(self, request: Request, error: ApiError) -> Response:
         """Return the response to a request whose body cannot be read."""
+        self._remove_base_path(request)
         return self._routes_of(request).error_response(request, error)
+
+    def _remove_base_path(self, request: Request) -> None:
+        """Remove the base path from a request's path, unless the proxy has removed it."""
+        base = self._backend.settings.base_path.encode("ascii")
+        if base and (request.path == base or request.path.startswith(base + b"/")):
+            request.path = request.path.removeprefix(base) or b"/"
 
     def _routes_of(self, request: Request) -> Routes:
         """Return the routes for a request, and set its path within them."""

@@ -27,6 +27,8 @@ class WebSettings:
     """The value of `X-Api-Commit`."""
     demo: bool = False
     """Whether every change except login and logout is refused."""
+    base_path: str = ""
+    """The path below which a proxy serves everything, such as "/stats"; "" for the root."""
     hostnames: frozenset[str] = frozenset()
     """The host names that requests may use; empty for any."""
     cors_origins: frozenset[str] = frozenset()

@@ -96,6 +96,7 @@ def test_what_the_file_says_is_read(tmp_path: Path) -> None:
 
 
 SIZE = 'expected bytes as a whole number, or a text such as "64 GiB"'
+BASE_PATH = 'expected a path such as "/stats", without a slash at its end'
 QUOTED = 'expected the name in quotation marks: [retention.websites."a.b.c"]'
 HOSTNAME = 'expected a hostname such as "stats.example.com"'
 ZONE = 'expected a time zone such as "UTC" or "Europe/Berlin"'
@@ -205,6 +206,12 @@ OWN = "is a path of the interface"
             "expected one of sums, nothing",
         ),
         ('[retention.websites."a.com"]\ndays = 1', "retention.websites.a.com.days", "unknown key"),
+        ("[server]\nbase_path = '/'", "server.base_path", BASE_PATH),
+        ("[server]\nbase_path = 'stats'", "server.base_path", BASE_PATH),
+        ("[server]\nbase_path = '/stats/'", "server.base_path", BASE_PATH),
+        ("[server]\nbase_path = '/a\"b'", "server.base_path", BASE_PATH),
+        ("[server]\nbase_path = '/..'", "server.base_path", BASE_PATH),
+        ("[server]\nbase_path = '/api/x'", "server.base_path", "api is a path of the interface"),
         ("[limits", "", "not TOML: "),
         (f"x = {'[' * 9_999}", "", "arrays or tables are nested too deeply"),
         (f"x = {'{a = ' * 9_999}", "", "arrays or tables are nested too deeply"),

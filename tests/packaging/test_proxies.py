@@ -45,8 +45,8 @@ def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
         "127.0.0.1:8080": f"127.0.0.1:{daemon.port}",
         "listen 80;": f"listen 127.0.0.1:{free_port()};",
         "    listen [::]:80;\n": "",
-        "listen 443 ssl http2;": f"listen 127.0.0.1:{port} ssl http2;",
-        "    listen [::]:443 ssl http2;\n": "",
+        "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
+        "    listen [::]:443 ssl;\n": "",
         "stats.example.com;": "localhost;",
         "/etc/letsencrypt/live/stats.example.com": str(folder),
     }
@@ -215,3 +215,9 @@ def test_nginx_logs_no_visitor(tmp_path: Path) -> None:
         assert visit.getresponse().status == 301
         visit.close()
     assert (tmp_path / "access.log").read_text("utf-8") == ""
+
+
+def test_nginx_is_told_nothing_that_one_of_its_releases_rejects_or_warns_of() -> None:
+    for name in ("nginx.conf", "nginx-subpath.conf"):
+        lines = (EXAMPLES / name).read_text("utf-8").splitlines()
+        assert not [line for line in lines if "http2" in line.partition("#")[0]]

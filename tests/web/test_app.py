@@ -143,3 +143,38 @@ async def test_the_path_of_events_is_configurable(
     house.set(event_name="event")
     assert (await stranger.ask("GET", f"{prefix}/{name}/ping")).status == 404
     assert (await stranger.ask("GET", f"{prefix}/event/ping")).status == 200
+
+
+DETAILS = {"username": "ada", "password": "correct horse"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_everything_is_below_a_base_path_too(house: House, stranger: Browser) -> None:
+    house.set(base_path="/my/stats")
+    for target in ("/my/stats", "/my/stats/", "/my/stats/dashboard", "/"):
+        answer = await stranger.ask("GET", target)
+        assert (answer.status, answer.header("Location")) == (302, "/my/stats/dashboard/")
+    for target in ("/my/stats/dashboard/", "/my/stats/dashboard/websites/a.com", "/dashboard/"):
+        answer = await stranger.ask("GET", target)
+        assert b'src="/my/stats/dashboard/assets/main-' in answer.body
+        assert b'href="/my/stats/api/user"' in answer.body
+        assert b'="/dashboard/' not in answer.body
+    assert b'src="/my/stats/dashboard/' in (await stranger.ask("GET", "/my/stats/share/x")).body
+    for target in ("script.js", "scripts/default.js", "api/event/ping", "event/ping"):
+        assert (await stranger.ask("GET", f"/my/stats/{target}")).status == 200
+    assert b"- url: /my/stats/api\n" in (await stranger.ask("GET", "/my/stats/openapi.yaml")).body
+    for target in ("/my/statsx", "/my/stats/my/stats", "/my/stats/nothing", "/my"):
+        assert (await stranger.ask("GET", target)).status == 404
+    house.set(base_path="")
+    assert b'src="/dashboard/assets/main-' in (await stranger.ask("GET", "/dashboard/")).body
+    assert (await stranger.ask("GET", "/my/stats/script.js")).status == 404
+
+
+@pytest.mark.parametrize("prefix", ["/api", ""])
+@pytest_twisted.ensureDeferred
+async def test_the_device_cookie_is_for_the_login_below_the_base_path(
+    house: House, stranger: Browser, prefix: str
+) -> None:
+    house.set(base_path="/stats")
+    answer = await stranger.ask("POST", f"/stats{prefix}/auth/login", DETAILS)
+    assert f"Path=/stats{prefix}/auth/login;" in answer.headers["set-cookie"][1]

@@ -6,6 +6,7 @@ import { isAway } from "./api/client.ts";
 import { t } from "./i18n/index.ts";
 import { Shell } from "./shell.tsx";
 import { refreshes } from "./state/data.ts";
+import { at } from "./state/paths.ts";
 import { recognise, user } from "./state/session.ts";
 import { shareId } from "./state/share.ts";
 import { later } from "./ui/lazy.tsx";
@@ -26,13 +27,13 @@ const SettingsPage = later(() =>
 export function App({ recognised }: { recognised: Promise<boolean> }) {
   if (shareId) {
     return (
-      <LocationProvider scope="/share">
+      <LocationProvider scope={at("/share")}>
         <SharedPage id={shareId} />
       </LocationProvider>
     );
   }
   return (
-    <LocationProvider scope="/dashboard">
+    <LocationProvider scope={at("/dashboard")}>
       <Pages recognised={recognised} />
     </LocationProvider>
   );
@@ -53,11 +54,11 @@ function Pages({ recognised }: { recognised: Promise<boolean> }) {
   return (
     <Shell>
       <Router>
-        <Route path="/dashboard" component={WebsitesPage} />
-        <Route path="/dashboard/add" component={AddPage} />
-        <Route path="/dashboard/websites/:hostname" component={SitePage} />
-        <Route path="/dashboard/websites/:hostname/setup" component={SetupPage} />
-        <Route path="/dashboard/settings/:section?" component={SettingsPage} />
+        <Route path={at("/dashboard")} component={WebsitesPage} />
+        <Route path={at("/dashboard/add")} component={AddPage} />
+        <Route path={at("/dashboard/websites/:hostname")} component={SitePage} />
+        <Route path={at("/dashboard/websites/:hostname/setup")} component={SetupPage} />
+        <Route path={at("/dashboard/settings/:section?")} component={SettingsPage} />
         <Route default component={NoSuchPage} />
       </Router>
     </Shell>

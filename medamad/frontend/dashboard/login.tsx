@@ -5,6 +5,7 @@ import type { TargetedSubmitEvent } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { ApiError, isAway } from "./api/client.ts";
 import { t, tn } from "./i18n/index.ts";
+import { at } from "./state/paths.ts";
 import { logIn } from "./state/session.ts";
 import { Filled } from "./ui/filled.tsx";
 import { Icon } from "./ui/icon.tsx";
@@ -50,7 +51,7 @@ export function LoginPage() {
   return (
     <main class="login">
       <div class="login-brand">
-        <img src="/dashboard/icon.svg" alt="" width="40" height="40" />
+        <img src={at("/dashboard/icon.svg")} alt="" width="40" height="40" />
         <span>medamad</span>
       </div>
       <form class="card form login-form" onSubmit={enter}>

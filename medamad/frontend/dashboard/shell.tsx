@@ -14,6 +14,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { t } from "./i18n/index.ts";
+import { at } from "./state/paths.ts";
 import { logOut, user } from "./state/session.ts";
 import { THEMES, type Theme, theme } from "./state/theme.ts";
 import { Dialog } from "./ui/dialog.tsx";
@@ -37,8 +38,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const [showsKeys, setShowsKeys] = useState(false);
   useShortcuts([
     { keys: "?", label: t("shortcuts.help"), act: () => setShowsKeys(true) },
-    { keys: "g w", label: t("shortcuts.websites"), act: () => route("/dashboard/") },
-    { keys: "g s", label: t("shortcuts.settings"), act: () => route("/dashboard/settings") },
+    { keys: "g w", label: t("shortcuts.websites"), act: () => route(at("/dashboard/")) },
+    { keys: "g s", label: t("shortcuts.settings"), act: () => route(at("/dashboard/settings")) },
   ]);
   const themes = THEMES.map(
     (name: Theme): Choice => ({
@@ -68,8 +69,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
         {t("common.skip")}
       </a>
       <header class="bar">
-        <a class="brand" href="/dashboard/" aria-label="medamad">
-          <img src="/dashboard/icon.svg" alt="" width="28" height="28" />
+        <a class="brand" href={at("/dashboard/")} aria-label="medamad">
+          <img src={at("/dashboard/icon.svg")} alt="" width="28" height="28" />
           <span>medamad</span>
         </a>
         <div class="bar-middle" id="bar-middle" />
@@ -80,8 +81,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
           label={<Icon of={MenuIcon} size={20} />}
           groups={[
             [
-              go("/dashboard/", Globe, t("nav.websites"), "g w"),
-              go("/dashboard/settings", SettingsIcon, t("nav.settings"), "g s"),
+              go(at("/dashboard/"), Globe, t("nav.websites"), "g w"),
+              go(at("/dashboard/settings"), SettingsIcon, t("nav.settings"), "g s"),
               {
                 label: (
                   <>

@@ -38,7 +38,8 @@ async def log_in(call: Call) -> Response:
     session = await call.backend.accounts.log_in(
         details.username, details.password, network, device_text(call.request)
     )
-    path = b"/api/auth/login" if call.request.path.startswith(b"/api/") else b"/auth/login"
+    prefix = b"/api" if call.request.path.startswith(b"/api/") else b""
+    path = b"%b%b/auth/login" % (call.backend.settings.base_path.encode("ascii"), prefix)
     issued = set_session(session.token), set_device(session.device, path)
     return Response(HTTPStatus.OK, headers=(NO_STORE, *issued))
 

@@ -1,7 +1,7 @@
 """Files: the dashboard's pages and assets, the tracker's scripts, and the OpenAPI description."""
 
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -82,7 +82,23 @@ def open_dashboard(call: Call, place: str = _PAGE) -> Response:
     files = read_dashboard()
     if place not in files and place.startswith(_HASHED):
         raise NotFound(NOT_FOUND)
-    return files.get(place, files[_PAGE])(call)
+    if place not in files:
+        place = _PAGE
+    return _below_base_path(call, place)(call)
+
+
+def _below_base_path(call: Call, place: str) -> Asset:
+    """Return a file of the dashboard; a page refers to the others below the base path."""
+    file, base_path = read_dashboard()[place], call.backend.settings.base_path
+    is_page = place in (_PAGE, _SHARE_PAGE)
+    return _page_below(place, base_path) if base_path and is_page else file
+
+
+@lru_cache(4)
+def _page_below(place: str, base_path: str) -> Asset:
+    page = read_dashboard()[place]
+    content = page.content.replace(b'="/', b'="%b/' % base_path.encode("ascii"))
+    return make_asset(content, page.content_type, page.headers)
 
 
 def open_share(call: Call, share: str) -> Response:
@@ -93,18 +109,23 @@ def open_share(call: Call, share: str) -> Response:
     except NotFound:
         ancestors, status = _NO_FRAMES, HTTPStatus.NOT_FOUND
     headers = (*_HTML_HEADERS, *_framed(ancestors), _NO_ROBOTS)
-    response = evolve(read_dashboard()[_SHARE_PAGE], headers=headers)(call)
+    response = evolve(_below_base_path(call, _SHARE_PAGE), headers=headers)(call)
     return evolve(response, status=status) if response.status == HTTPStatus.OK else response
 
 
-def _redirect_to_dashboard(_call: Call) -> Response:
-    return Response(HTTPStatus.FOUND, headers=((b"Location", b"/dashboard/"), REVALIDATE))
+def _redirect_to_dashboard(call: Call) -> Response:
+    location = b"%b/dashboard/" % call.backend.settings.base_path.encode("ascii")
+    return Response(HTTPStatus.FOUND, headers=((b"Location", location), REVALIDATE))
 
 
-@cache
-def _read_description() -> Asset:
-    content_type = TYPES[_DESCRIPTION.suffix]
-    return make_asset(_DESCRIPTION.read_bytes(), content_type, (REVALIDATE, NO_SNIFFING))
+@lru_cache(4)
+def _description_below(base_path: str) -> Asset:
+    content = _DESCRIPTION.read_bytes().replace(b"- url: /", b"- url: %b/" % base_path.encode())
+    return make_asset(content, TYPES[_DESCRIPTION.suffix], (REVALIDATE, NO_SNIFFING))
+
+
+def _describe(call: Call) -> Response:
+    return _description_below(call.backend.settings.base_path)(call)
 
 
 _DEFAULT_SCRIPT: Final = SCRIPT_TYPES[0]
@@ -171,7 +192,7 @@ class Scripts:
 
 def add_description(routes: Routes) -> None:
     """Add the OpenAPI description."""
-    routes.add("GET", "/openapi.yaml", _read_description(), Access.OPEN)
+    routes.add("GET", "/openapi.yaml", _describe, Access.OPEN)
 
 
 def add_to(routes: Routes) -> None:

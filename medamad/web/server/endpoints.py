@@ -63,8 +63,8 @@ class Address:
 
 
 CIPHERS: Final = b"ECDHE+AESGCM:ECDHE+CHACHA20"
-"""The cipher suites of TLS 1.2: authenticated encryption with forward secrecy, so none with CBC. All
-of TLS 1.3 are like that."""
+"""The cipher suites of TLS 1.2: authenticated encryption with forward secrecy, so none with CBC.
+TLS 1.3 has no others."""
 BACKLOG: Final = 1_024
 """How many connections wait to be taken where a text does not say it: as many as of the socket that
 systemd opens. Beyond, the kernel has clients try again in a second, and turns proxies away from a

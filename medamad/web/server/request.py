@@ -36,9 +36,9 @@ _LOCALHOST: Final = IPv4Address("TCP", "127.0.0.1", 80)
 class Request:
     """A request of a site, as much of one as Klein and our routes need.
 
-    `path` and `query_string` are the two parts of its target as they were sent; `body` is complete,
-    and `sent_bytes` is the size of all. `channel` is None once the request is answered or the
-    client has disconnected.
+    `path` and `query_string` are the two parts of its target as they were sent, but the site may
+    remove the base path from `path`; `body` is complete, and `sent_bytes` is the size of all.
+    `channel` is None once the request is answered or the client has disconnected.
     """
 
     body: bytes = b""

@@ -2,9 +2,10 @@
 
 import { signal } from "@preact/signals";
 import { session } from "../state/local-storage.ts";
+import { at } from "../state/paths.ts";
 import { shareId } from "../state/share.ts";
 
-const ROOT = "/api";
+const ROOT = at("/api");
 const RELOADED_FOR = "medamad.reloaded-for";
 const SHARE_KEY = `medamad.share-key.${shareId}`;
 

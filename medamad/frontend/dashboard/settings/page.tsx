@@ -4,6 +4,7 @@ import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { t } from "../i18n/index.ts";
+import { at } from "../state/paths.ts";
 import { useUsage } from "../state/usage.ts";
 import { NoSuchPage } from "../ui/no-such-page.tsx";
 import { About } from "./about.tsx";
@@ -46,7 +47,7 @@ export function SettingsPage() {
           {SECTIONS.map((other) => (
             <li key={other}>
               <a
-                href={`/dashboard/settings/${other}`}
+                href={at(`/dashboard/settings/${other}`)}
                 {...(other === section && { "aria-current": "page" as const })}
               >
                 {t(`settings.${other}`)}

@@ -6,6 +6,7 @@ import { change } from "../api/client.ts";
 import type { Share } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import { refresh, useAsk } from "../state/data.ts";
+import { origin } from "../state/paths.ts";
 import { Copyable } from "../ui/copy.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Filled } from "../ui/filled.tsx";
@@ -73,7 +74,7 @@ export function Shares({ hostname, isDemo, onClose }: Properties) {
 }
 
 function addressOf({ id }: Share): string {
-  return `${location.origin}/share/${id}`;
+  return `${origin}/share/${id}`;
 }
 
 function frameOf(share: Share, hostname: string): string {

@@ -4,6 +4,7 @@ import { useId } from "preact/hooks";
 import type { Usage } from "../api/types.ts";
 import { ago, bytes, figure, percent, t, tn } from "../i18n/index.ts";
 import { useFresh } from "../state/data.ts";
+import { at } from "../state/paths.ts";
 import { useUsage } from "../state/usage.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { reasonText } from "../websites/reasons.tsx";
@@ -167,7 +168,7 @@ function Unknown({ hostnames, isDemo }: UnknownProperties) {
               {!isDemo && (
                 <td>
                   <a
-                    href={`/dashboard/add?hostname=${encodeURIComponent(hostname)}`}
+                    href={at(`/dashboard/add?hostname=${encodeURIComponent(hostname)}`)}
                     aria-label={t("usage.add-of", { hostname })}
                   >
                     {t("usage.add")}

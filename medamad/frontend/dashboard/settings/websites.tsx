@@ -7,6 +7,7 @@ import { change } from "../api/client.ts";
 import type { Website } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import { refresh, useAsk } from "../state/data.ts";
+import { at } from "../state/paths.ts";
 import { useUsage } from "../state/usage.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Filled } from "../ui/filled.tsx";
@@ -43,7 +44,7 @@ export function Websites() {
       <div class="sites-head">
         <h2 id="settings-websites">{t("settings.websites")}</h2>
         {!isDemo && (
-          <a class="button" href="/dashboard/add">
+          <a class="button" href={at("/dashboard/add")}>
             <Icon of={Plus} size={16} />
             {t("websites.add")}
           </a>
@@ -93,7 +94,7 @@ interface SiteProperties {
 
 function Site({ hostname, isDemo, onDo }: SiteProperties) {
   const name = nameOf(hostname);
-  const path = `/dashboard/websites/${encodeURIComponent(hostname)}`;
+  const path = at(`/dashboard/websites/${encodeURIComponent(hostname)}`);
   return (
     <li>
       <a class="sites-name" href={path}>

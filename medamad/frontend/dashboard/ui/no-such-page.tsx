@@ -2,6 +2,7 @@
 
 import { useLocation } from "preact-iso";
 import { t } from "../i18n/index.ts";
+import { at } from "../state/paths.ts";
 import { nameOf } from "./hostnames.ts";
 
 export function NoSuchPage() {
@@ -19,7 +20,7 @@ function Nothing({ said }: { said: string }) {
     <main class="page narrow" key={url}>
       <h1>{said}</h1>
       <p>
-        <a href="/dashboard/">{t("error.back")}</a>
+        <a href={at("/dashboard/")}>{t("error.back")}</a>
       </p>
     </main>
   );

@@ -7,6 +7,7 @@ import { statistic } from "../api/client.ts";
 import type { Website } from "../api/types.ts";
 import { t, tn } from "../i18n/index.ts";
 import { useAsk } from "../state/data.ts";
+import { at } from "../state/paths.ts";
 import { shareId, sitePath } from "../state/share.ts";
 import { nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -48,7 +49,7 @@ export function SiteHead() {
           <Icon of={Globe} size={16} /> {t("nav.websites")}
         </>
       ),
-      choose: () => route("/dashboard/"),
+      choose: () => route(at("/dashboard/")),
     },
   ];
   return (

@@ -6,6 +6,7 @@ import { useLocation } from "preact-iso";
 import { ApiError, change } from "../api/client.ts";
 import type { Website } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
+import { at } from "../state/paths.ts";
 import { useUsage } from "../state/usage.ts";
 import { Refusal } from "../ui/trouble.tsx";
 import { HostnameField, hostnameIn, hostnameRefusals } from "./hostname-field.tsx";
@@ -29,7 +30,7 @@ export function AddPage() {
       const { hostname } = await change<Website>("POST", "/websites", {
         hostname: hostnameIn(typed),
       });
-      route(`/dashboard/websites/${encodeURIComponent(hostname)}/setup`);
+      route(at(`/dashboard/websites/${encodeURIComponent(hostname)}/setup`));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       setError(error);
@@ -55,7 +56,7 @@ export function AddPage() {
           <button type="submit" class="button main" disabled={isBusy || isDemo}>
             {t("add.submit")}
           </button>
-          <a class="button" href="/dashboard/">
+          <a class="button" href={at("/dashboard/")}>
             {t("common.cancel")}
           </a>
         </div>

@@ -6,6 +6,7 @@ import { useLocation } from "preact-iso";
 import type { Website } from "../api/types.ts";
 import { shortFigure, t, tn } from "../i18n/index.ts";
 import { useAsk } from "../state/data.ts";
+import { at } from "../state/paths.ts";
 import { useUsage } from "../state/usage.ts";
 import { isCalled, nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -31,7 +32,9 @@ export function WebsitesPage() {
   const [order, setOrder] = useState<Order>(keptOrder);
   const { route } = useLocation();
   useShortcuts(
-    !mayAdd ? [] : [{ keys: "n", label: t("websites.add"), act: () => route("/dashboard/add") }],
+    !mayAdd
+      ? []
+      : [{ keys: "n", label: t("websites.add"), act: () => route(at("/dashboard/add")) }],
   );
   useEffect(() => {
     document.title = `${t("websites.title")} · medamad`;
@@ -113,7 +116,7 @@ function Card({ hostname, summary, quietSince }: Website) {
   const visitors = summary?.visitors ?? 0;
   return (
     <li>
-      <a class="card website" href={`/dashboard/websites/${encodeURIComponent(hostname)}`}>
+      <a class="card website" href={at(`/dashboard/websites/${encodeURIComponent(hostname)}`)}>
         <h2 title={hostname}>{nameOf(hostname)}</h2>
         <p class="website-figure">
           <strong>{shortFigure(visitors)}</strong>{" "}
@@ -128,7 +131,7 @@ function Card({ hostname, summary, quietSince }: Website) {
 
 function AddLink() {
   return (
-    <a class="button main" href="/dashboard/add">
+    <a class="button main" href={at("/dashboard/add")}>
       <Icon of={Plus} size={16} />
       {t("websites.add")}
     </a>

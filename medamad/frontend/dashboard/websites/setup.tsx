@@ -6,6 +6,7 @@ import { statistic } from "../api/client.ts";
 import type { Summary, Usage } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import { useAsk } from "../state/data.ts";
+import { at } from "../state/paths.ts";
 import { useUsage } from "../state/usage.ts";
 import { Copyable } from "../ui/copy.tsx";
 import { Filled } from "../ui/filled.tsx";
@@ -31,7 +32,7 @@ export function SetupPage() {
     <main class="page narrow" key={hostname}>
       <div class="setup-head">
         <h1>{t("setup.title", { hostname: name })}</h1>
-        <a class="button" href={`/dashboard/websites/${encodeURIComponent(hostname)}`}>
+        <a class="button" href={at(`/dashboard/websites/${encodeURIComponent(hostname)}`)}>
           {t("setup.to-statistics")}
         </a>
       </div>
@@ -57,7 +58,9 @@ function Tag({ hostname, names }: { hostname: string; names: Usage["tracker"] })
       <p class="soft">
         <Filled
           text={t("setup.more")}
-          values={{ features: <a href="/dashboard/settings/tracker">{t("setup.features")}</a> }}
+          values={{
+            features: <a href={at("/dashboard/settings/tracker")}>{t("setup.features")}</a>,
+          }}
         />
       </p>
       <details>

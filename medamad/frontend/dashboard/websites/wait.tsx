@@ -7,6 +7,7 @@ import { ApiError, change, statistic } from "../api/client.ts";
 import type { Refused, Usage, Website } from "../api/types.ts";
 import { ago, t, tn } from "../i18n/index.ts";
 import { useAsk, useFresh } from "../state/data.ts";
+import { at } from "../state/paths.ts";
 import { Filled } from "../ui/filled.tsx";
 import { nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -52,7 +53,7 @@ export function Wait({ hostname, views, usage }: Properties) {
         <p>
           <a
             class="button main"
-            href={`/dashboard/websites/${encodeURIComponent(hostname)}?period=today`}
+            href={at(`/dashboard/websites/${encodeURIComponent(hostname)}?period=today`)}
           >
             {t("setup.to-statistics")}
           </a>
@@ -124,7 +125,7 @@ function Unknown({ hostname, hits, last, website, isDemo }: UnknownProperties) {
   const settle = async (changing: Promise<Website>) => {
     try {
       await changing;
-      route(`/dashboard/websites/${encodeURIComponent(hostname)}/setup`);
+      route(at(`/dashboard/websites/${encodeURIComponent(hostname)}/setup`));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       setError(error);
