@@ -7,8 +7,8 @@ from http.client import HTTPConnection, HTTPResponse
 from itertools import product
 
 import pytest
-from support.abuse.malformed_http import PING, REFUSED, SOUND_BUT_REFUSED, UNFINISHED
 from support.daemon import Client, Daemon, running
+from support.malformed_http import PING, REFUSED, SOUND_BUT_REFUSED, UNFINISHED
 
 pytestmark = pytest.mark.daemon
 

@@ -1,4 +1,4 @@
-"""Bytes that are no sound HTTP request, in the ways in which others have been broken by them."""
+"""Malformed and unusual HTTP requests, of the kinds that have broken other servers."""
 
 from collections.abc import Iterator
 
@@ -278,7 +278,7 @@ UNFINISHED = {
     "half an end of the last chunk": CHUNKED + b"2\r\n{}\r\n0\r\n\r",
     "half a 100": HIT + b"Content-Length: 28\r\nExpect: 100-continue\r\n\r\n",
 }
-"""What is to be waited for, and dropped when the sender goes."""
+"""Incomplete requests, which are dropped when the client disconnects."""
 
 SOUND_BUT_REFUSED = {
     "an unknown method": (lines(b"BREW /api/event/ping HTTP/1.1", b"Host: a"), 405),
@@ -319,4 +319,4 @@ SOUND_BUT_REFUSED = {
         400,
     ),
 }
-"""What is sound HTTP and gets this status; the connection stays open."""
+"""Valid HTTP that gets this status; the connection stays open."""
