@@ -39,7 +39,7 @@ class _Failures:
     failures: int
     since: float
     lots: int = 1
-    """One in so many attempts after the wait is admitted: the failed one and those sent away."""
+    """One in this many attempts after the wait is admitted: the failed and the refused ones."""
 
     def forget(self, now: float) -> None:
         """Start over after a quiet hour; a clock that was set back causes no longer wait."""

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from medamad.cli.support import add_data, add_json, on_data, print_error
+from medamad.cli.support import add_data, add_json, counted, on_data, print_error
 from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import FILE_NAME, check_there, is_in_use, open_to_read
 from medamad.storage.environment.files import check_is_store, check_readable
@@ -77,9 +77,10 @@ def _report(store: Path, finding: str, *, as_json: bool) -> None:
 
 
 def _summary(counts: dict[str, int], findings: int) -> str:
-    counted = f"{counts['websites']} websites, {counts['views']} views, {counts['blocks']} blocks"
+    nouns = {"websites": "website", "views": "view", "blocks": "segment"}
+    sound = ", ".join(counted(counts[name], noun) for name, noun in nouns.items())
     if counts["days"]:
-        counted += f", sums of {counts['days']} days"
+        sound += f", sums of {counted(counts['days'], 'day')}"
     if findings:
-        return f"{findings} things are wrong with it ({counted} are sound)"
-    return f"nothing is wrong with it ({counted})"
+        return f"{counted(findings, 'problem')} found ({sound} are undamaged)"
+    return f"no problems found ({sound})"

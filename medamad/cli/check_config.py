@@ -25,5 +25,5 @@ def run(arguments: Namespace) -> int:
         return report_config_error(error)
     for warning in config.warnings:
         print_warning(warning)
-    print(f"{arguments.file}: nothing is wrong with it")
+    print(f"{arguments.file}: no problems found")
     return 0

@@ -12,10 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from typing import BinaryIO, Final
 
-from medamad.cli.import_report import counted
 from medamad.cli.support import (
     ProgressLine,
     add_data,
+    counted,
     effective_config,
     on_data,
     print_error,

@@ -25,14 +25,20 @@ from medamad.cli.import_report import (
     KnownDays,
     Past,
     Plan,
-    counted,
     date_of_time,
     known_rows,
     nothing_in,
     print_rejected,
     report,
 )
-from medamad.cli.support import ProgressLine, add_data, effective_config, on_data, print_error
+from medamad.cli.support import (
+    ProgressLine,
+    add_data,
+    counted,
+    effective_config,
+    on_data,
+    print_error,
+)
 from medamad.config.lists import load_lists
 from medamad.config.settings import retention, rules
 from medamad.domain.errors import BadRequest, NotFound

@@ -13,7 +13,7 @@ from attrs import define, frozen
 from medamad.admin.import_requests import days_request, rows_request
 from medamad.admin.imports import Ended
 from medamad.admin.protocol import Request
-from medamad.cli.support import print_error
+from medamad.cli.support import counted, print_error
 from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
 from medamad.storage.compaction.retention import Cutoff, cutoff_of
@@ -313,8 +313,3 @@ def _left_out(plan: Plan, gathering: Gathered) -> Iterator[str]:
     ):
         if days:
             yield f"{counted(days, 'day')} for which {why}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"

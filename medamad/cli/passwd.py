@@ -53,8 +53,8 @@ def _change(data_dir: Path) -> int:
 def _asked(data_dir: Path) -> str:
     check_there(data_dir)
     password = getpass("New password: ")
-    if getpass("Once more: ") != password:
-        raise BadRequest("password: the two are not the same")
+    if getpass("New password again: ") != password:
+        raise BadRequest("password: the two passwords differ")
     return password
 
 

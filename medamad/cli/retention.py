@@ -13,6 +13,7 @@ from attrs import asdict, evolve
 from medamad.cli.support import (
     MAX_DAYS,
     add_data,
+    counted,
     effective_config,
     format_bytes,
     on_data,
@@ -124,31 +125,27 @@ def _rule(keep: Keep, are: str) -> str:
     if not keep.raw_days:
         return f"views {are} kept forever"
     remains = "the sums of their days" if keep.after == "sums" else "nothing"
-    return f"views {are} kept for {_count(keep.raw_days, 'day')}, then {remains}"
+    return f"views {are} kept for {counted(keep.raw_days, 'day')}, then {remains}"
 
 
 def _there(found: Forecast, zone: tzinfo) -> str:
     since = ""
     if found.earliest_ms is not None:
         since = f" since {datetime.fromtimestamp(found.earliest_ms / 1000, zone).date()}"
-    kept = f"  stored: {_count(found.views, 'view')}{since} ({format_bytes(found.bytes)})"
+    kept = f"  stored: {counted(found.views, 'view')}{since} ({format_bytes(found.bytes)})"
     if found.days:
-        kept += f", sums of {_count(found.days, 'day')} ({format_bytes(found.bytes_of_days)})"
+        kept += f", sums of {counted(found.days, 'day')} ({format_bytes(found.bytes_of_days)})"
     return kept
 
 
 def _due(found: Forecast) -> Iterator[str]:
-    gone = f"{_count(found.due_views, 'view')} and {_count(found.due_events, 'event')}"
+    gone = f"{counted(found.due_views, 'view')} and {counted(found.due_events, 'event')}"
     text = f"  would be removed: {gone} ({format_bytes(found.due_bytes)})"
     if found.due_days:
         text += (
-            f", sums of {_count(found.due_days, 'day')} ({format_bytes(found.bytes_of_due_days)})"
+            f", sums of {counted(found.due_days, 'day')} ({format_bytes(found.bytes_of_due_days)})"
         )
     yield text
     if found.new_days:
-        days = _count(found.new_days, "day")
+        days = counted(found.new_days, "day")
         yield f"  would be added: sums of {days} ({format_bytes(found.bytes_of_new_days)})"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

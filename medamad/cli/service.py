@@ -80,11 +80,11 @@ def _install(*, now: bool) -> None:
         if now:
             _systemctl(*step)
         else:
-            print(f"To be done: systemctl {' '.join(step)}")
+            print(f"To do: systemctl {' '.join(step)}")
     print(f"For a backup every night, run `systemctl enable --now {BACKUP_TIMER}`")
     if now:
-        print("It runs: systemctl status medamad")
-        print("The first login: /var/lib/medamad/first-login.txt")
+        print("Running; `systemctl status medamad` shows its state")
+        print("First login: see /var/lib/medamad/first-login.txt")
 
 
 def steps(units: Sequence[str], *, moved: bool) -> Iterator[tuple[str, ...]]:

@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> int:
             state = connection.request(Status(), State)
     except NotRunning as error:
         if _is_in_use(data_dir):
-            message = f"{data_dir}: a daemon uses it but does not take commands, at least not yet"
+            message = f"{data_dir}: a daemon uses it but is not accepting commands yet"
             return _failed(message, 1, as_json=arguments.json)
         return _failed(str(error), NOT_RUNNING_STATUS, as_json=arguments.json)
     except RequestFailed as error:

@@ -178,6 +178,11 @@ def format_bytes(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 @define(eq=False)
 class ProgressPhases:
     """Progress of work in several phases, with a line for each."""
@@ -229,7 +234,7 @@ class EffectiveConfig:
             where = self.config.file or "by default it"
             raise Conflict(
                 f"events.timezone: {where} says {zone}, and the daemon uses"
-                f" {self.daemon.timezone}: their days are not the same"
+                f" {self.daemon.timezone}: their days differ"
             )
 
 

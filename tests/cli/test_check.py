@@ -29,7 +29,7 @@ def test_it_reports_contents_and_damage(tmp_path: Path) -> None:
         assert client.request("POST", "/api/event/hit", HIT).status == 204
         file = daemon.data / FILE_NAME
         beside = check(daemon.data)
-        right = f"{file}: nothing is wrong with it (1 websites, 1 views, 0 blocks)\n"
+        right = f"{file}: no problems found (1 website, 1 view, 0 segments)\n"
         assert beside.returncode == 0, beside.stderr
         assert beside.stdout == (
             f"{daemon.data}: a daemon is running on it; "
@@ -42,7 +42,7 @@ def test_it_reports_contents_and_damage(tmp_path: Path) -> None:
         daemon.stop()
         alone = check(daemon.data)
         assert (alone.returncode, alone.stderr) == (0, "")
-        assert alone.stdout == right.replace("1 views", "2 views")
+        assert alone.stdout == right.replace("1 view,", "2 views,")
         guest = open_as_guest(daemon.data)
         with guest.lmdb.begin(write=True) as txn:
             cursor = txn.cursor(db=guest.databases.wal)
@@ -54,7 +54,7 @@ def test_it_reports_contents_and_damage(tmp_path: Path) -> None:
         assert damaged.returncode == 1
         assert f"medamad: {file}: website 1, time " in damaged.stderr
         assert damaged.stderr.endswith(": a damaged record\n")
-        assert damaged.stdout.startswith(f"{file}: 1 things are wrong with it (")
+        assert damaged.stdout.startswith(f"{file}: 1 problem found (")
         daemon.start()
         until(lambda: "a damaged record is ignored: website 1" in daemon.log)
 

@@ -9,7 +9,7 @@ from medamad.cli import main
 def test_the_shipped_configuration_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     file = str(shipped_file("medamad.toml"))
     assert main(["check-config", file]) == 0
-    assert capsys.readouterr().out == f"{file}: nothing is wrong with it\n"
+    assert capsys.readouterr().out == f"{file}: no problems found\n"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_commands_use_the_configuration_of_a_running_daemon(tmp_path: Path) -> N
         # Days are not to be those of another zone.
         taken = partial(finished, "import", daemon.data, file, "--website", HOST)
         refused = taken("--config", str(other))
-        said = f"{other} says UTC, and the daemon uses Asia/Tokyo: their days are not the same"
+        said = f"{other} says UTC, and the daemon uses Asia/Tokyo: their days differ"
         assert refused.stderr == f"medamad: events.timezone: {said}\n"
         assert refused.returncode == 1
         taken = taken("--json")

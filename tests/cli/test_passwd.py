@@ -62,7 +62,7 @@ def test_a_missing_store_is_not_created(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("again", "status", "said"),
-    [(OTHER, 0, "was changed"), ("a mistake", 1, "password: the two are not the same")],
+    [(OTHER, 0, "was changed"), ("a mistake", 1, "password: the two passwords differ")],
 )
 def test_on_a_terminal_it_asks_twice_and_shows_nothing(
     tmp_path: Path, again: str, status: int, said: str
@@ -72,7 +72,7 @@ def test_on_a_terminal_it_asks_twice_and_shows_nothing(
         if pid == 0:
             os.execv(MEDAMAD[0], [*MEDAMAD, "passwd", "--data", str(daemon.data)])  # noqa: S606
         shown = ""
-        for prompt, answer in (("New password: ", OTHER), ("Once more: ", again)):
+        for prompt, answer in (("New password: ", OTHER), ("New password again: ", again)):
             while prompt not in shown:
                 shown += os.read(terminal, 1000).decode()
             os.write(terminal, f"{answer}\n".encode())

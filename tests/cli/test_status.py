@@ -143,7 +143,7 @@ def test_a_daemon_that_stops_meanwhile_is_reported(
 def test_a_starting_daemon_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environment = open_environment(tmp_path, 16 << 20)
     assert main(["status", "--data", str(tmp_path)]) == 1
-    told = f"{tmp_path}: a daemon uses it but does not take commands, at least not yet"
+    told = f"{tmp_path}: a daemon uses it but is not accepting commands yet"
     assert capsys.readouterr().err == f"medamad: {told}\n"
     assert main(["status", "--json", "--data", str(tmp_path)]) == 1
     assert json.loads(capsys.readouterr().out) == {"running": None, "error": told}

@@ -83,7 +83,7 @@ def test_a_damaged_store_means_503_and_is_reported(
     assert "no hits are taken and no statistics returned: the store is damaged" in daemon.log
     checked = finished("check", daemon.data)
     assert checked.returncode == 1
-    assert "1 things are wrong with it" in checked.stdout
+    assert "1 problem found" in checked.stdout
     assert finished("import", daemon.data, "--list").returncode == 1
     assert daemon.stop() == 0
     # No start begins a crash loop, and none takes the damage for repaired.

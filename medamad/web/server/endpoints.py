@@ -1,4 +1,4 @@
-"""What the texts of endpoints say: the address, and the certificate, which a reload may renew."""
+"""Endpoint texts: the address that each names, and its certificate, which a reload may renew."""
 
 import socket
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 OF_TCP: Final = ("tcp", "tcp6", "ssl")
-"""What the texts of endpoints of TCP begin with; the last one speaks TLS."""
+"""The kinds of TCP endpoints; the last one speaks TLS."""
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - what no interface means
 EVERYWHERE_IPV6: Final = "::"
 
@@ -36,24 +36,24 @@ class Address:
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether it stands for every address of the machine, of IPv4 or of IPv6."""
+        """Whether it means every address of the machine, of IPv4 or of IPv6."""
         return self.host in ("", EVERYWHERE, EVERYWHERE_IPV6)
 
     @property
     def is_ipv6(self) -> bool:
-        """Whether it is one of IPv6; that of none in particular takes IPv4 too, by itself."""
+        """Whether it is an IPv6 address. By default, `::` accepts IPv4 connections too."""
         return ":" in self.host
 
     def keeps_out(self, other: "Address") -> bool:
-        """Whether nobody can listen there when somebody listens here, for its own family alone."""
+        """Return whether nothing can listen on `other` beside it, if it accepts one IP version."""
         if self.port != other.port or self.is_ipv6 != other.is_ipv6:
             return False
         return self.host == other.host or self.is_everywhere or other.is_everywhere
 
     def numeric(self) -> "Address":
-        """Give it without a name (which is of IPv4, as Twisted takes it).
+        """Return it with its hostname resolved, to an IPv4 address as Twisted does.
 
-        Raises OSError or ValueError for what stands for no address.
+        Raises OSError or ValueError if it cannot be resolved.
         """
         if self.port is None:
             return self
@@ -89,13 +89,13 @@ class Certificate:
 
 @frozen
 class Bound:
-    """What the text of an endpoint of TCP says: where to listen, and by what certificate."""
+    """A parsed TCP endpoint: where to listen, and with which certificate."""
 
     port: int
     interface: str
     backlog: int
     certificate: Certificate | None
-    """None where no TLS is spoken."""
+    """None without TLS."""
 
     @property
     def address(self) -> Address:
@@ -108,12 +108,12 @@ def read_bound(text: str) -> Bound:
 
     Raises whatever Twisted's parser and OpenSSL raise when they cannot be used.
     """
-    asked = _Asked(text)
+    recorder = _Recorder(text)
     refused: list[Failure] = []
-    read_endpoint(text, asked).listen(None).addErrback(refused.append)
+    read_endpoint(text, recorder).listen(None).addErrback(refused.append)
     for failure in refused:
         failure.raiseException()
-    (bound,) = asked.heard
+    (bound,) = recorder.heard
     return bound
 
 
@@ -124,29 +124,29 @@ def read_endpoint(text: str, reactor: Any) -> Any:
     """
     kind, colon, rest = text.partition(":")
     if kind in _WITH_BACKLOG:
-        # What is said later by the name wins; what is said by its place comes twice.
+        # A backlog given by name overrides ours; one given by position is a TypeError.
         with suppress(TypeError):
             return serverFromString(reactor, f"{kind}:backlog={BACKLOG}{colon}{rest}")
     return serverFromString(reactor, text)
 
 
 def ports_of_both(addresses: Iterable[Address]) -> set[int | None]:
-    """Return the ports that IPv4 and IPv6 have an address of their own for."""
+    """Return the ports that both an IPv4 and an IPv6 address have."""
     of_ipv6, of_ipv4 = set[int | None](), set[int | None]()
     for address in addresses:
         (of_ipv6 if address.is_ipv6 else of_ipv4).add(address.port)
     return of_ipv6 & of_ipv4
 
 
-class _Asked:
-    """In the place of a reactor: hears what an endpoint would listen on."""
+class _Recorder:
+    """Stands in for a reactor, and records what an endpoint would listen on."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.heard: list[Bound] = []
 
     def listenTCP(self, port: int, _factory: Any, backlog: int, interface: str) -> Deferred[None]:
-        """Hear of a plain port (IReactorTCP)."""
+        """Record a plain port (IReactorTCP)."""
         self.heard.append(Bound(port, interface, backlog, None))
         return Deferred()
 
