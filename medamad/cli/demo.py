@@ -5,7 +5,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from attrs import evolve
@@ -15,16 +15,19 @@ from medamad.cli.support import add_listen, report_config_error, whole
 from medamad.config.schema import Config, ConfigError
 from medamad.config.values import Size
 from medamad.daemon.service import Started
+from medamad.daemon.thread_pool import repeat
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import TrafficPlan, fill
+from medamad.demo.traffic import LiveTraffic, TrafficPlan, fill, live_hits
 from medamad.web.backend import Backend
 
 _MAX_DAYS: Final = 3_650
 _MAX_VIEWS: Final = 10_000_000
+_LIVE_S: Final = 1.0
+"""How often hits are added while the demonstration runs."""
 _MIN_FREE_DISK: Final = Size(16 << 20)
 
 EXAMPLES: Final = (
-    ("medamad demo", "thirty days of traffic on port 8080 of this machine"),
+    ("medamad demo", "ninety days of traffic on port 8080 of this machine"),
     ("medamad demo --days 365 --views 1000000", "more of it, which takes longer to make"),
 )
 
@@ -35,16 +38,16 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--days",
         type=whole(1, _MAX_DAYS),
-        default=30,
+        default=90,
         metavar="N",
-        help="how many days of traffic, up to now (default: 30)",
+        help="how many days of traffic, up to now (default: 90)",
     )
     parser.add_argument(
         "--views",
         type=whole(1, _MAX_VIEWS),
-        default=50_000,
+        default=100_000,
         metavar="N",
-        help="how many views on those days, over all websites (default: 50000)",
+        help="how many views on those days, over all websites (default: 100000)",
     )
 
 
@@ -59,13 +62,25 @@ def run(arguments: Namespace) -> int:
             plan = TrafficPlan(
                 until_ms=int(time.time() * 1000), days=arguments.days, views=arguments.views
             )
-            await fill(backend.store, plan)
+            websites = await fill(backend.store, plan)
+            numbers = {website.hostname: website.number for website in websites}
+            live = LiveTraffic(backend.store, live_hits(plan, numbers), lambda: time.time() * 1000)
+            _run_live(live)
 
         try:
             config = read()
         except ConfigError as error:
             return report_config_error(error)
         return run_daemon(config, read_config=read, started=_greet, prepare=prepare)
+
+
+def _run_live(live: LiveTraffic) -> None:
+    """Go on storing invented hits until the daemon stops."""
+    from twisted.internet import reactor as installed  # noqa: PLC0415 - importing it installs it
+
+    reactor: Any = installed
+    repeated = repeat(_LIVE_S, live.store_due, reactor)
+    reactor.addSystemEventTrigger("before", "shutdown", repeated.stop)
 
 
 def _demonstrating(config: Config) -> Config:

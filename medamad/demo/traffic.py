@@ -1,13 +1,13 @@
 """Invented visits: views, unloads and events by time, the same for the same seed; storing them."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import count, islice
 from random import Random
 from typing import Final, Protocol
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
 from medamad.demo.sites import NO_CAMPAIGN, SITES, Site
@@ -34,8 +34,8 @@ class TrafficPlan:
     """How much traffic to invent: `views` views over the `days` days that end at `until_ms`."""
 
     until_ms: int
-    days: int = 30
-    views: int = 50_000
+    days: int = 90
+    views: int = 100_000
     seed: int = 1
 
 
@@ -65,6 +65,17 @@ def hits(
     yield from (hit for hit in pending if hit.time_ms <= plan.until_ms)
 
 
+def live_hits(
+    plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES
+) -> Iterator[Hit]:
+    """Yield the hits that follow those of a plan, by time and without end: as many a day."""
+    views = max(1, plan.views // plan.days)
+    for day in count(1):
+        until_ms = plan.until_ms + day * DAY_MS
+        of_day = evolve(plan, until_ms=until_ms, days=1, views=views, seed=plan.seed + day)
+        yield from hits(of_day, numbers, sites)
+
+
 class HitStore(Protocol):
     """The part of a store that `fill` needs."""
 
@@ -84,6 +95,28 @@ async def fill(store: HitStore, plan: TrafficPlan, sites: Sequence[Site] = SITES
     while some := list(islice(invented, _HITS_AT_ONCE)):
         await store.append(some)
     return websites
+
+
+@define(eq=False)
+class LiveTraffic:
+    """Stores hits when their time has come."""
+
+    _store: HitStore
+    _hits: Iterator[Hit]
+    _now_ms: Callable[[], float]
+    _next: Hit = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._next = next(self._hits)
+
+    async def store_due(self) -> None:
+        """Store the hits up to now."""
+        due: list[Hit] = []
+        while self._next.time_ms <= self._now_ms():
+            due.append(self._next)
+            self._next = next(self._hits)
+        if due:
+            await self._store.append(due)
 
 
 def _time(hit: Hit) -> int:

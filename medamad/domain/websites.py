@@ -48,5 +48,6 @@ def canonical_hostname(text: str, field: str = "hostname") -> str:
             "without scheme, port or path"
         )
     if labels[-1].isdigit():
-        raise BadRequest(f"{field}: expected a hostname, not an IP address")
+        hint = "; use localhost" if name.startswith("127.") else ""
+        raise BadRequest(f"{field}: expected a hostname, not an IP address{hint}")
     return name

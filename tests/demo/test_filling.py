@@ -1,11 +1,12 @@
 from collections.abc import Sequence
+from itertools import pairwise, takewhile
 
 import pytest
 from attrs import define, field
 
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import TrafficPlan, fill, hits
-from medamad.domain.hits import Hit
+from medamad.demo.traffic import DAY_MS, LiveTraffic, TrafficPlan, fill, hits, live_hits
+from medamad.domain.hits import Hit, View
 from medamad.domain.websites import Website
 
 PLAN = TrafficPlan(until_ms=1_790_000_000_123, days=4, views=3_000)
@@ -45,3 +46,26 @@ def test_the_websites_are_as_old_as_their_first_hits() -> None:
     with pytest.raises(StopIteration):
         fill(store, PLAN).send(None)
     assert {website.created for website in store.websites} == {1_790_000_000 - 4 * 86_400}
+
+
+def test_traffic_goes_on_after_the_plan_with_as_many_views_a_day() -> None:
+    numbers = {site.hostname: number for number, site in enumerate(SITES)}
+    until_ms = PLAN.until_ms + 3 * DAY_MS
+    later = list(takewhile(lambda hit: hit.time_ms < until_ms, live_hits(PLAN, numbers)))
+    assert later[0].time_ms >= PLAN.until_ms
+    assert all(one.time_ms <= other.time_ms for one, other in pairwise(later))
+    assert 3 * 749 <= sum(isinstance(hit, View) for hit in later) <= 3 * 750
+
+
+def test_live_hits_are_stored_when_their_time_has_come() -> None:
+    numbers = {site.hostname: number for number, site in enumerate(SITES)}
+    store, now_ms = Recording(), [PLAN.until_ms]
+    live = LiveTraffic(store, live_hits(PLAN, numbers), lambda: now_ms[0])
+    for hour in range(1, 5):
+        now_ms[0] = PLAN.until_ms + hour * DAY_MS // 24
+        with pytest.raises(StopIteration):
+            live.store_due().send(None)
+        assert PLAN.until_ms <= store.hits[-1].time_ms <= now_ms[0]
+        assert len(store.batches) == hour
+    due = takewhile(lambda hit: hit.time_ms <= now_ms[0], live_hits(PLAN, numbers))
+    assert store.hits == list(due)
