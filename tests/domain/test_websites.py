@@ -55,6 +55,11 @@ def test_a_bad_hostname_is_rejected_naming_the_field(text: str) -> None:
         canonical_hostname(text, "g")
 
 
+def test_the_loopback_address_is_rejected_with_the_name_to_use() -> None:
+    with pytest.raises(BadRequest, match="use localhost"):
+        canonical_hostname("127.0.0.1", "hostname")
+
+
 @given(st.text(max_size=300))
 def test_any_text_is_canonical_or_rejected(text: str) -> None:
     try:
