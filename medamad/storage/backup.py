@@ -97,10 +97,10 @@ def read_note(file: BinaryIO) -> Note:
     if _FRAME.pack(_SKIPPED, _NOTE_BYTES) + _OURS != begin[: _FRAME.size + len(_OURS)]:
         raise NoBackup("not a backup of medamad, or of a version that this program does not know")
     written = begin[_FRAME.size + len(_OURS) :]
-    digest, told = written[:_DIGEST_BYTES], written[_DIGEST_BYTES:]
-    if hashlib.sha256(told).digest() != digest:
+    digest, content = written[:_DIGEST_BYTES], written[_DIGEST_BYTES:]
+    if hashlib.sha256(content).digest() != digest:
         raise NoBackup("damaged: the checksum of its first part does not match")
-    note = msgspec.json.decode(told, type=Note)
+    note = msgspec.json.decode(content, type=Note)
     size = os.fstat(file.fileno()).st_size
     expected = _FRAME.size + _NOTE_BYTES + note.packed_bytes
     if size != expected:
@@ -131,8 +131,8 @@ def unpacked(file: BinaryIO, note: Note) -> Iterator[bytes]:
 
 
 def _written(note: Note) -> bytes:
-    told = msgspec.json.encode(note).ljust(_NOTE_BYTES - len(_OURS) - _DIGEST_BYTES)
-    return _OURS + hashlib.sha256(told).digest() + told
+    content = msgspec.json.encode(note).ljust(_NOTE_BYTES - len(_OURS) - _DIGEST_BYTES)
+    return _OURS + hashlib.sha256(content).digest() + content
 
 
 _MODE: Final = 0o600

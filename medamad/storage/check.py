@@ -1,8 +1,8 @@
 """Read a whole store and report what is wrong with it. Writes nothing.
 
-Besides checksums: each segment and group is made once more of what it holds, so that its counters
-are compared with a recount; the sums of a day with each other; each text with its code; and
-nothing may belong to nothing.
+Besides verifying checksums, it encodes each segment again from its views, so that its counters are
+compared with a recount. It compares the counters of a rollup with each other, and each text with
+its code, and looks for data that belongs to no website or segment.
 """
 
 import struct
@@ -52,7 +52,7 @@ from medamad.storage.wal.records import Kind, describe_record, read_watermark, s
 from medamad.storage.websites import read_websites, tombstones
 
 _NUMBER: Final = struct.Struct(">I")
-_BLOCK_KEY_SIZE: Final = 16
+_SEGMENT_KEY_SIZE: Final = 16
 _NEVER_COUNTED: Final = 1 << 62
 _ANY_DTYPE: Final = np.uint64
 
@@ -62,7 +62,7 @@ _Names = Mapping[Dimension, NDArray[np.bool_]]
 
 @define(eq=False)
 class StoreCheck:
-    """One look at a store, by one transaction. The figures are of what was looked at so far."""
+    """A check of a store in one transaction. The figures are of what has been read so far."""
 
     _environment: Environment
     _txn: Txn
@@ -77,11 +77,11 @@ class StoreCheck:
 
     @property
     def days(self) -> int:
-        """Of how many days there are sums, of each website by itself."""
+        """How many days have a rollup, counted for each website."""
         return len(self._days)
 
     def findings(self) -> Iterator[str]:
-        """Return what is wrong, one thing at a time; nothing if nothing is."""
+        """Return what is wrong with the store, one finding at a time."""
         numbers: list[int] = []
         for found in read_websites(self._txn, self._environment.databases):
             if isinstance(found, str):
@@ -103,15 +103,15 @@ class StoreCheck:
         except Damaged as error:
             yield f"account: {error}"
         yield from damaged_grants(self._txn, self._environment.databases)
-        for strange in self._environment.strange_names(self._txn):
-            yield f"meta: {strange!r} is none of its names"
+        for strange in self._environment.unknown_names(self._txn):
+            yield f"meta: {strange!r}: unknown name"
         for name in ("logins", "beacons"):
             for key, value in self._items(name):
-                if not _is_flushed(key, value):
+                if not _is_sound(key, value):
                     yield f"{name} {key.hex()[:16]}: its checksum does not match"
         for secret in (SECRET, STORE_ID, TRUSTED_TIME):
             stored = self._txn.get(secret, db=self._environment.databases.meta)
-            if stored is not None and not _is_flushed(secret, stored):
+            if stored is not None and not _is_sound(secret, stored):
                 yield f"{secret.decode()}: its checksum does not match"
 
     def _numbering(self, greatest_website: int) -> Iterator[str]:
@@ -122,7 +122,7 @@ class StoreCheck:
             (b"last-website", greatest_website),
         ):
             stored = self._txn.get(name, db=self._environment.databases.meta)
-            if stored is not None and not _is_flushed(name, stored):
+            if stored is not None and not _is_sound(name, stored):
                 yield f"{name.decode()}: its checksum does not match"
                 continue
             number = read_number(self._txn, self._environment.databases.meta, name)
@@ -130,15 +130,15 @@ class StoreCheck:
                 yield f"{name.decode()}: {number}, and {least} is in use"
 
     def _left_over(self, registered: set[bytes]) -> Iterator[str]:
-        """Name what belongs to no website, if it is not on its way out."""
+        """Return what belongs to no website, unless it is being purged."""
         meta = self._environment.databases.meta
-        leaving = {_NUMBER.pack(number) for number in tombstones(self._txn, meta)}
-        for key in leaving & registered:
-            yield f"website {_NUMBER.unpack(key)[0]}: it is registered, and deleted"
+        deleted = {_NUMBER.pack(number) for number in tombstones(self._txn, meta)}
+        for key in deleted & registered:
+            yield f"website {_NUMBER.unpack(key)[0]}: it is registered and has a tombstone"
         for name in PER_WEBSITE:
             count = 0
             for key, _ in self._items(name):
-                count += key[:4] not in registered and key[:4] not in leaving
+                count += key[:4] not in registered and key[:4] not in deleted
             if count:
                 yield f"{name}: {count} entries belong to no website"
 
@@ -160,13 +160,13 @@ class StoreCheck:
             try:
                 headers[number_of(key)] = decode_header(key, value)
             except (Damaged, struct.error) as error:
-                yield f"website {number}, head {key[4:].hex()}: {error}"
+                yield f"website {number}, header {key[4:].hex()}: {error}"
         yield from self._batches(number, headers)
         sound: dict[int, Part] = {}
         for each in sorted(headers, key=lambda each: _level(headers, each)):
             found = list(self._segment(number, each, headers, sound, names))
             yield from found
-        yield from self._pieces(number, headers)
+        yield from self._leftovers(number, headers)
         yield from self._wal(number, names)
         for correction in read_corrections(self._txn, databases.corrections, number):
             if isinstance(correction, str):
@@ -183,15 +183,15 @@ class StoreCheck:
         for number, header in headers.items():
             if header.import_batch and header.import_batch not in known:
                 place = f"website {website}, segment {number}"
-                yield f"{place}: its batch {header.import_batch} is not there"
+                yield f"{place}: its import batch {header.import_batch} is missing"
 
     def _names(self, website: int, dimension: Dimension, texts: list[str | None]) -> Iterator[str]:
-        """Compare each text with its code; gives the texts, None where a code has none."""
+        """Compare each text with its code, and append it to `texts`; None where a code has none."""
         codes = self._environment.databases.codes
         try:
             read_count_mark(self._txn, self._environment.databases, (website, dimension))
         except Damaged as error:
-            yield f"website {website}, mark of {dimension.attribute}: {error}"
+            yield f"website {website}, count mark of {dimension.attribute}: {error}"
         for key, value in self._items("dictionary", struct.pack(">IB", website, dimension)):
             place = f"website {website}, {dimension.attribute} {key[5:].hex()}"
             try:
@@ -230,13 +230,15 @@ class StoreCheck:
             self.views += int(np.count_nonzero(views.keys["sequence"] > watermark))
             for place, dimension in enumerate(VIEW_DIMENSIONS):
                 codes = views.values["codes"][:, place]
-                yield from _unnamed(f"website {website}, journal", dimension, codes, names)
+                yield from _unnamed(f"website {website}, write-ahead log", dimension, codes, names)
         properties = rows.get(Kind.PROPERTY)
         if properties is not None:
             codes = properties.values["property"]
-            yield from _unnamed(f"website {website}, journal", Dimension.PROPERTY, codes, names)
+            yield from _unnamed(
+                f"website {website}, write-ahead log", Dimension.PROPERTY, codes, names
+            )
 
-    # One segment or group
+    # One segment
 
     def _segment(
         self,
@@ -246,7 +248,7 @@ class StoreCheck:
         sound: dict[int, Part],
         names: _Names,
     ) -> Iterator[str]:
-        """Make a segment or group once more and compare; adds it to `sound` if all is right."""
+        """Compare a segment with itself encoded again; if they agree, add it to `sound`."""
         header = headers[number]
         place = f"website {website}, segment {number}"
         self._greatest_segment = max(self._greatest_segment, number)
@@ -261,7 +263,7 @@ class StoreCheck:
             return
         missing = [member for member in header.members if member not in headers]
         for member in missing:
-            yield f"{place}: segment {member} of it is missing"
+            yield f"{place}: its member {member} is missing"
         members = [sound[member] for member in header.members if member in sound]
         if unsound or len(members) < len(header.members):
             return
@@ -280,7 +282,7 @@ class StoreCheck:
             self.views += header.views
 
     def _values(self, segment: Segment, stored: dict[tuple[bool, int], bytes]) -> Iterator[str]:
-        """Look at the checksums of what is stored of a segment; gives all of it."""
+        """Verify the checksums of the values of a segment, and put them into `stored`."""
         place = f"website {segment.website}, segment {segment.number}"
         for is_counters, name in ((False, "segments"), (True, "counters")):
             for key, value in self._items(name, segment.key):
@@ -297,15 +299,15 @@ class StoreCheck:
     def _day(
         self, segment: Segment, stored: Mapping[tuple[bool, int], bytes], names: _Names
     ) -> Iterator[str]:
-        """Return where the sums of a day do not agree with each other."""
+        """Return where the counters of a rollup do not agree with each other."""
         place = f"website {segment.website}, segment {segment.number}"
         try:
-            sums = open_rollup(
+            rollup = open_rollup(
                 segment, WriterAccess(self._txn), self._environment.databases
             ).loaded()
-            again = encode_rollup(sums, segment.key)
+            again = encode_rollup(rollup, segment.key)
             puts = {(is_counters, kind): value for is_counters, kind, value in again.puts}
-            told = list(disagreements(sums))
+            found = list(disagreements(rollup))
         except DamagedSegment as error:
             yield str(error)
             return
@@ -313,15 +315,15 @@ class StoreCheck:
             yield f"{place}: it cannot be read: {error}"
             return
         if again.header != segment.header:
-            yield f"{place}, head: it is not what its sums give"
+            yield f"{place}, header: it does not agree with its counters"
         for is_counters, kind in sorted(stored.keys() - puts.keys()):
             what = "counter" if is_counters else "column"
-            yield f"{place}, {what} {kind}: nothing knows of it"
-        for finding in told:
+            yield f"{place}, {what} {kind}: no header names it"
+        for finding in found:
             yield f"{place}: {finding}"
-        for dimension, counters in sums.by_dimension.items():
+        for dimension, counters in rollup.by_dimension.items():
             yield from _unnamed(place, dimension, counters.codes, names)
-        yield from _unnamed(place, Dimension.PROPERTY, sums.events.codes, names)
+        yield from _unnamed(place, Dimension.PROPERTY, rollup.events.codes, names)
         if segment.header.day is not None:
             self._days.add((segment.website, segment.header.day.number))
 
@@ -344,11 +346,11 @@ class StoreCheck:
             yield f"{place}: it cannot be recounted: {error}"
             return
         if again.header != segment.header:
-            yield f"{place}, head: it is not what its views give"
+            yield f"{place}, header: it does not agree with its views"
         for is_counters, kind in sorted(puts.keys() | stored.keys()):
             if puts.get((is_counters, kind)) != stored.get((is_counters, kind)):
                 what = "counter" if is_counters else "column"
-                yield f"{place}, {what} {kind}: it is not what its views give"
+                yield f"{place}, {what} {kind}: it does not agree with its views"
         if isinstance(part, OpenSegment):
             for dimension in VIEW_DIMENSIONS:
                 yield from _unnamed(place, dimension, part.codes(dimension), names)
@@ -368,16 +370,16 @@ class StoreCheck:
         )
         return EncodedSegment(header, encode_merged(opened, header, segment.key))
 
-    def _pieces(self, website: int, headers: Mapping[int, SegmentHeader]) -> Iterator[str]:
-        """Name what is there of segments that have no head, if they are not on their way out."""
+    def _leftovers(self, website: int, headers: Mapping[int, SegmentHeader]) -> Iterator[str]:
+        """Return what is left of segments that have no header, unless they are being purged."""
         known = {Segment(website, number, header).key for number, header in headers.items()}
         known |= {key for key, _ in self._items("purge_queue", _NUMBER.pack(website))}
         for name in ("segments", "counters"):
             prefixes = {
-                key[:_BLOCK_KEY_SIZE] for key, _ in self._items(name, _NUMBER.pack(website))
+                key[:_SEGMENT_KEY_SIZE] for key, _ in self._items(name, _NUMBER.pack(website))
             }
             for prefix in sorted(prefixes - known):
-                yield f"website {website}, {name} {prefix.hex()}: they belong to no block"
+                yield f"website {website}, {name} {prefix.hex()}: they belong to no segment"
 
     def _items(self, name: str, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         database: Database = getattr(self._environment.databases, name)
@@ -388,7 +390,7 @@ class StoreCheck:
                 found = cursor.next()
 
 
-def _is_flushed(key: bytes, stored: bytes) -> bool:
+def _is_sound(key: bytes, stored: bytes) -> bool:
     try:
         verified(key, stored)
     except Damaged:
@@ -397,7 +399,7 @@ def _is_flushed(key: bytes, stored: bytes) -> bool:
 
 
 def _unnamed(place: str, dimension: Dimension, codes: NDArray[Any], names: _Names) -> Iterator[str]:
-    """Say that codes are in use which have no text."""
+    """Return whether codes are in use that have no text, as a finding."""
     known = names[dimension]
     used = np.unique(codes)
     count = int(np.count_nonzero(used >= len(known)))

@@ -1,12 +1,12 @@
 """Import batches on disk: their state, their origins, and their removal.
 
-A view, and an event, is named for good by the store that counted it first and its number there.
-What was imported keeps that name: in its own place it has a number of this store, at a fixed
-distance from the one it came with. That number is the same in whatever import of a website it
-comes: so a view and its events find each other that came in different ones, in whatever order.
+A view or event is identified for good by the store that counted it first and its number there. When
+it is imported, it also gets a number in this store, at a fixed distance from the original one. The
+distance is the same in every import of a website, so that a view and its events belong together
+even if they are imported separately, in any order.
 
-The segments of a batch name it, and are merged among themselves alone. While a batch is not whole,
-or is on its way out, no query sees them. One that a start finds so is removed.
+The segments of a batch name it, and are merged only with each other. Queries do not see them while
+the batch is incomplete or being removed. A start removes the batches that it finds in that state.
 """
 
 import struct
@@ -33,9 +33,9 @@ from medamad.storage.segments.partitions import Partitions
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
-    """The hits that another store has given the numbers from `first` to `last`.
+    """The hits that have the numbers from `first` to `last` in another store.
 
-    Here their numbers begin at `at`.
+    In this store their numbers begin at `at`.
     """
 
     store: str
@@ -45,11 +45,11 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def end(self) -> int:
-        """The greatest number that they can have here."""
+        """The greatest number that they can have in this store."""
         return self.at + self.last - self.first
 
     def place(self, number: int) -> int:
-        """Return the number here of a hit that has one there; 0 for none of these."""
+        """Return the number in this store for one in the other store, 0 if it is out of range."""
         return self.at + number - self.first if self.first <= number <= self.last else 0
 
 
@@ -131,9 +131,9 @@ class ImportBatch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     website: int
     number: int
     source: str
-    """What it was imported from, in the operator's words."""
+    """What it was imported from, as the operator named it."""
     digest: str
-    """What tells the contents of its files from others."""
+    """Identifies the contents of its files."""
     made: int
     spans: tuple[Span, ...]
     """Which numbers its hits came with, and which they have here."""
@@ -144,16 +144,15 @@ class ImportBatch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     first_ms: int = 0
     last_ms: int = 0
     days: tuple[int, int] | None = None
-    """The first and the last local date, of days that were added up elsewhere: as numbers of days
-    since 1970-01-01."""
+    """The first and the last local date that came as a rollup, in days since 1970-01-01."""
 
     def contains(self, least: int, greatest: int) -> bool:
-        """Return whether hits of it may have all the numbers between two."""
+        """Return whether all numbers from `least` to `greatest` belong to its hits."""
         return any(span.at <= least and greatest <= span.end for span in self.spans)
 
 
 def read_batches(txn: Txn, databases: Databases, website: int) -> Iterator[ImportBatch | str]:
-    """Return the batches of a website; of a damaged one, where it stands."""
+    """Return the batches of a website; of a damaged one, its place and what is wrong."""
     prefix = _WEBSITE.pack(website)
     with txn.cursor(db=databases.import_batches) as cursor:
         found = cursor.set_range(prefix)
@@ -180,13 +179,13 @@ def read_batch(txn: Txn, databases: Databases, website: int, number: int) -> Imp
 
 
 def write_batch(txn: Txn, databases: Databases, batch: ImportBatch) -> None:
-    """Store a batch in the place of what was known of it."""
+    """Store a batch, replacing an earlier state of it."""
     key = _KEY.pack(batch.website, batch.number)
     txn.put(key, with_checksum(key, msgspec.msgpack.encode(batch)), db=databases.import_batches)
 
 
 def delete_batch(txn: Txn, databases: Databases, batch: ImportBatch) -> None:
-    """Forget a batch."""
+    """Delete a batch."""
     txn.delete(_KEY.pack(batch.website, batch.number), db=databases.import_batches)
 
 
@@ -200,7 +199,7 @@ def next_number(txn: Txn, databases: Databases) -> int:
 
 
 def check_new(batches: Sequence[ImportBatch], digest: str, newest: int) -> None:
-    """Raise Conflict when a batch has been imported, or is being, that another may not join.
+    """Raise Conflict if another batch may not be imported, given those that a website has.
 
     `newest` is the greatest number of a batch that the other one was checked against.
     """
@@ -214,7 +213,7 @@ def check_new(batches: Sequence[ImportBatch], digest: str, newest: int) -> None:
 
 
 def check_ranges(ranges: Sequence[tuple[str, int, int]]) -> None:
-    """Raise BadRequest for numbers that are none, or too far apart."""
+    """Raise BadRequest for numbers that are not positive, or are too far apart."""
     for store, first, last in ranges:
         if not 0 < first <= last < 1 << 63 or last - first >= MOST_NUMBERS:
             raise BadRequest(
@@ -243,7 +242,7 @@ def _decoded(key: bytes, value: bytes) -> ImportBatch:
 
 @define(eq=False)
 class ImportRemoval:
-    """Used in the reactor's thread. What a stop leaves behind is found by the next start."""
+    """Removes import batches, in the reactor's thread. The next start finds what a stop left."""
 
     _environment: Environment
     _submit: Submit
@@ -251,23 +250,23 @@ class ImportRemoval:
     _compactor: Compactor
     _segments_lock: DeferredLock
     _undone: Callable[[Partition], None]
-    """Is told what has lost hits: names of it may not be used any more."""
+    """Called with a website that has lost hits: some of its texts may be unused now."""
     _left: dict[int, ImportBatch] = field(factory=dict)
-    """What is to go and may still be there, by number."""
+    """The batches to remove, by number."""
 
     def add(self, batch: ImportBatch) -> None:
-        """Have `go_on` remove a batch that was never whole."""
+        """Let `finish` remove a batch that was never complete."""
         self._left[batch.number] = batch
 
     async def hide(self, website: int, number: int) -> ImportBatch:
-        """Hide a batch and have `go_on` remove it; returns it as it was. Raises NotFound."""
+        """Hide a batch, which `finish` then removes; return it as it was. Raises NotFound."""
         async with self._segments_lock:
             batch = await self._submit(partial(self._hide_known, website, number))
         self._left[number] = batch
         return batch
 
-    async def go_on(self) -> None:
-        """Remove what is to go. Raises Unavailable; what could not be done is left to be done."""
+    async def finish(self) -> None:
+        """Remove the hidden batches. Raises Unavailable; the next call continues then."""
         for batch in list(self._left.values()):
             async with self._segments_lock:
                 if batch.number in self._left:
@@ -277,10 +276,10 @@ class ImportRemoval:
     async def _remove(self, batch: ImportBatch) -> None:
         partition = self._partitions.find(batch.website)
         if partition is None:
-            return  # its website was deleted, and all that it had with it
+            return  # deleted with its website
         await self._submit(partial(self._hide, batch, partition))
         await self._compactor.remove_batch(partition, batch.number)
-        await self._submit(partial(self._forget, batch))
+        await self._submit(partial(self._delete, batch))
         await self._submit(partial(self._partitions.count_visitors, partition))
         self._undone(partition)
 
@@ -303,5 +302,5 @@ class ImportRemoval:
 
         txn.after_commit(hidden)
 
-    def _forget(self, batch: ImportBatch, txn: Transaction) -> None:
+    def _delete(self, batch: ImportBatch, txn: Transaction) -> None:
         delete_batch(txn.lmdb, self._environment.databases, batch)

@@ -54,7 +54,7 @@ def texts_by_dimension(counts: Iterable[DayCounts]) -> dict[Dimension, list[str]
 
 @frozen(eq=False)
 class ImportedRollup:
-    """All that is known of a day, and the codes of its texts."""
+    """An imported rollup: all counts of a day, and the codes of their texts."""
 
     counts: Sequence[DayCounts]
     codes: Mapping[Dimension, Mapping[str, int]]
@@ -65,8 +65,8 @@ class ImportedRollup:
         """Its first and last millisecond."""
         return self.counts[0].span
 
-    def sums(self) -> RollupContent:
-        """Add it up. It takes a while: for the writer's thread."""
+    def content(self) -> RollupContent:
+        """Add the counts up, which takes a while. For the writer thread."""
         found: dict[Dimension | None, list[Counters]] = {}
         for each in self.counts:
             coded = np.array([self._code(each.dimension, text) for text in each.texts], np.uint32)
@@ -117,7 +117,7 @@ class ImportedRollup:
 def rollups_of(
     counts: Iterable[DayCounts], codes: Mapping[Dimension, Mapping[str, int]], batch: int
 ) -> list[ImportedRollup]:
-    """Part what is known by days, which follow each other."""
+    """Group counts, which are in order of days, into the rollups of days."""
     return [
         ImportedRollup(list(of_day), codes, batch)
         for _, of_day in groupby(counts, lambda each: each.day)
@@ -131,7 +131,7 @@ _STEP_NAMES: Final = 1_000
 
 @frozen(eq=False)
 class TextEncoder:
-    """Works in short steps of the writer. Nothing may tidy names away meanwhile."""
+    """Encodes texts in short steps of the writer. No vacuum may run meanwhile."""
 
     _submit: Submit
     _names: Dictionary

@@ -129,7 +129,7 @@ class Imports:
         Unavailable if hits are being refused.
         """
         check_ranges(ranges)
-        await self._removal.go_on()
+        await self._removal.finish()
         batch = await self._submit(
             partial(self._begin, website, source, digest, ranges, newest, now)
         )
@@ -191,22 +191,22 @@ class Imports:
         """
         batch = await self._removal.hide(website.number, number)
         self._totals.pop(number, None)
-        await self._removal.go_on()
+        await self._removal.finish()
         return batch
 
     async def give_up(self, website: Website, batch: ImportBatch) -> None:
-        """Remove a batch that nobody will finish. Raises Unavailable as `undo`."""
+        """Remove a batch that will not be finished. Raises Unavailable as `undo`."""
         self._log_unfinished(website, batch)
         self._removal.add(batch)
         self._totals.pop(batch.number, None)
-        await self._removal.go_on()
+        await self._removal.finish()
 
     async def finish_removals(self) -> None:
         """Remove what is left of batches that were undone, abandoned or never finished.
 
         Raises Unavailable as `undo`.
         """
-        await self._removal.go_on()
+        await self._removal.finish()
 
     # At start
 
@@ -214,7 +214,7 @@ class Imports:
         """Hide the incomplete batches of a website; the next `finish_removals` removes them."""
         for found in read_batches(txn, self._environment.databases, website.number):
             if isinstance(found, str):
-                self._log.error("what is known of an import is damaged: {place}", place=found)
+                self._log.error("an import batch is damaged: {place}", place=found)
             elif found.state is not State.WHOLE:
                 self._partitions.get_or_create(website.number).hide(found.number)
                 self._removal.add(found)
@@ -222,9 +222,9 @@ class Imports:
                     self._log_unfinished(website, found)
 
     def _log_unfinished(self, website: Website, batch: ImportBatch) -> None:
-        """Log why the number of an import is missing from now on."""
+        """Log why an import of this number is not listed."""
         self._log.info(
-            "the import of number {number} into {website} was not finished: nothing of it stays",
+            "import {number} into {website} was not finished: it is removed",
             number=batch.number,
             website=website.hostname,
         )

@@ -21,7 +21,7 @@ _UTC: Final = ZoneInfo("UTC")
 
 
 After: TypeAlias = Literal["sums", "nothing"]
-"""What remains of a day whose views are gone."""
+"""What remains of a day whose views have been deleted."""
 
 
 @frozen

@@ -136,7 +136,7 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     environment = store.environment
     store.websites.load(txn)
     store.wal.load(txn)
-    for name in environment.strange_names(txn):
+    for name in environment.unknown_names(txn):
         _log.error("a part of the store has another name and is ignored: {name}", name=name)
     for place in leftovers(txn, environment.databases):
         _log.error("data of no website is ignored: {place}", place=place)

@@ -128,7 +128,7 @@ class Store:
         return self.read(website, lambda snapshot: visitors.live_visitors(snapshot, now_ms))
 
     def usage(self) -> Usage:
-        """Return how much of the store's room is in use."""
+        """Return how much of the store's space is in use."""
         with self.environment.reading() as txn:
             return self.free_space.usage(txn)
 
@@ -240,7 +240,7 @@ class Store:
         self.partitions.evict_texts(self.settings.text_bytes)
 
     async def maintain(self, now_ms: int, trusted_ms: int | None = None) -> None:
-        """Do what has become due with time, in small steps. To be called about every minute.
+        """Run the maintenance that is due, in small steps. To be called about every minute.
 
         Flushes hits of more than a day ago, folds corrections into segments, applies retention,
         deletes what is left of undone imports and deleted websites, and forgets expired beacons,

@@ -163,7 +163,7 @@ def tombstones(txn: Txn, meta: Database) -> Iterator[int]:
 def delete_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:
     """Delete at most `most` keys of a deleted website, and last its tombstone.
 
-    Returns whether all is gone. Large deletions in one transaction fail in a full map.
+    Returns whether nothing is left. Large deletions in one transaction fail in a full map.
     """
     prefix = _NUMBER.pack(number)
     left = most

@@ -153,7 +153,7 @@ def test_a_damaged_mark_of_what_is_new_is_found(folder: Path) -> None:
         txn.put(count_mark_key((1, Dimension.PATH)), b"no mark", db=database)
 
     edit(folder, "dictionary", put)
-    assert findings(folder) == ["website 1, mark of path: its checksum does not match"]
+    assert findings(folder) == ["website 1, count mark of path: its checksum does not match"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_counters_that_are_not_what_the_views_give_are_found(folder: Path) -> No
 
     edit(folder, "counters", count_one_more)
     found = findings(folder)
-    assert any(each.endswith("counter 1: it is not what its views give") for each in found)
+    assert any(each.endswith("counter 1: it does not agree with its views") for each in found)
 
 
 def test_what_belongs_to_nothing_is_found(folder: Path) -> None:

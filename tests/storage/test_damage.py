@@ -320,7 +320,7 @@ async def test_a_damaged_code_is_put_right_by_the_next_hit(
         store = open_store(sizes=SIZES, name="damaged")
         await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
         await store.close()
-    assert [line.partition(":")[0] for line in lines] == ["a damaged code is given anew"]
+    assert [line.partition(":")[0] for line in lines] == ["a damaged code is replaced"]
     await agrees_with_paths(open_store)
 
 

@@ -30,7 +30,7 @@ def test_texts_become_codes_and_parts_of_a_day_are_added_up() -> None:
         Dimension.OS: ["b"],
     }
     codes = {Dimension.PATH: {"a": 9, "b": 2, "c": 4}, Dimension.OS: {"b": 0}}
-    one, other = (day.sums() for day in rollups_of(given, codes, 3))
+    one, other = (day.content() for day in rollups_of(given, codes, 3))
     assert (one.day, one.span, one.import_batch, one.views) == (
         5,
         (5 * DAY_MS, 6 * DAY_MS - 1),
@@ -51,7 +51,7 @@ def test_texts_become_codes_and_parts_of_a_day_are_added_up() -> None:
 def test_events_count_by_name_too() -> None:
     texts = {property_text(name, value): n for n, (name, value) in enumerate(PAIRS)}
     given = [counts(5, Dimension.PROPERTY, **dict.fromkeys(texts, 4))]
-    day = rollups_of(given, {Dimension.PROPERTY: texts}, 1)[0].sums()
+    day = rollups_of(given, {Dimension.PROPERTY: texts}, 1)[0].content()
     assert (day.views, day.time_bounds, day.event_time_bounds) == (0, NO_TIME, day.span)
     events = day.event_sums()
     assert events.codes.tolist() == [0, 1, 2]

@@ -55,9 +55,9 @@ def test_a_store_that_is_gone_is_not_made_anew(
         with pytest.raises(NoStore) as refused:
             open_environment(tmp_path, MAP_SIZE)
         assert str(refused.value) == (
-            f"{tmp_path / FILE_NAME}: it is gone; that it was there is seen by {name}. Put it back,"
-            f" or restore a backup (medamad restore FILE --data {tmp_path}); to begin with an empty"
-            " store, take away what is left"
+            f"{tmp_path / FILE_NAME}: it is missing, and {name} shows that there was one. Put it"
+            f" back, or restore a backup (medamad restore FILE --data {tmp_path}); to begin with an"
+            " empty store, delete what is left"
         )
         assert not (tmp_path / FILE_NAME).exists()
     away.rename(tmp_path / FILE_NAME)

@@ -217,7 +217,7 @@ async def test_what_is_wrong_with_a_batch_is_found(open_store: OpenStore) -> Non
     key = struct.pack(">II", website.number, batch.number)
     for value, found in (
         (b"damaged", "website 1, batch 00000001: its checksum does not match"),
-        (None, "website 1, segment 4: its batch 1 is not there"),
+        (None, "website 1, segment 4: its import batch 1 is missing"),
     ):
         with environment.lmdb.begin(write=True) as txn:
             if value is None:
@@ -422,7 +422,7 @@ async def test_a_damaged_batch_is_told_of_at_the_start(open_store: OpenStore) ->
     with told_in_log() as lines:
         store = open_store(sizes=SIZES)
     place = f"website {website.number}, batch {key[4:].hex()}"
-    assert lines == [f"what is known of an import is damaged: {place}: its checksum does not match"]
+    assert lines == [f"an import batch is damaged: {place}: its checksum does not match"]
     assert held(store, website) == there
     assert store.imports.batches(website) == []
     await store.close()

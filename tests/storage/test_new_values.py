@@ -135,7 +135,7 @@ def test_a_damaged_mark_is_made_anew(environment: Environment, place: int) -> No
     with told_in_log() as lines:
         assert give(environment, new_names(environment), ["/d"], 5)[0] == 0
     assert lines == [
-        "what is new is counted anew: website 1, dimension 1: its checksum does not match"
+        "new values are counted again: website 1, dimension 1: its checksum does not match"
     ]
     with told_in_log() as lines:
         assert give(environment, new_names(environment), ["/e"], 5)[0] == 0

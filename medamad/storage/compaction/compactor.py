@@ -48,7 +48,7 @@ Writes = Iterator[tuple[bytes, Put] | None]
 
 @define(eq=False)
 class Compactor:
-    """Runs one job at a time: whoever calls it holds the lock of the background work."""
+    """Runs one job at a time: its callers hold the segments lock."""
 
     _environment: Environment
     _submit: Submit
@@ -200,7 +200,7 @@ class Compactor:
         return True
 
     def _publish_job(self, job: Job, txn: Transaction) -> bool:
-        """Show a job's segments in place of others to queries; return whether that was done."""
+        """Publish a job's segments in place of those they replace; return whether that was done."""
         partition, databases = job.partition, self._environment.databases
         website = partition.website
         if partition.is_deleted or job.is_obsolete():
@@ -248,7 +248,7 @@ class Compactor:
     def _trim_some(
         self, partition: Partition, begin: bytes, end: bytes, txn: Transaction
     ) -> bytes | None:
-        """Look at some records from a key on; return where to go on, None at the end."""
+        """Delete flushed ones of the next records; return where to go on, None at the end."""
         watermark = partition.watermark
         with txn.lmdb.cursor(db=self._environment.databases.wal) as cursor:
             cursor.set_range(begin)

@@ -116,7 +116,7 @@ class ImportedRollupDraft(Draft):
     day: ImportedRollup
 
     def encode(self) -> EncodedSegment:
-        return encode_rollup(self.day.sums(), self.key)
+        return encode_rollup(self.day.content(), self.key)
 
 
 @define(eq=False, kw_only=True)

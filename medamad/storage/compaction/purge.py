@@ -135,7 +135,7 @@ async def in_shrinking_steps(
 
 @define(eq=False)
 class WebsitePurge:
-    """Deletes the data of deleted websites, each of which has a tombstone until all is gone."""
+    """Deletes the data of deleted websites, each of which has a tombstone until nothing is left."""
 
     _environment: Environment
     _submit: Submit

@@ -134,7 +134,7 @@ class TextCache:
 class Texts:
     """The texts of one website by code, read from the store on first use. For any thread.
 
-    A list only ever grows. One that was released is read again.
+    A list only ever grows. One that was cleared is read again.
     """
 
     _environment: Environment
@@ -154,14 +154,14 @@ class Texts:
             self.idle_calls = 0
             if self.is_deleted:
                 raise _deleted()
-            is_new, told = dimension not in self._lists, len(self._logged)
+            is_new, logged = dimension not in self._lists, len(self._logged)
             texts = self._lists.setdefault(dimension, TextList())
             begin: int | None = len(texts)
             while begin is not None:
                 with self._environment.reading() as txn:
                     begin = self._read_some(txn, dimension, texts, begin)
                     # In the same transaction: entries that are added later are not missing.
-                    if begin is None and (is_new or len(self._logged) > told):
+                    if begin is None and (is_new or len(self._logged) > logged):
                         self._fill_up(txn, dimension, texts)
             return texts
 
@@ -170,7 +170,7 @@ class Texts:
         return sum(texts.nbytes for texts in list(self._lists.values()))
 
     def clear(self) -> None:
-        """Let go of the lists, unless they are being read. Queries keep those they have."""
+        """Drop the lists, unless they are being read. Queries keep those they have."""
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -228,7 +228,7 @@ class Texts:
 
 
 def keep_within(bound: int, held: Iterable[Texts]) -> None:
-    """Release texts while they take more than `bound` bytes, the longest unused first.
+    """Clear texts while they take more than `bound` bytes, the longest unused first.
 
     Call it now and then; texts that were used during its last 40 calls stay.
     """

@@ -174,7 +174,7 @@ class Encoder:
                 _log.error("a damaged name is put right: {place}", place=describe_entry(name_key))
                 self._txn.put(name_key, name[: DAY.size] + text.encode(), db=names)
                 return int.from_bytes(stored, "big")
-        _log.error("a damaged code is given anew: {place}", place=describe_entry(name_key))
+        _log.error("a damaged code is replaced: {place}", place=describe_entry(name_key))
         for code, known in self._names.entries_from(self._txn, space, 0):
             if known == text:
                 self._txn.put(code_key(space, text), CODE.pack(code), db=codes)

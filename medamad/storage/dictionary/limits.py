@@ -72,7 +72,7 @@ def latest_new(txn: Txn, databases: Databases, space: CodeSpace, end: int) -> tu
     except Damaged as error:
         mark, is_due = _NOTHING, True
         _log.error(
-            "what is new is counted anew: {place}: {error}", place=_place(space), error=error
+            "new values are counted again: {place}: {error}", place=_place(space), error=error
         )
     begin = ENTRY_KEY.pack(*space, mark.end)
     day, new, count = NO_DAY, NewValues(), 0

@@ -35,7 +35,7 @@ def remove_unused(
 ) -> VacuumCursor | None:
     """Delete the unused ones of the next `most` entries.
 
-    Returns where to go on, None at the end. The codes in use are collected anew each time, since
+    Returns where to go on, None at the end. The codes in use are collected again each time, since
     hits are stored between two calls. Raises DamagedSegment if they cannot be read.
     """
     dimension = _DIMENSIONS[place.dimension]

@@ -81,10 +81,10 @@ class WriterAccess:
         return None if value is None else memoryview(value)
 
     def renew(self) -> None:
-        """Do nothing: whoever began the transaction ends it."""
+        """Do nothing: the caller that began the transaction ends it."""
 
     def release(self) -> None:
-        """Do nothing: whoever began the transaction ends it."""
+        """Do nothing: the caller that began the transaction ends it."""
 
 
 @define(eq=False)

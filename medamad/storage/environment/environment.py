@@ -145,8 +145,8 @@ class Environment:
         pages: int = self.lmdb.info()["last_pgno"] + 1
         return pages * self.page_bytes
 
-    def strange_names(self, txn: Txn) -> list[bytes]:
-        """Return the names in meta that are not ours: damage has changed them."""
+    def unknown_names(self, txn: Txn) -> list[bytes]:
+        """Return the names in meta that are not ours, as damage has changed them."""
         with txn.cursor(db=self.databases.meta) as cursor:
             names = [bytes(name) for name in cursor.iternext(values=False)]
         return [
@@ -195,10 +195,9 @@ class Environment:
 def open_environment(directory: Path, map_size: int) -> Environment:
     """Open the store in `directory` for the daemon; create either if it is missing.
 
-    Raises StoreInUse if another daemon has it, WrongFormat for a file that is not ours or in
-    another
-    format, DamagedStore, NoStore if the store has gone, and StoreError if the directory or file
-    cannot be used.
+    Raises StoreInUse if another daemon has it, WrongFormat for a file that is not ours or has
+    another format, DamagedStore, NoStore if the store is missing, and StoreError if the directory
+    or the file cannot be used.
     """
     try:
         make_folder(directory)

@@ -201,7 +201,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def give_to_owner(folder: Path, file: Path) -> None:
-    """Give a file to its folder's owner if root made it, so that the daemon can use it."""
+    """Change the owner of a file that root made to its folder's, so that the daemon can use it."""
     owner = folder.stat()
     if os.geteuid() == 0:
         os.chown(file, owner.st_uid, owner.st_gid)

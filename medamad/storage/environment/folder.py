@@ -1,4 +1,4 @@
-"""The data folder: create it, tell a new one from one whose store has gone, and its state file.
+"""The data folder: create it, detect that its store is missing, and its state file.
 
 The state file says whether the last daemon closed the store in an orderly way: it says "open" for
 as long as a daemon has the store, so that whatever kills the process, also while the store is being
@@ -60,9 +60,9 @@ def check_none_was_there(store: Path) -> None:
     names = [str(path.relative_to(store.parent)) for path in _left_of(store)]
     if names:
         raise NoStore(
-            f"{store}: it is gone; that it was there is seen by {', '.join(names)}. Put it back, or"
-            f" restore a backup (medamad restore FILE --data {store.parent}); to begin with an"
-            " empty store, take away what is left"
+            f"{store}: it is missing, and {', '.join(names)} shows that there was one. Put it back,"
+            f" or restore a backup (medamad restore FILE --data {store.parent}); to begin with an"
+            " empty store, delete what is left"
         )
 
 

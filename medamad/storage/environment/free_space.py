@@ -144,11 +144,11 @@ class FreeSpace:
         return Usage(used + self.long_readers.kept_bytes(used, map_size), map_size)
 
     def free_disk(self) -> int:
-        """Return the free bytes of the disk. Raises OSError if the folder has gone."""
+        """Return the free bytes of the disk. Raises OSError if the folder is missing."""
         return free_bytes(self._environment.path.parent)
 
     def check(self, txn: Txn) -> None:
-        """Raise Unavailable if hits are to be refused, OSError if the folder has gone."""
+        """Raise Unavailable if hits are to be refused, OSError if the folder is missing."""
         reason = self.unavailable_reason(txn)
         if reason and not self._refuses:
             self._log.warn("no hits are taken, reading goes on: {reason}", reason=reason)

@@ -261,7 +261,7 @@ class Partition:
     def _overlay(
         self, segments: Iterable[Segment], corrections: _Corrections, reading: ReadAccess
     ) -> None:
-        """Extend the overlays of segments by corrections: what is there already may be much."""
+        """Add corrections to the overlays of segments, which may be large already."""
         overlays = dict(self.overlays)
         for segment in segments:
             try:

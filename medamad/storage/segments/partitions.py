@@ -201,7 +201,7 @@ class Partitions:
             partition.watermark = read_watermark(txn, self._environment, website)
         except Damaged as error:
             place = f"website {website}, watermark: {error}"
-            _log.error("all records are taken for unflushed: {place}", place=place)
+            _log.error("all records count as unflushed: {place}", place=place)
             partition.watermark = _before(rows, (*partition.segments, *partition.rollups))
         self.greatest_sequence = max(
             self.greatest_sequence,

@@ -186,11 +186,11 @@ class MergedSegment(HasCounters):
 
     @abstractmethod
     def slots(self) -> Counters | None:
-        """Return the sums of the views by slots of SLOT_MS, or None to ask the members."""
+        """Return the sums of the views by slots of SLOT_MS, or None to read the members."""
 
     @abstractmethod
     def durations(self) -> SortedDurations | None:
-        """Return the known durations of all views in milliseconds, or None to ask the members."""
+        """Return the known durations of all views in milliseconds, or None to read the members."""
 
 
 Part: TypeAlias = ViewColumns | MergedSegment

@@ -66,7 +66,7 @@ class Snapshot:
 
     @property
     def rollups(self) -> Iterator[Rollup]:
-        """The rollups of days whose views are gone, each opened when it is reached."""
+        """The rollups of days whose views have been deleted, each opened when it is reached."""
         for segment in self.rollup_segments:
             reader = self._ready_reader()
             yield open_rollup(segment, reader.access, reader.databases)

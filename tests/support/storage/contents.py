@@ -261,7 +261,7 @@ def keys_of(environment: Environment, *names: str) -> dict[str, list[bytes]]:
 
 
 def segments_and_merged(environment: Environment) -> tuple[int, int]:
-    """Count the segments and the groups that have a head."""
+    """Count the segments, merged ones too, that have a header."""
     with environment.reading() as txn:
         headers = [
             decode_header(key, value)
