@@ -21,13 +21,13 @@ settings.load_profile("patient")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector from walking all modules and tests in every test."""
+    """Exempt modules and collected tests from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_unconfigure() -> None:
-    """Let the garbage collector clear at exit what extension modules would report as leaked."""
+    """Collect garbage at exit, which extension modules would report as leaked."""
     gc.unfreeze()
 
 

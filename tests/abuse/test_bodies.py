@@ -1,4 +1,4 @@
-"""Bodies of hits by fuzzing: each is taken, or refused by name; none is a fault or takes long."""
+"""Fuzzed bodies of hits: each is accepted, or rejected with a reason, quickly."""
 
 import json
 import os

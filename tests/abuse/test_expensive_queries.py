@@ -1,4 +1,4 @@
-"""Expensive questions, beside those who send hits."""
+"""Expensive queries, while hits are sent."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ def filled(tmp_path: Path) -> Iterator[Filled]:
 
 @contextmanager
 def asked(daemon: Daemon, at_once: int) -> Iterator[Any]:
-    """Have expensive questions asked, so many at once, by another process."""
+    """Start a process that runs expensive queries concurrently."""
     cookie = daemon.client().cookie
     assert cookie is not None
     command = [asking.__file__, str(daemon.port), cookie, SITES[0].hostname, str(at_once)]

@@ -1,4 +1,4 @@
-"""Hits in which everything is new: what strangers can make grow has bounds."""
+"""Floods of hits with new values: what they can make grow is bounded."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address
@@ -51,14 +51,14 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
 
 
 async def known_before(place: Place) -> None:
-    """Send what is to stay as it is."""
+    """Send the hits whose statistics must not change."""
     for host in ("attacked.example", "other.example"):
         for number in range(KNOWN):
             assert await place.send(host, number, many_networks(number), "known")
 
 
 def check_names(place: Place) -> None:
-    """Hold what is kept of the flood to its bounds."""
+    """Check that what is stored of the flood is bounded."""
     for dimension, bound in {**BOUNDS, Dimension.BROWSER_VERSION: OTHERS}.items():
         most = bound
         if dimension == Dimension.PROPERTY:
@@ -69,7 +69,7 @@ def check_names(place: Place) -> None:
 
 
 def check_counts(place: Place, taken: int, known: int) -> None:
-    """Hold each hit of the flood to count: as what it is within the bounds, beyond as (other)."""
+    """Check that each hit of the flood is counted, beyond the limits as (other)."""
     views = place.views()
     assert sum(views.values()) == place.customs() == taken + known
     for counts, name, bound in (

@@ -1,4 +1,4 @@
-"""Malformed HTTP and odd headers, over sockets, to the real daemon."""
+"""Malformed HTTP and unusual headers, over sockets, to the real daemon."""
 
 import socket
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(autouse=True)
 def still_served(daemon: Daemon) -> Iterator[None]:
-    """Hold that the next request is answered, and that nothing was worth a traceback."""
+    """Check that the next request is answered and that the log has no traceback."""
     yield
     assert Client(daemon.port).request("GET", "/api/event/ping").status == 200
     assert "Traceback" not in daemon.log

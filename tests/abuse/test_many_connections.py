@@ -1,4 +1,4 @@
-"""Many connections that do little, beside those who send hits."""
+"""Many slow or idle connections, while hits are sent."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.daemon
 Tell: TypeAlias = Callable[[str], None]
 
 BYTES_UNREAD = 262_144
-"""What an answer that nobody receives may take."""
+"""The bound for the memory of an unread response."""
 ROOM = "[limits]\nmax_connections = 12000\n"
 
 
@@ -32,7 +32,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 @pytest.fixture
 def tell(capsys: Any) -> Tell:
-    """Say a figure to whoever runs the long forms."""
+    """Print a measurement."""
 
     def say(text: str) -> None:
         with capsys.disabled():

@@ -1,4 +1,4 @@
-"""How long the reactor takes from one turn to the next while the worst questions are asked."""
+"""The latency of the reactor during the worst queries."""
 
 import json
 import os
@@ -34,7 +34,7 @@ PAUSE_MS = 20
 
 
 def wide(views: int, days: int) -> Bulk:
-    """Make up views of which a great part has a page, a referrer and a property of its own."""
+    """Return views many of which have a unique page, referrer and property."""
     chance = np.random.default_rng(1)
 
     def some(count: int) -> Any:
@@ -101,7 +101,7 @@ class Overlay:
 
 
 def read(file: Path) -> tuple[int, list[Overlay]]:
-    """Return how often the time was noted, and what was late."""
+    """Return how often the time was recorded, and the delays."""
     told = json.loads(file.read_text("ascii"))
     return told["noted"], [Overlay(*one) for one in told["late"]]
 
@@ -126,7 +126,7 @@ def watched_cores(folder: Path) -> Iterator[list[Overlay]]:
 
 @contextmanager
 def asked(daemon: Daemon, at_once: int) -> Iterator[None]:
-    """Have the worst questions asked, so many at once. In the end those who wait just go."""
+    """Run the worst queries concurrently. At the end, waiting clients disconnect."""
     cookie = daemon.client().cookie
     assert cookie is not None
     command = [asking.__file__, str(daemon.port), cookie, HOSTNAME, str(at_once), "worst"]
@@ -176,7 +176,7 @@ class Turns:
 
 
 async def turns(folder: Path, views: int, at_once: int, seconds: float) -> Turns:
-    """Ask many at once, and send hits beside."""
+    """Send many queries at once, and hits at the same time."""
     lates = folder / "late.json"
     daemon = Daemon(folder, command=(sys.executable, turning.__file__, str(lates), "run"))
     store = start_store(daemon.data, StoreSettings(min_free_disk=0), reactor)
@@ -208,7 +208,7 @@ async def test_the_reactor_stays_responsive_during_the_worst_queries(tmp_path: P
 @pytest.mark.timeout(1_800)
 @pytest_twisted.ensureDeferred
 async def test_no_reactor_turn_takes_50_ms(tmp_path: Path, capsys: Any) -> None:
-    """Hold what is the daemon's own to the bar."""
+    """Check the daemon's own share against the limit."""
     seen = await turns(tmp_path, 1_000_000, 50, 60)
     with capsys.disabled():
         sys.stdout.write(f"\n{seen}\n")

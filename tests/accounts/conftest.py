@@ -1,4 +1,4 @@
-"""What the tests of the account share."""
+"""Fixtures of the account tests."""
 
 from collections.abc import Iterator
 from pathlib import Path

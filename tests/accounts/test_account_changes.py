@@ -1,4 +1,4 @@
-"""Changes of the account: all or nothing, also beside others at the same time."""
+"""Changes of the account are atomic, also with concurrent ones."""
 
 from typing import Any
 

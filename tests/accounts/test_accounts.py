@@ -1,4 +1,4 @@
-"""The account: how the first one is made, and what deleting it leaves."""
+"""Creating the first account, and deleting it."""
 
 import pytest
 from support.accounts_in_memory import HOME, NOW, Bench, begun, done, log_in, outcome

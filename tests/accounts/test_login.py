@@ -1,4 +1,4 @@
-"""Logging in and out: which pair opens the account, for how long, and who waits."""
+"""Logging in and out: credentials, session lifetime and throttling."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The account in a real store: what the files say after a restart."""
+"""The account in a real store, after a restart."""
 
 from collections.abc import Callable
 from pathlib import Path

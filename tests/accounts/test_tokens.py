@@ -35,7 +35,7 @@ def world(store: Store) -> World:
 
 
 async def settled(world: World) -> None:
-    """Wait until what nobody waits for is written."""
+    """Wait until background writes are done."""
     await world.store.tokens.change(b"none", lambda token: token)
 
 

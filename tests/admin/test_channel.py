@@ -113,7 +113,7 @@ async def serving(folder: Path) -> AsyncIterator[tuple[Server, Work]]:
 
 
 async def as_command(folder: Path, do: Callable[[Connection], T]) -> T:
-    """Do in a thread what a command does in its process."""
+    """Run a function in a thread, as a command does in its process."""
 
     def connected() -> T:
         with connect(folder) as connection:

@@ -1,4 +1,4 @@
-"""What the operator is told of the state of the daemon, without its sockets."""
+"""The status that commands receive."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What becomes of an import whose command goes away."""
+"""An import whose command ends."""
 
 from collections.abc import Iterator
 from pathlib import Path

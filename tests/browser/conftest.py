@@ -1,4 +1,4 @@
-"""A real browser, the real daemon and a small website that carries the daemon's script."""
+"""A real browser, the real daemon and a small website with the daemon's script."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ expect.set_options(timeout=30_000)
 
 @pytest.fixture(autouse=True)
 def no_midnight() -> None:
-    """Have a test begin after a day's end that it might see: of days in UTC, and of the pages'."""
+    """Wait if a day is about to end, in UTC or in the time zone of the pages."""
     for zone in (UTC, ZoneInfo("Europe/Berlin")):
         now = datetime.now(zone)
         if (now + A_WHILE).day != now.day:
@@ -78,13 +78,13 @@ def site(daemon: Daemon) -> Iterator[Site]:
 
 @pytest.fixture
 def someone(chromium: Browser) -> Iterator[Callable[..., Visitor]]:
-    """Make visitors, each with a browser profile of their own."""
+    """Return a function that creates visitors, each with their own browser profile."""
     yield from _visitors(chromium)
 
 
 @pytest.fixture
 def someone_in_full_chromium(full_chromium: Browser) -> Iterator[Callable[..., Visitor]]:
-    """Make visitors whose browser has a back-forward cache."""
+    """Return a function that creates visitors whose browser has a back-forward cache."""
     yield from _visitors(full_chromium)
 
 

@@ -1,4 +1,4 @@
-"""What axe says of each page, in both schemes, on a desktop and on a phone."""
+"""Accessibility by axe-core: each page, light and dark, on a desktop and on a phone."""
 
 from collections.abc import Callable
 from itertools import product

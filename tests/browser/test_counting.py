@@ -1,4 +1,4 @@
-"""Who is counted and for how long, and the events that a page reports itself."""
+"""Who is counted and for how long, and custom events."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is stored of a website as a file, by the settings."""
+"""Downloading a website's data in the settings."""
 
 import csv
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the daemon refuses, in the words of the reader's language."""
+"""Errors of the daemon, in the reader's language."""
 
 from collections.abc import Callable
 from typing import Final
@@ -26,7 +26,7 @@ WRONG: Final = {"username": "x", "password": "x", "settings": {"language": "tlh"
 
 
 def refuse(page: Page, status: int, message: str) -> None:
-    """Have every change of the account refused."""
+    """Make every change of the account fail."""
 
     def answer(route: Route) -> None:
         if route.request.method == "PATCH":

@@ -1,4 +1,4 @@
-"""A page that reports events must not break where nothing is counted."""
+"""A page that reports events must not break if nothing is counted."""
 
 from collections.abc import Callable
 

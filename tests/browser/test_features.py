@@ -1,4 +1,4 @@
-"""What a page's own marks, links and answers tell, by the features of the script."""
+"""The optional features of the script."""
 
 from collections.abc import Callable
 

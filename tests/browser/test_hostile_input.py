@@ -1,4 +1,4 @@
-"""What hits say is text, whatever it looks like."""
+"""Hostile text in hits is shown as text."""
 
 from collections.abc import Callable
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""Hostnames in the letters of their readers, where those mislead nobody."""
+"""International hostnames."""
 
 from collections.abc import Callable
 

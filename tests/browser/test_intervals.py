@@ -1,4 +1,4 @@
-"""What a chart's points cover of the period, and which of the period before stand beside them."""
+"""The intervals of the chart, and how they are compared with the previous period."""
 
 from collections.abc import Callable, Iterator
 from typing import Final

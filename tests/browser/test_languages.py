@@ -1,4 +1,4 @@
-"""The languages of the dashboard, and how figures and dates are written in them."""
+"""The languages of the dashboard, and their formats of numbers and dates."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pages whose addresses are written badly."""
+"""Pages with malformed addresses."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Clicks with other buttons of the mouse than the first."""
+"""Clicks with other mouse buttons."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What is a view: moving within a page, several tabs, pages that are made ready unseen."""
+"""What is a view: navigation within a page, several tabs, prerendered pages."""
 
 import subprocess
 import time

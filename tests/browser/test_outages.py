@@ -1,4 +1,4 @@
-"""A daemon that is away or fails, a login that has ended, an address without a page."""
+"""An unreachable or failing daemon, an expired session, an unknown page."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the address of a website's page says, and what it cannot mean."""
+"""The URL of a website's page, and invalid ones."""
 
 from collections.abc import Callable
 

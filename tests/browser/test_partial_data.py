@@ -1,4 +1,4 @@
-"""What the page says where figures are without days of which sums alone are kept."""
+"""Notes about days that are kept as totals only."""
 
 from collections.abc import Callable
 

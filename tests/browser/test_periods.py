@@ -1,4 +1,4 @@
-"""The periods of a website's page, and the zones whose days they are of."""
+"""The periods and time zones of a website's page."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ Make = Callable[..., Dashboard]
 
 BERLIN: Final = ZoneInfo("Europe/Berlin")
 NOW: Final = datetime(2025, 3, 12, 15, 20, 30, tzinfo=BERLIN)
-"""The page's time, where it is of named periods that something is to be told."""
+"""The page's time in tests of named periods."""
 NEARLY: Final = timedelta(seconds=60)
 """What is shown until now begins and ends within the minute."""
 

@@ -1,4 +1,4 @@
-"""The dashboard on a phone: nothing is wider than it."""
+"""The dashboard on a phone."""
 
 from collections.abc import Callable
 from typing import Final

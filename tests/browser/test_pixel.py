@@ -1,4 +1,4 @@
-"""What a real browser tells without running a script, by the pixel in <noscript>."""
+"""The pixel in <noscript>, in a real browser."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,7 +24,7 @@ def site(daemon: Daemon) -> Iterator[Site]:
 
 
 def visit(visitor: Visitor, act: Callable[[], object]) -> Response:
-    """Do what begins a view; returns the answer to its pixel."""
+    """Load a page; return the response to its pixel."""
     with visitor.page.expect_response(lambda response: "pixel.gif" in response.url) as answer:
         act()
     # The browser keeps it once it has all of it, and then asks whether it is still the same.

@@ -1,4 +1,4 @@
-"""Figures that are on their way, and asked for anew."""
+"""Loading and refreshing data."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -58,7 +58,7 @@ def test_old_data_stays_while_new_data_is_loading(demo: Client, dashboard_of: Ma
 
 
 def hide(page: Page, is_hidden: bool) -> None:
-    """Have the page believe that its tab went into the background, or came back."""
+    """Make the page believe that its tab was hidden or shown."""
     page.evaluate(
         """(isHidden) => {
           Object.defineProperty(document, "hidden", { get: () => isHidden, configurable: true });

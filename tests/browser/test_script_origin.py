@@ -1,4 +1,4 @@
-"""Where events go when the tag does not say."""
+"""Where events go if the tag does not say."""
 
 from collections.abc import Callable
 

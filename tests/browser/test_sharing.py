@@ -1,4 +1,4 @@
-"""Share links: made in the settings, opened by others, shown in frames."""
+"""Share links: created in the settings, opened by others, embedded in frames."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -22,7 +22,7 @@ PASSWORD = "open sesame"
 
 
 def shared(owner: Client, **details: Any) -> str:
-    """Make a share link; gives the path of its page."""
+    """Create a share link and return the path of its page."""
     made = owner.request("POST", SHARES, {"name": "club"} | details)
     assert made.status == HTTPStatus.CREATED, made
     return f"/share/{made.json['id']}"

@@ -1,4 +1,4 @@
-"""The keys of the dashboard."""
+"""The keyboard shortcuts of the dashboard."""
 
 import re
 from collections.abc import Callable

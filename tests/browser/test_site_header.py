@@ -1,4 +1,4 @@
-"""Which website a page is of, the way to the others, and who is there now."""
+"""The header of a website's page: the switcher and the current visitors."""
 
 from collections.abc import Callable
 

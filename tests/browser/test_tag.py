@@ -1,4 +1,4 @@
-"""The script tag: how a page may carry it, and under which names."""
+"""The script tag: its attributes and names."""
 
 from collections.abc import Callable
 from pathlib import Path

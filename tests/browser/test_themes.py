@@ -1,4 +1,4 @@
-"""Light and dark, and how much moves."""
+"""Themes and reduced motion."""
 
 import re
 from collections.abc import Callable

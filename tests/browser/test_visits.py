@@ -1,4 +1,4 @@
-"""What a real browser does on a page with the script, and what the statistics say of it."""
+"""What a real browser does on a page with the script, and the resulting statistics."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Make = Callable[..., Visitor]
 
 
 def rows(website: Statistics, what: str, **parameters: str) -> dict[str, int]:
-    """Give each row's value with its visitors."""
+    """Return each row's value with its visitors."""
     given = website.get(what, **parameters)
     (name,) = {next(iter(row)) for row in given}
     return {row[name]: row["visitors"] for row in given}

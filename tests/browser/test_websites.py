@@ -120,7 +120,7 @@ def test_it_is_accessible(path: str, scheme: str, demo: Client, dashboard_of: Ma
 
 
 def test_a_silent_website_is_marked(demo: Client, dashboard_of: Make) -> None:
-    """It is told of on its card and on its page, and nowhere else."""
+    """Silence is shown on its card and on its page only."""
     dashboard = dashboard_of(demo)
     websites = demo.get("/api/websites", summary="true")
     first, other = (website["hostname"] for website in websites[:2])

@@ -1,4 +1,4 @@
-"""What the shells complete."""
+"""Shell completion."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The help of each command, and what it ends with."""
+"""The help and the exit statuses of commands."""
 
 import os
 import shlex

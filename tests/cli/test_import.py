@@ -37,7 +37,7 @@ DAY = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-03T23:59:59Z"}
 
 
 def views_file(folder: Path, views: int = 300) -> list[Path]:
-    """Make files of views and events by what the documents say of them."""
+    """Write files of views and events as documented."""
     head = "store,view,time,path,first_today,first_of_page,browser,country,duration_ms\n"
     lines = [
         f"feed,{n * 2 + 1},2026-01-0{n % 3 + 1}T0{n % 7}:00:00.{n:03}Z,/{n % 31},"

@@ -1,4 +1,4 @@
-"""What was imported is listed as the import told it."""
+"""The list of imports."""
 
 import json
 from pathlib import Path

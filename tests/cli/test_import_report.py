@@ -20,7 +20,7 @@ WAITS = "but not until the daemon has run for 24 more hours, as the clock is not
 
 
 def files(folder: Path) -> list[str]:
-    """Make 4 views and 2 events of long ago, and 3 views and an event of just now."""
+    """Return 4 old views with 2 events, and 3 recent views with an event."""
     now = datetime.now(UTC) - timedelta(minutes=5)
     times = [*(datetime(2024, 1, day, tzinfo=UTC) for day in range(1, 5)), now, now, now]
     views = ["store,view,time,path,first_today,first_of_page"]

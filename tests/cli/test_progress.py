@@ -1,4 +1,4 @@
-"""How far a command has come is told to whoever looks on."""
+"""The progress of commands on a terminal."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""What writes a file does not write in the place of the daemon's own."""
+"""Commands do not overwrite the daemon's own files."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -19,7 +19,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture(autouse=True)
 def now_ms(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Have it be one moment all the while: no day ends between what is stored and what is told."""
+    """Stop the clock, so that no day ends during a test."""
     monkeypatch.setattr(time, "time", lambda: NOW_MS / 1000)
     return NOW_MS
 

@@ -1,4 +1,4 @@
-"""On a machine with the service, its configuration and its data tell each other."""
+"""The paths of the installed service: its configuration and its data imply each other."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -27,7 +27,7 @@ def service(tmp_path: Path) -> ServicePaths:
 
 
 def settled(service: ServicePaths, *, state: str = "", **given: Path) -> tuple[Path | None, Path]:
-    """Return the file that a command goes by and the folder that it works on."""
+    """Return the configuration and the data directory that a command uses."""
     environ = {"STATE_DIRECTORY": state} if state else {}
     paths: dict[str, Path | None] = {"config": None, "data": None, **given}
     arguments = Namespace(**paths, service_paths=service)

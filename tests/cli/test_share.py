@@ -1,4 +1,4 @@
-"""Share links by command, beside a daemon that runs."""
+"""Share links by command, beside a running daemon."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""Commands that are told to end before they are done, as by a terminal that goes."""
+"""Commands that are interrupted, for example by a closed terminal."""
 
 import subprocess
 import sys
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 def told_to_end(
     folder: Path, by: str, command: tuple[str, ...], how: str = "SIG_DFL", at: str = ""
 ) -> int:
-    """Return what a command ends with that is told to end; at its first word, if none is named."""
+    """Return the status of a command that is interrupted once it prints a word."""
     return subprocess.run(
         [sys.executable, "-c", AT_A_WORD, by, how, at, *command],
         cwd=folder,

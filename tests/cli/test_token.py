@@ -1,4 +1,4 @@
-"""Tokens by command, beside a daemon that runs and without one."""
+"""Tokens by command, with and without a running daemon."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""Certificates of endpoints that speak TLS, as the real daemon reads them."""
+"""TLS certificates, as the real daemon reads them."""
 
 import ssl
 import subprocess

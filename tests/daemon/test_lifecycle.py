@@ -1,4 +1,4 @@
-"""The daemon as a process: what it tells its supervisor, how it reloads, how it stops."""
+"""The daemon as a process: notifications, reload and stop."""
 
 import http.client
 import json
@@ -116,7 +116,7 @@ def test_a_reload_rejects_an_invalid_file(tmp_path: Path, text: str, reason: str
 
 @define
 class Visitors:
-    """Sends hits over one connection, one after the other, until told to stop."""
+    """Sends hits sequentially over one connection until it is stopped."""
 
     daemon: Daemon
     statuses: list[int] = field(factory=list)

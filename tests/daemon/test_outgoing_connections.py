@@ -1,4 +1,4 @@
-"""The daemon calls nobody: whatever it is asked, it opens no connection and looks up no name."""
+"""The daemon opens no outgoing connection and looks up no name."""
 
 import socket
 import sys
@@ -41,7 +41,7 @@ def test_nothing_is_contacted_except_systemd(
 
 
 def use(daemon: Daemon) -> None:
-    """Do what visitors and owners do, and what makes the daemon read its files again."""
+    """Act as visitors and owners do, and make the daemon reload its files."""
     client = daemon.client()
     client.add_website("example.com")
     refused = {"username": "admin", "password": "wrong"}

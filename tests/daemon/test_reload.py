@@ -65,7 +65,7 @@ async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
 
 @define
 class Heard:
-    """A supervisor that remembers what it was told."""
+    """A supervisor that records its notifications."""
 
     beat_s: float | None = None
     all: list[str] = field(factory=list)

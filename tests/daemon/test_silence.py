@@ -1,4 +1,4 @@
-"""Websites that go quiet, in a real store."""
+"""Silent websites, in a real store."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sockets that systemd opened, and TLS on them and elsewhere."""
+"""Sockets opened by systemd, with and without TLS."""
 
 import http.client
 import signal
@@ -38,7 +38,7 @@ INHERIT = (
 
 @contextmanager
 def activated(listening: socket.socket, folder: Path, *listen: str) -> Iterator[Path]:
-    """Run a daemon that is given a socket, until it is told to stop; gives the file of its log."""
+    """Run a daemon with an inherited socket; return the path of its log."""
     arguments = [text for place in listen for text in ("--listen", place)]
     log = folder / "log.txt"
     with log.open("wb") as output:

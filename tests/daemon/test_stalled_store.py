@@ -1,4 +1,4 @@
-"""The daemon while its store stands still, as on a disk that does not answer."""
+"""The daemon with a stalled store, as on an unresponsive disk."""
 
 import http.client
 import json
@@ -82,7 +82,7 @@ async def test_hits_are_rejected_while_the_store_is_stalled(
 
 
 def sent(daemon: Daemon, beacon: str) -> tuple[threading.Thread, list[Answer]]:
-    """Send a hit; its answer comes into a list."""
+    """Send a hit and append its response to a list."""
     answers: list[Answer] = []
 
     def send() -> None:

@@ -1,4 +1,4 @@
-"""The check after an unclean shutdown that goes on alongside the service."""
+"""The check after an unclean shutdown that continues alongside the service."""
 
 import subprocess
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pools of threads, the queue before them, and periodic tasks."""
+"""Thread pools, their queue, and periodic tasks."""
 
 import threading
 
@@ -234,7 +234,7 @@ def queue_of(*waiting: tuple[Client, int], per_client: int = 1) -> WorkQueue:
 
 
 def done(queue: WorkQueue) -> list[Work]:
-    """Do all work that waits, one after the other, and return it in that order."""
+    """Run the waiting work sequentially, and return it in that order."""
     works = []
     while (work := queue.begin()) is not None:
         works.append(work)

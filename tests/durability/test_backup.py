@@ -1,4 +1,4 @@
-"""Backups of a daemon under load: each holds all that was acknowledged before, and is exact."""
+"""Backups under load are consistent and contain every acknowledged hit."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def medamad(*arguments: object) -> None:
 
 @contextmanager
 def pressed(daemon: Daemon, prefix: str) -> Iterator[list[Sent]]:
-    """Have several clients post; gives what each of them has sent."""
+    """Start several clients; return what each of them has sent."""
     stop = Event()
     by_client = [Sent() for _ in range(CLIENTS)]
     with ThreadPoolExecutor(CLIENTS) as clients:

@@ -1,4 +1,4 @@
-"""The clock is set while hits come: back by a day, ahead by a year and back again."""
+"""The clock is set during load: back by a day, ahead by a year and back again."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""Writes and syncs of the store that fail: no 204 without the hit, whichever of them it is.
+"""Failing writes and syncs: no 204 without the hit, whichever of them fails.
 
 A full disk, or quota, is no reason to stop; after any other failure the daemon ends and says so.
 """

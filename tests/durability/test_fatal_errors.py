@@ -1,4 +1,4 @@
-"""What ends the daemon is said in its log, and the files that it is given are left alone."""
+"""Fatal errors are logged, and the daemon leaves foreign files alone."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""No room left: hits are refused as long as that lasts, reading goes on, and counting resumes."""
+"""A full disk: hits are rejected while it lasts, queries work, and counting resumes."""
 
 import http.client
 import json
@@ -60,7 +60,7 @@ class Site:
     _numbers: "count[int]" = field(factory=count)
 
     def send(self, most: int) -> tuple[int, str]:
-        """Send so many hits, some 30 KiB each, until one is refused; gives that one's answer."""
+        """Send hits of some 30 KiB each until one is rejected; return its response."""
         to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=PATIENCE_S)
         with closing(to_daemon) as connection:
             for _ in range(most):
@@ -155,7 +155,7 @@ def check_all_of_it(daemon: Daemon, held: Mounts, reason: str, ballast: Path | N
 
 
 def mount(held: Mounts, folder: Path, kind: str) -> None:
-    """Put a small file system of a kind there."""
+    """Mount a small file system of this type."""
     if kind == "ext4":
         held.mount_ext4(folder, 40)
     else:

@@ -1,4 +1,4 @@
-"""kill -9 under load: what was acknowledged is there, and nothing is there twice."""
+"""kill -9 under load: every acknowledged hit is stored exactly once."""
 
 import random
 import time
@@ -51,7 +51,7 @@ def stored(owner: Client, prefix: str) -> Counter[str]:
 
 
 def check_rest(owner: Client, prefix: str, sent: Sent) -> None:
-    """Hold the times on pages and the events to what was acknowledged."""
+    """Check the durations and the events against what was acknowledged."""
     spent = {row["path"]: row["duration"] for row in pages(owner, prefix)}
     assert {path: spent[path] for path in sent.left} == sent.left
     rows = owner.get(
@@ -65,7 +65,7 @@ def check_rest(owner: Client, prefix: str, sent: Sent) -> None:
 
 
 def kill_under_load(daemon: Daemon, prefix: str, views: int, after_s: float) -> Sent:
-    """Let several clients post, kill the daemon meanwhile; returns what they sent.
+    """Kill the daemon while several clients post; return what they sent.
 
     It is killed so long after it has acknowledged so many views: a slow machine takes its time.
     """
@@ -89,7 +89,7 @@ def kill_under_load(daemon: Daemon, prefix: str, views: int, after_s: float) -> 
 
 
 async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
-    """Hold all that is counted to a full recount, before it is flushed and afterwards."""
+    """Compare all statistics with a full recount, before and after a flush."""
     settings = StoreSettings(map_size=256 << 20, min_free_disk=0)
     store = start_store(daemon.data, settings, reactor)
     (website,) = store.websites.all()

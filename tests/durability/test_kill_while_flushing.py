@@ -1,4 +1,4 @@
-"""kill -9 of a process that flushes and merges all the time, with segments of a few views."""
+"""kill -9 of a process that constantly flushes and merges small segments."""
 
 import random
 import subprocess

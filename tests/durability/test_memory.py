@@ -1,4 +1,4 @@
-"""Memory while nothing is stored anew: what each request leaves behind adds up."""
+"""Memory while nothing new is stored: leaks of single requests add up."""
 
 import http.client
 import json
@@ -41,7 +41,7 @@ def asked(number: int) -> tuple[str, str, bytes, int]:
 
 
 def ask(daemon: Daemon, first: int, count: int) -> int:
-    """Send requests; returns the memory that the daemon has afterwards, in bytes."""
+    """Send requests and return the daemon's memory afterwards, in bytes."""
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
     with closing(connection):
         for number in range(first, first + count):

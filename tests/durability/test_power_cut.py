@@ -1,4 +1,4 @@
-"""The power fails under load: what was acknowledged is there once the disk is back.
+"""A power cut under load: every acknowledged hit survives.
 
 Simulated is a disk with a cache of its own (volatile_disk.py). At a random moment its content is
 taken as of that one instant: what was flushed, and of what was not all, nothing, or each sector by
@@ -71,7 +71,7 @@ class Load:
 
 @contextmanager
 def hits_by_http(disk: VolatileDisk) -> Iterator[Load]:
-    """Let clients post hits to a daemon on the disk."""
+    """Start clients that post hits to a daemon on the disk."""
     daemon = Daemon(
         disk.where.parent,
         configuration=CONFIGURATION,
@@ -110,7 +110,7 @@ def hits_by_http(disk: VolatileDisk) -> Iterator[Load]:
 
 @contextmanager
 def hits_while_flushing(disk: VolatileDisk) -> Iterator[Load]:
-    """Let a process store hits on the disk that flushes, merges and groups them all the time."""
+    """Start a process that stores, flushes and compacts hits on the disk continuously."""
     acknowledged: list[str] = []
 
     def note() -> None:
@@ -161,7 +161,7 @@ class Recovered:
 
 @contextmanager
 def recovered(disk: VolatileDisk, load: Load, rng: random.Random) -> Iterator[Recovered]:
-    """Cut the power at some moment, open what is there, and compare it with what was stored.
+    """Cut the power at a random moment, open the store, and compare it with what was acknowledged.
 
     Something is stored before each cut, however slow the disk is.
     """

@@ -1,4 +1,4 @@
-"""A damaged store: the daemon runs, answers 503 and says what to do, and ends by no signal."""
+"""A damaged store: the daemon keeps running, returns 503 and says what to do."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Hits without end, questions beside them, restarts in between: all is counted, memory stays."""
+"""Sustained load with queries and restarts: every hit counts, and memory is stable."""
 
 import json
 import statistics
@@ -75,14 +75,14 @@ class Sender:
     process: Any
 
     def end(self) -> Any:
-        """Have it end; gives what it says."""
+        """Stop it and return its output."""
         told, _ = self.process.communicate(timeout=PATIENCE_S)
         return json.loads(told)
 
 
 @contextmanager
 def sending(daemon: Daemon, per_second: float, seed: str) -> Iterator[Sender]:
-    """Have hits sent by another process."""
+    """Start a process that sends hits."""
     command = [sys.executable, steady.__file__, str(daemon.port), str(per_second), seed]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -145,7 +145,7 @@ def reached(daemon: Daemon, seconds: float) -> tuple[float, Counter[str]]:
 def half_load(
     folder: Path, measured_s: float, lives_s: list[float], tell: Tell
 ) -> tuple[float, list[Life]]:
-    """Send half of what can be stored through several lives of a daemon; all has to be counted.
+    """Send half of what can be stored through several restarts; all of it must be counted.
 
     Gives how many hits a second were taken.
     """
@@ -183,7 +183,7 @@ def half_load(
 
 
 def check(owner: Client, counted: Counter[str]) -> None:
-    """Hold the figures to what was acknowledged."""
+    """Check the statistics against what was acknowledged."""
     for hostname in steady.HOSTNAMES:
         current = owner.get(f"/api/website/{hostname}/summary")["current"]
         found = (current["pageviews"], current["visitors"])
@@ -206,7 +206,7 @@ def growths(long: Life, after: Life) -> dict[str, float]:
 
 
 def aging(growth_per_min: float, begun: float, minutes: float) -> Life:
-    """Make up a life in which memory grows evenly."""
+    """Return measurements in which memory grows evenly."""
     return Life(
         [
             Sample(age / 10, int(begun * (1 + growth_per_min * age / 10)))
@@ -240,7 +240,7 @@ def test_every_hit_is_counted_through_restarts(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(4_500)
 def test_memory_does_not_grow_in_half_an_hour(tmp_path: Path, capsys: Any) -> None:
-    """Hold memory to 5 % of growth after five minutes.
+    """Check that memory grows by at most 5 % after five minutes.
 
     What is compared is the memory that the process has for itself, a mean over three minutes, so
     that it covers what comes and goes: memtables that are flushed, answers that are built. Of one

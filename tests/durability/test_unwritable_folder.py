@@ -1,4 +1,4 @@
-"""A folder that cannot be written to: the start ends with words, and so does the daemon."""
+"""An unwritable folder ends the start, or the daemon, with a clear error."""
 
 import os
 import subprocess
@@ -78,7 +78,7 @@ def runs_for_nobody() -> bool:
 
 
 def own_but_closed(data: Path) -> str:
-    """Make a folder that its owner may not write to; return why it cannot be used."""
+    """Create a folder its owner may not write to; return the expected error."""
     data.mkdir()
     os.chown(data, NOBODY, NOBODY)
     data.chmod(0o500)
@@ -86,7 +86,7 @@ def own_but_closed(data: Path) -> str:
 
 
 def with_a_file_of_roots(data: Path) -> str:
-    """Make a folder whose store belongs to root; return why it cannot be used."""
+    """Create a folder whose store belongs to root; return the expected error."""
     open_environment(data, 16 << 20).close()
     for path in (data, *data.iterdir()):
         os.chown(path, NOBODY, NOBODY)

@@ -1,4 +1,4 @@
-"""What the dashboard says: every text is used, and every language fills in the same values.
+"""The dashboard's texts: all are used, and every language has the same placeholders.
 
 That each language has the keys of English is a matter of types, which tsc checks.
 """

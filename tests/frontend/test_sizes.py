@@ -1,4 +1,4 @@
-"""What the front end weighs: as the README says, and no more than the build allows."""
+"""The sizes of the front end agree with the README and stay below the build's limits."""
 
 import json
 import re

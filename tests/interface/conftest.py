@@ -1,4 +1,4 @@
-"""One daemon for the tests of bad input."""
+"""One daemon for the tests of invalid input."""
 
 from collections.abc import Iterator
 from http.client import HTTPConnection

@@ -1,4 +1,4 @@
-"""What the document says of parameters and links, asked of the real daemon."""
+"""The documented parameters and links, on the real daemon."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The document against the specification, against the routes, and against the contract."""
+"""The OpenAPI document agrees with the specification, the routes and the contract."""
 
 import json
 import re
@@ -218,7 +218,7 @@ def test_every_operation_of_the_contract_is_documented() -> None:
 
 
 def known_by(entry: Operation) -> list[dict[str, list[str]]]:
-    """Return by what whoever asks is known, nothing where anybody may."""
+    """Return the kinds of authentication an operation accepts."""
     named: list[dict[str, list[str]]] = entry.raw.get("security", DOCUMENT["security"])
     return named
 

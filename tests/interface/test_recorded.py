@@ -82,7 +82,7 @@ class Wire:
     _file: BufferedReader | None = None
 
     def exchange(self, sent: bytes, method: str, answers: int = 1) -> list[Answer]:
-        """Send something and read what answers it; where there is nothing, that is told."""
+        """Send data and return the response, or the reason why there is none."""
         if self._socket is None:
             self._socket = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
             self._file = self._socket.makefile("rb")
@@ -277,7 +277,7 @@ def daemon(folder: Path, configuration: str, files: Mapping[str, str]) -> Iterat
 
 
 def _free_port() -> int:
-    """Give a port that nobody listens on, below those that the system gives out."""
+    """Return an unused port below the ephemeral range."""
     while True:
         port = random.randrange(12_000, 20_000)  # noqa: S311
         with socket.socket() as probe, suppress(OSError):
@@ -338,7 +338,7 @@ def _seen(name: str, folder: Path) -> Seen:
 
 
 def _a_day() -> datetime:
-    """Give the time, when the day is not about to end."""
+    """Return the time, once the day is not about to end."""
     while (now := datetime.now(UTC)).hour == 23 and now.minute >= 58:
         time.sleep(1)
     return now
@@ -364,7 +364,7 @@ def _recording() -> dict[str, dict[str, Record]]:
 
 @pytest.fixture(scope="module")
 def seen_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Seen]:
-    """Give what a daemon answers, which is asked once."""
+    """Return the responses of a daemon, which are requested once."""
     known: dict[str, Seen | Exception] = {}
 
     def seen_of(name: str) -> Seen:
@@ -390,7 +390,7 @@ def _recorded_anew(seen_of: Callable[[str], Seen]) -> None:
 
 
 def _shown(record: Record) -> list[str]:
-    """Give the lines of an answer. What an error says is for people, and may be said otherwise."""
+    """Return the lines of a response, without the text of errors, which may change."""
     headers, body = record["headers"], record["body"]
     if body.startswith('{"error":'):
         body = re.sub(r'"message":"(?:[^"\\]|\\.)*"', '"message":"<message>"', body)

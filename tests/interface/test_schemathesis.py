@@ -1,4 +1,4 @@
-"""The real daemon against its own document: what fits is taken, what does not is refused."""
+"""The real daemon against its own document: valid requests succeed, invalid ones do not."""
 
 import re
 from collections import Counter
@@ -159,7 +159,7 @@ LINKED = {
 
 
 def go_from_link_to_link(daemon: Daemon, client: Client, kind: str, runs: settings) -> Counter[str]:
-    """Make what links lead from, and follow them; gives how often each answer came."""
+    """Create resources and follow their links; return how often each status came."""
     seen: Counter[str] = Counter()
 
     class Links(SCHEMA.include(operation_id=list(LINKED[kind])).as_state_machine()):
@@ -222,7 +222,7 @@ def operation_of(name: str) -> str:
 
 
 def check(case: schemathesis.Case, daemon: Daemon, client: Client) -> None:
-    """Send a case, with the login's cookie where it has one, and judge the answer."""
+    """Send a case, with the session cookie if it has one, and check the response."""
     assert client.cookie is not None
     if "_me_sess" in case.cookies:
         case.cookies["_me_sess"] = client.cookie.partition("=")[2]
@@ -233,7 +233,7 @@ def check(case: schemathesis.Case, daemon: Daemon, client: Client) -> None:
 
 
 def judge(case: schemathesis.Case, response: schemathesis.Response, *without: Any) -> None:
-    """Hold an answer to the document."""
+    """Check a response against the document."""
     is_beyond = response.status_code == 400 and BEYOND_THE_DOCUMENT.match(
         response.json()["error"]["message"]
     )

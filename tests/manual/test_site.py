@@ -1,4 +1,4 @@
-"""The site of docs/ builds without a warning, asks nothing of elsewhere, and says what is so."""
+"""The website of docs/ builds without warnings, is self-contained and agrees with the code."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What the pages on operating and moving have typed is typed, at a real daemon."""
+"""The commands on the pages about operating and moving, run with a real daemon."""
 
 import re
 import shlex

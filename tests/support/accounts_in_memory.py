@@ -91,7 +91,7 @@ class Memory:
 
 @define(eq=False)
 class Pool:
-    """A password pool that works at once, or when it is told to go on."""
+    """A password pool that works at once, or when released."""
 
     is_held: bool = False
     waiting: list[Deferred[None]] = field(factory=list)

@@ -52,7 +52,7 @@ BROKEN = {
 
 
 def refused(answer: Answer, *fields: str) -> None:
-    """Hold an answer to be a 400 that names the field, or one of the fields, that is wrong."""
+    """Check that a response is a 400 that names an invalid field."""
     assert answer.status == 400, answer
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-api-commit"]

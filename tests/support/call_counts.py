@@ -1,4 +1,4 @@
-"""How much work something is, told without a clock."""
+"""Measures work without a clock."""
 
 import gc
 import sys

@@ -116,7 +116,7 @@ class Answer:
 
 
 def pinged(connection: http.client.HTTPConnection) -> int:
-    """Ask for the events' ping and close the connection; gives the status."""
+    """Send a ping and close the connection; return the status."""
     connection.request("GET", "/api/event/ping")
     status = connection.getresponse().status
     connection.close()
@@ -244,7 +244,7 @@ class Daemon:
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """Ask it to stop; returns its exit status."""
+        """Stop it and return its exit status."""
         return self._end(signal.SIGTERM)
 
     def ended(self) -> int:
@@ -255,7 +255,7 @@ class Daemon:
         return status
 
     def client(self) -> Client:
-        """Give a client that is logged in."""
+        """Return a client that is logged in."""
         client = Client(self.port)
         client.log_in()
         return client

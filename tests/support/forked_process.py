@@ -133,7 +133,7 @@ class _NoReactor(ModuleType):
 
 
 def serve(descriptor: int) -> None:
-    """Fork a process for each request, until nobody is left to ask."""
+    """Fork a process for each request until the connection closes."""
     _import_everything()
     with socket.socket(fileno=descriptor) as server:
         while True:

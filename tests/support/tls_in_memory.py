@@ -92,7 +92,7 @@ class Client:
         return bool(self.wire.value())
 
     def shake(self) -> bytes:
-        """Go on with the handshake; gives what is to be sent for it."""
+        """Continue the handshake and return what to send."""
         self.came.write(self.wire.value())
         self.wire.clear()
         with suppress(ssl.SSLWantReadError):
@@ -100,14 +100,14 @@ class Client:
         return self.sent.read()
 
     def shake_hands(self) -> "Client":
-        """Do all of the handshake."""
+        """Complete the handshake."""
         while data := self.shake():
             self.push(data)
             self.factory.wrappedFactory.clock.advance(0)
         return self
 
     def records(self, *texts: bytes) -> bytes:
-        """Give each text as a record of its own."""
+        """Return each text as its own TLS record."""
         for text in texts:
             self.tls.write(text)
         return self.sent.read()

@@ -1,4 +1,4 @@
-"""Addresses: where the routes are mounted, and what is nowhere."""
+"""URLs: where routes are mounted, and what is not found."""
 
 import pytest
 import pytest_twisted

@@ -1,4 +1,4 @@
-"""Who is believed to ask, where a request shows more than one thing of itself."""
+"""Which credentials count if a request has several."""
 
 from typing import Any
 

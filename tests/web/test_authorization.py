@@ -1,4 +1,4 @@
-"""Every route and method, for whoever may ask: a table made of the OpenAPI document by rules.
+"""Who may call which route: a table derived from the OpenAPI document.
 
 The rules (contract, sections 1, 2 and 7), the first that holds:
 
@@ -217,7 +217,7 @@ class Shown:
         return self._made[which]
 
     def used_up(self) -> None:
-        """Make all anew, after what may have ended logins."""
+        """Create everything again, after what may have ended sessions."""
         self._made.clear()
 
     async def _make(self, which: str) -> dict[str, str]:
@@ -277,7 +277,7 @@ class Shown:
 
 
 async def put_right(house: House) -> None:
-    """Leave the website, the token and the share link that the table is about, and no others."""
+    """Reset to the website, the token and the share link that the table is about."""
     store = house.store
     for website in store.websites.all():
         if website.hostname != HOSTNAME:
@@ -355,7 +355,7 @@ async def test_outsiders_cannot_tell_internal_paths_from_missing_ones(
 
 @pytest_twisted.ensureDeferred
 async def test_a_rejected_request_changes_nothing(house: House) -> None:
-    """Send every change in each state that refuses it, then look at what there is."""
+    """Send every change in each state that rejects it, then check that nothing has changed."""
     await put_right(house)
     shown = Shown(house)
     for state in (*STATES, *FURTHER_STATES):

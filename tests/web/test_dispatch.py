@@ -1,4 +1,4 @@
-"""Who passes, and in what order refusals come: every route of the interface."""
+"""Access checks and the order of errors, for every route."""
 
 from collections.abc import Callable
 from itertools import product

@@ -1,4 +1,4 @@
-"""How connections end when a site takes no further request."""
+"""Draining: how connections end when a site stops."""
 
 from collections.abc import Callable
 
@@ -202,7 +202,7 @@ async def test_over_tls_a_response_is_waited_for_and_a_moment_longer(house: Hous
 
 
 class UnreadTLS(Unread):
-    """TLS that says its end, which nobody receives either."""
+    """TLS that sends a close alert to a client that does not receive it."""
 
     def loseConnection(self) -> None:
         if not self.disconnecting:
@@ -210,7 +210,7 @@ class UnreadTLS(Unread):
         super().loseConnection()
 
     def resumeProducing(self) -> None:
-        """Go on: it is read until the other end has closed, too."""
+        """Continue until the other end has closed, too."""
 
 
 @pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])

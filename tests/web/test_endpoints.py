@@ -1,4 +1,4 @@
-"""Every row of the interface's tables of endpoints: its success, and each of its errors.
+"""Every row of the contract's table of endpoints: its success and its errors.
 
 Some of the statuses that the tables list cannot come about by the contract; they stand in
 UNREACHABLE with the reason.
@@ -46,7 +46,7 @@ UNREACHABLE = {
 
 @frozen
 class Asked:
-    """A request. Without `cookie` nobody is logged in."""
+    """A request. Without `cookie` it has no session."""
 
     method: str
     path: str
@@ -207,7 +207,7 @@ def provoking(row: Row, status: int) -> Asked:
 
 
 async def fault(house: House, asked: Asked) -> Answer:
-    """Take away what the answer stands on, after the login."""
+    """Remove what the response depends on, after the login."""
     browser = await house.owner()
     if asked.path.startswith("/event/"):
         house.pipeline.rules = None

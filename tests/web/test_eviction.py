@@ -1,4 +1,4 @@
-"""Which connection gives way where there are as many as there may be."""
+"""Which connection is evicted when all places are taken."""
 
 from ipaddress import ip_network
 

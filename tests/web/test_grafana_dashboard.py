@@ -1,4 +1,4 @@
-"""The dashboard for Grafana against the figures that there are."""
+"""The Grafana dashboard uses metrics that exist."""
 
 import json
 import re

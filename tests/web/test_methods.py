@@ -1,4 +1,4 @@
-"""HEAD and OPTIONS, and methods that are none of ours, on every address."""
+"""HEAD, OPTIONS and unsupported methods on every path."""
 
 import re
 

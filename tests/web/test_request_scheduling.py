@@ -1,4 +1,4 @@
-"""What waits for a turn of the reactor, and how much of it one takes."""
+"""How requests are scheduled over reactor turns."""
 
 from ipaddress import ip_network
 from typing import get_args
@@ -17,7 +17,7 @@ PING = "/event/ping"
 
 
 def turn(house: House) -> None:
-    """Do what is due, and not yet what comes of it, as a reactor does in a turn."""
+    """Run the calls that are due, but not those they schedule, as in one reactor turn."""
     for call in list(house.reactor.getDelayedCalls()):
         if call.getTime() <= house.reactor.seconds():
             func, args = call.func, call.args

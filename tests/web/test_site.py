@@ -1,4 +1,4 @@
-"""How many connections a site has, and how long they last."""
+"""Limits and timeouts of connections."""
 
 import socket
 

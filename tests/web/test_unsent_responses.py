@@ -1,4 +1,4 @@
-"""Long answers: sent as fast as they are received, and bounded in what waits to be received."""
+"""Long responses are sent as fast as they are received, and unsent data is bounded."""
 
 import pytest
 import pytest_twisted

@@ -61,7 +61,7 @@ class Connection:
         return cls(kind, sock, began)
 
     def go_on(self) -> None:
-        """Send or receive a little, or find out by it that the connection is gone."""
+        """Send or receive a little, or notice that the connection was closed."""
         with suppress(OSError):
             if self.kind.startswith("reading"):
                 self.sock.recv(1)
@@ -101,7 +101,7 @@ def slow(port: int, count: int, seconds: float) -> dict[str, list[float | None]]
 
 
 def idle(port: int, count: int) -> None:
-    """Hold connections, of which the first half has asked something.
+    """Keep connections open, the first half with a request.
 
     The others, which may be idle for less long, are opened at once thereafter.
     """

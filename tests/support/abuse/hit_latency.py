@@ -22,7 +22,7 @@ class Waits:
 
 
 def send_hits(daemon: Daemon, goes_on: Callable[[], bool], *, new_each: int = 10) -> Waits:
-    """Send a hit every 10 ms, each tenth over a new connection; gives how long they waited."""
+    """Send a hit every 10 ms, each tenth over a new connection; return their latencies."""
     body = '{"e":"load","b":"%s","u":"https://example.com/","p":true,"q":true}'
     found = []
     sock: socket.socket | None = None

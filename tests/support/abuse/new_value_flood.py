@@ -118,7 +118,7 @@ class Place:
         await self.open()
 
     async def send(self, host: str, number: int, address: Address, text: str = "") -> bool:
-        """Send a load and a custom event; tells whether both were taken."""
+        """Send a load and a custom event; return whether both were accepted."""
         said = text or f"{number}-x"
         agent = AGENTS.format(number if not text else 120)
         sender = Sender(address, agent, "de-DE", gpc=False)
@@ -139,7 +139,7 @@ class Place:
         return True
 
     async def flood(self, numbers: range, address_of: Callable[[int], Address]) -> int:
-        """Send what is new with each number, many at once; gives how many were taken."""
+        """Send new values concurrently; return how many hits were accepted."""
         taken = 0
         for first in range(0, len(numbers), AT_ONCE):
             some = [
@@ -151,7 +151,7 @@ class Place:
         return taken
 
     async def leave(self, beacon: str, durations_ms: Sequence[int]) -> None:
-        """Send unloads of one view, each from a network of its own, many of them at once."""
+        """Send many unloads of one view concurrently, each from its own network."""
         for first in range(0, len(durations_ms), AT_ONCE):
             some = [
                 Deferred.fromCoroutine(

@@ -38,7 +38,7 @@ def cookie() -> str:
 
 
 def hit() -> int:
-    """Send a view; gives the status."""
+    """Send a view and return the status."""
     body = {"e": "load", "b": uuid.uuid4().hex, "u": "https://example.com/", "p": True, "q": True}
     return asked("POST", "/api/event/hit", body)[0]
 

@@ -176,12 +176,12 @@ class Machine:
             time.sleep(0.1)
 
     def ask(self, *arguments: str) -> Any:
-        """Ask the service in it, by inside.py; gives its answer."""
+        """Send the service a request from within; return its response."""
         return json.loads(self.run("python3", "-c", INSIDE, *arguments))
 
     @contextmanager
     def load(self) -> Iterator[dict[str, int]]:
-        """Send hits all the while; filled in the end with how many had which status."""
+        """Send hits continuously; the number of each status is filled in at the end."""
         answered: dict[str, int] = {}
         sending = subprocess.Popen(
             self.inside("python3", "-c", INSIDE, "load"),

@@ -76,7 +76,7 @@ class Dashboard:
 
 
 def opened(chromium: Browser, client: Client, **options: Any) -> Dashboard:
-    """Make a browser profile for a client, logged in if the client is.
+    """Create a browser profile for a client, logged in if the client is.
 
     Nothing moves in it: what moves would be looked at as it is at that moment.
     """
@@ -103,7 +103,7 @@ def loaded(page: Page) -> Locator:
 
 @pytest.fixture
 def dashboard_of(chromium: Browser) -> Iterator[Callable[..., Dashboard]]:
-    """Make dashboards: each for a client, logged in if the client is.
+    """Return a function that creates dashboards, logged in if the client is.
 
     A test fails when the browser complained of anything that it did not clear.
     """

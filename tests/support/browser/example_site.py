@@ -61,7 +61,7 @@ class _Request(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager

@@ -53,7 +53,7 @@ _beacons = count()
 
 
 def send(client: Client, hostname: str, visit: Visit) -> None:
-    """Have a view begin, and end after its time."""
+    """Send a view's load, and its unload after its duration."""
     beacon = f"known-{datetime.now(UTC).timestamp()}-{next(_beacons)}"
     load: dict[str, Any] = {
         "e": "load",

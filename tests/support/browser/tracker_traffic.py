@@ -48,7 +48,7 @@ class Wire:
         return self._addresses
 
     def _hear(self) -> None:
-        """Let Playwright hand over its news: it does when the browser is asked something."""
+        """Let Playwright deliver its events, which it does during calls."""
         self._context.cookies()
 
     def of(self, event: str) -> list[Hit]:

@@ -62,13 +62,13 @@ class Visitor:
     errors: list[str]
 
     def visit(self, act: Callable[[], object]) -> Response:
-        """Do what begins a view; returns the daemon's answer to its load."""
+        """Run what begins a view; return the daemon's response to its load."""
         with self.page.expect_response(_answers_a_load, timeout=PATIENCE_S * 1000) as answer:
             act()
         return answer.value
 
     def hide(self, *, hidden: bool = True) -> None:
-        """Let the tab be hidden, or shown again."""
+        """Hide or show the tab."""
         self.page.evaluate(
             """hidden => {
                 const state = hidden ? "hidden" : "visible";

@@ -34,7 +34,7 @@ def lack() -> str:
 
 
 def lack_of_volatile() -> str:
-    """Say the same of a disk with a cache that a power cut empties."""
+    """Describe the same for a disk whose cache a power cut empties."""
     if not Path("/dev/fuse").exists():
         return "there is no /dev/fuse"
     try:
@@ -83,7 +83,7 @@ class Mounts:
 
 @contextmanager
 def mounts() -> Iterator[Mounts]:
-    """Make a mount namespace. What runs in it has to have ended in the end."""
+    """Create a mount namespace. Its processes must have ended when it is closed."""
     with subprocess.Popen(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c", _HOLD],
         stdin=subprocess.PIPE,
@@ -139,7 +139,7 @@ class VolatileDisk:
 
     @contextmanager
     def after_a_cut(self, chance: float) -> Iterator[Path]:
-        """Cut the power now; gives where one sees what is there once it is back.
+        """Cut the power; return a path that shows the disk as it is afterwards.
 
         Of what was not flushed, each sector is there with that chance.
         """

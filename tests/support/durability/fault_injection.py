@@ -45,7 +45,7 @@ class Fault:
 
     @contextmanager
     def injected(self, pid: int, log: Path) -> Iterator[None]:
-        """Let it happen to a process and all its threads. What was traced goes to `log`."""
+        """Inject the fault into a process and all its threads. The trace goes to `log`."""
         when = f"{self.nth}..{self.nth + self.times - 1}"
         inject = f"inject={self.call}:error={self.error}:when={when}"
         tracer = _tracer(pid, "-e", f"trace={self.call}", "-e", inject, "-o", str(log))
@@ -78,6 +78,6 @@ def _told_at_first(tracer: subprocess.Popen[bytes]) -> bytes:
 
 
 def _end(tracer: subprocess.Popen[bytes]) -> None:
-    """Let the process go on untraced; a tracer whose process has ended has ended itself."""
+    """Detach from the process, unless it has ended."""
     tracer.terminate()
     tracer.communicate(timeout=PATIENCE_S)

@@ -91,7 +91,7 @@ class Steady:
     ready_at: float = 0.0
 
     async def keep_sending(self, waiting: Iterator[Hit], offset_s: float) -> None:
-        """Send one hit after the other until it is over."""
+        """Send hits sequentially until the end."""
         loop = asyncio.get_running_loop()
         due = loop.time() + offset_s
         hit: Hit | None = None
@@ -138,7 +138,7 @@ class Steady:
         return True
 
     async def run(self, seed: str) -> dict[str, Any]:
-        """Send until the standard input ends; gives what was acknowledged."""
+        """Send hits until standard input ends; return what was acknowledged."""
         loop = asyncio.get_running_loop()
         sending = [
             asyncio.ensure_future(

@@ -56,7 +56,7 @@ class Answer:
 
 
 def parse(data: bytes, method: str) -> tuple[Answer, bytes] | None:
-    """Take one answer off some bytes; None while it is incomplete."""
+    """Parse one response; return None while it is incomplete."""
     head, end, rest = data.partition(b"\r\n\r\n")
     if not end:
         return None

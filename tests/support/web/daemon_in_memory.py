@@ -81,7 +81,7 @@ async def build_house(
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
     map_size: int = 64 << 20,
 ) -> House:
-    """Put the daemon together on what there is in a directory, if anything."""
+    """Assemble the daemon on a directory and what it contains."""
     store = start_store(
         data_dir / "data", StoreSettings(map_size=map_size, min_free_disk=0), reactor, sizes
     )

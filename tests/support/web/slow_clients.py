@@ -26,7 +26,7 @@ def slow(house: House, peer: str = "203.0.113.9") -> Connection:
 
 
 def leave(house: House, connections: Iterable[Connection], *, goes: bool) -> None:
-    """Have those who receive nothing more go by themselves, or be cut for it."""
+    """Close connections that receive nothing more, as clients or timeouts would."""
     for connection in connections:
         if not goes:
             for _ in range(2):

@@ -1,4 +1,4 @@
-"""Exports over HTTP: sent while they are read, as fast as they are taken."""
+"""Exports over HTTP are streamed as fast as they are received."""
 
 import csv
 import io
@@ -125,7 +125,7 @@ async def test_a_report_of_many_rows_is_produced_in_one_turn(tmp_path: Path) -> 
 
 
 def slowly(house: House, seconds: float) -> list[int]:
-    """Have each piece of an export take so long to be made; gives what is counted."""
+    """Make producing each piece of an export take time; return the counters."""
     backend, made_pieces = house.site.backend, [0]
     ask = backend.run_query
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("website")
 
 
 def image(answer: Answer) -> None:
-    """Hold an answer to be an image of one transparent pixel, which is asked for again."""
+    """Check that a response is an uncached image of one transparent pixel."""
     assert answer.status == 200
     assert answer.header("Content-Type") == "image/gif"
     assert len(answer.body) == 43

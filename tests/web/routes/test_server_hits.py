@@ -1,4 +1,4 @@
-"""Hits that a server sends for its visitors, with a token."""
+"""Hits that a server sends on behalf of visitors, with a token."""
 
 from pathlib import Path
 from typing import Any

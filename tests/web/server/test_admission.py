@@ -1,4 +1,4 @@
-"""Which connection is evicted, what is done in a reactor turn, and how much is unsent."""
+"""Eviction, work per reactor turn, and unsent responses."""
 
 from collections import Counter
 from collections.abc import Callable, Collection

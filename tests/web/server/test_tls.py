@@ -1,4 +1,4 @@
-"""What TLS has decrypted at once, and what in turns."""
+"""What TLS decrypts at once, and what in turns."""
 
 import ssl
 from contextlib import suppress
