@@ -38,7 +38,7 @@ class Build(BuildHookInterface[Any]):
     """Hatchling's hook; see the module."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Make the generated files; `version` is "standard" or "editable"."""
+        """Generate the files; `version` is "standard" or "editable"."""
         root = Path(self.root)
         made, frontend = root / "medamad" / "_build", root / "medamad" / "frontend"
         try:
@@ -71,7 +71,7 @@ def write_commit(root: Path, target: Path) -> None:
 
 
 def hand_over(root: Path, *made: Path) -> None:
-    """Give files that root has generated to the owner of the folder `root`.
+    """Change the owner of files that root has generated to that of the folder `root`.
 
     After `sudo pip install .`, its owner could not build there any more. Folders that are links to
     another place are left alone.
