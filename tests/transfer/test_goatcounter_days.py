@@ -64,7 +64,7 @@ def test_other_files_are_rejected(tmp_path: Path) -> None:
     with ZipFile(without, "w") as archive:
         archive.writestr("hit_stats.jsonl", "")
         archive.writestr("paths.jsonl", "")
-    with pytest.raises(BadRequest, match=r"info\.json: there is no such file"):
+    with pytest.raises(BadRequest, match=r"info\.json: the zip archive has no such file"):
         read(without)
     other = tmp_path / "other.zip"
     with ZipFile(other, "w") as archive:

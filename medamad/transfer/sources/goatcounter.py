@@ -77,7 +77,7 @@ def read_goatcounter(
     """Yield the rows of a CSV export. Raise BadRequest if it is none, or of an unknown version."""
     match = _HEAD.match(file.readline())
     if match is None:
-        raise BadRequest("Path: there is no such column")
+        raise BadRequest("Path: the file has no such column")
     if (version := match[1].decode()) not in _VERSIONS:
         raise BadRequest(f"Path: expected an export of version 1 or 2, got {version}")
     file.seek(0)
@@ -293,7 +293,7 @@ class _JsonReader:
 
     def _check_version(self) -> None:
         if _INFO not in self._members:
-            raise BadRequest(f"{_INFO}: there is no such file")
+            raise BadRequest(f"{_INFO}: the zip archive has no such file")
         with self._archive.open(self._members[_INFO]) as member:
             try:
                 info = msgspec.json.decode(member.read(_MAX_LINE_BYTES), type=_Info)
