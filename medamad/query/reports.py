@@ -1,7 +1,7 @@
 """The reports, and the statistics that requests and exports choose from.
 
 A report composes a few primitives (see `medamad.query`) into rows. To add a statistic with rows,
-write its report, or a `CountedBy` for one more dimension, and list it in STATISTICS.
+write its report, unless it only counts views by another dimension, and list it in STATISTICS.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -126,42 +126,36 @@ def _series_bounds(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int
     return (end_ms + 1 if first_ms == NO_TIME[0] else first_ms), end_ms
 
 
-@frozen
-class CountedBy:
-    """What views are counted by: the name of the column, its dimension, the names of its texts."""
-
-    column: str
-    dimension: Dimension
-    naming: Naming = rows.as_stored
-
-
 def views_by_dimension(
     snapshot: Snapshot,
     query: Query,
     sources: Sources,
     cancellation: Cancellation,
     *,
-    counted_by: CountedBy,
+    column: str,
+    dimension: Dimension,
+    naming: Naming = rows.as_stored,
 ) -> Result[list[Row]]:
-    """Return a row for each name in a column: most visitors first, then most views.
+    """Return a row for each name of a dimension's texts: most visitors first, then most views.
 
-    Name, visitors and their share; unless the report is to be brief, also the bounce rate and the
-    total time. Rows of pages count visitors of the page, and have views and their share as well.
+    Name (in `column`), visitors and their share; unless the report is to be brief, also the bounce
+    rate and the total time. Rows of pages count visitors of the page, and also have views and their
+    share.
     """
-    is_by_page = counted_by.dimension is Dimension.PATH
+    is_by_page = dimension is Dimension.PATH
     selection = select(snapshot, query, sources, cancellation)
-    sums = tally(selection, counted_by.dimension, with_durations=not query.is_brief)
+    sums = tally(selection, dimension, with_durations=not query.is_brief)
     cancellation.check()
-    names = snapshot.texts(counted_by.dimension)
-    if counted_by.naming is not rows.as_stored:
-        sums, names = _by_name(sums, names, counted_by.naming, sources)
+    names = snapshot.texts(dimension)
+    if naming is not rows.as_stored:
+        sums, names = _by_name(sums, names, naming, sources)
     views = sums.views
     visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
     numbers, shown_names = page_of_rows(
         np.flatnonzero(views), (visitors, views), names.__getitem__, query.row_slice
     )
     columns: Columns = {
-        counted_by.column: shown_names,
+        column: shown_names,
         "visitors": visitors[numbers],
         "visitors_percentage": fractions(visitors[numbers], visitors.sum()),
     }
@@ -277,31 +271,31 @@ class Statistic:
     can_be_brief: bool = True
 
 
-def _counts(column: str, dimension: Dimension, naming: Naming = rows.as_stored) -> Report:
-    return partial(views_by_dimension, counted_by=CountedBy(column, dimension, naming))
+def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored) -> Report:
+    return partial(views_by_dimension, column=column, dimension=dimension, naming=naming)
 
 
 STATISTICS: Final = (
-    Statistic("pages", _counts("path", Dimension.PATH)),
+    Statistic("pages", _views_by("path", Dimension.PATH)),
     Statistic("time", time_on_page),
     Statistic(
         "referrers",
-        _counts("referrer", Dimension.REFERRER, rows.source),
-        Variant("referrer_urls", _counts("referrer", Dimension.REFERRER), "grouped", value=False),
+        _views_by("referrer", Dimension.REFERRER, rows.source),
+        Variant("referrer_urls", _views_by("referrer", Dimension.REFERRER), "grouped", value=False),
     ),
-    Statistic("sources", _counts("source", Dimension.UTM_SOURCE)),
-    Statistic("mediums", _counts("medium", Dimension.UTM_MEDIUM)),
-    Statistic("campaigns", _counts("campaign", Dimension.UTM_CAMPAIGN)),
-    Statistic("terms", _counts("term", Dimension.UTM_TERM)),
-    Statistic("contents", _counts("content", Dimension.UTM_CONTENT)),
-    Statistic("browsers", _counts("browser", Dimension.BROWSER)),
-    Statistic("os", _counts("os", Dimension.OS)),
-    Statistic("devices", _counts("device", Dimension.DEVICE)),
-    Statistic("countries", _counts("country", Dimension.COUNTRY, rows.country)),
+    Statistic("sources", _views_by("source", Dimension.UTM_SOURCE)),
+    Statistic("mediums", _views_by("medium", Dimension.UTM_MEDIUM)),
+    Statistic("campaigns", _views_by("campaign", Dimension.UTM_CAMPAIGN)),
+    Statistic("terms", _views_by("term", Dimension.UTM_TERM)),
+    Statistic("contents", _views_by("content", Dimension.UTM_CONTENT)),
+    Statistic("browsers", _views_by("browser", Dimension.BROWSER)),
+    Statistic("os", _views_by("os", Dimension.OS)),
+    Statistic("devices", _views_by("device", Dimension.DEVICE)),
+    Statistic("countries", _views_by("country", Dimension.COUNTRY, rows.country)),
     Statistic(
         "languages",
-        _counts("language", Dimension.LOCALE, rows.language),
-        Variant("locales", _counts("language", Dimension.LOCALE, rows.locale), "locale"),
+        _views_by("language", Dimension.LOCALE, rows.language),
+        Variant("locales", _views_by("language", Dimension.LOCALE, rows.locale), "locale"),
     ),
     Statistic(
         "properties",
