@@ -340,14 +340,15 @@ def _pings() -> Iterator[Ask]:
 def _pixels() -> Iterator[Ask]:
     pixel = "/api/event/pixel.gif"
     named = f"{pixel}?u=https%3A%2F%2Fexample.com%2Fpixel"
-    yield Ask("pixel", "GET", named, headers=BROWSER)
+    own = {**BROWSER, "Referer": "https://example.com/"}
+    yield Ask("pixel", "GET", named, headers=own)
     yield Ask(
         "pixel at the root, by its page",
         "GET",
         "/event/pixel.gif?r=https://github.com/",
         headers={**BROWSER, "Referer": "https://example.com/pixel"},
     )
-    again = {**BROWSER, "If-Modified-Since": "<http today> 00:00:00 GMT"}
+    again = {**own, "If-Modified-Since": "<http today> 00:00:00 GMT"}
     yield Ask("pixel again", "GET", named, headers=again)
     elsewhere = {**BROWSER, "Referer": "https://elsewhere.example/"}
     yield Ask("pixel of another page", "GET", named, headers=elsewhere)
@@ -877,7 +878,8 @@ def _renamed() -> Iterator[Ask]:
     yield _hit("hit by its second name", _load("p1", "/"), "/api/pulse/hit")
     yield _hit("hit by its first name", _load("p2", "/"))
     yield _hit("bad hit by its second name", "{", "/pulse/hit")
-    yield Ask("pixel by its second name", "GET", "/pulse/pixel.gif?u=https://example.com/")
+    second = "/pulse/pixel.gif?u=https://example.com/"
+    yield Ask("pixel by its second name", "GET", second, headers={"Referer": "https://example.com/"})
     yield Ask(
         "preflight by the second name",
         "OPTIONS",

@@ -13,6 +13,7 @@ from attrs import evolve
 from medamad.domain.errors import BadRequest
 from medamad.ingest import ping as pings
 from medamad.ingest.networks import Sender
+from medamad.ingest.page import host_of
 from medamad.ingest.payload import LoadPayload
 from medamad.web.auth import Access, token_of
 from medamad.web.dispatch import Call, Routes
@@ -36,6 +37,8 @@ _GIF: Final = bytes.fromhex(
     "2c 0000 0000 0100 0100 00 02 02 44 01 00 3b"
 )
 _BEACON_BYTES: Final = 12
+_NO_WEBSITE: Final = "https://"
+"""An origin that no website has."""
 _ANY_PAGE: Final = (b"Cross-Origin-Resource-Policy", b"cross-origin")
 
 
@@ -78,9 +81,11 @@ async def pixel(call: Call) -> Response:
             number_today=ping.views_before + 1,
         )
         sender = _sender(call)
-        if not sender.origin:
-            # Browsers send no Origin for an image; the Referer begins with it.
-            sender = evolve(sender, origin="/".join(referer.split("/", 3)[:3]))
+        if host_of(sender.origin) is None:
+            # Browsers send no Origin for an image; the Referer begins with it. A page may withhold
+            # that, and would otherwise count for any website.
+            origin = "/".join(referer.split("/", 3)[:3])
+            sender = evolve(sender, origin=_NO_WEBSITE if host_of(origin) is None else origin)
         ignored = await call.backend.pipeline.receive(load, sender)
     headers = (*_remembered(ping), _ANY_PAGE, *_ignored(ignored))
     return Response(HTTPStatus.OK, _GIF, b"image/gif", headers)

@@ -101,10 +101,15 @@ async def test_page_and_referrer_may_be_named(house: House, stranger: Browser) -
 @pytest.mark.parametrize(
     ("headers", "ignored"),
     [
-        ({}, None),
+        ({}, "origin"),
+        ({"Referer": ""}, "origin"),
+        ({"Origin": "null"}, "origin"),
+        ({"Referer": "about:blank"}, "origin"),
+        ({"Referer": "https://evil.example/", "Origin": "null"}, "origin"),
+        ({"Referer": "https://example.com/", "Origin": "null"}, None),
+        ({"Origin": "https://example.com"}, None),
         ({"Referer": "https://www.example.com./x?y"}, None),
         ({"Referer": "https://shop.example.com:8443/x"}, None),
-        ({"Referer": "about:blank"}, None),
         ({"Referer": "https://evil.example/"}, "origin"),
         ({"Referer": "https://evil.example"}, "origin"),
         ({"Referer": "https://evil.example/https://example.com/"}, "origin"),
