@@ -237,6 +237,11 @@ def nothing_in(plan: Plan, gathering: Gathered) -> str:
     """Return why there is nothing to import."""
     nothing = "day" if isinstance(gathering, DayGatherer) else "view or event"
     reason = ", ".join(_left_out(plan, gathering)) or f"there is no {nothing} in it"
+    if not plan.survey.rows and {file.source for file in plan.files} == {"goatcounter"}:
+        reason += (
+            "; GoatCounter exports single page views only if its setting “Individual pageviews” was"
+            " on; its JSON export has the totals of each day"
+        )
     return f"nothing was imported: {reason}"
 
 

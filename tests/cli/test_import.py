@@ -236,6 +236,16 @@ def test_a_dry_run_ends_as_the_import_would(data: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == (
         "medamad: nothing was imported: there is no view or event in it\n"
     )
+    goatcounter = (
+        "2Path,Title,Event,UserAgent,Browser,System,Session,Bot,Referrer,Referrer scheme,"
+        "Screen size,Location,FirstVisit,Date\n"
+    )
+    assert dry_run(data, goatcounter) == 1
+    assert capsys.readouterr().err == (
+        "medamad: nothing was imported: there is no view or event in it; GoatCounter exports "
+        "single page views only if its setting “Individual pageviews” was on; its JSON export has "
+        "the totals of each day\n"
+    )
 
 
 def test_skipped_log_lines_are_reported(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -879,7 +879,9 @@ def _renamed() -> Iterator[Ask]:
     yield _hit("hit by its first name", _load("p2", "/"))
     yield _hit("bad hit by its second name", "{", "/pulse/hit")
     second = "/pulse/pixel.gif?u=https://example.com/"
-    yield Ask("pixel by its second name", "GET", second, headers={"Referer": "https://example.com/"})
+    yield Ask(
+        "pixel by its second name", "GET", second, headers={"Referer": "https://example.com/"}
+    )
     yield Ask(
         "preflight by the second name",
         "OPTIONS",

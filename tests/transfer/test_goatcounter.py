@@ -16,6 +16,25 @@ from medamad.transfer.rows import ViewRow
             {"referrer": "other.example/x"},
         ),
         ({"Referrer": "Hacker News", "Referrer scheme": "g"}, {"referrer": "Hacker News"}),
+        (
+            {"Referrer": "https://www.other.example/x?y#z", "Referrer scheme": "o"},
+            {"referrer": "other.example/x"},
+        ),
+        (
+            {"Referrer": "http://other.example", "Referrer scheme": "h"},
+            {"referrer": "other.example"},
+        ),
+        (
+            {"Referrer": "android-app://com.example.reader/", "Referrer scheme": "o"},
+            {"referrer": "com.example.reader"},
+        ),
+        ({"Referrer": "some text", "Referrer scheme": "o"}, {"referrer": "some text"}),
+        ({"Referrer": "https://example.org/a", "Referrer scheme": "o"}, {"referrer": ""}),
+        ({"Screen size": "390,844,3"}, {"device": "Mobile"}),
+        ({"Screen size": "820,1180,2"}, {"device": "Tablet"}),
+        ({"Screen size": "1024,768,1"}, {"device": "Tablet"}),
+        ({"Screen size": "1280,720,1"}, {"device": "Desktop"}),
+        ({"Screen size": ""}, {"device": "Unknown"}),
         ({"Referrer": "spring", "Referrer scheme": "c"}, {"referrer": "", "utm_source": "spring"}),
         ({"2Path": "/a?utm_campaign=x"}, {"path": "/a", "utm_campaign": "x"}),
         ({"Browser": "Edge 119.0", "System": "Linux Ubuntu"}, {"browser": "Edge", "os": "Linux"}),
@@ -31,6 +50,11 @@ def test_a_view_of_goatcounter(
     (row,) = read(write(tmp_path / "export.csv", GOAT, GOAT_VIEW | fields))
     assert isinstance(row, ViewRow)
     assert {name: getattr(row, name) for name in wanted} == wanted
+
+
+def test_a_full_referrer_that_is_spam_is_skipped(tmp_path: Path) -> None:
+    spam = GOAT_VIEW | {"Referrer": "https://spam.example/x", "Referrer scheme": "o"}
+    assert read(write(tmp_path / "export.csv", GOAT, spam)) == []
 
 
 @pytest.mark.parametrize("session", ["", "0-0", "00000000-0000-0000-0000-000000000000"])

@@ -11,7 +11,7 @@ The JSON follows GoatCounter's help ("JSON export", version 1 of the format). Go
 visits to pages: a visitor who opens three pages within eight hours counts three times, and again
 later. So each of its counts becomes a view, a visitor of the page, and a visitor, as in its own
 figures. Hours are in UTC and are assigned to days of the configured zone; browsers, systems,
-countries and languages come by day.
+devices (by the width of the screen), countries and languages come by day.
 """
 
 import re
@@ -46,6 +46,7 @@ from medamad.transfer.rows import (
 )
 from medamad.transfer.sources.normalize import (
     country_code,
+    device_of_width,
     event_rows,
     normalize_browser,
     normalize_system,
@@ -57,6 +58,7 @@ from medamad.transfer.sources.normalize import (
 
 _URL, _CAMPAIGN = "h", "c"
 """The schemes of a referrer."""
+_FULL_URLS: Final = ("http://", "https://", "android-app://")
 _HEAD: Final = re.compile(rb'(?:\xef\xbb\xbf)?"?(\d+),?Path"?,')
 _VERSIONS: Final = frozenset({"1", "2"})
 _REQUIRED: Final = ("Event", "Bot", "Session", "FirstVisit", "Date")
@@ -121,12 +123,13 @@ def _view(
         return None
     name = record.get("Referrer", "")
     scheme = record.get("Referrer scheme", "")
-    referrer = target.referrer(f"https://{name}", "") if scheme == _URL else name
+    referrer = _referrer(name, scheme, target)
     if referrer is None:
         context.skip(SkipReason.SPAM)
         return None
     if scheme == _CAMPAIGN:
         page, referrer = with_campaign(page, utm_source=name), ""
+    width_px = screen_width(record.get("Screen size", ""))
     number = context.next_number()
     session = record["Session"]
     if session.strip(_NO_SESSION):
@@ -136,24 +139,38 @@ def _view(
     return view_row(
         time_ms,
         page,
-        _agent(record),
+        _agent(record, width_px),
         first_flags=first_flags,
         referrer=referrer,
         number=number,
         identity=hash((session,)),
         country=country_code(record.get("Location", "")),
-        width_px=screen_width(record.get("Screen size", "")),
+        width_px=width_px,
     )
 
 
-def _agent(record: Mapping[str, str]) -> Agent:
-    """Return the browser and system: version 1 has a User-Agent where version 2 has names."""
+def _referrer(name: str, scheme: str, target: ImportTarget) -> str | None:
+    """Return the stored form of a referrer that is not a campaign, or None if it is spam.
+
+    GoatCounter writes the URL of a page without its scheme, or under another marker in full; all
+    else is a name.
+    """
+    if scheme == _URL or name.startswith(_FULL_URLS):
+        return target.referrer(name if "://" in name else f"https://{name}", "")
+    return name
+
+
+def _agent(record: Mapping[str, str], width_px: int) -> Agent:
+    """Return the browser and system: version 1 has a User-Agent where version 2 has names.
+
+    Only a User-Agent has the device; without one, it is the usual one for the screen's width.
+    """
     browser = record.get("Browser", "")
     if browser.startswith(_AGENT):
         return describe(browser)
     name, version = normalize_browser(browser)
     system, system_version = normalize_system(record.get("System", ""))
-    return Agent(name, version, system, system_version)
+    return Agent(name, version, system, system_version, device_of_width(width_px))
 
 
 _MAX_LINE_BYTES: Final = 1 << 20
@@ -167,6 +184,7 @@ _HITS: Final = DayTable(
 _EVENTS: Final = DayTable("events", (Dimension.PROPERTY,))
 _BROWSERS: Final = DayTable("browser_stats", (Dimension.BROWSER, Dimension.BROWSER_VERSION))
 _SYSTEMS: Final = DayTable("system_stats", (Dimension.OS, Dimension.OS_VERSION))
+_SIZES: Final = DayTable("size_stats", (Dimension.DEVICE,))
 _COUNTRIES: Final = DayTable("location_stats", (Dimension.COUNTRY,))
 _LANGUAGES: Final = DayTable("language_stats", (Dimension.LOCALE,))
 
@@ -219,6 +237,10 @@ class _Browsers(_DayCount):
 
 class _Systems(_DayCount):
     system_id: int
+
+
+class _Sizes(_DayCount):
+    width: Count
 
 
 class _Countries(_DayCount):
@@ -285,6 +307,9 @@ class _JsonReader:
             _SYSTEMS, _Systems, "system_id", lambda row: self._systems.get(row.system_id)
         )
         yield from self._read_days(
+            _SIZES, _Sizes, "width", lambda row: (device_of_width(row.width),)
+        )
+        yield from self._read_days(
             _COUNTRIES, _Countries, "location", lambda row: (country_code(row.location),)
         )
         yield from self._read_days(
@@ -325,10 +350,9 @@ class _JsonReader:
     def _add_referrer(self, row: _Referrer) -> None:
         if row.ref_scheme == _CAMPAIGN:
             self._referrers[row.id] = "", row.ref[:MAX_UTM]
-        elif row.ref_scheme == _URL:
-            self._referrers[row.id] = self._target.referrer(f"https://{row.ref}", "") or "", ""
         else:
-            self._referrers[row.id] = row.ref[:MAX_UTM], ""
+            referrer = _referrer(row.ref, row.ref_scheme or "", self._target) or ""
+            self._referrers[row.id] = referrer[:MAX_UTM], ""
 
     def _add_browser(self, row: _Software) -> None:
         self._browsers[row.id] = normalize_browser(row.name, row.version)

@@ -16,6 +16,8 @@ from medamad.ingest.user_agent import Agent
 from medamad.lookup.countries import country_of_code
 from medamad.transfer.rows import MAX_MS, EventRow, ViewRow
 
+_SCREENS: Final = ((600, "Mobile"), (1_025, "Tablet"))
+"""The type of the devices whose screens are less than so many pixels wide."""
 _MAX_WIDTH: Final = 65_535
 _MAX_AGENT: Final = 64
 """Characters of the name of a browser or system; the longest real ones have half as many."""
@@ -45,6 +47,13 @@ def screen_width(screen: str) -> int:
     """Return the width in pixels from a screen size such as 1920x1080; 0 if it has none."""
     match = _WIDTH.match(screen)
     return min(int(match[1]), _MAX_WIDTH) if match else 0
+
+
+def device_of_width(width_px: int) -> str:
+    """Return the type of a device with a screen of that width; Unknown for 0."""
+    if not width_px:
+        return UNKNOWN
+    return next((device for below, device in _SCREENS if width_px < below), "Desktop")
 
 
 def with_campaign(page: Page, **campaign: str) -> Page:

@@ -305,6 +305,7 @@ GOAT_REFS = {
     3: ("example.com/page.html", ""),
     4: ("", "spring"),
     5: ("", ""),
+    6: ("example.net/x", ""),
 }
 GOAT_NAMES: Mapping[str, list[dict[str, Any]]] = {
     "paths": [
@@ -319,6 +320,7 @@ GOAT_NAMES: Mapping[str, list[dict[str, Any]]] = {
         {"id": 3, "ref": "example.com/page.html", "ref_scheme": "h"},
         {"id": 4, "ref": "spring", "ref_scheme": "c"},
         {"id": 5, "ref": "", "ref_scheme": None},
+        {"id": 6, "ref": "https://www.example.net/x?y", "ref_scheme": "o"},
     ],
     "browsers": [
         {"id": 1, "name": "Chrome", "version": "46"},
@@ -347,5 +349,10 @@ GOAT_BY_DAY: Sequence[tuple[str, str, str, Mapping[Any, str]]] = (
         "languages",
         {"eng": "English", "spa": "Spanish", "": "Unknown"},
     ),
-    ("size_stats", "width", "sizes", {1280: "", 0: ""}),
+    (
+        "size_stats",
+        "width",
+        "devices",
+        {390: "Mobile", 820: "Tablet", 1280: "Desktop", 0: "Unknown"},
+    ),
 )
