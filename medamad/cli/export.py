@@ -151,9 +151,9 @@ def _without(gaps_of: Mapping[str, Gaps]) -> Iterator[str]:
         for name, gaps in gaps_of.items():
             if missing := gaps.days(gap):
                 names.setdefault(tuple(missing), []).append(name)
-        for days, those in names.items():
+        for days, tables in names.items():
             bounds = f"from {format_day(days[0])} to {format_day(days[-1])}"
-            yield f"{', '.join(those)}: {incomplete} {counted(len(days), 'day')} {bounds}"
+            yield f"{', '.join(tables)}: {incomplete} {counted(len(days), 'day')} {bounds}"
 
 
 @contextmanager

@@ -194,8 +194,8 @@ def systemd_first(
     found = []
     for one in inherited:
         place = Place(f"{one.address} (from systemd)", one.endpoint, one.address)
-        if (goes_by := _nearest(meant, one)) is not None:
-            place = evolve(place, address=goes_by.address, certificate=goes_by.certificate)
+        if (settings := _nearest(meant, one)) is not None:
+            place = evolve(place, address=settings.address, certificate=settings.certificate)
         found.append(place)
     if by_default:
         return found
@@ -232,9 +232,8 @@ def _numeric(place: Place) -> Address:
     try:
         return place.address.numeric()
     except OSError:
-        return evolve(
-            place.address, host=""
-        )  # a name that does not resolve yet may be any IPv4 address
+        # A name that does not resolve yet may be any IPv4 address.
+        return evolve(place.address, host="")
     except ValueError:
         return place.address  # listening will report that it is invalid
 
