@@ -103,13 +103,13 @@ class Guest:
     def snapshot(
         self, website: Website, report_damage: Callable[[DamagedSegment], None]
     ) -> Snapshot:
-        """Return all that is stored of a website. `report_damage` learns what is left out."""
+        """Return what is stored of a website; `report_damage` is called for what is left out."""
         access = WriterAccess(self._txn)
         reader = SnapshotReader(access, self._environment.databases, report_damage)
         return evolve(self._partition(website).publish(), reader=reader)
 
     def forecast(self, website: Website, bound: Cutoff | None) -> Forecast:
-        """Return how much of a website is kept, and how much of it a bound would delete."""
+        """Return how much of a website is kept, and how much of it a cutoff would delete."""
         return forecast(self._partition(website), self._environment.databases, self._txn, bound)
 
     def _partition(self, website: Website) -> Partition:

@@ -29,7 +29,7 @@ WARNING = (
     "the clock is {} hours ahead of what it showed last: until it has been so for a day, nothing"
     " is removed because of its age"
 )
-BELIEVED = "the clock is believed: what is past its time goes"
+BELIEVED = "the clock is believed again: retention continues"
 
 
 @define

@@ -60,14 +60,14 @@ class Maintenance:
     _log = Logger()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin work that nobody waits for.
+        """Start work that nobody waits for.
 
         What fails is retried, at the next start if not before.
         """
         Deferred.fromCoroutine(work).addErrback(self._log_failure)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start no more work."""
         self._closing = True
 
     async def finish_last_run(self, to_trim: Sequence[Partition]) -> None:
@@ -212,7 +212,7 @@ class Maintenance:
     # Retention
 
     def _cutoffs(self, now_ms: int) -> Callable[[Partition], Cutoff | None]:
-        """Return a function to the cutoff of a website; equal rules are worked out once."""
+        """Return a function that returns a website's cutoff; equal rules are computed once."""
         retention = self.retention
         default = retention.of_others(self._websites.hostnames())
         cutoff_by_rule = cache(partial(cutoff_of, zone=retention.zone, now_ms=now_ms))

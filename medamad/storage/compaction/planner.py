@@ -173,7 +173,7 @@ class Planner:
         return None
 
     def _merge(self, access: WriterAccess, partition: Partition, now_ms: int) -> Job | None:
-        """Put a merged segment over enough segments of a batch, or merged segments of a level."""
+        """Merge enough segments of a batch, or merged segments of the same level."""
         levels: dict[tuple[int, int], list[Segment]] = {}
         for segment in partition.segments:
             if self._can_be_merged(partition, segment, now_ms):
@@ -218,7 +218,7 @@ class Planner:
         split: Split,
         cutoff: Cutoff,
     ) -> Job:
-        """Write what stays of a segment, and rollups of what does not where these are kept."""
+        """Write what stays of a segment and, where they are kept, rollups of what expires."""
         drafts: list[SegmentDraft | RollupDraft] = []
         replaced = [segment]
         if len(split.rest) or len(split.rest.events):

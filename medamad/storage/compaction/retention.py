@@ -57,7 +57,7 @@ class Removed:
 
     @classmethod
     def of(cls, content: Content) -> "Removed":
-        """Count the hits of a content."""
+        """Count the hits of some content."""
         return cls(len(content), len(np.unique(content.events.event)))
 
     def __add__(self, other: "Removed") -> "Removed":
@@ -66,7 +66,7 @@ class Removed:
 
 
 def cutoff_of(keep: Keep, zone: tzinfo, now_ms: int) -> Cutoff | None:
-    """Return what is deleted at a moment; None where everything is kept for ever."""
+    """Return the cutoff at a moment; None if everything is kept."""
     if not keep.raw_days:
         return None
     day = day_at(zone, now_ms // 1000) - keep.raw_days

@@ -121,7 +121,7 @@ class TrustedClock:
                 hours=self._trusted.ahead_ms // _HOUR_MS,
             )
         else:
-            _log.info("the clock is believed: what is past its time goes")
+            _log.info("the clock is believed again: retention continues")
 
 
 def doubt_warning(left_ms: int) -> str:

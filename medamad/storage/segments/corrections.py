@@ -61,7 +61,7 @@ class Values:
         self._values[sequence] = value
 
     def remove(self, sequences: Iterable[int]) -> None:
-        """Remove the values of some numbers, all at once: it takes time for the others."""
+        """Remove the values of some numbers. Its time grows with the number of values that stay."""
         for sequence in sequences:
             del self._values[sequence]
         self._ascending = [sequence for sequence in self._ascending if sequence in self._values]

@@ -67,7 +67,7 @@ class Partition:
     _log = Logger()
 
     def publish(self) -> Snapshot:
-        """Return the state of now, which never changes."""
+        """Return the present state as a snapshot, which never changes."""
         if self._visible is None:
             # The counters of a merged segment are not those of members with an overlay.
             split = split_merged(self.segments, frozenset(self.overlays))
@@ -151,7 +151,7 @@ class Partition:
         self._visible = None
 
     def corrections_of(self, content: Content) -> list[Correction]:
-        """Return the corrections of a content's hits."""
+        """Return the corrections of the hits of some content."""
         numbers = {Corrected.DURATION: content.sequence, Corrected.VIEW: content.events.event}
         found = []
         for kind, values in self._corrections.items():
@@ -189,7 +189,7 @@ class Partition:
     def may_be_kept(
         self, segment: Segment | None, before_ms: int
     ) -> Callable[[NDArray[Any]], NDArray[np.bool_]]:
-        """Return a function to whether views of sequence numbers may be kept by a cutoff.
+        """Return a function that returns which views, by sequence number, a cutoff may keep.
 
         It looks at the bounds of the other segments, and not at their views.
         """
@@ -208,7 +208,7 @@ class Partition:
         return may_be_kept
 
     def merged_over(self, segments: Sequence[Segment]) -> list[Segment]:
-        """Return the merged segments that have one of some segments, at any level."""
+        """Return the merged segments that contain any of some segments, at any level."""
         numbers = {segment.number for segment in segments}
         if not numbers:
             return []
@@ -228,12 +228,12 @@ class Partition:
         return [segment for segment in found if segment.header.import_batch == batch]
 
     def hide(self, batch: int) -> None:
-        """Hide an import batch from queries, from the next publishing on."""
+        """Hide an import batch from queries, once the partition is published again."""
         self._hidden_batches |= {batch}
         self._visible = None
 
     def reveal(self, batch: int) -> None:
-        """Show an import batch to queries, from the next publishing on."""
+        """Show an import batch to queries, once the partition is published again."""
         self._hidden_batches -= {batch}
         self._visible = None
 
@@ -249,7 +249,7 @@ class Partition:
             self._corrections[kind].remove(sequences)
 
     def _possibly_having(self, corrections: _Corrections) -> list[Segment]:
-        """Return the segments whose numbers reach over a corrected hit."""
+        """Return the segments whose range of numbers includes a corrected hit."""
         sequences = chain.from_iterable(values.all() for values in corrections.values())
         wanted = np.sort(np.array([*sequences], np.uint64))
         leaves = self.leaves()
@@ -296,7 +296,7 @@ def _numbers(segment: Segment) -> tuple[int, int]:
 
 
 def _outside(ascending: Sequence[int], bounds: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the numbers that lie within none of some bounds."""
+    """Return the numbers that lie outside all of some bounds."""
     numbers = np.array(ascending, np.uint64)
     is_outside = np.ones(len(numbers), np.bool_)
     for low, high in bounds:

@@ -95,7 +95,7 @@ class RollupContent(Rollup):
 def rollup_of(
     content: Content, day: int, span: tuple[int, int], names_of: NumberNames
 ) -> RollupContent:
-    """Return the rollup of the views and events of a content, all of one day."""
+    """Return the rollup of some views and events, all of one day."""
     flags, duration_ms = content.flags, content.duration_ms
     sequence, numbers = content.sequence, [content.sequence, content.events.event]
     numbered = [column for column in numbers if len(column)]

@@ -300,7 +300,7 @@ class Memtable:
         return 0
 
     def publish(self) -> tuple[tuple[ViewColumns, ...], tuple[Events, ...]]:
-        """Return the views and events of now, which never change."""
+        """Return the present views and events, which never change."""
         events = self._published_events()
         return (
             tuple(chunk.publish() for chunk in self.chunks),
