@@ -50,7 +50,7 @@ async def outcome(place: House, body: bytes, sender: Sender) -> str:
 
 
 def judged_s(place: House, body: bytes, sender: Sender) -> tuple[float, "Deferred[str]"]:
-    """Begin to take a body; gives the seconds until it waits to be stored, or is refused."""
+    """Start processing a body; return the seconds until it is queued or rejected."""
     began = time.thread_time()
     fate = Deferred.fromCoroutine(outcome(place, body, sender))
     return time.thread_time() - began, fate
@@ -144,7 +144,7 @@ def test_any_body_is_accepted_or_rejected_quickly(place: House, body: bytes) -> 
     connection = Connection(place.site)
     place.now += 1
     connection.push(encoded("POST", "/api/event/hit", {"Content-Length": str(len(body))}) + body)
-    # A long one is taken in a later turn.
+    # A long one is processed in a later turn.
     place.reactor.advance(0)
     if connection.wire.value():
         answer, rest = parse(connection.wire.value(), "POST")

@@ -27,7 +27,7 @@ Filled: TypeAlias = Callable[[int], Awaitable[Daemon]]
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Iterator[Filled]:
-    """Start a daemon on a store with so many views."""
+    """Start a daemon on a store with a number of views."""
     daemon = Daemon(tmp_path)
 
     async def start(views: int) -> Daemon:
@@ -61,11 +61,11 @@ def asked(daemon: Daemon, at_once: int) -> Iterator[Any]:
 
 
 def waits_beside(daemon: Daemon, at_once: int, seconds: float) -> Waits:
-    """Return how long hits waited while questions were asked."""
+    """Return the latencies of hits during queries."""
     with asked(daemon, at_once) as process:
         waits = send_hits(daemon, for_seconds(seconds))
         told, _ = process.communicate(timeout=PATIENCE_S)
-    # All were answered, and they were many.
+    # All of them, and they are many, got a response.
     assert told.startswith("{200: ")
     assert told.count(":") == 1
     assert int(told[6:-2]) > at_once

@@ -39,7 +39,7 @@ FEW_BYTES = 64 * 1_024
 """What the pages of a few commits take."""
 BYTES_A_LEAVING = 120
 MOST_LEAVINGS = 4 * CHUNK_VIEWS
-"""Of so many, the views are sealed."""
+"""From this number on, views are flushed."""
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def check_names(place: Place) -> None:
         most = bound
         if dimension == Dimension.PROPERTY:
             most *= BOUNDS[Dimension.PROPERTY_NAME]
-        # Beside the bound stands (other), of properties for each name.
+        # (other) comes on top of the limit, for properties once per name.
         most += 2 + BOUNDS[Dimension.PROPERTY_NAME] * (dimension == Dimension.PROPERTY)
         assert len(place.names(place.attacked, dimension)) <= most, dimension
 
@@ -95,7 +95,7 @@ async def test_few_hits_are_accepted_from_one_network(place: Place, count: int) 
     assert place.used_bytes() - disk <= 2 * BYTES_A_HIT * (PER_MINUTE + 2_000)
     assert sum(place.views().values()) + place.customs() == PER_MINUTE + 2 * KNOWN
     assert place.figures(place.other) == others
-    # Everybody else is taken as before.
+    # Others are accepted as before.
     assert await place.send("attacked.example", 1, IPv4Address("198.51.100.1"), "known")
     place.now += 60
     assert await place.send("attacked.example", 1, one_network(1), "known")

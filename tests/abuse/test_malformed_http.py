@@ -119,7 +119,7 @@ def test_malformed_requests_are_rejected_and_closed(daemon: Daemon, name: str) -
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 ")), answer
     assert b"\r\nConnection: close" in head
-    # One answer, whatever stood behind the first line.
+    # One response, whatever followed the first line.
     assert body.startswith(b'{"error":{"code":4')
     assert b"HTTP/1.1 " not in body
 
@@ -155,7 +155,7 @@ def test_unusual_headers_are_accepted(daemon: Daemon, method: str, target: str) 
             connection.putrequest(method, target, skip_accept_encoding=True)
             if method == "POST":
                 connection.putheader("Content-Length", str(len(body % number)))
-            # The library would refuse to send some of them.
+            # The library would not send some of them.
             connection._buffer.append(name.encode() + b": " + value)
             connection.endheaders(body % number if method == "POST" else None)
             with connection.getresponse() as answer:

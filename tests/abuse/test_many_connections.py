@@ -64,7 +64,7 @@ def cut_within_s(found: dict[str, list[float | None]]) -> float:
     assert set(found) == {"head", "headers", "body", "chunks", "reading", "reading many"}
     for kind, seconds in found.items():
         assert None not in seconds, kind
-        # Not at once either: whoever is a little slow is served.
+        # Not immediately either: slightly slow clients are served.
         assert min(seconds) > 10, kind
     return max(max(seconds) for seconds in found.values())
 
@@ -87,7 +87,7 @@ def test_2_000_slow_connections_are_closed_and_hits_continue(daemon: Daemon, tel
 
 
 def idle_connections(daemon: Daemon, count: int) -> tuple[Waits, float]:
-    """Return the waits of hits beside idle connections, and how many bytes each of those takes."""
+    """Return the latencies of hits during idle connections, and the bytes each of those needs."""
     process = psutil.Process(daemon.pid)
     with crowd(daemon.port, 200, "idle"):
         send_hits(daemon, for_seconds(0.5))

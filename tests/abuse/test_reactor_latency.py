@@ -72,7 +72,7 @@ def wide(views: int, days: int) -> Bulk:
 
 @frozen
 class Overlay:
-    """What came late, in the reactor or, beside it, in a process that does nothing."""
+    """Delays in the reactor, and in an idle process for comparison."""
 
     due: float
     late_ms: float

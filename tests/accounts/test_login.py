@@ -170,7 +170,7 @@ def test_a_guesser_does_not_delay_others(accounts: Accounts) -> None:
 
 
 def many(accounts: Accounts, count: int, networks: int) -> list[Deferred[NewSession]]:
-    """Guess so many passwords at once."""
+    """Guess passwords concurrently."""
     return [
         begun(accounts.log_in("ada", f"guess {number}", b"guesser %d" % (number % networks)))
         for number in range(count)
@@ -214,7 +214,7 @@ def test_waiting_passwords_are_bounded(bench: Bench, accounts: Accounts) -> None
     go_on_to_the_end(bench)
     outcome(change)
     assert len(list(map(deferred_error, more))) == 1_000
-    # So many networks guess together, so others wait with them.
+    # Enough networks guess together for others to wait with them.
     bench.pool.is_held = False
     with pytest.raises(TooMany):
         log_in(accounts, "another one", b"never seen")

@@ -17,7 +17,7 @@ def fail(throttle: LoginThrottle, network: bytes, times: int, now: float = NOW) 
 
 
 def wait(throttle: LoginThrottle, network: bytes, now: float = NOW) -> int:
-    """Begin an attempt and end it; gives 0, or the seconds that the network has to wait."""
+    """Begin and end an attempt; return 0, or the seconds the network has to wait."""
     try:
         throttle.admit(network, now)
     except TooMany as error:
@@ -27,7 +27,7 @@ def wait(throttle: LoginThrottle, network: bytes, now: float = NOW) -> int:
 
 
 def begin(throttle: LoginThrottle, network: bytes, times: int) -> int:
-    """Begin so many attempts at once; gives how many were let begin."""
+    """Begin attempts concurrently; return how many were admitted."""
     for begun in range(times):
         try:
             throttle.admit(network, NOW)
@@ -70,7 +70,7 @@ def test_after_the_longest_wait_one_waiting_network_is_admitted_at_random() -> N
     throttle = LoginThrottle(draw=lambda of: lots.append(of) or of - 1)
     fail(throttle, HOME, 20)
     assert [wait(throttle, HOME, NOW + second) for second in (1, 30)] == [59, 30]
-    # Three may come: who has failed, and two who were told. Each is as likely as the others.
+    # Three may be admitted: the one that failed, and two that waited. Each is equally likely.
     assert [wait(throttle, HOME, NOW + 60) for _ in range(4)] == [1, 1, 0, 60]
     assert lots == [3, 2, 1]
     assert [wait(throttle, HOME, NOW + 61) for _ in range(100)] == [59] * 100
@@ -180,7 +180,7 @@ def test_after_failures_fewer_attempts_run_in_parallel() -> None:
 def test_attempts_under_way_elsewhere_count_for_the_account() -> None:
     throttle = LoginThrottle()
     assert [begin(throttle, bytes([number]), 1) for number in range(12)] == [1] * 12
-    # None of them has to wait for the others, but none gets a second try beside its first.
+    # None has to wait for the others, but none gets a second try during its first.
     assert begin(throttle, b"\x00", 1) == 0
     assert begin(throttle, HOME, 64) == 1
 

@@ -53,7 +53,7 @@ async def test_account_and_sessions_survive_a_restart(opened: Open) -> None:
     with pytest.raises(Unauthorised):
         accounts.authenticate(ended)
     await store.close()
-    # The use was noted, so a week begins again.
+    # The use was stored, so a week begins again.
     store, accounts = opened(NOW + 14 * 86_400)
     accounts.authenticate(token)
     await store.close()

@@ -37,7 +37,7 @@ async def test_an_abandoned_import_does_not_block_others(house: House) -> None:
         await left
     website = house.store.websites.by_hostname("twin.example")
     assert website is not None
-    # The writer takes one after the other: it has been begun before this is answered.
+    # The writer works sequentially: the import began before this is answered.
     await house.store.rename_website(website, "renamed.example", 2)
     await house.store.rename_website(website, "twin.example", 3)
     assert (await handlers.begin(request, ignore_progress)).number == 2

@@ -23,7 +23,7 @@ __all__ = ("dashboard_of", "demo", "known", "march_owner", "new_daemon", "summed
 A_WHILE: Final = timedelta(minutes=1)
 """As long as hardly any test takes."""
 
-# Other tests run beside these: what is expected may take as long to come as what is clicked.
+# Other tests run at the same time, so expectations need as much patience as clicks.
 expect.set_options(timeout=30_000)
 
 

@@ -43,7 +43,7 @@ def table(page: Page) -> None:
 
 def tip(page: Page) -> None:
     figures(page)
-    # When the period before comes, the chart is made anew.
+    # The chart is redrawn when the previous period arrives.
     page.wait_for_load_state("networkidle")
     page.get_by_role("group", name="Chart: ").focus()
     page.keyboard.press("Home")

@@ -32,7 +32,7 @@ def example(name: str, daemon: Daemon, **changes: str) -> str:
 
 
 def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
-    """Write nginx's configuration around the example; gives the command."""
+    """Write nginx's configuration around the example; return the command."""
     kept = " ".join(
         f"{kind}_temp_path {folder}/{kind};"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -47,7 +47,7 @@ def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
 
 
 def caddy_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
-    """Write Caddy's configuration around the example; gives the command."""
+    """Write Caddy's configuration around the example; return the command."""
     changes = {"example.com {": f"http://localhost:{port} {{", "/var/www/html": str(folder)}
     text = example("Caddyfile-subpath", daemon, **changes)
     (folder / "Caddyfile").write_text("{\n\tadmin off\n\tauto_https off\n}\n" + text, "utf-8")

@@ -40,7 +40,7 @@ def refuse(page: Page, status: int, message: str) -> None:
 
 
 def refused(page: Page) -> Locator:
-    """Change the name; gives what is said of it."""
+    """Change the name; return the message."""
     form = page.locator("section").filter(has=page.locator("#account-name"))
     form.get_by_role("textbox").press("End")
     page.keyboard.type("x")

@@ -48,7 +48,7 @@ def test_clicks(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     both = {"plan": "pro", "place": "top"}
     deep, free, link = {"sum": "a=b&c=d"}, {"plan": "free"}, {"link": "there"}
     told = [{name.strip(): value.strip() for name, value in hit.items()} for hit in wire.told]
-    # A mark that says nothing is refused.
+    # An empty attribute is rejected.
     assert told == [both, deep, free | {"": "lost"}, {}, link, both, both]
     # An event has what its view has.
     assert website.values("plan", **{"path[eq]": "/buy", "browser[eq]": "Chrome"}) == {

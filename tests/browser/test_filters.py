@@ -178,7 +178,7 @@ def test_names_are_translated(new_daemon: Daemon, dashboard_of: Make) -> None:
     page.locator(".chip-words").click()
     editor = page.get_by_role("dialog")
     expect(editor.get_by_role("combobox", name="Wert")).to_have_value("Deutschland")
-    # A part of a name is compared with the English one, and the reader is told so.
+    # Part of a name is compared with the English one, and a note says so.
     editor.get_by_role("combobox", name="Bedingung").select_option(label="enthält")
     expect(editor).to_contain_text("Wird mit dem englischen Namen verglichen.")
 

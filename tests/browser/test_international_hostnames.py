@@ -15,7 +15,7 @@ CYRILLIC_A = "\N{CYRILLIC SMALL LETTER A}"
 
 
 def encoded(client: Client, hostname: str) -> str:
-    """Register a website; gives the name under which the interface has it."""
+    """Add a website; return its hostname in the API."""
     answer = client.request("POST", "/api/websites", {"hostname": hostname})
     assert answer.status == 201, answer
     name: str = answer.json["hostname"]

@@ -70,7 +70,7 @@ def test_the_keyboard_is_enough(daemon: Daemon, dashboard_of: Make) -> None:
 
 
 def test_a_rejected_cookie_is_explained(daemon: Daemon, dashboard_of: Make) -> None:
-    # The daemon answers as a proxy would pass it on: over plain HTTP, under another name.
+    # The daemon responds as through a proxy: over plain HTTP, under another name.
     dashboard = dashboard_of(
         Client(daemon.port), proxy={"server": f"http://127.0.0.1:{daemon.port}"}
     )
@@ -92,7 +92,7 @@ def test_too_many_failures_are_throttled(new_daemon: Daemon, dashboard_of: Make)
     held = HeldRequests(page, "**/api/auth/login")
     with page.expect_request("**/api/auth/login"):
         enter(page)
-    # The page counts down what is left to wait: not while its clock stands still.
+    # The page counts down the wait, but not while its clock is stopped.
     page.clock.pause_at("2025-03-04T06:00:00Z")
     wait_s = 0
     while wait_s < LONG_ENOUGH_S:

@@ -223,7 +223,7 @@ def test_a_prerendered_page_counts_once_it_is_shown(
         finally:
             browser.terminate()
             browser.wait(PATIENCE_S)
-    # It may be left before the pings are answered, and then is not known to be new.
+    # It may be left before the pings are answered, so it may not count as new.
     assert {path: views for path, (_visitors, views) in website.pages.items()} == {
         "/": 1,
         "/next": 1,

@@ -26,11 +26,11 @@ class Builds:
         page.route("**/api/**", self._answer)
 
     def _answer(self, route: Route) -> None:
-        # Who is logged in is asked first, and once.
+        # The account is requested first, and once.
         is_first = route.request.url.endswith("/api/user")
         self.pages += is_first
         name = self.names[(self.pages + is_first) % len(self.names)]
-        with suppress(PlaywrightError):  # the page is loaded anew before all have their answer
+        with suppress(PlaywrightError):  # the page reloads before every request is answered
             answer = route.fetch()
             route.fulfill(response=answer, headers=answer.headers | {"x-api-commit": name})
 

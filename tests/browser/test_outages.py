@@ -34,7 +34,7 @@ def test_a_daemon_that_becomes_unreachable_and_returns(demo: Client, dashboard_o
     page.context.set_offline(False)
     away.get_by_role("button", name="Try again").click()
     expect(away).to_have_count(0)
-    # It is asked again without our doing, too.
+    # It retries by itself, too.
     page.context.set_offline(True)
     page.keyboard.press(".")
     expect(away).to_be_visible()

@@ -251,7 +251,7 @@ def test_a_day_with_unknown_values(march_owner: Client, dashboard_of: Make) -> N
         tile(page, name).click()
         expect(page.get_by_role("group", name=f"Chart: {name}, By day")).to_be_visible()
         assert coloured(page, 1 / 8) == coloured(page, 3 / 8) == 0
-        # No line reaches the 8th, which stands as a point.
+        # No line reaches the 8th, which is a single point.
         assert coloured(page, 0) > 0
         assert coloured(page, 5 / 8) > 0
         page.mouse.move(*point(page, 1 / 4))

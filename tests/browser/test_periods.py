@@ -25,7 +25,7 @@ NEARLY: Final = timedelta(seconds=60)
 
 
 def midnight(days: int = 0, months: int = 0) -> datetime:
-    """Return the local midnight that a day lies from today's."""
+    """Return the local midnight of a day relative to today."""
     today = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
     month = today.month - 1 + months
     first = today.replace(year=today.year + month // 12, month=month % 12 + 1, day=1)

@@ -69,7 +69,7 @@ def hide(page: Page, is_hidden: bool) -> None:
 
 
 def hear(page: Page) -> None:
-    """Hear of all that the page has asked for by now."""
+    """Process all requests that the page has made by now."""
     page.evaluate("fetch('/api/event/ping')")
 
 
@@ -91,7 +91,7 @@ def test_data_is_refreshed_while_the_page_is_visible(
     dashboard.open("websites/example.com")
     expect(loaded(page).first).to_have_text("0")
     page.wait_for_load_state("networkidle")
-    # From here on the page's clock goes on by our doing alone, and what is shown anew is refreshed.
+    # From here on, the test advances the page's clock.
     page.clock.pause_at(datetime.now(UTC) + timedelta(minutes=10))
     with page.expect_response("**/summary?*"), page.expect_response("**/live"):
         hide(page, False)

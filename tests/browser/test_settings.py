@@ -186,7 +186,7 @@ def test_slow_usage_data_is_waited_for(demo: Client, dashboard_of: Make) -> None
     with dashboard.page.expect_request("**/api/user/usage"):
         page = dashboard.open("settings/usage")
     expect(page.locator(".settings-content .skeleton")).to_be_visible()
-    # What was asked for until then has been heard of after such a call.
+    # Earlier requests have been reported after such a call.
     page.evaluate("fetch('/api/event/ping')")
     begun = asked.count("/api/user/usage")
     page.clock.fast_forward(20_000)

@@ -28,7 +28,7 @@ def test_websites_are_switched(demo: Client, dashboard_of: Make) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("docs.tinydaemon.example")
     expect(page).to_have_title("docs.tinydaemon.example · medamad")
-    # The time goes along; what is asked of one website need not be there on another.
+    # The time range is kept; the filters need not apply to another website.
     assert page.url.endswith("/websites/docs.tinydaemon.example?period=7d")
     page.keyboard.press("s")
     page.get_by_role("menuitem", name="Script and setup").click()

@@ -183,7 +183,7 @@ def test_a_content_security_policy(website: Statistics, daemon: Daemon, visitor:
 
 
 def test_a_server_on_another_host(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
-    """It answers everything with a page of its own."""
+    """It responds to everything with its own page."""
     wire = watched(visitor.context)
     with served("", headers={"Access-Control-Allow-Origin": "*"}) as wrong:
         address = f"127.0.0.1:{wrong.server_port}/api"

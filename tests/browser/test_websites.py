@@ -25,7 +25,7 @@ def test_each_website_has_its_visitors_and_a_curve(demo: Client, dashboard_of: M
     for card, website in zip(cards, websites, strict=True):
         assert card.get_by_role("heading", level=2).inner_text() == website["hostname"]
         shown = int(card.locator("strong").inner_text().replace(",", ""))
-        # The 24 hours move on between the two questions.
+        # The 24 hours move between the two requests.
         assert shown == pytest.approx(website["summary"]["visitors"], abs=3)
     cards[0].get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(websites[0]["hostname"])
@@ -36,7 +36,7 @@ def test_a_card_works_with_the_keyboard(demo: Client, dashboard_of: Make) -> Non
     page.locator("main li").first.get_by_role("link").focus()
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Switch website").wait_for()
-    # The card is gone; the next key goes on from the new page's beginning.
+    # The card is gone; the focus starts at the beginning of the new page.
     expect(page.locator("#content")).to_be_focused()
 
 

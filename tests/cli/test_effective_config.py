@@ -28,7 +28,7 @@ def test_commands_use_the_configuration_of_a_running_daemon(tmp_path: Path) -> N
         told = retention(daemon.data)
         assert (told.returncode, told.stderr) == (0, "")
         assert told.stdout.startswith(f"{HOST}: views are kept for 400 days, then the sums of")
-        # Another configuration than the daemon's is tried, and said to be one.
+        # A different configuration than the daemon's is used and reported.
         other = tmp_path / "other.toml"
         other.write_text("[retention]\nraw_days = 7\n", "utf-8")
         tried = retention(daemon.data, "--config", str(other))

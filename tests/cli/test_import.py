@@ -282,7 +282,7 @@ def test_rows_outside_the_accepted_times_are_reported(tmp_path: Path, daemon: Da
     found = json.loads(planned.stdout)
     assert (planned.returncode, found["already_there"], found["already_counted"]) == (1, 1, 1)
     assert (found["first"], found["last"]) == (None, None)
-    # The days that are told are those of what comes in.
+    # The reported days are those of the imported hits.
     second.write_text(f"{head}2026-01-02T00:00:00Z,/c,true\n2026-01-05T00:00:00Z,/d,true\n")
     events = tmp_path / "events.csv"
     events.write_text("time,name,value\n2026-01-02T00:00:00Z,buy,\n2026-01-09T00:00:00Z,buy,\n")

@@ -75,7 +75,7 @@ def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
 
 def test_without_a_terminal_only_the_log_is_written(tmp_path: Path) -> None:
     with running(tmp_path, command=RUN) as daemon:
-        # It may answer before what it says is written.
+        # It may accept requests before its output is written.
         until(lambda: daemon.log.count("\n") > 1)
         lines = daemon.log.splitlines()
     assert [line.partition("] ")[2] for line in lines] == [

@@ -18,7 +18,7 @@ AT_A_WORD = """
 import itertools, os, signal, sys, time
 from medamad.cli import main
 
-# So that nothing is left out for coming soon after what was told before.
+# So that no progress is left out because it follows too soon.
 time.monotonic = itertools.count().__next__
 
 class Going:

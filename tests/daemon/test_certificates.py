@@ -19,7 +19,7 @@ def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:
     daemon.start()
     try:
         kept = authority.connection(port)
-        # One that has asked something may wait longer than one that has not.
+        # A connection with a request may stay open longer.
         kept.request("GET", "/api/event/ping")
         kept.getresponse().read()
         assert pinged(authority.connection(port)) == 200

@@ -85,7 +85,7 @@ def test_without_a_port_there_is_no_socket(installation: Installation) -> None:
 
 @pytest.fixture
 def packaged(tmp_path: Path) -> Installation:
-    """Return an installation beside the units of a package."""
+    """Return an installation next to the units of a package."""
     list(Installation(tmp_path, PACKAGED).install(PROGRAM))
     return Installation(tmp_path)
 

@@ -171,7 +171,7 @@ class LastVisitor(Visitors):
         to_daemon = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=PATIENCE_S)
         with closing(to_daemon) as connection:
             connection.connect()
-            # Once an answer has closed the connection, it is over.
+            # A response that closes the connection ends it.
             connection.auto_open = 0
             began = time.monotonic()
             while connection.sock is not None:
@@ -261,7 +261,7 @@ def stopped_beside_a_slow_reader(folder: Path) -> float:
     with ExitStack() as stack, running(folder) as daemon:
         slow = socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE_S)
         stack.enter_context(slow).sendall(SPECIFICATION * 300)
-        # All of the answers are more than any socket holds: in the end no more arrives.
+        # The responses exceed any socket buffer: eventually no more arrive.
         assert slow.recv(1, socket.MSG_PEEK)
         arrived = 0
         while arrived != (arrived := unread(slow)):

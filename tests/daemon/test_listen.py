@@ -75,7 +75,7 @@ class Ear:
 
 @define
 class Full(Factory):
-    """Takes so many connections."""
+    """Accepts a number of connections."""
 
     room: int
 
@@ -154,7 +154,7 @@ def test_an_invalid_port_is_rejected(text: str) -> None:
         ("unix:/run/medamad/http.sock", BACKLOG),
         ("unix:/run/medamad/http.sock:mode=660:lockfile=0", BACKLOG),
         ("unix:/run/medamad/http.sock:backlog=7", 7),
-        # What Twisted would take by itself is taken where it is said.
+        # Twisted's own defaults are made explicit.
         ("tcp:8080:backlog=50", 50),
         ("tcp:8080:127.0.0.1:50", 50),
         ("tcp6:8080:50", 50),
@@ -192,7 +192,7 @@ def of_systemd(*hosts: str, is_of_both: bool = False) -> list[Inherited]:
         ([""], ["0.0.0.0"], [""], []),  # noqa: S104
         (["localhost", TLS], [TLS, "127.0.0.1"], [TLS, "localhost"], []),
         (["0:0::1", "::"], ["::", "::1"], ["::", "0:0::1"], []),
-        # A socket of IPv4 beside one of IPv6 that is for that alone.
+        # An IPv4 socket next to an IPv6-only one.
         (["::1", "::"], ["::1", "::", "0.0.0.0"], ["::1", "::", "::"], []),  # noqa: S104
         # The unit is older than the configuration.
         ([PLAIN, ""], ["192.0.2.1"], [""], [PLAIN]),
@@ -203,7 +203,7 @@ def of_systemd(*hosts: str, is_of_both: bool = False) -> list[Inherited]:
         ([PLAIN, "::"], ["0.0.0.0"], [PLAIN], ["::"]),  # noqa: S104
         (["::1"], [PLAIN], ["::1"], ["::1"]),
         (["::1", "fd00::1"], [PLAIN], ["::1"], ["::1", "fd00::1"]),
-        # A name that stands for nothing now.
+        # A name that does not resolve now.
         (["a.invalid"], [PLAIN], ["a.invalid"], []),
         (["a.invalid", TLS], ["0.0.0.0"], [TLS], []),  # noqa: S104
         (["a.invalid", PLAIN], [PLAIN], [PLAIN], ["a.invalid"]),

@@ -192,7 +192,7 @@ async def test_nobody_waits_while_long_lists_are_read(tmp_path: Path) -> None:
     await told.first
     pipeline = backends[0].pipeline
     reloads = [Deferred.fromCoroutine(daemon.reload()) for _ in range(9)]
-    # Here the reactor goes on, while nobody writes what is read.
+    # The reactor continues here while the files stay unchanged.
     await deferLater(reactor, 0.02)
     assert not reloads[0].called
     for number in (1, 2):

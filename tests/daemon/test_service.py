@@ -290,7 +290,7 @@ async def test_maintenance_ends_silently_with_the_daemon(tmp_path: Path) -> None
     threading.Timer(0.1, is_let_go.set).start()
     await daemon.stopService()
     assert await held
-    # What was to be written when the daemon was stopped has been, and its callers are told now.
+    # What was queued when the daemon stopped has been written, and its callers are notified now.
     await deferLater(reactor, 0.01)
 
 
@@ -357,7 +357,7 @@ async def test_it_releases_memory_while_it_runs(
     texts = store.read(website, lambda seen: seen.texts)
     assert isinstance(texts, Texts)
     assert list(texts(Dimension.PATH)) == ["/"]
-    # What nobody asks for goes, where more is held than may be.
+    # Unused entries are evicted when the cache is full.
     while texts.size():
         await deferLater(reactor, 0.02)
     await daemon.stopService()

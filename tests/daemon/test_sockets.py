@@ -253,7 +253,7 @@ def test_a_stop_does_not_wait_for_open_connections(tmp_path: Path) -> None:
     held[2].sock.sendall(WHOLE[:-1])
     assert daemon.stop() == 0
     assert "connections were aborted" not in daemon.log
-    # What had come is answered, and that is received, and so is the end.
+    # What had arrived is answered, and the client receives the response and the close.
     answer = held[3].response_class(held[3].sock, method="HEAD")
     answer.begin()
     assert answer.status == 200

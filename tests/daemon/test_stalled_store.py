@@ -70,7 +70,7 @@ async def test_hits_are_rejected_while_the_store_is_stalled(
         assert pipeline.uncounted.totals() == {CAPACITY: 2}
         stuck.is_let_go.set()
         assert await stuck.done
-        # Nobody could say of that one whether it would be stored.
+        # Whether that one will be stored is unknown.
         assert (await early).status == 204
         assert [(await answered("/event/hit", name)).status for name in "abc"] == [204] * 3
     assert [line.partition(":")[0] for line in lines] == ["no hits are taken, reading goes on"]
@@ -106,7 +106,7 @@ def test_a_daemon_with_a_stalled_store_can_be_stopped(tmp_path: Path) -> None:
             assert daemon.stop() == 0
             locked.abort()
         thread.join(PATIENCE_S)
-        # Nobody can say that it is not stored.
+        # It may still be stored.
         assert answers == []
         assert "is left open, as a write does not end" in daemon.log
         assert "1 connections were aborted" in daemon.log

@@ -123,7 +123,7 @@ def stored(owner: Client, prefix: str) -> dict[str, int]:
 
 
 def check(owner: Client, prefix: str, came: Came) -> int:
-    """Compare what came of loads with what questions see; returns how many there are."""
+    """Compare stored loads with what queries return; return how many there are."""
     found = stored(owner, prefix)
     assert set(found) >= set(came.acknowledged), "an acknowledged hit is missing"
     assert set(found) <= {*came.acknowledged, *came.unanswered}, "a refused hit is there"
@@ -183,10 +183,10 @@ def test_a_full_disk_is_reported_while_it_lasts_and_loses_nothing(
         if is_over:
             went_on += 1
             assert came.refused
-            # Whoever was answered may be so before the log is written.
+            # A response may arrive before the log line.
             until(lambda: f"changes are not stored: {lack}" in daemon.log[said_before:])  # noqa: B023
         else:
-            # What LMDB says of a store has not been written: it is to be opened anew.
+            # LMDB's metadata has not been written: the store must be reopened.
             assert daemon.ended() == 1
             assert "the store cannot continue" in daemon.log[said_before:]
             assert os.strerror(getattr(errno, error)) in daemon.log[said_before:]

@@ -89,7 +89,7 @@ class Site:
         ).encode()
 
     def is_counted(self) -> None:
-        """Check that questions are answered, by what was acknowledged."""
+        """Check queries against what was acknowledged."""
         summary = self.daemon.client().get(f"/api/website/{self.hostname}/summary")
         assert summary["current"]["pageviews"] == self.acknowledged
         rows = self.daemon.client().get(f"/api/website/{self.hostname}/pages")
@@ -115,7 +115,7 @@ def daemon_on(held: Mounts, folder: Path, floor_mib: int = 0, map_mib: int = 102
 
 
 def fill(folder: Path, leave: int = 0) -> Path:
-    """Fill the disk but for so many bytes, as another program may."""
+    """Fill the disk except for some bytes, as another program may."""
     ballast = folder / "ballast"
     with ballast.open("ab") as file, suppress(OSError):
         for piece in (MIB, 4096):
@@ -185,7 +185,7 @@ def test_a_full_map(tmp_path: Path, held: Mounts, kind: str) -> None:
 
 
 def test_an_import_without_enough_room(tmp_path: Path, held: Mounts) -> None:
-    """It ends where hits would be refused, and takes its names with it: these are taken."""
+    """It fails where hits would be rejected, and its names are removed: these hits are accepted."""
     daemon = daemon_on(held, tmp_path, floor_mib=4)
     held.mount_tmpfs(daemon.data, 24)
     fill(held.seen(daemon.data), leave=16 * MIB)
@@ -221,7 +221,7 @@ def test_an_import_without_enough_room(tmp_path: Path, held: Mounts) -> None:
 async def test_retention_works_on_a_full_disk(
     tmp_path: Path, held: Mounts, kind: str, after: Literal["sums", "nothing"]
 ) -> None:
-    """The room that this takes was kept, and what it frees lets hits be taken again."""
+    """The space it needs is reserved, and what it frees lets hits be accepted again."""
     folder = held.seen(tmp_path / "data")
     mount(held, tmp_path / "data", kind)
     keeping = Retention(others=Keep(20, after))
@@ -268,7 +268,7 @@ def test_a_first_start_without_room_says_what_is_missing(
 
 
 def test_a_start_on_a_full_disk(tmp_path: Path, held: Mounts) -> None:
-    """What is there can be read; a new store cannot be made, which is said."""
+    """An existing store can be read; a new one cannot be created, and the error says so."""
     daemon = daemon_on(held, tmp_path)
     held.mount_ext4(daemon.data, 40)
     seen = held.seen(daemon.data)

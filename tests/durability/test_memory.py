@@ -28,7 +28,7 @@ def hit(number: int, hostname: str) -> tuple[str, str, bytes, int]:
 
 
 def asked(number: int) -> tuple[str, str, bytes, int]:
-    """Return a request by its number, and the status of its answer: a few kinds by turns."""
+    """Return a request by its number, and its expected status; kinds alternate."""
     unload = {"b": f"beacon {number % BEACONS}", "e": "unload", "m": 5}
     return (
         hit(number, "example.com"),

@@ -63,7 +63,7 @@ CHANCES = (0, 0.5, 0.9, 1)
 
 @frozen
 class Load:
-    """Whoever stores hits: those acknowledged by now, and those that may be there by now."""
+    """A source of hits: those acknowledged by now, and those that may be stored by now."""
 
     acknowledged: Callable[[], set[str]]
     possible: Callable[[], set[str]]
@@ -137,7 +137,7 @@ def hits_while_flushing(disk: VolatileDisk) -> Iterator[Load]:
 
 
 def questioned(snapshot: Snapshot) -> list[Row]:
-    """Return all views; what questions and counters say is compared with them."""
+    """Return all views, after comparing queries and counters with them."""
     agrees(snapshot)
     views, _ = rows(snapshot)
     there = Counter(row["path"] for row in views)
@@ -182,7 +182,7 @@ def recovered(disk: VolatileDisk, load: Load, rng: random.Random) -> Iterator[Re
 
 
 def disks(folder: Path, cuts: int) -> Iterator[tuple[VolatileDisk, range]]:
-    """Return a new disk for every so many cuts."""
+    """Return a new disk every few cuts."""
     for first in range(0, cuts, CUTS_OF_A_DISK):
         where = folder / str(first) / "data"
         with mounts() as held, VolatileDisk(where, held).mounted(DISK_MIB) as disk:

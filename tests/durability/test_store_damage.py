@@ -43,7 +43,7 @@ def zero_the_first_page(content: bytearray) -> None:
 
 
 def start_damaged(daemon: Daemon, change: Callable[[bytearray], None]) -> None:
-    """Change the store and start the daemon, which answers 503 to the pings that wait for it."""
+    """Change the store and start the daemon, which returns 503 to pings."""
     file = daemon.data / FILE_NAME
     content = bytearray(file.read_bytes())
     change(content)

@@ -96,7 +96,7 @@ def sending(daemon: Daemon, per_second: float, seed: str) -> Iterator[Sender]:
 
 @define(eq=False)
 class Asker:
-    """Asks all kinds of questions, one after the other."""
+    """Runs all kinds of queries sequentially."""
 
     client: Client
     statuses: Counter[int] = field(factory=Counter)
@@ -106,7 +106,7 @@ class Asker:
         questions = [addresses(hostname) for hostname in steady.HOSTNAMES]
         while not self._over.is_set():
             for question in questions:
-                # While it starts again there is nobody to ask.
+                # The daemon is not reachable while it restarts.
                 with suppress(OSError, HTTPException):
                     self.statuses[self.client.request("GET", next(question)).status] += 1
                 self._over.wait(ASKED_EVERY_S)
@@ -135,7 +135,7 @@ def live(daemon: Daemon, seconds: float) -> Life:
 
 
 def reached(daemon: Daemon, seconds: float) -> tuple[float, Counter[str]]:
-    """Return how many hits a second are answered at most, and what they were counted as."""
+    """Return the maximum rate of hits per second, and their statistics."""
     with sending(daemon, 0, "most") as sender:
         time.sleep(seconds)
         told = sender.end()
@@ -170,7 +170,7 @@ def half_load(
         )
         counted.update(told["counted"])
         check(owner, counted)
-        # A hit that comes while the daemon stops may be refused; all else was taken.
+        # A hit during the stop may be rejected; all others were accepted.
         assert set(told["statuses"]) <= {"204", "503"}
         assert told["statuses"].get("503", 0) <= steady.CONNECTIONS * len(lives)
         assert set(asker.statuses) <= {200, 503}

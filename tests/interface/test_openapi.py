@@ -86,7 +86,7 @@ OPEN = {
     *("/health", "/health/live", "/metrics"),
 }
 BY_COOKIE = {"POST /auth/login", "POST /auth/logout"}
-"""What gives or ends the login; a page of another origin may do neither: 403."""
+"""What begins or ends a session; other origins may do neither: 403."""
 TRANSPORT = {"413", "429", "503"}
 FILTERS = {
     "path", "referrer", "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content",
@@ -156,7 +156,7 @@ def test_every_example_matches_its_schema() -> None:
             examples.append(node["example"])
         schema = node.get("schema", node)
         for example in examples:
-            # YAML gives a date as it is written, since all of ours are quoted.
+            # All dates are quoted, so YAML returns them as strings.
             schema_of(schema).validate(example)
             seen += 1
         assert not examples or "schema" in node or "type" in node, place
@@ -226,7 +226,7 @@ def known_by(entry: Operation) -> list[dict[str, list[str]]]:
 @pytest.mark.parametrize(("name", "statuses"), LISTED.items(), ids=LISTED)
 def test_statuses_are_those_of_the_contract(name: str, statuses: str) -> None:
     (entry,) = (entry for entry in OPERATIONS if entry.name == name)
-    # A token or a share link may be for something else than what is asked.
+    # A token or a share link may be for another website.
     ours = {"403"} if name in BY_COOKIE or known_by(entry) else set()
     if name == "POST /event/hit":
         ours = {"401", "403"}  # where a token is shown

@@ -99,7 +99,7 @@ class Wire:
             self.close()
             if IS_RECORDING:
                 raise
-            # What is wrong after the last answer is told in its place.
+            # An error after the last response is recorded in its place.
             del read[answers - 1 :]
             read += [Answer(f"No answer: {error}", (), b"")] * (answers - len(read))
         return read
@@ -248,7 +248,7 @@ def _http_day(day: datetime) -> str:
 
 @contextmanager
 def daemon(folder: Path, configuration: str, files: Mapping[str, str]) -> Iterator[int]:
-    """Run a daemon on a new store; gives its port."""
+    """Run a daemon on a new store; return its port."""
     for name, text in {**files, "medamad.toml": dedent(configuration)}.items():
         (folder / name).write_text(text, "utf-8")
     port = _free_port()
@@ -310,7 +310,7 @@ def _import(folder: Path, given: Import) -> None:
 
 @frozen
 class Seen:
-    """What the daemon of a name answered, without what differs each time."""
+    """The responses of a named daemon, without what differs between runs."""
 
     records: Mapping[str, Record]
     description: str

@@ -187,7 +187,7 @@ def go_from_link_to_link(daemon: Daemon, client: Client, kind: str, runs: settin
             # That the cookie is needed is held elsewhere; this takes ours for an invented one.
             without = [ignored_auth]
             if case.path == "/shared/{share}":
-                # What the link says of the body has taken the place of what is known of it.
+                # The link's body has replaced the generated one.
                 without += [negative_data_rejection, positive_data_acceptance]
             judge(case, response, *without)
 
@@ -238,7 +238,7 @@ def judge(case: schemathesis.Case, response: schemathesis.Response, *without: An
         response.json()["error"]["message"]
     )
     excluded = [*without, *([positive_data_acceptance] if is_beyond else [])]
-    # What is too large is refused unread, whatever else is wrong with it.
+    # Too large a body is rejected unread, whatever else is wrong with it.
     if has_international_name(case) or response.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         excluded.append(negative_data_rejection)
     case.validate_response(response, excluded_checks=excluded)

@@ -39,7 +39,7 @@ VISITOR = "127.0.0.2"
 
 
 def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
-    """Write nginx's configuration around the example; gives the command."""
+    """Write nginx's configuration around the example; return the command."""
     example = (EXAMPLES / "nginx.conf").read_text("utf-8")
     changes = {
         "127.0.0.1:8080": f"127.0.0.1:{daemon.port}",
@@ -63,7 +63,7 @@ def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
 
 
 def caddy_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
-    """Write Caddy's configuration around the example; gives the command."""
+    """Write Caddy's configuration around the example; return the command."""
     example = (EXAMPLES / "Caddyfile").read_text("utf-8")
     site = f"https://localhost:{port} {{\n\ttls {folder}/fullchain.pem {folder}/privkey.pem"
     changes = {

@@ -87,12 +87,12 @@ async def test_a_token_for_some_websites_sees_only_those(house: House) -> None:
     ]
     refused = await browser.ask("GET", "/website/a.example/pages", headers=headers)
     assert (refused.status, refused.error) == (403, "hostname: the token is not for a.example")
-    # One that is not registered is told apart by nothing.
+    # One that is not registered cannot be distinguished.
     unknown = await browser.ask("GET", "/website/z.example/pages", headers=headers)
     assert (unknown.status, unknown.error) == (403, "hostname: the token is not for z.example")
     refused = await browser.ask("POST", "/websites", {"hostname": "c.example"}, headers=headers)
     assert (refused.status, refused.error) == (403, "this takes a token for all websites")
-    # Nor is a name that is taken, by a rename.
+    # Nor does a rename reveal a name in use.
     for name in ("a.example", "c.example"):
         body = {"hostname": name}
         answer = await browser.ask("PATCH", "/websites/b.example", body, headers=headers)

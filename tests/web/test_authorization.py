@@ -184,7 +184,7 @@ def of_server(state: State, success: int) -> int:
 def is_refused_change(
     address: Address, method: str, state: State, known_by: tuple[str, ...]
 ) -> bool:
-    """Return whether a change is refused because of where it comes from, or goes to."""
+    """Return whether a change is rejected because of its origin or its host."""
     if method in READING or address.path.startswith("/event/"):
         return False
     by_cookie = state.scheme == "session" or not known_by
@@ -206,7 +206,7 @@ def is_for_something_else(address: Address, method: str, state: State) -> bool:
 
 @define
 class Shown:
-    """What is shown to a house, each made when it is first asked for."""
+    """The credentials shown to a daemon, each created when first needed."""
 
     _house: House
     _made: dict[str, dict[str, str]] = field(factory=dict)

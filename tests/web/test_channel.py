@@ -72,7 +72,7 @@ def test_over_tls_a_closed_connection_is_dropped_if_it_keeps_sending(
     connection = over_tls(house.site)
     close(house, connection)
     assert connection.wire.disconnecting
-    # Sending on gives it no more time.
+    # Sending more does not extend its time.
     for _ in range(2):
         assert not connection.wire.aborted
         connection.push(b"x")
@@ -198,7 +198,7 @@ async def test_too_large_a_body_is_rejected_before_it_is_read(house: House) -> N
         answer = await connection.answer("POST")
         assert answer.status == 413
         assert answer.error == "body: expected at most 100 bytes"
-        # It may go on sending for a while, so that it comes to read the answer.
+        # It may keep sending for a while, so that it gets to read the response.
         connection.push(b"x" * 500_000)
         assert not connection.wire.aborted
         connection.push(b"x" * 500_001)

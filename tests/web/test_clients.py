@@ -36,7 +36,7 @@ def test_the_address_is_that_of_the_socket() -> None:
         ({}, "10.0.0.1"),
         ({"X-Forwarded-For": ["198.51.100.7"]}, "198.51.100.7"),
         ({"X-Forwarded-For": ["198.51.100.7:4711"]}, "198.51.100.7"),
-        # What stands left of the right-most stranger, anybody can have written.
+        # Anything left of the right-most untrusted address may be forged.
         ({"X-Forwarded-For": ["1.2.3.4, 198.51.100.7"]}, "198.51.100.7"),
         ({"X-Forwarded-For": ["1.2.3.4", "198.51.100.7"]}, "198.51.100.7"),
         ({"X-Forwarded-For": ["198.51.100.7, 10.9.9.9 ,fd00::1"]}, "198.51.100.7"),
@@ -47,7 +47,7 @@ def test_the_address_is_that_of_the_socket() -> None:
         ({"X-Forwarded-For": ["1.2.3.4, " * 5_000 + "198.51.100.7"]}, "198.51.100.7"),
         ({"X-Forwarded-For": ["198.51.100.7" + ", 10.2.2.2" * 64]}, "198.51.100.7"),
         ({"X-Forwarded-For": ["1.2.3.4, 198.51.100.7" + ", 10.2.2.2" * 64]}, "10.2.2.2"),
-        # The header that the proxy does not write is a stranger's.
+        # The header that the proxy does not write comes from the client.
         ({"Forwarded": ["for=198.51.100.7"]}, "10.0.0.1"),
         ({"Forwarded": ["for=1.2.3.4"], "X-Forwarded-For": ["198.51.100.7"]}, "198.51.100.7"),
     ],
@@ -67,7 +67,7 @@ def test_a_trusted_proxy_names_the_client(headers: dict[str, list[str]], address
         ({"Forwarded": ["for=_hidden"]}, "10.0.0.1"),
         ({"Forwarded": ["proto=https"]}, "10.0.0.1"),
         ({"Forwarded": ['for="198.51.100.7']}, "10.0.0.1"),
-        # Nothing that a stranger sent hides what the proxy wrote behind it.
+        # Nothing that a client sent hides what the proxy appended.
         ({"Forwarded": ['for="1.2.3.4, for=198.51.100.7']}, "198.51.100.7"),
         ({"Forwarded": ['for="1.2.3.4', 'for="198.51.100.7:80"']}, "198.51.100.7"),
         ({"Forwarded": ["=,;;,for=198.51.100.7;proto=https"]}, "198.51.100.7"),

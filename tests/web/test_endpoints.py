@@ -193,7 +193,7 @@ async def test_each_endpoint_succeeds(house: House, row: Row, prefix: str) -> No
 
 
 def provoking(row: Row, status: int) -> Asked:
-    """Return the request that is answered with an error."""
+    """Return a request that causes the error."""
     wrong_password = evolve(LOGIN, content=LOGIN.content | {"password": "wrong"})
     asked = {
         400: row.wrong,

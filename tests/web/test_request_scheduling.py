@@ -46,7 +46,7 @@ def test_one_pipelined_request_is_answered_per_turn(house: House) -> None:
 
 
 def test_pipelined_requests_of_all_connections_are_bounded_per_turn(house: House) -> None:
-    # Those of a proxy, so that each stands for itself.
+    # Connections of a proxy, so that each counts as its own network.
     connections = [Connection(house.site, "127.0.0.1") for _ in range(REQUESTS_PER_TURN * 2)]
     for connection in connections:
         connection.push(ahead(2))
@@ -81,7 +81,7 @@ def test_expensive_requests_are_bounded_per_turn(house: House, parts: list[bytes
         assert answers(*connections) == answered
         turn(house)
     assert not [one for one in connections if one.wire.producerState == "paused"]
-    # The next one is told by itself.
+    # The next one needs no further data.
     connections[0].push(ahead(1))
     assert answers(connections[0]) == 2
 
@@ -111,7 +111,7 @@ def test_a_busy_network_does_not_delay_others(house: House, parts: list[bytes]) 
         turn(house)
         assert answers(*hits) == len(hits)
         assert before < answers(*many, *hits) <= before + REQUESTS_PER_TURN
-    # Usual ones were read all the while: nobody sent more.
+    # The others were read all the time: they sent no more.
     assert not [one for one in many if one.wire.producerState == "paused"]
 
 
@@ -122,7 +122,7 @@ def test_networks_behind_a_proxy_alternate_too(house: House, written: ProxyHeade
     def passed_on(sender: str) -> Connection:
         value = f"198.51.100.7, {sender}" if written == "X-Forwarded-For" else f"for={sender}"
         connection = Connection(house.site, "127.0.0.1")
-        # What stands in a body is nobody's word.
+        # Headers in a body are not believed.
         body = b"\r\n%b: 192.0.2.8\r\n" % written.encode()
         connection.push(encoded("POST", "/event/hit", {written.lower(): value}, body))
         return connection
@@ -233,7 +233,7 @@ def test_requests_of_a_closed_connection_are_dropped(house: House) -> None:
 
 @define(eq=False)
 class Shaking:
-    """A connection whose handshake goes on in its turns."""
+    """A connection whose handshake continues in turns."""
 
     sender_network: bytes | None = None
     taken: int = 0

@@ -74,7 +74,7 @@ def test_over_tls_a_slow_request_must_arrive_in_time(house: House, sent: bytes |
     pass_time(house, waits_s - 1)
     assert (wire.aborted, wire.disconnecting) == (False, False)
     pass_time(house, 1)
-    # Who has asked nothing may agree to the end.
+    # A connection without a request may close at once.
     assert (wire.aborted, wire.disconnecting) == (sent != b"", sent == b"")
 
 
@@ -128,7 +128,7 @@ async def test_a_response_must_be_received_in_time(house: House) -> None:
         channel.makeConnection(wire)
         channel.dataReceived(PING)
         assert b" 200 OK" in wire.value()
-        # Linux says the double of what was asked for.
+        # Linux reports twice the requested size.
         assert wire.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= 131_072
     wires[1].other_end.recv(10_000)
     pass_time(house, 11)
@@ -151,7 +151,7 @@ def test_a_client_that_keeps_receiving_has_more_time(house: House) -> None:
     channel = house.site.buildProtocol(wire.getPeer())
     channel.makeConnection(wire)
     channel.dataReceived(PING)
-    # The transport holds a part of it, and in the end gives it to the kernel.
+    # The transport holds part of it until the kernel accepts it.
     channel.pauseProducing()
     pass_time(house, 11)
     channel.resumeProducing()

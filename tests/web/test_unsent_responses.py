@@ -15,7 +15,7 @@ from medamad.web.server.channel import MAX_AHEAD_BYTES
 
 @pytest.fixture
 def question(house: House, website: str) -> bytes:
-    """What asks for a long answer, as half of what a network may have waiting."""
+    """A request for a response of half of what a network may have unsent."""
     body = b"x" * (MAX_UNSENT_PER_NETWORK // 2)
     house.site.backend.run_query = lambda *_asked, **_how: succeed(Response(200, body, JSON))
     owner = pytest_twisted.blockon(Deferred.fromCoroutine(house.owner()))
@@ -52,7 +52,7 @@ def test_little_is_read_while_a_response_is_unsent(house: House, question: bytes
         connection.push(ping)
         taken += len(ping)
         assert taken <= MAX_AHEAD_BYTES + len(ping)
-    # What was read is answered, after what was asked first.
+    # What was read is answered in order.
     received = b""
     for _ in range(MAX_UNSENT_PER_NETWORK // WRITTEN_BYTES):
         received += connection.wire.value()
@@ -88,7 +88,7 @@ async def test_unsent_responses_are_bounded(house: House, question: bytes, goes:
     refused = await Connection(house.site).talk(question)
     assert (refused.status, refused.header("Retry-After")) == (503, "10")
     assert refused.error == "too many long responses at once wait to be received"
-    # What is short, or the same for all, is answered as ever.
+    # Short and shared responses are still sent.
     for target in ("/event/ping", "/openapi.yaml"):
         asked = encoded("GET", target, {})
         assert (await Connection(house.site, "198.51.0.3").talk(asked)).status == 200

@@ -43,7 +43,7 @@ async def asked(
 
 
 def taken_apart(data: bytes) -> tuple[Answer, bytes]:
-    """Return an answer in chunks, which has to be whole and all there is, and its body."""
+    """Return a complete chunked response, the only one, and its body."""
     found = parse(data, "GET")
     assert found is not None
     answer, rest = found
@@ -73,7 +73,7 @@ async def test_a_file_is_sent(house: House, what: str) -> None:
         (summary,) = [row for row in rows if row["report"] == "summary"]
         assert summary["pageviews"] == "2000"
     assert house.site.backend.exports == {}
-    # The connection goes on.
+    # The connection stays open.
     connection.wire.clear()
     assert (await connection.talk(encoded("GET", "/event/ping", {}))).status == 200
     assert house.store.read(website, lambda snapshot: len(list(snapshot.parts))) > 0
@@ -98,7 +98,7 @@ async def test_an_export_is_produced_only_as_fast_as_it_is_read(tmp_path: Path) 
     while not wire.value().endswith(b"\r\n0\r\n\r\n"):
         size = len(wire.value())
         assert size < (steps + 1) * (WRITTEN_BYTES + 2_000)
-        # Whoever takes something now and then is given the rest.
+        # A client that reads now and then gets the rest.
         house.reactor.advance(10)
         house.site.sweep()
         assert not wire.aborted
@@ -112,14 +112,14 @@ async def test_an_export_is_produced_only_as_fast_as_it_is_read(tmp_path: Path) 
 
 @pytest_twisted.ensureDeferred
 async def test_a_report_of_many_rows_is_produced_in_one_turn(tmp_path: Path) -> None:
-    """Where much is asked, each further turn is a long wait."""
+    """Under load, each further turn is a long wait."""
     house = await build_house(tmp_path)
     await filled(house, 2 * STEP_ROWS + 100)
     turns = slowly(house, 0)
     _, body = taken_apart((await asked(house, f"{PATH}?what=statistics")).wire.value())
     rows = list(csv.DictReader(io.StringIO(body.decode(), newline="")))
     assert sum(row["report"] == "pages" for row in rows) == 2 * STEP_ROWS + 100
-    # 19 reports, what stands before and behind them, and that this was all.
+    # 19 reports, the parts before and after them, and the end.
     assert turns[0] <= 22
     await house.store.close()
 

@@ -131,7 +131,7 @@ def test_the_slowest_of_the_network_that_reads_most_is_evicted() -> None:
     assert timed.evicted(b"a", b"b", b"c", None) is None
     timed.now = SLOW_SECONDS
     assert timed.evicted(b"a", b"b", b"c", None) is first
-    # Sending on gives it no more time.
+    # Sending more does not extend its time.
     connections.enter(first, READING)
     assert timed.evicted(b"b", None) is first
     # What is pending waits for us, not for its client.
@@ -145,7 +145,7 @@ def test_the_slowest_of_the_network_that_reads_most_is_evicted() -> None:
     assert timed.evicted(b"a", b"c", None) is a
     assert timed.evicted(b"b") is third
     connections.enter(a, RESPONDING)
-    # Without a limit, a connection stands for itself.
+    # Without a limit, a connection is its own network.
     connections.enter(third, RESPONDING)
     assert timed.evicted(b"a", None) is alone
     connections.enter(alone, IDLE)
@@ -365,7 +365,7 @@ def test_eviction_against_an_oracle(steps: list[tuple[str | State, int]]) -> Non
 
 @define(eq=False)
 class Work:
-    """A connection with so many requests left."""
+    """A connection with a number of pending requests."""
 
     scheduler: "TurnScheduler[Work]"
     left: int = 1
@@ -413,7 +413,7 @@ def test_networks_alternate_and_so_do_the_connections_of_each(
 ) -> None:
     many = [Work(scheduler, 1, b"a") for _ in range(REQUESTS_PER_TURN * 3)]
     few = [Work(scheduler, 1, b"b"), Work(scheduler, 1, b"b")]
-    # Without a network, a connection stands for itself.
+    # Without a network, a connection is its own network.
     single = [Work(scheduler), Work(scheduler)]
     for work in many + few + single:
         scheduler.add(work)
