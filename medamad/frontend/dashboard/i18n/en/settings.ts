@@ -117,7 +117,7 @@ export const settings = {
   "tracker.events-text": "The script gives your pages a function that counts custom events:",
   "tracker.exclude": "Exclude your own visits",
   "tracker.exclude-text":
-    "Open a page of the website with {fragment} at the end of its address: this browser is no longer counted there. With {count} it is counted again.",
+    "Open a page of the website with {fragment} at the end of its address, and this browser will no longer be counted there. With {count}, it will be counted again.",
   "tracker.names": "Avoiding content blockers",
   "tracker.names-text":
     "Content blockers know the usual names. You can add your own with {script} and {event} in the configuration; currently they’re {script_name} and {event_name}.",
