@@ -6,7 +6,7 @@ import stat
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 import pytest
@@ -20,7 +20,14 @@ from twisted.internet.threads import deferToThread
 
 from medamad.admin import server as server_module
 from medamad.admin.client import Connection, NotRunning, RequestFailed, connect
-from medamad.admin.protocol import MAX_FRAME_BYTES, SOCKET_NAME, Progress, Request
+from medamad.admin.protocol import (
+    MAX_FRAME_BYTES,
+    SOCKET_NAME,
+    Progress,
+    Request,
+    Response,
+    reachable,
+)
 from medamad.admin.server import ReportProgress, Server
 from medamad.domain.errors import BadRequest
 from medamad.storage.errors import NoStore
@@ -112,6 +119,30 @@ async def serving(folder: Path) -> AsyncIterator[tuple[Server, Work]]:
     await server.stop()
 
 
+class RawConnection:
+    """A connection that sends any frame."""
+
+    def __init__(self, folder: Path) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        with reachable(folder) as path:
+            self.socket.connect(path)
+        self.received = self.socket.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.received.close()
+        self.socket.close()
+
+    def send(self, frame: bytes) -> None:
+        self.socket.sendall(len(frame).to_bytes(4, "big") + frame)
+
+    def receive(self) -> Response:
+        length = int.from_bytes(self.received.read(4), "big")
+        return msgspec.msgpack.decode(self.received.read(length), type=Response)
+
+
 async def as_command(folder: Path, do: Callable[[Connection], T]) -> T:
     """Run a function in a thread, as a command does in its process."""
 
@@ -179,36 +210,38 @@ async def test_a_failed_request_returns_its_reason(
 @pytest.mark.parametrize("frame", [b"", b"\xc1", b"\x91" * 100_000, b"\x80", b"\xa3abc"])
 @pytest_twisted.ensureDeferred
 async def test_malformed_requests_are_rejected(tmp_path: Path, frame: bytes) -> None:
-    def send(connection: Connection) -> str:
-        connection._socket.sendall(len(frame).to_bytes(4, "big") + frame)
-        return str(connection._receive())
+    def exchange() -> str:
+        with RawConnection(tmp_path) as connection:
+            connection.send(frame)
+            return str(connection.receive())
 
     async with serving(tmp_path):
-        assert "not understood by this daemon" in await as_command(tmp_path, send)
+        assert "not understood by this daemon" in await deferToThread(exchange)
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_frame_that_is_too_long_ends_the_connection(tmp_path: Path) -> None:
-    def send(connection: Connection) -> str:
-        connection._socket.sendall((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
-        said = str(connection._receive())
-        assert connection._socket.recv(1) == b""
-        return said
+    def exchange() -> str:
+        with RawConnection(tmp_path) as connection:
+            connection.socket.sendall((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
+            response = str(connection.receive())
+            assert connection.received.read(1) == b""
+            return response
 
     async with serving(tmp_path):
-        assert f"a request of {MAX_FRAME_BYTES + 1} bytes" in await as_command(tmp_path, send)
+        assert f"a request of {MAX_FRAME_BYTES + 1} bytes" in await deferToThread(exchange)
 
 
 @pytest_twisted.ensureDeferred
 async def test_pipelined_requests_wait(tmp_path: Path) -> None:
-    def send(connection: Connection) -> list[str]:
-        for number in range(5):
-            frame = msgspec.msgpack.encode(Wait(number))
-            connection._socket.sendall(len(frame).to_bytes(4, "big") + frame)
-        return [str(connection._receive()) for _ in range(10)]
+    def exchange() -> list[str]:
+        with RawConnection(tmp_path) as connection:
+            for number in range(5):
+                connection.send(msgspec.msgpack.encode(Wait(number)))
+            return [str(connection.receive()) for _ in range(10)]
 
     async with serving(tmp_path) as (_, work):
-        asked = Deferred.fromCoroutine(as_command(tmp_path, send))
+        asked = deferToThread(exchange)
         await work.first
         assert work.begun == [0]
         work.let_go.callback(None)
@@ -220,11 +253,9 @@ async def test_pipelined_requests_wait(tmp_path: Path) -> None:
 @pytest_twisted.ensureDeferred
 async def test_work_is_cancelled_if_the_client_disconnects(tmp_path: Path) -> None:
     async with serving(tmp_path) as (_, work):
-        leaving = connect(tmp_path)
-        frame = msgspec.msgpack.encode(Wait(1))
-        leaving._socket.sendall(len(frame).to_bytes(4, "big") + frame)
-        await work.first
-        leaving.close()
+        with RawConnection(tmp_path) as leaving:
+            leaving.send(msgspec.msgpack.encode(Wait(1)))
+            await work.first
         await work.all_gone
         assert work.gone == [1]
         assert await as_command(tmp_path, lambda one: one.request(Add([1]), Sum)) == Sum(1)

@@ -1,6 +1,6 @@
 """The daemon without its sockets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,16 @@ from twisted.internet.task import Clock
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.credentials import digest, hash_password, new_token
 from medamad.domain.accounts import Account, Login
-from medamad.domain.hits import View
+from medamad.domain.hits import Hit, View
 from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Pipeline, Rules
-from medamad.ingest.write_queue import WriteQueue
+from medamad.ingest.write_queue import Append, WriteQueue
 from medamad.lookup.referrers import Sources, SpamHosts
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
+from medamad.storage.wal.log import Outcome
 from medamad.web.app import make_site
 from medamad.web.server.site import Site
 from medamad.web.settings import WebSettings
@@ -42,12 +43,16 @@ def at_once(question: Callable[[], Any], client: object = ()) -> Deferred[Any]:
 
 @define(eq=False)
 class House:
-    """The daemon without its sockets. `now` is the time, in Unix seconds."""
+    """The daemon without its sockets. `now` is the time, in Unix seconds.
+
+    Hits are stored by `append`, which tests may replace.
+    """
 
     site: Site
     store: Store
     pipeline: Pipeline
     reactor: Clock
+    append: Append
     now: float = NOW
 
     def browser(self, peer: str | None = "203.0.113.9", host: str = HOST) -> Browser:
@@ -89,6 +94,9 @@ async def build_house(
     def clock() -> float:
         return built.now
 
+    async def append(hits: Sequence[Hit]) -> list[Outcome]:
+        return await built.append(hits)
+
     accounts = Accounts(
         records=store.account,
         replace=store.replace_account,
@@ -99,7 +107,7 @@ async def build_house(
     )
     pipeline = Pipeline(
         store.websites,
-        WriteQueue(store.append, reactor),
+        WriteQueue(append, reactor),
         Rules(
             blocked=Networks([ip_network("192.0.2.0/24")]),
             spam=SpamHosts(["spam.example"]),
@@ -117,7 +125,7 @@ async def build_house(
         clock=clock,
         reactor=turns,
     )
-    built = House(site, store, pipeline, turns, now)
+    built = House(site, store, pipeline, turns, store.append, now)
     if store.account.read() is None:
         await store.account.put(Account(USERNAME, HASH, created=NOW, updated=NOW))
     return built

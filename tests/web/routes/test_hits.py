@@ -237,7 +237,7 @@ async def test_a_hit_that_cannot_be_stored_is_503(house: House, stranger: Browse
     async def full(_hits: object) -> list[object]:
         raise Unavailable("the disk is full", retry_after=30)
 
-    house.pipeline.queue._append = full
+    house.append = full
     answer = await stranger.ask("POST", HIT, load())
     assert (answer.status, answer.error) == (503, "the disk is full")
     assert answer.header("Retry-After") == "30"
@@ -251,7 +251,7 @@ async def test_an_internal_error_is_500_and_logged(
     async def broken(_hits: object) -> list[object]:
         raise ZeroDivisionError("secret")
 
-    house.pipeline.queue._append = broken
+    house.append = broken
     answer = await stranger.ask("POST", HIT, load())
     assert answer.status == 500
     assert answer.error == "an internal error; see the server's log"

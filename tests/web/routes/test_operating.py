@@ -156,7 +156,7 @@ async def test_the_duration_of_hits_is_measured(
         house.reactor.advance(0.3)
         return await house.store.append(hits)
 
-    house.pipeline.queue._append = slowly
+    house.append = slowly
     body = (LOAD % "a").encode()
     assert (await house.browser().ask("POST", "/event/hit", body=body)).status == 204
     found = figures(await watcher.ask("GET", "/metrics"))

@@ -191,7 +191,7 @@ async def test_a_view_that_cannot_be_stored_is_503(house: House, stranger: Brows
     async def full(_hits: object) -> list[object]:
         raise Unavailable("the disk is full", retry_after=30)
 
-    house.pipeline.queue._append = full
+    house.append = full
     answer = await stranger.ask("GET", PIXEL, headers=PAGE)
     assert (answer.status, answer.error) == (503, "the disk is full")
 
