@@ -48,9 +48,10 @@ class Observed:
 
     def _replaced(self, old: SegmentHeader, fresh: list[SegmentHeader]) -> None:
         for new in fresh:
-            if new.first <= old.first <= old.last <= new.last:
-                size = (old.views, old.own + old.loose)
-                is_same = (new.views, new.own + new.loose) == size
+            is_within = new.first_sequence <= old.first_sequence
+            if is_within and old.last_sequence <= new.last_sequence:
+                size = (old.views, old.own_rows + old.loose_rows)
+                is_same = (new.views, new.own_rows + new.loose_rows) == size
                 self.counts["folds" if is_same else "merges"] += 1
 
 
