@@ -1,5 +1,4 @@
-// What the page says: the catalogue of the chosen language, and figures and dates as its readers
-// write them.
+// Texts in the chosen language, and numbers and dates in the user's format.
 
 import { signal } from "@preact/signals";
 import type { Language } from "../api/types.ts";
@@ -23,21 +22,21 @@ const catalogues: Record<Language, () => Promise<Catalogue>> = {
   zh: async () => (await import("./zh.ts")).zh,
 };
 
-/** The language that is spoken; it is none of them until the first catalogue is there. */
+/** The current language; undefined until its catalogue has been loaded. */
 export const language = signal<Language | undefined>(undefined);
 const catalogue = signal({} as Catalogue);
 
-/** The locale for figures and dates: the browser's variety of the language, if it has one. */
+/** The locale for numbers and dates: the browser's variant of the language, if it has one. */
 export const locale = signal("en");
 
 let lastWanted: Language | undefined;
 
-/** Speak a language from now on. Texts change once its catalogue is there. */
+/** Switch to a language. Texts change once its catalogue has been loaded. */
 export async function speak(wanted: Language): Promise<void> {
   lastWanted = wanted;
   if (wanted !== language.peek()) {
     const texts = await catalogues[wanted]();
-    // Another may have been wanted since, and be there already.
+    // Another one may have been chosen and loaded in the meantime.
     if (wanted !== lastWanted && language.peek()) return;
     catalogue.value = texts;
     language.value = wanted;
@@ -47,7 +46,7 @@ export async function speak(wanted: Language): Promise<void> {
   document.documentElement.lang = wanted;
 }
 
-/** Speak what this browser spoke last, or what it asks for: nobody has logged in yet. */
+/** Before login, use this browser's last language, or the one it prefers. */
 export async function speakAsBefore(): Promise<void> {
   const wishes = [local?.getItem(KEPT), ...navigator.languages];
   for (const wish of wishes) {
@@ -59,12 +58,12 @@ export async function speakAsBefore(): Promise<void> {
 
 type Values = Record<string, string | number>;
 
-/** Give a text, with `{name}` replaced by the value of that name. */
+/** Return a text, with `{name}` replaced by the value of that name. */
 export function t(key: Key, values: Values = {}): string {
   return filled(catalogue.value[key], values);
 }
 
-/** Give a text that counts something: `{n}` is the count as its readers write it. */
+/** Return a text with a count: `{n}` is the number in the user's format. */
 export function tn(key: CountedKey, count: number, values: Values = {}): string {
   const form = new Intl.PluralRules(language.value).select(count) === "one" ? "one" : "other";
   const text = catalogue.value[`${key}.${form}` as Key];
@@ -84,25 +83,25 @@ function numbers(options: Intl.NumberFormatOptions): Intl.NumberFormat {
   return known;
 }
 
-/** A whole figure, every digit of it. */
+/** A number with all its digits. */
 export function figure(value: number): string {
   return numbers({}).format(value);
 }
 
-/** A figure of at most four digits: 12.3K. */
+/** A number shortened to at most four digits: 12.3K. */
 export function shortFigure(value: number): string {
   if (value < 10_000) return figure(value);
   return numbers({ notation: "compact", maximumSignificantDigits: 3 }).format(value);
 }
 
-/** A fraction from 0 to 1 as percents. */
+/** A fraction from 0 to 1 as a percentage. */
 export function percent(fraction: number): string {
   return numbers({ style: "percent", maximumFractionDigits: fraction < 0.1 ? 1 : 0 }).format(
     fraction,
   );
 }
 
-/** A change as percents, with its sign. */
+/** A change as a percentage, with its sign. */
 export function changeOf(fraction: number): string {
   return numbers({
     style: "percent",
@@ -111,7 +110,7 @@ export function changeOf(fraction: number): string {
   }).format(fraction);
 }
 
-/** Milliseconds as the two largest units that say something: 1h 5m, 2m 3s, 4s. */
+/** Milliseconds in their two largest units: 1h 5m, 2m 3s, 4s. */
 export function duration(ms: number): string {
   const seconds = Math.round(ms / 1000);
   const unit = (value: number, name: string) =>
@@ -124,7 +123,7 @@ export function duration(ms: number): string {
   return `${unit(hours, "hour")} ${unit(minutes % 60, "minute")}`;
 }
 
-/** Bytes in the largest unit that leaves at least one. */
+/** Bytes in the largest unit of which there is at least one. */
 export function bytes(value: number): string {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
   const step = Math.min(Math.floor(Math.log2(Math.max(value, 1)) / 10), units.length - 1);
@@ -135,7 +134,7 @@ export function bytes(value: number): string {
   }).format(value / 1024 ** step);
 }
 
-/** A moment, in the zone if one is given. */
+/** A date and time, in a time zone if one is given. */
 export function moment(date: Date, options: Intl.DateTimeFormatOptions, zone?: string): string {
   return new Intl.DateTimeFormat(locale.value, {
     ...options,

@@ -1,4 +1,4 @@
-// What every part of the dashboard says.
+// Texts of every part of the dashboard.
 
 export const common = {
   "common.cancel": "Cancel",

@@ -1,4 +1,4 @@
-// The English catalogue, by the part of the dashboard that says it. The others follow its keys.
+// The English catalogue, by part of the dashboard. The other languages have the same keys.
 
 import { common } from "./common.ts";
 import { panels } from "./panels.ts";

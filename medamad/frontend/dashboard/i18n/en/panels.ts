@@ -1,4 +1,4 @@
-// What the panels, the full lists and the filters of a website's page say.
+// Texts of the panels, the full lists and the filters of a website's page.
 
 export const panels = {
   "panels.pages": "Pages",

@@ -1,4 +1,4 @@
-// What a website's page says about periods, figures and the chart.
+// Texts of a website's page about periods, figures and the chart.
 
 export const view = {
   "view.no-website": "The website {hostname} hasn’t been added here.",

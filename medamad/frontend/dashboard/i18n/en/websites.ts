@@ -1,4 +1,4 @@
-// What the login, the list of websites, adding one and its setup say.
+// Texts of the login, the list of websites, and adding and setting one up.
 
 export const websites = {
   "login.title": "Log in",
