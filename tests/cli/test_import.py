@@ -318,10 +318,7 @@ def begin(connection: Connection, holding: Connection) -> Begun:
 
 def unfinished(begun: Begun) -> str:
     """Return what the log has to say of an import."""
-    return (
-        f"the import of number {begun.number} into example.org was not finished:"
-        " nothing of it stays"
-    )
+    return f"import {begun.number} into example.org was not finished: it is removed"
 
 
 def pageviews(daemon: Daemon) -> int:
