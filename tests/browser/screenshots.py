@@ -77,7 +77,7 @@ def point_at_the_chart(page: Page) -> None:
 
 
 def show_parts(page: Page) -> None:
-    """Show what the panels have behind what they show first."""
+    """Show other tabs of the panels."""
     for tab in ("Time on page", "UTM campaign", "Countries", "Operating systems"):
         page.get_by_role("tab", name=tab, exact=True).click()
     page.locator(".panel").last.locator("tbody button").first.click()
