@@ -96,7 +96,9 @@ def fill_environment(stage: Path, wanted: str) -> None:
     target = stage / ENVIRONMENT
     venv.create(target, symlinks=True)
     python = target / "bin" / "python3"
-    run(sys.executable, "-m", "pip", "-q", "--python", str(python), "install", wanted)
+    # What pip compiles would name the files by where they are staged.
+    install = ["install", "--no-compile", wanted]
+    run(sys.executable, "-m", "pip", "-q", "--python", str(python), *install)
     compileall.compile_dir(target / "lib", quiet=2, stripdir=str(stage), prependdir="/")
     programs = target / "bin"
     for program in list(programs.iterdir()):
