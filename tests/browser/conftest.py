@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Playwright, expect, sync_playwright
 from support.browser.chromium import CHROMIUM, close, launch, usual_browser
-from support.browser.dashboard import dashboard_of, demo, new_daemon
+from support.browser.dashboard import dashboard_of, demo, kept_dashboards, new_daemon
 from support.browser.example_site import Site, served
 from support.browser.known_website import known
 from support.browser.overview import march_owner
@@ -18,7 +18,15 @@ from support.browser.visitors import DESKTOP, Statistics, Visitor
 from support.daemon import Client, Daemon, running
 
 # pytest finds fixtures by their names here.
-__all__ = ("dashboard_of", "demo", "known", "march_owner", "new_daemon", "summed_owner")
+__all__ = (
+    "dashboard_of",
+    "demo",
+    "kept_dashboards",
+    "known",
+    "march_owner",
+    "new_daemon",
+    "summed_owner",
+)
 
 A_WHILE: Final = timedelta(minutes=1)
 """As long as hardly any test takes."""

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from support.browser.dashboard import BUSY, DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 
@@ -109,15 +109,25 @@ SCENES: Final = {
 }
 
 
+@pytest.mark.parametrize(
+    "every_rule", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "every rule"]
+)
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
-def test_axe_finds_nothing(scene: Scene, demo: Client, dashboard_of: Make) -> None:
+def test_axe_finds_nothing(
+    scene: Scene, demo: Client, dashboard_of: Make, *, every_rule: bool
+) -> None:
+    """In the dark the rules about colours alone: a page differs in nothing else there."""
     client = demo if scene.is_logged_in else Client(demo.port)
     dashboard = dashboard_of(client)
-    page = dashboard.open(scene.path)
+    page = dashboard.page
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": DESKTOP_WIDTH, "height": 800})
+    dashboard.open(scene.path)
     scene.act(page)
     found = {}
     for scheme, width in product(SCHEMES, WIDTHS):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 800})
-        found[scheme, width] = dashboard.violations()
+        colours = scheme == "dark" and not every_rule
+        found[scheme, width] = dashboard.violations(of_colours_alone=colours)
     assert not any(found.values()), found

@@ -11,7 +11,7 @@ from support.browser.overview import UNPAIRED, compared, plain, visited
 from support.browser.past_visits import Visit
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 
@@ -109,9 +109,7 @@ def test_months_cut_alike_are_compared(owner: Client, dashboard_of: Make) -> Non
 
 
 def test_the_last_six_months_are_compared(owner: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(owner)
-    dashboard.page.clock.set_fixed_time("2026-04-10T12:00:00Z")
-    page = opened(dashboard, "period=6mo&zone=Europe/Berlin")
+    page = opened(dashboard_of(owner, now="2026-04-10T12:00:00Z"), "period=6mo&zone=Europe/Berlin")
     expect(page.get_by_role("group", name="Chart: Visitors, By day")).to_be_visible()
     compared(page)
     expect(page.get_by_text(UNPAIRED)).to_have_count(0)
@@ -171,9 +169,7 @@ def test_a_partial_week_is_shown_as_counted(
 
 
 def test_a_partial_first_hour_is_shown_as_counted(owner: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(owner)
-    dashboard.page.clock.set_fixed_time("2025-10-26T12:20:30Z")
-    page = opened(dashboard, "period=24h")
+    page = opened(dashboard_of(owner, now="2025-10-26T12:20:30Z"), "period=24h")
     compared(page)
     assert rows(page)[0][:2] == ["Sat 25 Oct 14:21-15:00", "0"]
     press(page, "Home")
@@ -198,7 +194,7 @@ def test_stepping_returns_to_the_last_24_hours(owner: Client, dashboard_of: Make
 
 def test_the_axis_labels_a_partial_first_week(owner: Client, dashboard_of: Make) -> None:
     """The 1st of October 2025 is a Wednesday; its week began in September."""
-    dashboard = dashboard_of(owner)
+    dashboard = dashboard_of(owner, fresh=True)
     dashboard.page.add_init_script(
         """const { fillText } = CanvasRenderingContext2D.prototype;
         globalThis.written = [];

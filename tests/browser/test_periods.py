@@ -13,7 +13,7 @@ from support.browser.dashboard import Dashboard
 from support.browser.overview import THREE_DAYS, cells, chart, choose, figures, plain, tile
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 
@@ -51,9 +51,9 @@ PERIODS: Final[list[Named]] = [
 @pytest.mark.parametrize("period", PERIODS, ids=[period[1] for period in PERIODS])
 def test_a_period(period: Named, march_owner: Client, dashboard_of: Make) -> None:
     name, label, start, end = period
-    dashboard = dashboard_of(march_owner)
-    dashboard.page.clock.set_fixed_time(NOW)
-    page = dashboard.open(f"websites/{past.HOSTNAME}?period=yesterday&interval=minute&compare=none")
+    page = dashboard_of(march_owner, now=NOW).open(
+        f"websites/{past.HOSTNAME}?period=yesterday&interval=minute&compare=none"
+    )
     figures(page)
     if name == "yesterday":
         choose(page, "Period", "Today")
@@ -158,9 +158,7 @@ def test_arrows_step_from_period_to_period(march_owner: Client, dashboard_of: Ma
 def test_steps_stop_at_now_and_use_the_names_of_periods(
     march_owner: Client, dashboard_of: Make
 ) -> None:
-    dashboard = dashboard_of(march_owner)
-    dashboard.page.clock.set_fixed_time(NOW)
-    page = dashboard.open(f"websites/{past.HOSTNAME}?period=today")
+    page = dashboard_of(march_owner, now=NOW).open(f"websites/{past.HOSTNAME}?period=today")
     figures(page)
     expect(page.get_by_role("button", name="Later")).to_be_disabled()
     page.keyboard.press("ArrowLeft")
@@ -177,9 +175,7 @@ def test_steps_stop_at_now_and_use_the_names_of_periods(
 
 @pytest.mark.parametrize("period", ["yesterday", "7d", "90d", "6mo", "12mo"])
 def test_steps_are_reversible(period: str, march_owner: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(march_owner)
-    dashboard.page.clock.set_fixed_time(NOW)
-    page = dashboard.open(f"websites/{past.HOSTNAME}?period={period}")
+    page = dashboard_of(march_owner, now=NOW).open(f"websites/{past.HOSTNAME}?period={period}")
     for key in ("ArrowLeft", "ArrowLeft", "ArrowRight"):
         shown = page.url
         page.keyboard.press(key)

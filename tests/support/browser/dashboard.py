@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -54,10 +55,16 @@ class Dashboard:
         self.page.get_by_role("heading", level=1).first.wait_for()
         return self.page
 
-    def violations(self) -> list[str]:
+    def violations(self, *, of_colours_alone: bool = False) -> list[str]:
         """Return what axe finds, now that the page stands still."""
         self.page.wait_for_load_state("networkidle")
-        results = Axe().run(self.page).response["violations"]
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(Axe().axe_script)
+        options: dict[str, Any] = {"resultTypes": ["violations"]}
+        if of_colours_alone:
+            options["runOnly"] = ["cat.color"]
+        run = "options => axe.run(document, options).then(({violations}) => violations)"
+        results = self.page.evaluate(run, options)
         return [f"{found['id']}: {node['html']}" for found in results for node in found["nodes"]]
 
     def is_wider_than_the_window(self) -> bool:
@@ -75,10 +82,13 @@ class Dashboard:
             self.complaints.append(f"{answer.status} {answer.url}")
 
 
-def opened(chromium: Browser, client: Client, **options: Any) -> Dashboard:
+def opened(
+    chromium: Browser, client: Client, *, now: datetime | str | None = None, **options: Any
+) -> Dashboard:
     """Create a browser profile for a client, logged in if the client is.
 
-    Nothing moves in it: what moves would be looked at as it is at that moment.
+    Nothing moves in it: what moves would be looked at as it is at that moment. If there is a `now`,
+    its clock stands still at that.
     """
     usual = {
         "locale": "en-GB",
@@ -91,7 +101,10 @@ def opened(chromium: Browser, client: Client, **options: Any) -> Dashboard:
     if client.cookie is not None:
         name, _, value = client.cookie.partition("=")
         context.add_cookies([{"name": name, "value": value, "url": base}])
-    return Dashboard(context.new_page(), base)
+    page = context.new_page()
+    if now is not None:
+        page.clock.set_fixed_time(now)
+    return Dashboard(page, base)
 
 
 def loaded(page: Page) -> Locator:
@@ -101,28 +114,59 @@ def loaded(page: Page) -> Locator:
     return figures
 
 
+@pytest.fixture(scope="module")
+def kept_dashboards() -> Iterator[dict[str, Dashboard]]:
+    """Return the dashboards that the tests of a module have one after another."""
+    kept: dict[str, Dashboard] = {}
+    yield kept
+    for dashboard in kept.values():
+        close(dashboard.page.context)
+
+
 @pytest.fixture
-def dashboard_of(chromium: Browser) -> Iterator[Callable[..., Dashboard]]:
+def dashboard_of(
+    chromium: Browser, kept_dashboards: dict[str, Dashboard], request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Dashboard]]:
     """Return a function that creates dashboards, logged in if the client is.
+
+    Each has a browser profile of its own. Where tests are marked `one_page`, those of a module
+    share one, which takes less CPU. A test asks for a fresh one if what it does to the page would
+    stay, such as scripts that it adds.
 
     A test fails when the browser complained of anything that it did not clear.
     """
+    is_shared = request.node.get_closest_marker("one_page") is not None
     contexts: list[BrowserContext] = []
-    made: list[Dashboard] = []
+    used: dict[str, Dashboard] = {}
 
-    def make(client: Client, **options: Any) -> Dashboard:
+    def make(client: Client, *, fresh: bool = False, **options: Any) -> Dashboard:
+        key = repr((client, options))
+        if is_shared and not fresh and key not in used and key in kept_dashboards:
+            used[key] = dashboard = kept_dashboards[key]
+            clear(dashboard)
+            return dashboard
         dashboard = opened(chromium, client, **options)
-        contexts.append(dashboard.page.context)
-        made.append(dashboard)
         dashboard.page.on("console", dashboard.hear)
         dashboard.page.on("response", dashboard.see)
         dashboard.page.on("pageerror", lambda error: dashboard.complaints.append(str(error)))
+        if is_shared and not fresh and key not in used:
+            kept_dashboards[key] = used[key] = dashboard
+        else:
+            contexts.append(dashboard.page.context)
+            used[f"{len(contexts)}"] = dashboard
         return dashboard
 
     yield make
     for context in contexts:
         close(context)
-    assert [dashboard.complaints for dashboard in made if dashboard.complaints] == []
+    assert [dashboard.complaints for dashboard in used.values() if dashboard.complaints] == []
+
+
+def clear(dashboard: Dashboard) -> None:
+    """Remove what the test before has left, but for its document: the next test opens another."""
+    dashboard.complaints.clear()
+    dashboard.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    dashboard.page.mouse.move(0, 0)
 
 
 @pytest.fixture
