@@ -1,10 +1,12 @@
 """A daemon in this process, and what it tells whoever starts it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import msgspec
+import pytest
 from attrs import define, evolve, field
+from pytest_twisted import blockon
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
@@ -48,7 +50,7 @@ def daemon_of(
     prepare: Callable[[Backend], Awaitable[None]] | None = None,
     read_config: Callable[[], Config] | None = None,
 ) -> Daemon:
-    return Daemon(
+    daemon = Daemon(
         config=config,
         reactor=reactor,
         environ=GIVEN,
@@ -58,3 +60,18 @@ def daemon_of(
         started=told,
         prepare=prepare,
     )
+    _made.append(daemon)
+    return daemon
+
+
+_made: list[Daemon] = []
+
+
+@pytest.fixture(autouse=True)
+def stopped_daemons() -> Iterator[None]:
+    """Stop the daemons that a test which failed has left: their threads would outlive pytest."""
+    yield
+    for daemon in _made:
+        if daemon.running:
+            blockon(daemon.stopService())
+    _made.clear()
