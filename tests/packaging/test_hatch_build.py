@@ -220,3 +220,44 @@ def test_that_nothing_can_be_given_away_is_no_reason_to_fail(
     monkeypatch.setattr(os, "lchown", refuse)
     build(hook, checkout)
     assert owners(checkout / "medamad" / "_build") == {0}
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {".git/HEAD": COMMIT},
+        {".git/HEAD": "ref: refs/heads/main", ".git/refs/heads/main": COMMIT},
+        {
+            ".git/HEAD": "ref: refs/heads/main",
+            ".git/packed-refs": f"# pack-refs\n{'f' * 40} refs/heads/a\n{COMMIT} refs/heads/main",
+        },
+        {
+            ".git": "gitdir: main/.git/worktrees/one",
+            "main/.git/worktrees/one/HEAD": "ref: refs/heads/one",
+            "main/.git/worktrees/one/commondir": "../..",
+            "main/.git/refs/heads/one": COMMIT,
+        },
+        {"packaging/commit.txt": COMMIT},
+    ],
+)
+def test_the_commit_is_known_without_git(
+    hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n", "utf-8")
+    hook.write_commit(tmp_path, tmp_path / "written.txt")
+    assert (tmp_path / "written.txt").read_text("ascii") == "0123456\n"
+
+
+def test_no_commit_is_made_up(hook: ModuleType, tmp_path: Path) -> None:
+    target = tmp_path / "written.txt"
+    target.write_text("0123456")
+    (tmp_path / "packaging").mkdir()
+    (tmp_path / "packaging/commit.txt").write_bytes((ROOT / "packaging/commit.txt").read_bytes())
+    hook.write_commit(tmp_path, target)
+    assert not target.exists()

