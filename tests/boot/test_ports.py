@@ -18,7 +18,7 @@ from twisted.internet.ssl import Certificate
 from twisted.web.client import Agent, BrowserLikePolicyForHTTPS
 
 async def main(reactor):
-    authority = Certificate.loadPEM(Path("/etc/medamad/authority.pem").read_bytes())
+    authority = Certificate.loadPEM(Path("/srv/authority.pem").read_bytes())
     agent = Agent(reactor, BrowserLikePolicyForHTTPS(authority))
     response = await agent.request(b"GET", b"https://localhost:8443/api/event/ping")
     assert response.code == 200, response.code
@@ -124,20 +124,20 @@ def test_tls_is_spoken_with_a_certificate_that_is_handed_over(machine: Machine) 
             assert machine.run("cat", path) == (lineage / f"{name}.pem").read_text("utf-8").strip()
     assert machine.shown("ActiveState") == "active"
     (machine.root / "etc/hosts").write_text("127.0.0.1 localhost\n", "utf-8")
-    authority.authority.cert_pem.write_to_path(machine.root / "etc/medamad/authority.pem")
-    (machine.root / "etc/medamad/tls_client.py").write_text(TLS_CLIENT, "utf-8")
+    authority.authority.cert_pem.write_to_path(machine.root / "srv/authority.pem")
+    (machine.root / "srv/tls_client.py").write_text(TLS_CLIENT, "utf-8")
     files = "privateKey={0}/privkey.pem:certKey={0}/cert.pem:extraCertChain={0}/chain.pem"
     listen(machine, f'["tcp:8080", "ssl:8443:{files.format("/var/lib/medamad/tls")}"]')
     fetch = (
         "import ssl, urllib.request as r;"
-        "trusted = ssl.create_default_context(cafile='/etc/medamad/authority.pem');"
+        "trusted = ssl.create_default_context(cafile='/srv/authority.pem');"
         "print(r.urlopen('https://localhost:8443/api/event/ping', context=trusted).status)"
     )
     assert machine.run("python3", "-c", fetch) == "200"
     # The daemon may call others: what a client of Twisted does, in the sandbox of the service.
     unit = machine.run("cat", "/usr/lib/systemd/system/medamad.service").splitlines()
     sandbox = [line for line in unit[unit.index("[Service]") :] if line.startswith(SANDBOX)]
-    command = "ExecStart=/usr/lib/medamad/bin/python3 /etc/medamad/tls_client.py"
+    command = "ExecStart=/usr/lib/medamad/bin/python3 /srv/tls_client.py"
     (machine.root / "etc/systemd/system/client.service").write_text(
         "\n".join(["[Service]", "Type=oneshot", "DynamicUser=yes", command, *sandbox]), "utf-8"
     )

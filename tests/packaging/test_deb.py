@@ -1,4 +1,6 @@
 import importlib.util
+import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -50,3 +52,13 @@ def test_what_it_runs_prints_nothing_beside_the_path(
 ) -> None:
     deb.run(sys.executable, "-c", "print('building package')")
     assert capfd.readouterr() == ("", "building package\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("lintian") is None, reason="lintian is not installed")
+def test_lintian_finds_nothing(tmp_path: Path) -> None:
+    build = [sys.executable, str(ROOT / "packaging" / "deb.py"), "--out", str(tmp_path)]
+    built = subprocess.run(build, check=True, stdout=subprocess.PIPE, text=True)
+    lintian = ["lintian", "--allow-root", built.stdout.strip()]
+    found = subprocess.run(lintian, capture_output=True, text=True, check=False)
+    assert (found.stdout, found.returncode) == ("", 0)
