@@ -12,6 +12,7 @@ from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportH
 from medamad.admin.protocol import Configuration, GetConfiguration, State, Status
 from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
+from medamad.storage.dictionary.limits import limit_warning
 from medamad.storage.environment.folder import open_to_others
 from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.settings import unregistered_warning
@@ -100,12 +101,20 @@ class AdminHandlers:
             ),
         )
 
+    def _limit_warnings(self) -> Iterator[str]:
+        backend = self.site.backend
+        now_ms = int(backend.clock() * 1000)
+        for website in backend.store.websites.all():
+            for dimension in backend.store.limits_reached(website, now_ms):
+                yield limit_warning(website.hostname, dimension)
+
     def _warnings(self, used_bytes: int, max_bytes: int) -> Iterator[str]:
         if used_bytes > _FULL * max_bytes:
             yield f"the store has reached {used_bytes / max_bytes:.0%} of its maximum size"
         for website in self.site.backend.store.websites.all():
             if website.number in self.site.backend.quiet:
                 yield f"{website.hostname} has gone quiet: it usually has visits at these hours"
+        yield from self._limit_warnings()
         for hostname in self.site.backend.store.unregistered_tables():
             yield unregistered_warning(hostname)
         backend = self.site.backend

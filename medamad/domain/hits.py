@@ -58,6 +58,8 @@ class View:
     visitor: Visitor | None = None
     """The visitor, if the store has to find out `first_today` and `first_of_page`."""
     properties: Properties = ()
+    network: bytes = b""
+    """The /24 or /48 it came from, for limits; b"" if no limit of networks applies. Not stored."""
 
 
 @frozen(kw_only=True)
@@ -81,6 +83,8 @@ class Event:
     beacon: str = ""
     happened_ms: int = 0
     """When it happened, if a server stated it; 0 for `time_ms`, when it arrived."""
+    network: bytes = b""
+    """As that of a view."""
 
 
 Hit: TypeAlias = View | Unload | Event

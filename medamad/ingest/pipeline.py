@@ -23,7 +23,7 @@ from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unav
 from medamad.domain.hits import Event, Hit, Unload, View, Visitor
 from medamad.domain.websites import Website
 from medamad.ingest.hit_counts import RecentCount, UncountedHits, UnknownHostnames
-from medamad.ingest.networks import Networks, Sender, prefix_of
+from medamad.ingest.networks import Networks, Sender, is_local, prefix_of
 from medamad.ingest.page import OriginRule, host_of, page_of, referrer_of, websites_of
 from medamad.ingest.payload import (
     CustomPayload,
@@ -96,6 +96,15 @@ class _Arrival:
     happened_ms: int = 0
     visitor: Visitor | None = None
     country: str | None = None
+
+    @property
+    def network(self) -> bytes:
+        """The /24 or /48 of the sender, b"" if it has no address or a local one.
+
+        Behind a proxy that is not trusted, all visitors have a local one.
+        """
+        address = self.sender.address
+        return b"" if address is None or is_local(address) else prefix_of(address)
 
 
 @frozen
@@ -238,6 +247,7 @@ class Pipeline:
             width_px=load.width_px,
             properties=load.properties,
             happened_ms=arrival.happened_ms,
+            network=arrival.network,
             visitor=arrival.visitor,
         )
 
@@ -252,6 +262,7 @@ class Pipeline:
             properties=custom.properties,
             beacon=custom.beacon,
             happened_ms=arrival.happened_ms,
+            network=arrival.network,
         )
 
     def _unload(self, unload: UnloadPayload, arrival: _Arrival) -> Unload | _Ignored:

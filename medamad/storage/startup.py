@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,8 @@ from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.planner import Planner, Sizes
 from medamad.storage.compaction.purge import PurgeQueue, WebsitePurge, leftovers
 from medamad.storage.dictionary.encode import Dictionary
+from medamad.storage.dictionary.keys import CodeSpace
+from medamad.storage.dictionary.limits import limit_warning
 from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
 from medamad.storage.environment.files import store_errors
@@ -56,6 +59,12 @@ def start_store(
         return store
 
 
+def _log_limit(websites: Websites, space: CodeSpace) -> None:
+    number, dimension = space
+    if website := websites.by_number(number):
+        _log.warn("{warning}", warning=limit_warning(website.hostname, dimension))
+
+
 def _build(
     environment: Environment, settings: StoreSettings, reactor: CallsFromThread, sizes: Sizes
 ) -> Store:
@@ -66,6 +75,7 @@ def _build(
     free_space = FreeSpace(environment, settings.min_free_disk)
     websites = Websites(databases)
     dictionary = Dictionary(databases, settings.new_values, settings.other_new_values)
+    dictionary.on_limit = partial(_log_limit, websites)
     wal = WriteAheadLog(
         databases,
         dictionary,

@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from medamad.domain.accounts import Account, Share, Token
+from medamad.domain.dimensions import Dimension
 from medamad.domain.hits import Hit
 from medamad.domain.timings import Timings
 from medamad.domain.websites import Website
@@ -18,7 +19,7 @@ from medamad.storage.accounts import StoredAccount, delete_account, write_accoun
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.purge import WebsitePurge
-from medamad.storage.dictionary.encode import Dictionary
+from medamad.storage.dictionary.encode import Dictionary, day_of
 from medamad.storage.environment.environment import Environment
 from medamad.storage.environment.free_space import FreeSpace, Usage
 from medamad.storage.environment.trusted_clock import TrustedClock
@@ -126,6 +127,15 @@ class Store:
     def live_visitors(self, website: Website, now_ms: int) -> int:
         """Count the views of the last five minutes whose page was not left."""
         return self.read(website, lambda snapshot: visitors.live_visitors(snapshot, now_ms))
+
+    def limits_reached(self, website: Website, now_ms: int) -> list[Dimension]:
+        """Return the dimensions whose new values count as OTHER today (UTC)."""
+        reached, day = self.dictionary.reached, day_of(now_ms)
+        return sorted(
+            dimension
+            for (number, dimension), last in reached.items()
+            if number == website.number and last == day
+        )
 
     def usage(self) -> Usage:
         """Return how much of the store's space is in use."""

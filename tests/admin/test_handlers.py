@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 
 from medamad.admin.handlers import AdminHandlers
 from medamad.admin.protocol import State, Status
+from medamad.domain.hits import View
 from medamad.storage.settings import Keep, Retention
 
 
@@ -83,3 +84,26 @@ async def test_what_is_wrong_with_the_configuration_comes_first(
             f" {house.site.settings.data_dir}"
         ),
     )
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_limit_that_is_used_up_is_a_warning(house: House, tmp_path: Path) -> None:
+    website = await house.store.add_website("example.com", 1)
+    house.store.apply(evolve(house.store.settings, other_new_values=1))
+    now_ms = int(house.site.backend.clock() * 1000)
+    views = [
+        View(
+            website=website.number,
+            time_ms=now_ms,
+            beacon=browser,
+            first_today=True,
+            first_of_page=True,
+            path="/",
+            browser=browser,
+        )
+        for browser in ("A", "B")
+    ]
+    await house.store.append(views)
+    (warning,) = (await state(house, tmp_path)).warnings
+    assert warning.startswith("example.com: new values of browser count as (other) until midnight")
+    assert "[limits] new_values" in warning

@@ -119,6 +119,22 @@ def test_it_is_accessible(path: str, scheme: str, demo: Client, dashboard_of: Ma
     assert not dashboard.is_wider_than_the_window()
 
 
+def test_a_website_with_too_many_new_values_says_so(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo)
+    websites = demo.get("/api/websites", summary="true")
+    first, other = (website["hostname"] for website in websites[:2])
+    websites[0]["limitsReached"] = ["utm_campaign"]
+    for pattern in ("**/api/websites", "**/api/websites?*"):
+        dashboard.page.route(pattern, lambda route: route.fulfill(json=websites))
+    page = dashboard.open(f"websites/{first}")
+    note = page.get_by_role("note").filter(has_text="(other)")
+    expect(note).to_contain_text("Too many new values today")
+    assert not dashboard.violations()
+    page = dashboard.open(f"websites/{other}")
+    page.locator(".live").wait_for()
+    expect(note).to_have_count(0)
+
+
 def test_a_silent_website_is_marked(demo: Client, dashboard_of: Make) -> None:
     """Silence is shown on its card and on its page only."""
     dashboard = dashboard_of(demo)

@@ -140,3 +140,62 @@ def test_a_damaged_mark_is_made_anew(environment: Environment, place: int) -> No
     with told_in_log() as lines:
         assert give(environment, new_names(environment), ["/e"], 5)[0] == 0
     assert lines == []
+
+
+SHARED = {Dimension.PATH: 8, Dimension.PROPERTY_NAME: 8, Dimension.PROPERTY: 8}
+ONE, ANOTHER = b"\xc0\x00\x02", b"\xc6\x33\x64"
+
+
+def shared_names(environment: Environment, reached: list[tuple[int, Dimension]]) -> Dictionary:
+    return Dictionary(environment.databases, SHARED, 8, on_limit=reached.append)
+
+
+def add_from(
+    environment: Environment, names: Dictionary, network: bytes, texts: list[str], day: int = 1
+) -> list[bool]:
+    """Return which paths from a network get a code of their own."""
+    with environment.lmdb.begin(write=True) as txn:
+        encoder = names.encoder(txn, day * DAY_MS)  # type: ignore[arg-type]
+        encoder.network = network
+        codes = [encoder.code(*PATHS, text) for text in texts]
+        other = encoder.code(*PATHS, OTHER)
+    encoder.committed()
+    return [code != other for code in codes]
+
+
+def test_a_network_gets_a_quarter_of_a_limit_once_half_is_used(environment: Environment) -> None:
+    reached: list[tuple[int, Dimension]] = []
+    names = shared_names(environment, reached)
+    first = [f"/{number}" for number in range(9)]
+    # "(other)" itself takes one place.
+    assert add_from(environment, names, ONE, first) == [True] * 6 + [False] * 3
+    assert reached == [PATHS]
+    assert names.reached == {PATHS: 1}
+    assert add_from(environment, names, ONE, ["/0", "/more"]) == [True, False]
+    assert add_from(environment, names, ANOTHER, ["/a", "/b"]) == [True, False]
+    assert reached == [PATHS]
+    # On the next day everything begins again.
+    assert add_from(environment, names, ONE, [f"/next{n}" for n in range(7)], 2) == [True] * 6 + [
+        False
+    ]
+    assert reached == [PATHS, PATHS]
+
+
+def test_no_network_has_a_share_where_none_is_known(environment: Environment) -> None:
+    reached: list[tuple[int, Dimension]] = []
+    names = shared_names(environment, reached)
+    texts = [f"/{number}" for number in range(9)]
+    assert add_from(environment, names, b"", texts) == [True] * 8 + [False]
+    assert reached == [PATHS]
+
+
+def test_a_network_gets_a_quarter_of_a_property_s_limit(environment: Environment) -> None:
+    names = shared_names(environment, [])
+    with environment.lmdb.begin(write=True) as txn:
+        encoder = names.encoder(txn, DAY_MS)
+        encoder.network = ONE
+        mine = [encoder.property_codes(1, (("plan", str(number)),))[0] for number in range(9)]
+        encoder.network = ANOTHER
+        other = encoder.property_codes(1, (("plan", "other's"),))[0]
+    assert len(set(mine)) == 7, "six values and (other)"
+    assert other not in mine

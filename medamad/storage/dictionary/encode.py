@@ -5,7 +5,7 @@ added, so that the daily limit on new values holds across restarts.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Final
@@ -31,7 +31,7 @@ from medamad.storage.dictionary.keys import (
     is_consistent,
     last_assigned,
 )
-from medamad.storage.dictionary.limits import NO_DAY, NewValues, latest_new
+from medamad.storage.dictionary.limits import NO_DAY, NewValues, latest_new, values_of
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.errors import Damaged
 
@@ -41,8 +41,15 @@ _CACHED_BYTES: Final = 48 << 20
 """The most memory of the writer's cache: enough for some 200,000 usual texts."""
 _ENTRY_BYTES: Final = 100
 """The memory that a cached text takes besides itself."""
+_SHARES: Final = 4
+"""A network may add one part in so many of a limit, once half of it is used."""
 _KNOWN_DAYS: Final = 2
 """New values are counted for so many days: the latest, and the one before the clock was set."""
+
+
+def day_of(time_ms: int) -> int:
+    """Return the day (UTC) of the limits on new values that a time belongs to."""
+    return max(0, time_ms) // _MS_PER_DAY & 0xFFFF
 
 
 @define(eq=False)
@@ -53,6 +60,15 @@ class _SpaceState:
     days: dict[int, NewValues] = field(factory=dict)
     """The new values of the latest days, the latest last."""
     codes: dict[str, int] = field(factory=dict)
+    shares_day: int = -1
+    shares: dict[tuple[bytes, str], int] = field(factory=dict)
+    """What networks added on that day beyond half of a limit, by network and property name."""
+
+    def shares_of(self, day: int) -> dict[tuple[bytes, str], int]:
+        """Return the shares of networks on a day, which begins without any."""
+        if day != self.shares_day:
+            self.shares_day, self.shares = day, {}
+        return self.shares
 
 
 @define(eq=False)
@@ -66,6 +82,8 @@ class Encoder:
     _fresh_count: dict[CodeSpace, int] = field(factory=dict)
     _new: dict[CodeSpace, tuple[NewValues, NewValues]] = field(factory=dict)
     """The new values of the day before this transaction, and those that it adds."""
+    network: bytes = b""
+    """Where the present hit came from; b"" if its network has no share of the limits."""
 
     def code(self, website: int, dimension: Dimension, text: str) -> int:
         """Return the code of a text: a new one within the daily limit, that of OTHER beyond it."""
@@ -74,8 +92,7 @@ class Encoder:
         code = self._find(known, space, text)
         if code is not None:
             return code
-        bound = self._names.bounds.get(dimension, self._names.default_bound)
-        if text != OTHER and sum(new.in_all for new in self._new_on_day(space)) >= bound:
+        if text != OTHER and self._is_past_limit(space):
             return self.code(website, dimension, OTHER)
         return self._add(known, space, text)
 
@@ -128,19 +145,33 @@ class Encoder:
         code = self._find(known, space, text)
         if code is not None:
             return code
-        if value != OTHER and self._is_past_bound(space, name):
+        if value != OTHER and self._is_past_limit(space, name):
             return self._property(website, name, OTHER)
-        return self._add(known, space, text)
+        return self._add(known, space, text, name)
 
-    def _is_past_bound(self, space: CodeSpace, name: str) -> bool:
-        """Return whether a property may have no new value today, by its own or the total limit."""
-        of_each = self._names.bounds[Dimension.PROPERTY]
-        of_all = of_each * self._names.bounds[Dimension.PROPERTY_NAME]
-        new = self._new_on_day(space)
-        return (
-            sum(one.by_name.get(name, 0) for one in new) >= of_each
-            or sum(one.in_all for one in new) >= of_all
-        )
+    def _is_past_limit(self, space: CodeSpace, name: str = "") -> bool:
+        """Return whether a limit on new values, or the network's share of it, is used up today.
+
+        `name` is that of the property, if it is about one.
+        """
+        shares = self._names.state_of(self._txn, space).shares_of(self._day)
+        for limit_of, used, limit in self._limits(space, name):
+            share = shares.get((self.network, limit_of), 0)
+            if used >= limit or (self.network and share * _SHARES >= limit):
+                self._names.reach_limit(space, self._day)
+                return True
+        return False
+
+    def _limits(self, space: CodeSpace, name: str) -> Iterator[tuple[str, int, int]]:
+        """Yield the limits on a new value: the property's name or "", what is used, the limit."""
+        new, bounds = self._new_on_day(space), self._names.bounds
+        used = sum(one.in_all for one in new)
+        if space[1] is not Dimension.PROPERTY:
+            yield "", used, bounds.get(space[1], self._names.default_bound)
+            return
+        of_each = bounds[Dimension.PROPERTY]
+        yield name, sum(one.by_name.get(name, 0) for one in new), of_each
+        yield "", used, of_each * bounds[Dimension.PROPERTY_NAME]
 
     def _find(self, known: _SpaceState, space: CodeSpace, text: str) -> int | None:
         code = known.codes.get(text)
@@ -181,9 +212,19 @@ class Encoder:
                 return code
         return None
 
-    def _add(self, known: _SpaceState, space: CodeSpace, text: str) -> int:
-        """Assign a code to a text, and count it as a new value of the day."""
+    def _add(self, known: _SpaceState, space: CodeSpace, text: str, name: str = "") -> int:
+        """Assign a code to a text, and count it as a new value of the day.
+
+        A network's share counts from half of the limit on, which bounds the networks in memory. It
+        counts at once, even if the transaction fails.
+        """
         _, more = self._new_on_day(space)
+        shares = known.shares_of(self._day)
+        values = values_of(text.encode())
+        for limit_of, used, limit in list(self._limits(space, name)) if self.network else ():
+            if used * 2 >= limit:
+                share = (self.network, limit_of)
+                shares[share] = shares.get(share, 0) + values
         more.add(space[1], text.encode())
         return self._put(known, space, text, self._day)
 
@@ -213,12 +254,16 @@ class Dictionary:
     times the limit on names for all, since names of earlier days add up."""
     default_bound: int
     spaces: dict[CodeSpace, _SpaceState] = field(factory=dict)
+    reached: Mapping[CodeSpace, int] = field(factory=dict)
+    """The day on which a limit, or a network's share of it, was last used up. For any thread."""
+    on_limit: Callable[[CodeSpace], None] = lambda _space: None
+    """Called once a day when a limit is used up."""
     cache_bytes: int = _CACHED_BYTES
     _cached_bytes: int = 0
 
     def encoder(self, txn: Txn, time_ms: int) -> Encoder:
         """Begin to assign codes in a write transaction, on the day of `time_ms` (UTC)."""
-        return Encoder(self, txn, max(0, time_ms) // _MS_PER_DAY & 0xFFFF)
+        return Encoder(self, txn, day_of(time_ms))
 
     def state_of(self, txn: Txn, space: CodeSpace) -> _SpaceState:
         """Return the state of a code space, reading it from the store the first time."""
@@ -238,6 +283,12 @@ class Dictionary:
         while len(days) > _KNOWN_DAYS:
             del days[next(iter(days))]
         return days[day]
+
+    def reach_limit(self, space: CodeSpace, day: int) -> None:
+        """Take note that a limit of a code space is used up on a day."""
+        if self.reached.get(space) != day:
+            self.reached = {**self.reached, space: day}
+            self.on_limit(space)
 
     def remember(self, known: _SpaceState, text: str, code: int) -> None:
         """Cache a code; empty the cache when it is full."""
@@ -288,6 +339,7 @@ class Dictionary:
         """Drop the state of a deleted website."""
         for space in [space for space in self.spaces if space[0] == website]:
             del self.spaces[space]
+        self.reached = {space: day for space, day in self.reached.items() if space[0] != website}
 
     def _last_code(self, txn: Txn, space: CodeSpace) -> int:
         """Return the last assigned code, -1 for none."""

@@ -4,13 +4,15 @@ Each entry has the day on which it was added. Imports may add very many entries 
 counts, so a count mark is stored now and then: the new values up to some code.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Self
 
 import msgspec
 from attrs import define, field, frozen
 from twisted.logger import Logger
 
-from medamad.domain.dimensions import Dimension, split_property
+from medamad.domain.dimensions import OTHER, Dimension, split_property
 from medamad.storage.dictionary.keys import DAY, ENTRY_KEY, SPACE_PREFIX, CodeSpace, entries_before
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.meta import verified, with_checksum
@@ -24,7 +26,36 @@ _USUAL_BYTES: Final = 256
 """A text counts as one value for each so many bytes, since the limit is on space."""
 _ENTRIES_WITHOUT_MARK: Final = 1_000
 """How many entries are counted before a mark is stored."""
+_KEYS: Final[Mapping[Dimension, str]] = MappingProxyType(
+    {
+        Dimension.PATH: "new_paths",
+        Dimension.REFERRER: "new_referrers",
+        Dimension.UTM_SOURCE: "new_utm",
+        Dimension.UTM_MEDIUM: "new_utm",
+        Dimension.UTM_CAMPAIGN: "new_utm",
+        Dimension.UTM_TERM: "new_utm",
+        Dimension.UTM_CONTENT: "new_utm",
+        Dimension.PROPERTY_NAME: "new_property_names",
+        Dimension.PROPERTY: "new_property_values",
+    }
+)
+"""The configuration keys of the limits, where they have one of their own."""
 _log: Final = Logger()
+
+
+def values_of(text: bytes) -> int:
+    """Return as how many values a text counts."""
+    return 1 + max(0, len(text) - 1) // _USUAL_BYTES
+
+
+def limit_warning(hostname: str, dimension: Dimension) -> str:
+    """Return the warning that a limit on new values of a website is used up, with what to do."""
+    return (
+        f"{hostname}: new values of {dimension.attribute} count as {OTHER} until midnight UTC, as a"
+        " daily limit, or one network's quarter of it, is used up; if they are genuine, raise"
+        f" [limits] {_KEYS.get(dimension, 'new_values')}, otherwise add the network to"
+        " [events] blocked"
+    )
 
 
 @define(eq=False)
@@ -37,7 +68,7 @@ class NewValues:
 
     def add(self, dimension: Dimension, text: bytes) -> None:
         """Count a value."""
-        values = 1 + max(0, len(text) - 1) // _USUAL_BYTES
+        values = values_of(text)
         self.in_all += values
         if dimension is Dimension.PROPERTY:
             name, _ = split_property(text.decode("utf-8", "replace"))

@@ -141,6 +141,7 @@ class WriteBatch:
 
     def add(self, hit: Hit) -> None:
         """Write one hit."""
+        self._encoder.network = b"" if isinstance(hit, Unload) else hit.network
         match hit:
             case View():
                 outcome = self._add_view(hit)

@@ -22,8 +22,12 @@ _DETAILS: Final = msgspec.json.Decoder(WebsiteDetails)
 
 
 def _website(website: Website, backend: Backend) -> dict[str, Any]:
-    since = backend.quiet.get(website.number)
-    return {"hostname": website.hostname} | ({} if since is None else {"quietSince": since})
+    shown: dict[str, Any] = {"hostname": website.hostname}
+    if (since := backend.quiet.get(website.number)) is not None:
+        shown["quietSince"] = since
+    if limited := backend.store.limits_reached(website, int(backend.clock() * 1000)):
+        shown["limitsReached"] = [dimension.attribute for dimension in limited]
+    return shown
 
 
 async def list_all(call: Call) -> Response:

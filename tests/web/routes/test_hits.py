@@ -5,13 +5,16 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 from support.log_failures import LoggedFailures
+from support.storage.log_lines import told_in_log
 from support.web.client import Answer, Browser
 from support.web.daemon_in_memory import NOW, House
 from twisted.internet.defer import Deferred
 
+from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import Unavailable
 from medamad.ingest.networks import Networks
 from medamad.ingest.write_queue import QueueSettings
+from medamad.storage.settings import NEW_VALUES
 
 HIT, PING = "/event/hit", "/event/ping"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -378,3 +381,44 @@ async def test_other_methods_are_405(
     assert answer.status == 405
     assert answer.header("Allow") == allowed
     assert open_to_all(answer)
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_network_cannot_use_up_a_limit_and_it_is_said_where_one_did(
+    house: House, owner: Browser
+) -> None:
+    house.store.apply(
+        evolve(house.store.settings, new_values={**NEW_VALUES, Dimension.UTM_CAMPAIGN: 8})
+    )
+    names = iter(range(1_000))
+
+    async def hits(browser: Browser, count: int) -> None:
+        for _ in range(count):
+            number = next(names)
+            url = f"https://example.com/a?utm_campaign=c{number}"
+            answer = await browser.ask("POST", HIT, load(b=f"b{number}", u=url))
+            assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, None)
+
+    async def campaigns() -> set[str]:
+        rows = (await owner.ask("GET", "/website/example.com/campaigns")).json
+        return {row["campaign"] for row in rows}
+
+    async def website() -> object:
+        return (await owner.ask("GET", "/websites/example.com")).json
+
+    with told_in_log() as lines:
+        await hits(house.browser("203.0.113.1"), 4)
+        assert await website() == {"hostname": "example.com"}
+        await hits(house.browser("203.0.113.9"), 6)
+        assert await campaigns() == {*(f"c{number}" for number in range(6)), "(other)"}
+        await hits(house.browser("198.51.100.1"), 1)
+    assert "c10" in await campaigns()
+    assert await website() == {"hostname": "example.com", "limitsReached": ["utm_campaign"]}
+    said = [line for line in lines if "utm_campaign" in line]
+    assert len(said) == 1
+    assert "example.com: new values of utm_campaign count as (other)" in said[0]
+    assert "[limits] new_utm" in said[0]
+    house.set(metrics_from=Networks([ip_network("127.0.0.0/8")]))
+    metrics = await house.browser("127.0.0.1", "localhost").ask("GET", "/metrics")
+    assert b"\nmedamad_new_values_limits_reached 1.0\n" in metrics.body

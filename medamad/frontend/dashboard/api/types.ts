@@ -31,6 +31,7 @@ export interface Website {
   hostname: string;
   summary?: { visitors: number };
   quietSince?: number;
+  limitsReached?: string[];
 }
 
 export interface Refused {

@@ -50,6 +50,8 @@ export const de: Catalogue = {
   "view.live.other": "{n} aktuelle Besucher",
   "view.live-title":
     "Haben in den letzten fünf Minuten eine Seite geöffnet und sie noch nicht verlassen",
+  "limited.note":
+    "Heute gab es zu viele neue Werte: Weitere zählen als „(other)“. „medamad status“ sagt, was zu tun ist.",
   "unvisited.since": "Keine Aufrufe seit {when}",
   "unvisited.why":
     "Normalerweise gibt es um diese Zeit Aufrufe. Ist das Skript noch auf den Seiten eingebunden?",

@@ -49,6 +49,8 @@ export const es: Catalogue = {
   "view.live.one": "{n} visitante actual",
   "view.live.other": "{n} visitantes actuales",
   "view.live-title": "Han abierto una página en los últimos cinco minutos y no la han dejado",
+  "limited.note":
+    "Hoy ha habido demasiados valores nuevos: los siguientes se cuentan como «(other)». «medamad status» indica qué hacer.",
   "unvisited.since": "Sin vistas desde {when}",
   "unvisited.why":
     "Este sitio web suele tener vistas a esta hora. ¿Sigue el script en sus páginas?",

@@ -51,6 +51,8 @@ export const fr: Catalogue = {
   "view.live.other": "{n} visiteurs actuels",
   "view.live-title":
     "Ont ouvert une page au cours des cinq dernières minutes et ne l’ont pas quittée",
+  "limited.note":
+    "Trop de nouvelles valeurs aujourd’hui : les suivantes comptent comme « (other) ». « medamad status » indique que faire.",
   "unvisited.since": "Aucune page vue depuis {when}",
   "unvisited.why":
     "D’habitude, ce site est visité à cette heure. Le script est-il toujours dans ses pages ?",

@@ -47,6 +47,8 @@ export const ja: Catalogue = {
   "view.live.one": "現在の訪問者{n}人",
   "view.live.other": "現在の訪問者{n}人",
   "view.live-title": "過去5分間にページを開き、まだ離れていない訪問者",
+  "limited.note":
+    "今日は新しい値が多すぎるため、以降の値は「(other)」として計測されます。対処方法は「medamad status」で確認できます。",
   "unvisited.since": "{when}以降、ページビューなし",
   "unvisited.why":
     "通常、この時間帯にはページビューがあります。スクリプトはページに残っていますか？",

@@ -46,6 +46,7 @@ export const zh: Catalogue = {
   "view.live.one": "当前 {n} 位访客",
   "view.live.other": "当前 {n} 位访客",
   "view.live-title": "最近五分钟内打开过页面且尚未离开的访客",
+  "limited.note": "今天的新值过多，后续新值将计为“(other)”。运行“medamad status”可查看处理方法。",
   "unvisited.since": "自{when}起没有浏览",
   "unvisited.why": "此网站平时在这个时段有浏览。脚本还在页面中吗？",
   "view.partial":

@@ -11,11 +11,14 @@ import { at } from "../state/paths.ts";
 import { shareId, sitePath } from "../state/share.ts";
 import { nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
+import { later } from "../ui/lazy.tsx";
 import { type Choice, Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
 import { Unvisited } from "../ui/unvisited.tsx";
 import { writeView } from "./address.ts";
 import { useViewing } from "./page-state.ts";
+
+const Limited = later(() => import("../ui/limited.tsx").then((part) => part.Limited));
 
 export function SiteHead() {
   const { hostname, view } = useViewing();
@@ -25,6 +28,7 @@ export function SiteHead() {
   const { data: live } = useAsk<{ visitors: number }>(statistic(hostname, "live"));
   useShortcuts([{ keys: "s", label: t("shortcuts.switch"), act: () => setOpen(true) }]);
 
+  const site = websites?.find((one) => one.hostname === hostname);
   // Filters of one website may not exist on another: only the period is kept.
   const elsewhere = writeView({ ...view, filters: [] });
   const choices = (websites ?? [{ hostname }]).map(
@@ -68,7 +72,8 @@ export function SiteHead() {
           />
         )}
       </h1>
-      <Unvisited since={websites?.find((one) => one.hostname === hostname)?.quietSince} />
+      <Unvisited since={site?.quietSince} />
+      {site?.limitsReached && <Limited />}
       <p class={live ? "live" : "live unknown"} title={t("view.live-title")}>
         <span class={live?.visitors ? "live-dot on" : "live-dot"} aria-hidden="true" />
         {tn("view.live", live?.visitors ?? 0)}

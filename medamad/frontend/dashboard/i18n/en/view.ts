@@ -5,6 +5,8 @@ export const view = {
   "view.live.one": "{n} current visitor",
   "view.live.other": "{n} current visitors",
   "view.live-title": "Opened a page in the last five minutes and haven’t left it",
+  "limited.note":
+    "Too many new values today: further ones count as “(other)”. “medamad status” says what to do.",
   "unvisited.since": "No views since {when}",
   "unvisited.why": "This website usually has views at this time. Is the script still on its pages?",
   "view.partial":
