@@ -140,7 +140,7 @@ def views_by_dimension(
 
     Name (in `column`), visitors and their share; unless the report is to be brief, also the bounce
     rate and the total time. Rows of pages count visitors of the page, and also have views and their
-    share.
+    share. The query can ask for views in any row, and for the rows with most views first.
     """
     is_by_page = dimension is Dimension.PATH
     selection = select(snapshot, query, sources, cancellation)
@@ -152,18 +152,23 @@ def views_by_dimension(
     views = sums.views
     visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
     numbers, shown_names = page_of_rows(
-        np.flatnonzero(views), (visitors, views), names.__getitem__, query.row_slice
+        np.flatnonzero(views),
+        (visitors, views) if query.order == "visitors" else (views,),
+        names.__getitem__,
+        query.row_slice,
     )
     columns: Columns = {
         column: shown_names,
         "visitors": visitors[numbers],
         "visitors_percentage": fractions(visitors[numbers], visitors.sum()),
     }
+    has_all_of_page = is_by_page and not query.is_brief
+    if query.with_views or has_all_of_page:
+        columns["pageviews"] = views[numbers]
+    if has_all_of_page:
+        columns["pageviews_percentage"] = fractions(views[numbers], views.sum())
     if not query.is_brief:
         shown = sums.take(numbers)
-        if is_by_page:
-            columns["pageviews"] = shown.views
-            columns["pageviews_percentage"] = fractions(shown.views, views.sum())
         columns |= bounces_and_durations(shown, shown.duration_ms, query)
     return Result(make_rows(columns), sums.gaps)
 
@@ -263,12 +268,16 @@ class Variant:
 
 @frozen
 class Statistic:
-    """A statistic with rows, at `/website/{hostname}/{name}` and in exports."""
+    """A statistic with rows, at `/website/{hostname}/{name}` and in exports.
+
+    Only a statistic of views by dimension can have views in each row and another order.
+    """
 
     name: str
     report: Report
     variant: Variant | None = None
     can_be_brief: bool = True
+    is_of_views: bool = True
 
 
 def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored) -> Report:
@@ -277,7 +286,7 @@ def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored
 
 STATISTICS: Final = (
     Statistic("pages", _views_by("path", Dimension.PATH)),
-    Statistic("time", time_on_page),
+    Statistic("time", time_on_page, is_of_views=False),
     Statistic(
         "referrers",
         _views_by("referrer", Dimension.REFERRER, rows.source),
@@ -302,6 +311,7 @@ STATISTICS: Final = (
         events_by_property,
         Variant("property_values", partial(events_by_property, by_value=True)),
         can_be_brief=False,
+        is_of_views=False,
     ),
 )
 """The statistics with rows. Besides them there is only the summary."""

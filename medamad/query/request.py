@@ -13,6 +13,9 @@ T = TypeVar("T")
 MAX_ROWS: Final = 5_000
 """The number of rows of a result if no limit is given."""
 
+ORDERS: Final = ("visitors", "pageviews")
+"""The figures by which rows of a dimension can be ordered. The first is the default."""
+
 PROPERTY_FIELDS: Final = ("prop_name", "prop_value")
 """The fields of a property that can be filtered by."""
 
@@ -34,7 +37,8 @@ class Query:
     """A period, filters that must all hold, and the page of rows to return.
 
     `limit` is 1 to MAX_ROWS. `is_brief` asks for fewer columns, and `with_blanks` for None instead
-    of 0 where a figure is unknown.
+    of 0 where a figure is unknown. Rows of a dimension are ordered by `order`, one of ORDERS, and
+    have their views if `with_views`.
     """
 
     period: Period = ALWAYS
@@ -43,6 +47,8 @@ class Query:
     limit: int | None = None
     offset: int = 0
     with_blanks: bool = False
+    with_views: bool = False
+    order: str = ORDERS[0]
 
     def filters_on(self, fields: Iterable[str]) -> list[Filter]:
         """Return the filters on any of some fields."""

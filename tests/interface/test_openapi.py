@@ -19,7 +19,8 @@ from medamad.domain.websites import MAX_HOSTNAME
 from medamad.ingest.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE, ServerFields
 from medamad.query.buckets import INTERVALS
 from medamad.query.filters import FIELDS, OPERATORS
-from medamad.query.request import MAX_ROWS
+from medamad.query.reports import STATISTICS
+from medamad.query.request import MAX_ROWS, ORDERS
 from medamad.web.app import file_routes, interface_routes, operating_routes
 from medamad.web.auth import Access
 from medamad.web.backend import Backend
@@ -93,13 +94,15 @@ FILTERS = {
     "browser", "os", "device", "country", "language", "prop_name", "prop_value",
 }  # fmt: skip
 ROWS = {"summary", "start", "end", "limit", "offset"} | FILTERS
+BY_DIMENSION = ROWS | {"views", "order"}
 QUERIES = {
     "/event/ping": {"n", "u"},
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone"} | FILTERS,
-    "/website/{hostname}/referrers": ROWS | {"grouped"},
-    "/website/{hostname}/languages": ROWS | {"locale"},
+    "/website/{hostname}/time": ROWS,
+    "/website/{hostname}/referrers": BY_DIMENSION | {"grouped"},
+    "/website/{hostname}/languages": BY_DIMENSION | {"locale"},
     "/website/{hostname}/properties": ROWS - {"summary"},
     "/website/{hostname}/live": set(),
     "/website/{hostname}/export": {"what", "format", "start", "end"} | FILTERS,
@@ -242,7 +245,7 @@ def test_every_change_documents_the_rejection_of_other_origins(entry: Operation)
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)
 def test_query_parameters_are_those_of_the_contract(entry: Operation) -> None:
     is_rows = entry.path.startswith("/website/")
-    expected = QUERIES.get(entry.path, ROWS if is_rows else set())
+    expected = QUERIES.get(entry.path, BY_DIMENSION if is_rows else set())
     assert entry.names("query") == (expected if entry.method == "GET" else set())
     in_path = set(re.findall(r"{([a-z]+)}", entry.path))
     assert entry.names("path") == in_path
@@ -262,6 +265,11 @@ def test_every_parameter_that_is_read_is_documented() -> None:
         )
     }
     assert read
+    read |= {
+        statistic.variant.parameter
+        for statistic in STATISTICS
+        if statistic.variant and statistic.variant.parameter
+    }
     documented = {name for entry in OPERATIONS for name in entry.names("query")}
     assert read <= documented
     assert documented - read - {"n", "u"} == FILTERS
@@ -332,6 +340,7 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     parameters = DOCUMENT["components"]["parameters"]
     assert (parameters["limit"]["schema"]["minimum"], MAX_ROWS) == (1, 5_000)
     assert parameters["limit"]["schema"]["maximum"] == MAX_ROWS
+    assert tuple(parameters["order"]["schema"]["enum"]) == ORDERS
     assert parameters["offset"]["schema"]["maximum"] == MAX_OFFSET
     assert SCHEMAS["Hostname"]["maxLength"] == MAX_HOSTNAME
     change = SCHEMAS["UserChange"]["properties"]

@@ -189,7 +189,7 @@ def test_a_result_is_right_except_for_its_gaps(
 def test_the_random_queries_have_gaps_of_each_kind_and_often_none() -> None:
     rng = random.Random(3)  # noqa: S311
     counts: Counter[Gap | None] = Counter()
-    for number in range(120):
+    for number in range(160):
         traffic = RandomTraffic(rng, rng.choice(MOMENTS), rng.choice(INTERVALS[2:]))
         endpoint = ("summary", "pages", "time", "properties")[number % 4]
         zone = ZoneInfo(rng.choice(ZONES))

@@ -12,7 +12,7 @@ from medamad.query.buckets import INTERVALS
 from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
 from medamad.query.reports import STATISTICS, Statistic, SummaryOptions, summary
-from medamad.query.request import MAX_ROWS, Cancellation, Query, Result
+from medamad.query.request import MAX_ROWS, ORDERS, Cancellation, Query, Result
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.web.assets import GZIP, gzipped, negotiated_coding
 from medamad.web.auth import Access
@@ -25,13 +25,20 @@ MAX_OFFSET: Final = 5_000
 Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[Any]]
 
 
-def query_from(parameters: QueryParameters, *, can_be_brief: bool = True) -> Query:
-    """Return the query of a report with rows. Raise BadRequest naming the parameter."""
-    return evolve(
+def query_from(parameters: QueryParameters, statistic: Statistic) -> Query:
+    """Return the query of a statistic. Raise BadRequest naming the parameter."""
+    query = evolve(
         _query_without_rows(parameters),
-        is_brief=can_be_brief and parameters.boolean("summary", default=False),
+        is_brief=statistic.can_be_brief and parameters.boolean("summary", default=False),
         limit=parameters.integer("limit", 1, MAX_ROWS),
         offset=parameters.integer("offset", 0, MAX_OFFSET) or 0,
+    )
+    if not statistic.is_of_views:
+        return query
+    return evolve(
+        query,
+        with_views=parameters.boolean("views", default=False),
+        order=parameters.choice("order", ORDERS) or ORDERS[0],
     )
 
 
@@ -98,8 +105,7 @@ async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response
     if variant is not None and variant.parameter is not None:
         chosen = parameters.boolean(variant.parameter, default=not variant.value)
         report = variant.report if chosen is variant.value else report
-    query = query_from(parameters, can_be_brief=statistic.can_be_brief)
-    return await _respond(call, hostname, query, report)
+    return await _respond(call, hostname, query_from(parameters, statistic), report)
 
 
 async def live(call: Call, hostname: str) -> Response:

@@ -119,7 +119,7 @@ class Oracle:
 
     def _pages(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
         groups = grouped(selected, lambda view: view["path"])
-        ordered = sorted(groups.items(), key=lambda g: (-visitors(g[1], "q"), -len(g[1]), g[0]))
+        ordered = sorted(groups.items(), key=place_of("q", query))
         rows = []
         for path, views in ordered:
             row = {
@@ -127,6 +127,8 @@ class Oracle:
                 "visitors": visitors(views, "q"),
                 "visitors_percentage": ratio(visitors(views, "q"), visitors(selected, "q")),
             }
+            if query.flag("views"):
+                row["pageviews"] = len(views)
             if not query.flag("summary"):
                 row["pageviews"] = len(views)
                 row["pageviews_percentage"] = ratio(len(views), len(selected))
@@ -178,7 +180,7 @@ class Oracle:
         }[endpoint]
         kind = "q" if query.names_page else "p"
         groups = grouped(selected, value_of)
-        ordered = sorted(groups.items(), key=lambda g: (-visitors(g[1], kind), -len(g[1]), g[0]))
+        ordered = sorted(groups.items(), key=place_of(kind, query))
         rows = []
         for value, views in ordered:
             row = {
@@ -186,6 +188,8 @@ class Oracle:
                 "visitors": visitors(views, kind),
                 "visitors_percentage": ratio(visitors(views, kind), visitors(selected, kind)),
             }
+            if query.flag("views"):
+                row["pageviews"] = len(views)
             if not query.flag("summary"):
                 row["bounce_percentage"] = bounces(views)
                 row["duration"] = sum(times(views))
@@ -229,6 +233,13 @@ def grouped(views: list[Entry], value_of: Callable[[Entry], str]) -> dict[str, l
     for view in views:
         groups.setdefault(value_of(view), []).append(view)
     return groups
+
+
+def place_of(kind: str, query: ParsedQuery) -> Callable[[tuple[str, list[Entry]]], Any]:
+    """Return the sort key of a name and its views."""
+    if query.one("order") == "pageviews":
+        return lambda group: (-len(group[1]), group[0])
+    return lambda group: (-visitors(group[1], kind), -len(group[1]), group[0])
 
 
 def visitors(views: list[Entry], kind: str) -> int:

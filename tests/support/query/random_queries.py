@@ -59,6 +59,8 @@ OPTIONS = {
     "limit": ("1", "2", "5000"),
     "offset": ("1", "3", "5000"),
     "summary": ("true", "false"),
+    "views": ("true", "false"),
+    "order": ("visitors", "pageviews"),
     "grouped": ("false",),
     "locale": ("true",),
 }

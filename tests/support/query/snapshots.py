@@ -363,6 +363,8 @@ def query_from(parameters: Pairs) -> Query:
         period=parse_period(given.get("start"), given.get("end")),
         filters=parse_filters(parameters),
         is_brief=given.get("summary") == "true",
+        with_views=given.get("views") == "true",
+        order=given.get("order", "visitors"),
         limit=int(given["limit"]) if "limit" in given else None,
         offset=int(given.get("offset", "0")),
     )

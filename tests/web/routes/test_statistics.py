@@ -124,6 +124,32 @@ async def test_the_statistics_of_a_few_visits(owner: Browser) -> None:
     assert await get(owner, "live") == {"visitors": 1}
 
 
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_rows_have_views_and_are_ordered_by_them_on_request(owner: Browser) -> None:
+    await visit(owner)
+    for body in (
+        {"e": "load", "b": "b4", "u": "https://example.com/c", "p": False, "q": True},
+        {"e": "load", "b": "b5", "u": "https://example.com/c", "p": False, "q": False},
+        {"e": "load", "b": "b6", "u": "https://example.com/c", "p": False, "q": False},
+    ):
+        assert (await owner.ask("POST", "/event/hit", body)).status == 204
+    assert await get(owner, "browsers?summary=true&views=true&order=pageviews") == [
+        {"browser": name, "visitors": visitors, "visitors_percentage": share, "pageviews": 3}
+        for name, visitors, share in (("Firefox", 2, 1.0), ("Unknown", 0, 0.0))
+    ]
+    pages = await get(owner, "pages?summary=true&views=true&order=pageviews")
+    assert isinstance(pages, list)
+    assert [(row["path"], row["visitors"], row["pageviews"]) for row in pages] == [
+        ("/c", 1, 3),
+        ("/b", 2, 2),
+        ("/a", 1, 1),
+    ]
+    assert all("pageviews_percentage" not in row for row in pages)
+    assert await get(owner, "pages?views=true") == await get(owner, "pages")
+    assert await get(owner, "pages?order=visitors") == await get(owner, "pages")
+
+
 @pytest.mark.parametrize(
     ("rest", "values"),
     [
@@ -158,6 +184,8 @@ async def test_the_statistics_of_a_few_visits(owner: Browser) -> None:
         ("pages?start=2025-06-15T17:06:40%2B02:00", ["/b", "/a"]),
         ("pages?start=2025-06-15T15:06:41Z", []),
         ("pages?end=2025-06-15T15:06:39Z", []),
+        ("pages?order=visitors", ["/b", "/a"]),
+        ("time?order=name&views=maybe", ["/b", "/a"]),
         ("pages?unknown=1&limit[]=x&interval=year&previous=maybe&grouped=maybe", ["/b", "/a"]),
     ],
 )
@@ -223,6 +251,14 @@ OF_ROWS = [
     ("summary=maybe", "summary"),
     ("summary=", "summary"),
 ]
+OF_VIEWS = [
+    *OF_ROWS,
+    ("views=maybe", "views"),
+    ("views=", "views"),
+    ("order=", "order"),
+    ("order=Visitors", "order"),
+    ("order=duration", "order"),
+]
 OF_SUMMARY = [
     ("previous=true", "previous"),
     ("previous=true&start=2025-06-15T00:00:00Z", "previous"),
@@ -242,8 +278,9 @@ OF_SUMMARY = [
 OF_ONE = {
     "summary": OF_SUMMARY,
     "properties": [wrong for wrong in OF_ROWS if wrong[1] != "summary"],
-    "referrers": [*OF_ROWS, ("grouped=maybe", "grouped")],
-    "languages": [*OF_ROWS, ("locale=", "locale")],
+    "time": OF_ROWS,
+    "referrers": [*OF_VIEWS, ("grouped=maybe", "grouped")],
+    "languages": [*OF_VIEWS, ("locale=", "locale")],
 }
 
 
@@ -251,7 +288,7 @@ OF_ONE = {
 @pytest.mark.parametrize("name", ALL)
 @pytest_twisted.ensureDeferred
 async def test_an_invalid_parameter_is_400_and_named(owner: Browser, name: str) -> None:
-    for query, field in (*COMMON, *OF_ONE.get(name, OF_ROWS)):
+    for query, field in (*COMMON, *OF_ONE.get(name, OF_VIEWS)):
         answer = await owner.ask("GET", f"/website/example.com/{name}?{query}")
         assert (answer.status, query) == (400, query)
         assert answer.error.startswith(f"{field}: ")
