@@ -17,7 +17,7 @@ NOW = 1_700_000_000.0
 DAY_S = 86_400
 
 
-def test_they_are_counted_by_website_and_reason() -> None:
+def test_ignored_hits_are_counted_by_website_and_reason() -> None:
     uncounted = UncountedHits()
     for website, reason in [(1, "bot"), (1, "spam"), (1, "bot"), (2, "bot"), (None, "malformed")]:
         uncounted.count(website, reason, NOW)
@@ -31,14 +31,14 @@ def test_they_are_counted_by_website_and_reason() -> None:
     assert uncounted.totals() == {"bot": 3, "spam": 1, "malformed": 1}
 
 
-def test_the_most_frequent_reason_comes_first_and_ties_by_name() -> None:
+def test_reasons_are_sorted_by_count_then_name() -> None:
     uncounted = UncountedHits()
     for reason in ["spam", "bot", "blocked", "spam"]:
         uncounted.count(1, reason, NOW)
     assert [refused.reason for refused in uncounted.of(1, NOW)] == ["spam", "blocked", "bot"]
 
 
-def test_a_day_later_only_the_totals_are_left() -> None:
+def test_counts_expire_after_a_day_but_totals_stay() -> None:
     uncounted = UncountedHits()
     uncounted.count(1, "bot", NOW)
     uncounted.count(1, "bot", NOW + 3_600)
@@ -50,23 +50,23 @@ def test_a_day_later_only_the_totals_are_left() -> None:
     assert uncounted.totals() == {"bot": 3}
 
 
-def test_many_days_take_no_more_memory_than_one() -> None:
+def test_reason_counts_cover_only_the_last_day() -> None:
     uncounted = UncountedHits()
     for minute in range(3 * 1440):
         uncounted.count(1, "bot", NOW + 60 * minute)
     now = NOW + 60 * (3 * 1440 - 1)
-    # The day begins at full five minutes.
+    # Counts are kept in slots of five minutes.
     assert uncounted.of(1, now) == [Uncounted("bot", 1443, int(now))]
 
 
-def test_a_clock_set_back_loses_no_count() -> None:
+def test_setting_the_clock_back_loses_no_count() -> None:
     uncounted = UncountedHits()
     uncounted.count(1, "bot", NOW)
     uncounted.count(1, "bot", NOW - 3_600)
     assert uncounted.of(1, NOW) == [Uncounted("bot", 2, int(NOW) - 3_600)]
 
 
-def test_all_websites_are_counted_together() -> None:
+def test_counts_can_be_summed_over_all_websites() -> None:
     uncounted = UncountedHits()
     assert uncounted.of_all(NOW) == []
     uncounted.count(1, "spam", NOW - 2 * DAY_S)
@@ -81,7 +81,7 @@ def test_all_websites_are_counted_together() -> None:
     ]
 
 
-def test_many_websites_are_no_more_work_together_than_one() -> None:
+def test_summing_over_websites_costs_the_same_for_one_or_many() -> None:
     one, many = UncountedHits(), UncountedHits()
     for website in range(100):
         one.count(1, "bot", NOW)
@@ -90,7 +90,7 @@ def test_many_websites_are_no_more_work_together_than_one() -> None:
     assert calls_of(lambda: many.of_all(NOW)) == calls_of(lambda: one.of_all(NOW))
 
 
-def test_a_deleted_website_is_forgotten() -> None:
+def test_counts_of_a_deleted_website_are_dropped() -> None:
     uncounted = UncountedHits()
     uncounted.count(1, "bot", NOW)
     uncounted.forget(1)
@@ -104,7 +104,7 @@ SLOT_S = 300
 SLOTS_OF_A_DAY = 288
 
 
-def test_a_day_is_counted() -> None:
+def test_recent_count_covers_the_last_day() -> None:
     counted = RecentCount()
     assert (counted.last, counted.last_day(NOW)) == (0, 0)
     for second in (0, 1, 90, 3_600):
@@ -120,7 +120,7 @@ def test_a_day_is_counted() -> None:
     st.integers(-100_000, 200_000),
 )
 @example([*[60] * 3 * 1440], 0)
-def test_a_day_is_counted_as_by_hand(steps: list[int], later: int) -> None:
+def test_recent_count_equals_a_naive_count(steps: list[int], later: int) -> None:
     counted, now, kept = RecentCount(), NOW, []
     for step in steps:
         now += step
@@ -132,7 +132,7 @@ def test_a_day_is_counted_as_by_hand(steps: list[int], later: int) -> None:
     assert counted.total == len(steps)
 
 
-def test_any_number_of_hits_takes_the_same_memory() -> None:
+def test_recent_count_uses_constant_memory() -> None:
     tracemalloc.start()
     try:
         counted = RecentCount()
@@ -145,14 +145,14 @@ def test_any_number_of_hits_takes_the_same_memory() -> None:
     assert room_bytes < 4_000
 
 
-def test_a_tally_survives_a_clock_set_back() -> None:
+def test_recent_count_survives_a_clock_set_back() -> None:
     counted = RecentCount()
     counted.count(NOW)
     counted.count(NOW - 3_600)
     assert counted.last_day(NOW) == 2
 
 
-def test_counts_from_the_future_are_forgotten_too() -> None:
+def test_counts_from_the_future_expire_too() -> None:
     counted = RecentCount()
     for _ in range(3):
         counted.count(NOW + 365 * DAY_S)
@@ -162,7 +162,7 @@ def test_counts_from_the_future_are_forgotten_too() -> None:
     assert counted.last_day(NOW + DAY_S + 120) == 1
 
 
-def test_the_last_minute_is_the_last_full_one() -> None:
+def test_last_minute_counts_the_last_full_minute() -> None:
     counted = RecentCount()
     minute = NOW // 60 * 60
     counted.count(minute - 1)
@@ -176,7 +176,7 @@ def test_the_last_minute_is_the_last_full_one() -> None:
     assert counted.total == 5
 
 
-def test_the_newest_comes_first() -> None:
+def test_unknown_hostnames_are_sorted_newest_first() -> None:
     unknown = UnknownHostnames()
     for second, hostname in enumerate(["a.example", "b.example", "a.example", "c.example"]):
         unknown.count(hostname, NOW + second)
@@ -187,7 +187,7 @@ def test_the_newest_comes_first() -> None:
     ]
 
 
-def test_a_day_later_it_is_forgotten() -> None:
+def test_unknown_hostnames_expire_after_a_day() -> None:
     unknown = UnknownHostnames()
     unknown.count("a.example", NOW)
     unknown.count("b.example", NOW + 7_200)
@@ -195,7 +195,7 @@ def test_a_day_later_it_is_forgotten() -> None:
     assert unknown.newest(NOW + 2 * DAY_S) == []
 
 
-def test_strangers_cannot_make_it_grow() -> None:
+def test_unknown_hostnames_are_bounded_in_number_and_length() -> None:
     unknown = UnknownHostnames()
     unknown.count("kept.example", NOW)
     for number in range(1_000):

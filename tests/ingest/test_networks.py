@@ -60,7 +60,7 @@ SOME = st.lists(st.builds(lambda a, n: ip_network((a, a.max_prefixlen - n), stri
 
 
 @given(SOME, ADDRESSES)
-def test_an_address_is_in_a_set_if_it_is_in_any_of_its_networks(networks, address) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
+def test_a_network_set_contains_the_addresses_of_all_its_networks(networks, address) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
     assert (address in Networks(networks)) == any(address in network for network in networks)
 
 
@@ -72,7 +72,7 @@ def test_an_address_is_in_a_set_if_it_is_in_any_of_its_networks(networks, addres
         ("2001:db8:12:34::5", b"\x20\x01\x0d\xb8\x00\x12"),
     ],
 )
-def test_the_prefix_is_a_24_or_a_48(address: str, prefix: bytes) -> None:
+def test_rate_limits_group_addresses_by_24_or_48_bit_prefix(address: str, prefix: bytes) -> None:
     assert prefix_of(ip_address(address)) == prefix
 
 
@@ -98,7 +98,7 @@ def test_local_addresses_are_recognised(address: str, is_one: bool) -> None:
     assert is_local(ip_address(address)) is is_one
 
 
-def test_networks_are_read_from_lines() -> None:
+def test_networks_are_read_one_per_line() -> None:
     text = "# office\n192.0.2.7 # me\n\n198.51.100.0/24\n2001:db8::/32\n"
     assert list(map(str, read_networks(text))) == [
         "192.0.2.7/32",
@@ -110,12 +110,12 @@ def test_networks_are_read_from_lines() -> None:
 @pytest.mark.parametrize(
     "line", ["example.com", "192.0.2.0/33", "192.0.2", "198.51.100.0/2", "2001:db8:12::/4"]
 )
-def test_an_invalid_line_is_named(line: str) -> None:
+def test_an_invalid_line_is_reported_by_number(line: str) -> None:
     with pytest.raises(ValueError, match="line 2: expected an address or a network"):
         list(read_networks(f"192.0.2.7\n{line}\n"))
 
 
-def test_nothing_is_blocked_by_the_shipped_file() -> None:
+def test_the_shipped_file_blocks_nothing() -> None:
     assert list(read_networks(shipped_file("blocked.txt").read_text("utf-8"))) == []
 
 
@@ -141,7 +141,7 @@ def test_nothing_is_blocked_by_the_shipped_file() -> None:
         ("", False),
     ],
 )
-def test_addresses_and_names_are_distinguished(host: str, is_one: bool) -> None:
+def test_ip_addresses_are_distinguished_from_hostnames(host: str, is_one: bool) -> None:
     assert is_address(host) is is_one
 
 
@@ -164,5 +164,5 @@ def test_an_address_is_parsed(text: str, address: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "unknown", "_hidden", "192.0.2.256", "192.0.2.1:", "example.com", "1", "[::1"]
 )
-def test_an_invalid_address_is_none(text: str) -> None:
+def test_an_invalid_address_parses_to_none(text: str) -> None:
     assert address_of(text) is None

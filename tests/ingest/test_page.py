@@ -35,7 +35,7 @@ from medamad.storage.websites import Websites
         ("https://user:pw@example.com/a", Page("example.com", "/a")),
         ("https://bücher.example./", Page("xn--bcher-kva.example", "/")),
         ("http://localhost:3000/x", Page("localhost", "/x")),
-        # No website is there, but that is for others to say.
+        # No website can be there, but that is checked elsewhere.
         ("http://192.0.2.1/x", Page("192.0.2.1", "/x")),
         ("http://[2001:DB8::1]:80/", Page("2001:db8::1", "/")),
     ],
@@ -62,7 +62,7 @@ def test_a_url_has_a_host_and_a_path(url: str, page: Page) -> None:
         ("/a%2F", "/a"),
         ("/a+b", "/a+b"),
         ("/100%25", "/100%"),
-        # What gives no UTF-8 stays as it was sent.
+        # Escapes that are not UTF-8 stay as they were sent.
         ("/%", "/%"),
         ("/%zz%41", "/%zzA"),
         ("/%e4", "/%e4"),
@@ -76,7 +76,7 @@ def test_a_url_has_a_host_and_a_path(url: str, page: Page) -> None:
         ("/" + "%C3%A9" * 3_000, "/" + "é" * (MAX_PATH - 1)),
     ],
 )
-def test_a_path_is_kept_decoded_where_it_can_be(path: str, stored: str) -> None:
+def test_a_path_is_decoded_where_possible(path: str, stored: str) -> None:
     assert stored_path(path) == stored
     assert page_of(f"https://a.test{path}").path == stored
 
@@ -97,7 +97,7 @@ def test_a_path_is_kept_decoded_where_it_can_be(path: str, stored: str) -> None:
         ("%75%54m%5F%4dEdium=a&%ff&=", "- a - - -"),
     ],
 )
-def test_the_five_utm_fields_are_taken(query: str, fields: str) -> None:
+def test_the_five_utm_parameters_are_extracted(query: str, fields: str) -> None:
     page = page_of(f"https://a.test/?{query}")
     found = (
         page.utm_source,
@@ -120,7 +120,7 @@ def test_the_five_utm_fields_are_taken(query: str, fields: str) -> None:
         ("%C3%A9" * 600, "é" * 512),
     ],
 )
-def test_a_utm_value_is_decoded_and_cut(value: str, kept: str) -> None:
+def test_a_utm_value_is_decoded_and_truncated(value: str, kept: str) -> None:
     assert page_of(f"https://a.test/?utm_campaign={value}").utm_campaign == kept
 
 
@@ -148,7 +148,7 @@ def test_a_utm_value_is_decoded_and_cut(value: str, kept: str) -> None:
         "http://" + "a." * 127 + "com/",
         "http://\u2100.com/",
         "http://ex\\ample.com/",
-        # What browsers take for an address, none of which they write so.
+        # Browsers accept these but never write them this way.
         "http://<script>alert(1)<!-- .1/",
         "http://a_b.1/",
         "http://0x7f.1/",
@@ -156,13 +156,13 @@ def test_a_utm_value_is_decoded_and_cut(value: str, kept: str) -> None:
         "http://[fe80::1%<script>]/",
     ],
 )
-def test_what_is_no_url_of_a_page_is_refused(url: str) -> None:
+def test_a_url_that_is_not_a_page_is_rejected(url: str) -> None:
     with pytest.raises(BadRequest, match=r"^u: "):
         page_of(url)
 
 
 @given(st.text(), st.text("/:?#@[]%.\\ \t\nhtps0123456789é\u2100\x00"))
-def test_no_url_raises_anything_but_bad_request(text: str, more: str) -> None:
+def test_any_text_parses_or_raises_bad_request(text: str, more: str) -> None:
     for url in (text, more, f"http://{text}", f"https://{more}", f"http://a.test/{text}{more}"):
         try:
             page = page_of(url)
@@ -178,14 +178,14 @@ PRINTABLE = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, 
 
 
 @given(PRINTABLE, PRINTABLE)
-def test_what_a_browser_escapes_comes_back(path: str, source: str) -> None:
+def test_a_path_escaped_by_a_browser_is_decoded(path: str, source: str) -> None:
     page = page_of(f"https://a.test/{quote(path)}?{urlencode({'utm_source': source})}")
     assert page.path == (f"/{path}".rstrip("/") or "/")
     assert page.utm_source == source
 
 
 def plainly_decoded(path: str) -> str:
-    """Decode a path character by character, as the contract says it."""
+    """Return a path decoded character by character, as the contract defines it."""
     decoded, at = "", 0
     while at < len(path):
         for octets in (1, 2, 3, 4):
@@ -221,7 +221,7 @@ ESCAPES = st.sampled_from([f"%{octet:02x}" for octet in range(256)]) | st.sample
 
 
 @given(st.lists(ESCAPES, max_size=12))
-def test_escapes_are_decoded_as_utf8_is_defined(escapes: list[str]) -> None:
+def test_percent_escapes_are_decoded_as_strict_utf8(escapes: list[str]) -> None:
     path = "/" + "".join(escapes)
     assert stored_path(path) == plainly_decoded(path)
 
@@ -244,7 +244,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=12))
-def test_utm_fields_are_found_as_their_decoded_names_are(pieces: list[str]) -> None:
+def test_utm_parameters_with_escaped_names_are_found(pieces: list[str]) -> None:
     query = "".join(pieces)
     expected: dict[str, str] = {}
     for pair in query.split("&"):
@@ -258,17 +258,17 @@ def test_utm_fields_are_found_as_their_decoded_names_are(pieces: list[str]) -> N
 @pytest.mark.parametrize(
     "piece", ["%e4x", "%41x", "%41%e4", "%F0%9F%98%80x", "%C3%A9%e4", "%f0%9f%98x"]
 )
-def test_what_is_kept_of_a_long_path_is_decoded_and_no_more(piece: str) -> None:
+def test_only_the_kept_part_of_a_long_path_is_decoded(piece: str) -> None:
     path = "/" + piece * (16_000 // len(piece))
     assert stored_path(path) == plainly_decoded(path)
-    # A match object, its text, what becomes of it: a few calls for each run of escapes.
+    # A few calls for each run of escapes.
     assert calls_of(lambda: page_of(f"https://calls.test{path}")) < 3 * MAX_PATH
 
 
 @pytest.mark.parametrize(
     "piece", ["&%=", "&", "&utm_source=%41x", "&utm%5fterm=", "&%75tm_x", "&utm_", "%75", "%41x"]
 )
-def test_a_long_query_is_little_work(piece: str) -> None:
+def test_a_long_query_string_is_cheap_to_parse(piece: str) -> None:
     query = "?utm_term=" + piece * (16_000 // len(piece))
     assert (
         page_of(f"https://a.test/{query}").utm_term
@@ -278,11 +278,11 @@ def test_a_long_query_is_little_work(piece: str) -> None:
 
 
 MARKS = "\u0301\u0316" * 2_000
-"""Marks that a normal form puts into another order."""
+"""Marks that normalisation reorders."""
 
 
 @given(st.text("/:?#@[]%\\ \t\nhtps019é\u2100\u0301\x00"))
-def test_a_url_is_taken_apart_as_urlsplit_does(url: str) -> None:
+def test_urls_are_split_like_urlsplit(url: str) -> None:
     try:
         expected = urlsplit(url)
     except ValueError:
@@ -303,7 +303,7 @@ def test_a_url_is_taken_apart_as_urlsplit_does(url: str) -> None:
         MARKS,
     ],
 )
-def test_only_the_host_has_to_be_short(url: str) -> None:
+def test_a_url_may_be_long_if_its_host_is_short(url: str) -> None:
     assert split_url(url).geturl() == url
 
 
@@ -317,7 +317,7 @@ def test_only_the_host_has_to_be_short(url: str) -> None:
         f" \x00http:\n/\t\r/\na{MARKS}#x",
     ],
 )
-def test_nothing_long_is_normalised(url: str) -> None:
+def test_long_hosts_are_not_normalised(url: str) -> None:
     assert normalised(split_url, url) == (ValueError, 0)
     assert normalised(page_of, url) == (BadRequest, 0)
     assert normalised(lambda url: referrer_of(url, ()), url) == (None, 0)
@@ -325,12 +325,12 @@ def test_nothing_long_is_normalised(url: str) -> None:
 
 
 def test_a_short_host_is_normalised() -> None:
-    # What the tests above count is there to be counted.
+    # Otherwise the tests above would count nothing.
     assert normalised(split_url, "http://e\u0301.example/1") == (None, 1)
 
 
 def normalised(take: Callable[[str], object], text: str) -> tuple[type[Exception] | None, int]:
-    """Return what is raised for a text, and how often anything is normalised for it."""
+    """Return the error that a text raises, and how often parsing it normalises anything."""
     raised: list[type[Exception]] = []
 
     def attempt() -> None:
@@ -390,12 +390,12 @@ OWN = ("example.com", "www.shop.example")
         ("http://017700000001/", ""),
     ],
 )
-def test_a_referrer_is_kept_as_host_and_path(url: str, referrer: str) -> None:
+def test_a_referrer_becomes_host_and_path(url: str, referrer: str) -> None:
     assert referrer_of(url, OWN) == referrer
 
 
 @given(st.text(), st.text("/:?#@[]%.\\ \t\nhtps0123456789é\u2100\x00"))
-def test_no_referrer_raises(text: str, more: str) -> None:
+def test_any_referrer_can_be_parsed(text: str, more: str) -> None:
     for url in (text, more, f"http://{text}", f"https://{more}", f"http://a.test/{text}{more}"):
         assert len(referrer_of(url, OWN)) <= 2_048
 
@@ -418,7 +418,7 @@ def test_no_referrer_raises(text: str, more: str) -> None:
         ("capacitor://localhost", None),
     ],
 )
-def test_an_origin_tells_the_host_of_a_page(origin: str, host: str | None) -> None:
+def test_the_host_of_a_page_is_taken_from_its_origin(origin: str, host: str | None) -> None:
     assert host_of(origin) == host
 
 
@@ -427,10 +427,10 @@ class Registered:
     """Websites by hostname."""
 
     numbers: dict[str, int]
-    asked: int = 0
+    lookups: int = 0
 
     def serving(self, hostname: str) -> Website | None:
-        self.asked += 1
+        self.lookups += 1
         number = self.numbers.get(hostname)
         return None if number is None else Website(number, hostname, created=1, updated=1)
 
@@ -449,18 +449,18 @@ class Registered:
         ("[::1]", set()),
     ],
 )
-def test_a_page_may_report_for_its_host_and_those_above(host: str, numbers: set[int]) -> None:
+def test_a_page_may_report_for_its_host_and_parent_domains(host: str, numbers: set[int]) -> None:
     websites: Websites = Registered({"example.com": 1, "shop.example.com": 2})  # type: ignore[assignment]
     assert websites_of(host, websites) == numbers
 
 
-def test_pages_of_the_same_websites_share_what_tells_of_them() -> None:
+def test_pages_of_the_same_websites_share_one_frozenset() -> None:
     websites: Websites = Registered({"example.com": 1_000, "shop.example.com": 2_000})  # type: ignore[assignment]
     found = [websites_of(f"{name}.shop.example.com", websites) for name in ("a", "b")]
     assert found[0] is found[1]
 
 
-def test_a_long_host_makes_no_work() -> None:
+def test_a_long_host_is_rejected_without_lookups() -> None:
     websites = Registered({})
     assert websites_of("a." * 8_000, websites) == frozenset()  # type: ignore[arg-type]
-    assert websites.asked == 0
+    assert websites.lookups == 0

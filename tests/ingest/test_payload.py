@@ -38,7 +38,7 @@ def test_a_load_with_all_its_fields() -> None:
     )
 
 
-def test_a_load_with_what_is_required() -> None:
+def test_a_load_with_only_the_required_fields() -> None:
     assert decode(sent(LOAD)) == LoadPayload("1", "https://a.test/", True, False)
 
 
@@ -51,7 +51,7 @@ def test_a_load_with_what_is_required() -> None:
         ({"n": 65_536, "w": 10**30}, 65_535, 65_535),
     ],
 )
-def test_large_counts_are_cut(fields: dict[str, int], number_today: int, width_px: int) -> None:
+def test_large_counts_are_capped(fields: dict[str, int], number_today: int, width_px: int) -> None:
     load = decode(sent(LOAD, **fields))
     assert isinstance(load, LoadPayload)
     assert (load.number_today, load.width_px) == (number_today, width_px)
@@ -71,12 +71,12 @@ def test_large_counts_are_cut(fields: dict[str, int], number_today: int, width_p
         ("9" * 300, 86_400_000),
     ],
 )
-def test_an_unload_has_whole_milliseconds_up_to_a_day(milliseconds: str, duration_ms: int) -> None:
+def test_a_duration_is_whole_milliseconds_up_to_a_day(milliseconds: str, duration_ms: int) -> None:
     body = f'{{"m": {milliseconds}, "b": "x", "e": "unload"}}'.encode()
     assert decode(body) == UnloadPayload("x", duration_ms)
 
 
-def test_a_custom_names_its_website_in_one_spelling() -> None:
+def test_the_hostname_of_an_event_is_normalised() -> None:
     assert decode(sent(CUSTOM, g="Www.BÜCHER.test.")) == CustomPayload(
         "www.xn--bcher-kva.test", (("a", "b"),)
     )
@@ -103,12 +103,12 @@ def test_a_custom_names_its_website_in_one_spelling() -> None:
         ('"\\ud83d\\ude00"', "\N{GRINNING FACE}"),
     ],
 )
-def test_a_property_is_kept_as_text(value: str, text: str) -> None:
+def test_property_values_become_text(value: str, text: str) -> None:
     body = f'{{"e": "custom", "g": "a.test", "d": {{"name": {value}}}}}'.encode()
     assert decode(body) == CustomPayload("a.test", (("name", text),))
 
 
-def test_properties_are_kept_without_the_space_around_them() -> None:
+def test_properties_are_stripped_of_whitespace() -> None:
     properties = {" plan ": " pro\n", " ": "lost", "author": "Ada  L. ", "plan": "free"}
     kept = (("plan", "free"), ("author", "Ada  L."))
     assert decode(sent(CUSTOM, d=properties)) == CustomPayload("a.test", kept)
@@ -119,7 +119,7 @@ def test_thirty_properties_keep_their_order() -> None:
     assert decode(sent(CUSTOM, d=properties)) == CustomPayload("a.test", tuple(properties.items()))
 
 
-def test_properties_beyond_thirty_and_long_names_lose_no_hit() -> None:
+def test_excess_and_overlong_properties_are_dropped_not_the_hit() -> None:
     properties = {"n" * 65: "0"} | {f"name{number}": str(number) for number in range(30)}
     load = decode(sent(LOAD, d=properties))
     assert isinstance(load, LoadPayload)
@@ -185,7 +185,7 @@ def test_properties_beyond_thirty_and_long_names_lose_no_hit() -> None:
         (sent(LOAD, d={"": "x"}), "d: expected names of at least one character"),
     ],
 )
-def test_what_is_malformed_is_named(body: bytes, message: str) -> None:
+def test_malformed_fields_are_named(body: bytes, message: str) -> None:
     with pytest.raises(BadRequest) as refusal:
         decode(body)
     assert str(refusal.value) == message
@@ -206,7 +206,7 @@ def test_what_is_malformed_is_named(body: bytes, message: str) -> None:
         (CUSTOM, {"d": {"a": 1, "?": 2}}, "d"),
     ],
 )
-def test_nul_and_half_a_surrogate_pair_are_refused_in_every_text(
+def test_nul_and_lone_surrogates_are_rejected_in_every_text(
     base: dict[str, Any], fields: dict[str, Any], field: str, broken: str
 ) -> None:
     body = json.dumps(base | fields).replace("?", json.dumps(broken)[1:-1]).encode()
@@ -216,26 +216,26 @@ def test_nul_and_half_a_surrogate_pair_are_refused_in_every_text(
 
 @pytest.mark.parametrize("other", [b'"\xff"', b"9" * 5_000, b"[" * 900 + b"]" * 900])
 @pytest.mark.parametrize("base", [LOAD | {"b": "\0"}, CUSTOM | {"d": {"\0": "a"}}])
-def test_nothing_beside_a_nul_lets_it_pass(base: dict[str, Any], other: bytes) -> None:
+def test_a_nul_is_rejected_whatever_surrounds_it(base: dict[str, Any], other: bytes) -> None:
     body = json.dumps(base | {"x": "?"}).encode().replace(b'"?"', other)
     with pytest.raises(BadRequest, match=r"^[bd]: expected text without NUL"):
         decode(body)
 
 
 @pytest.mark.parametrize("field", ["visitor", "userAgent", "language"])
-def test_what_a_server_states_holds_no_nul(field: str) -> None:
+def test_fields_of_server_hits_reject_a_nul(field: str) -> None:
     body = json.dumps(LOAD | {field: "a\0", "x": "?"}).encode().replace(b"?", b"\xff")
     with pytest.raises(BadRequest, match=f"^{field}: expected text without NUL"):
         decode_server_hit(body)
 
 
 @pytest.mark.parametrize("country", ["D", "DEU", "D1", "DE\n", "\nDE"])
-def test_a_country_is_stated_by_two_letters(country: str) -> None:
+def test_a_country_is_two_letters(country: str) -> None:
     with pytest.raises(BadRequest, match=r"^country: expected a country's code of two letters"):
         decode_server_hit(sent(LOAD, country=country))
 
 
-def test_a_field_that_is_not_ours_may_hold_a_nul() -> None:
+def test_an_unknown_field_may_contain_a_nul() -> None:
     assert decode(sent(UNLOAD, x="\x00")) == UnloadPayload("1", 1000)
 
 
@@ -250,7 +250,7 @@ ANY_BASE = st.sampled_from([{}, LOAD, UNLOAD, CUSTOM])
 
 @given(st.builds(lambda base, fields: json.dumps(base | fields).encode(), ANY_BASE, FIELDS))
 @example(b"\xef\xbb\xbf{}")
-def test_no_json_raises_anything_but_bad_request(body: bytes) -> None:
+def test_any_json_decodes_or_raises_bad_request(body: bytes) -> None:
     try:
         decode(body)
     except BadRequest as refusal:
@@ -258,6 +258,6 @@ def test_no_json_raises_anything_but_bad_request(body: bytes) -> None:
 
 
 @given(st.binary())
-def test_no_octets_raise_anything_but_bad_request(body: bytes) -> None:
+def test_any_bytes_decode_or_raise_bad_request(body: bytes) -> None:
     with pytest.raises(BadRequest, match=r"^body: "):
         decode(body)

@@ -12,8 +12,8 @@ NOW = datetime(2024, 3, 15, 13, 37, tzinfo=UTC).timestamp()
 FIRST = ("0", "Fri, 15 Mar 2024 00:00:00 GMT")
 
 
-def told(since: str | None, now: float, zone: tzinfo) -> tuple[str, str]:
-    """Return what a ping answers: the body and Last-Modified."""
+def ping_of(since: str | None, now: float, zone: tzinfo) -> tuple[str, str]:
+    """Return the body and Last-Modified of a ping's response."""
     ping = answer(since, now, zone)
     return ping.body, ping.last_modified
 
@@ -46,10 +46,10 @@ def told(since: str | None, now: float, zone: tzinfo) -> tuple[str, str]:
         (" fri, 15 mar 2024 00:00:00 gmt ", ("1", "Fri, 15 Mar 2024 00:00:01 GMT")),
     ],
 )
-def test_the_seconds_past_midnight_count_the_views(
+def test_last_modified_counts_views_in_seconds_past_midnight(
     since: str | None, ping: tuple[str, str]
 ) -> None:
-    assert told(since, NOW, UTC) == ping
+    assert ping_of(since, NOW, UTC) == ping
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_seconds_past_midnight_count_the_views(
         "Fri, 15 Mar 2024 00:00:00 GMT\nX",
     ],
 )
-def test_what_is_no_http_date_is_refused(since: str) -> None:
+def test_an_invalid_http_date_is_rejected(since: str) -> None:
     with pytest.raises(BadRequest, match=r"^If-Modified-Since: expected an HTTP date$"):
         answer(since, NOW, UTC)
 
@@ -94,11 +94,11 @@ def test_what_is_no_http_date_is_refused(since: str) -> None:
         ("2024-11-03T05:30+00:00", "America/Havana", "2024-11-03T00:00-04:00"),
     ],
 )
-def test_a_day_begins_at_midnight_of_the_zone(now: str, zone: str, midnight: str) -> None:
+def test_a_day_begins_at_midnight_in_its_time_zone(now: str, zone: str, midnight: str) -> None:
     at = datetime.fromisoformat(now).timestamp()
     begins = int(datetime.fromisoformat(midnight).timestamp())
-    assert told(None, at, ZoneInfo(zone)) == ("0", http_date(begins))
-    assert told(http_date(begins), at, ZoneInfo(zone)) == ("1", http_date(begins + 1))
+    assert ping_of(None, at, ZoneInfo(zone)) == ("0", http_date(begins))
+    assert ping_of(http_date(begins), at, ZoneInfo(zone)) == ("1", http_date(begins + 1))
     assert answer(http_date(begins - 1), at, ZoneInfo(zone)).body == "0"
 
 
@@ -107,7 +107,7 @@ def test_a_day_begins_at_midnight_of_the_zone(now: str, zone: str, midnight: str
     st.integers(1, 30),
     st.sampled_from([UTC, *map(ZoneInfo, ["Asia/Kolkata", "America/St_Johns", "Africa/Cairo"])]),
 )
-def test_a_visitor_s_views_of_a_day_are_counted(now: int, views: int, zone: tzinfo) -> None:
+def test_each_ping_of_a_day_counts_one_more_view(now: int, views: int, zone: tzinfo) -> None:
     first = since = answer(None, now, zone).last_modified
     for number in range(1, views):
         ping = answer(since, now, zone)
@@ -121,7 +121,7 @@ def _seconds(date: str) -> float:
 
 
 @given(st.text() | st.text("FriSat, 0123456789:MarJanGMT-"))
-def test_no_date_raises_anything_but_bad_request(text: str) -> None:
+def test_any_date_parses_or_raises_bad_request(text: str) -> None:
     try:
         answer(text, NOW, UTC)
     except BadRequest as refusal:

@@ -84,27 +84,27 @@ def views_of(snapshot: Snapshot) -> list[dict[str, object]]:
     ]
 
 
-@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize("logs", [True, False])
 @pytest_twisted.ensureDeferred
-async def test_the_log_tells_of_what_does_not_count_where_it_is_asked_to(
-    pipeline: Pipeline, *, tells: bool
+async def test_ignored_hits_are_logged_only_if_configured(
+    pipeline: Pipeline, *, logs: bool
 ) -> None:
-    pipeline.rules = evolve(pipeline.rules, logs_uncounted=tells)
+    pipeline.rules = evolve(pipeline.rules, logs_uncounted=logs)
     with capturedLogs() as logged:
         assert await send(pipeline, r="https://spam.example/") == "spam"
         with pytest.raises(BadRequest):
             await send(pipeline, p="yes")
         assert await send(pipeline) is None
-    told = [
+    messages = [
         "a hit of example.com does not count: spam",
         "a hit of no website does not count: malformed",
     ]
-    assert [formatEvent(event) for event in logged] == (told if tells else [])
+    assert [formatEvent(event) for event in logged] == (messages if logs else [])
     assert {event["log_level"] for event in logged} <= {LogLevel.debug}
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_view_is_stored_with_all_that_can_be_told(pipeline: Pipeline, store: Store) -> None:
+async def test_a_view_is_stored_with_every_known_column(pipeline: Pipeline, store: Store) -> None:
     assert await send(pipeline) is None
     assert stored_views(store) == [
         {
@@ -135,7 +135,7 @@ async def test_a_view_is_stored_with_all_that_can_be_told(pipeline: Pipeline, st
 
 
 @pytest_twisted.ensureDeferred
-async def test_leaving_and_custom_find_their_view(pipeline: Pipeline, store: Store) -> None:
+async def test_unloads_and_events_find_their_view(pipeline: Pipeline, store: Store) -> None:
     await send(pipeline)
     for body in (
         {"e": "unload", "b": "beacon-1", "m": 4200},
@@ -168,7 +168,7 @@ SPAM = {"r": "https://buy.spam.example/now"}
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_what_does_not_count_is_named_and_counted(
+async def test_ignored_hits_are_counted_by_reason(
     pipeline: Pipeline, store: Store, sender: Sender, changes: dict[str, object], reason: str
 ) -> None:
     pipeline.rules = evolve(pipeline.rules, respect_gpc=True)
@@ -207,7 +207,7 @@ async def test_a_page_reports_for_its_own_website(
 
 @pytest.mark.parametrize("early", [False, True])
 @pytest_twisted.ensureDeferred
-async def test_a_page_leaves_no_view_of_another_website(
+async def test_a_page_cannot_report_views_of_another_website(
     pipeline: Pipeline, store: Store, early: bool
 ) -> None:
     await store.add_website("other.example", 1)
@@ -227,9 +227,7 @@ async def test_a_page_leaves_no_view_of_another_website(
 
 
 @pytest_twisted.ensureDeferred
-async def test_any_page_reports_where_the_operator_says_so(
-    pipeline: Pipeline, store: Store
-) -> None:
+async def test_any_page_may_report_if_origins_are_open(pipeline: Pipeline, store: Store) -> None:
     pipeline.rules = evolve(pipeline.rules, origins="any")
     assert await send(pipeline, of_page("https://evil.example")) is None
     body = json.dumps({"e": "unload", "b": "beacon-1", "m": 8_000}).encode()
@@ -238,7 +236,9 @@ async def test_any_page_reports_where_the_operator_says_so(
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_event_takes_no_view_of_another_website(pipeline: Pipeline, store: Store) -> None:
+async def test_an_event_is_not_attached_to_a_view_of_another_website(
+    pipeline: Pipeline, store: Store
+) -> None:
     await store.add_website("other.example", 1)
     await send(pipeline, d={})
     body = {"e": "custom", "g": "other.example", "d": {"x": 1}, "b": "beacon-1"}
@@ -248,13 +248,13 @@ async def test_an_event_takes_no_view_of_another_website(pipeline: Pipeline, sto
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_bots_leaving_is_ignored_as_well(pipeline: Pipeline) -> None:
+async def test_the_unload_of_a_bot_is_ignored_too(pipeline: Pipeline) -> None:
     body = b'{"e": "unload", "b": "x", "m": 1}'
     assert await pipeline.receive(body, BOT) == "bot"
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_objection_counts_for_nothing_unless_the_operator_says_so(
+async def test_privacy_signals_are_honoured_only_if_configured(
     pipeline: Pipeline, store: Store
 ) -> None:
     assert await send(pipeline, OBJECTING) is None
@@ -262,7 +262,7 @@ async def test_an_objection_counts_for_nothing_unless_the_operator_says_so(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_view_without_a_tracker_is_taken_as_any_other(
+async def test_a_view_from_the_pixel_is_stored_like_any_other(
     pipeline: Pipeline, store: Store
 ) -> None:
     load = LoadPayload("b1", "https://example.com/a", first_today=True, first_of_page=True)
@@ -276,7 +276,7 @@ async def test_a_view_without_a_tracker_is_taken_as_any_other(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_stored_is_counted_once(pipeline: Pipeline) -> None:
+async def test_a_repeated_hit_is_counted_once(pipeline: Pipeline) -> None:
     for body in (
         LOAD,
         LOAD,  # again, so not stored
@@ -289,7 +289,7 @@ async def test_what_is_stored_is_counted_once(pipeline: Pipeline) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_hostnames_that_nobody_registered_are_told(pipeline: Pipeline) -> None:
+async def test_unregistered_hostnames_are_reported(pipeline: Pipeline) -> None:
     for changes in (
         {"u": "https://WWW2.example.com/x"},
         {"u": "http://192.0.2.7:8080/"},
@@ -308,7 +308,7 @@ async def test_hostnames_that_nobody_registered_are_told(pipeline: Pipeline) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_other_rules_hold_from_the_next_hit_on(pipeline: Pipeline, store: Store) -> None:
+async def test_new_settings_apply_from_the_next_hit(pipeline: Pipeline, store: Store) -> None:
     pipeline.rules = evolve(pipeline.rules, bots="off")
     assert await send(pipeline, BOT) is None
     assert len(stored_views(store)) == 1
@@ -324,7 +324,7 @@ async def test_other_rules_hold_from_the_next_hit_on(pipeline: Pipeline, store: 
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_refusal_says_why_and_is_counted(
+async def test_a_rejected_hit_states_its_reason_and_is_counted(
     pipeline: Pipeline,
     changes: dict[str, object],
     error: type[Exception],
@@ -337,7 +337,7 @@ async def test_a_refusal_says_why_and_is_counted(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_network_that_sends_too_much_has_to_wait(pipeline: Pipeline) -> None:
+async def test_a_network_over_its_rate_limit_is_rejected(pipeline: Pipeline) -> None:
     pipeline.rules = evolve(pipeline.rules, hits_per_minute=2)
     for number in range(2):
         await send(pipeline, b=f"beacon-{number}")
@@ -351,7 +351,7 @@ async def test_a_network_that_sends_too_much_has_to_wait(pipeline: Pipeline) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_the_store_cannot_take_is_refused_and_counted(
+async def test_a_hit_that_the_store_cannot_take_is_rejected_and_counted(
     pipeline: Pipeline, store: Store
 ) -> None:
     pipeline.queue.settings = QueueSettings(max_waiting=0)
@@ -363,7 +363,7 @@ async def test_what_the_store_cannot_take_is_refused_and_counted(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_website_deleted_while_the_hit_waits_is_not_found(
+async def test_a_hit_for_a_website_deleted_meanwhile_is_not_found(
     pipeline: Pipeline, store: Store
 ) -> None:
     deleted = Deferred.fromCoroutine(store.delete_website(store.websites.all()[0]))

@@ -10,18 +10,18 @@ NEIGHBOUR = ip_address("198.51.100.8")
 ELSEWHERE = ip_address("198.51.101.7")
 
 
-def test_a_minute_s_hits_may_come_at_once_and_no_more() -> None:
+def test_a_burst_may_use_a_whole_minutes_allowance() -> None:
     limiter = RateLimiter()
     assert [limiter.take(HERE, 60, NOW) for _ in range(61)] == [0] * 60 + [1]
 
 
-def test_a_network_is_one_sender_and_no_other() -> None:
+def test_each_network_has_its_own_allowance() -> None:
     limiter = RateLimiter()
     waits = [limiter.take(address, 2, NOW) for address in (HERE, NEIGHBOUR, HERE, ELSEWHERE)]
     assert waits == [0, 0, 30, 0]
 
 
-def test_room_comes_back_evenly() -> None:
+def test_the_allowance_refills_evenly() -> None:
     limiter = RateLimiter()
     assert [limiter.take(HERE, 2, NOW) for _ in range(3)] == [0, 0, 30]
     assert limiter.take(HERE, 2, NOW + 29.5) == 1
@@ -29,7 +29,7 @@ def test_room_comes_back_evenly() -> None:
     assert [limiter.take(HERE, 2, NOW + 600) for _ in range(3)] == [0, 0, 30]
 
 
-def test_waiting_as_long_as_required_is_enough() -> None:
+def test_a_retry_after_the_stated_wait_is_accepted() -> None:
     limiter, now = RateLimiter(), NOW
     for _ in range(100):
         wait_s = limiter.take(HERE, 7, now)
@@ -39,7 +39,7 @@ def test_waiting_as_long_as_required_is_enough() -> None:
             assert limiter.take(HERE, 7, now) == 0
 
 
-def test_a_refused_hit_costs_nothing() -> None:
+def test_a_rejected_hit_uses_no_allowance() -> None:
     limiter = RateLimiter()
     assert limiter.take(HERE, 1, NOW) == 0
     assert {limiter.take(HERE, 1, NOW) for _ in range(100)} == {60}
@@ -54,20 +54,20 @@ def test_local_networks_are_never_limited(address: str | None) -> None:
     assert len(limiter) == 0
 
 
-def test_zero_is_no_limit_and_the_limit_can_change() -> None:
+def test_zero_disables_the_limit_and_the_limit_can_change() -> None:
     limiter = RateLimiter()
     assert {limiter.take(HERE, 0, NOW) for _ in range(10)} == {0}
     assert [limiter.take(HERE, 1, NOW) for _ in range(2)] == [0, 60]
     assert limiter.take(HERE, 0, NOW) == 0
 
 
-def test_a_clock_set_back_locks_nobody_out() -> None:
+def test_setting_the_clock_back_locks_nobody_out() -> None:
     limiter = RateLimiter()
     assert limiter.take(HERE, 60, NOW) == 0
     assert [limiter.take(HERE, 60, NOW - 86_400) for _ in range(61)] == [0] * 60 + [1]
 
 
-def test_the_least_recently_seen_is_forgotten() -> None:
+def test_the_least_recently_seen_network_is_evicted() -> None:
     limiter = RateLimiter(capacity=100)
     for number in range(200):
         assert limiter.take(ip_address(f"198.51.{number}.1"), 1, NOW) == 0

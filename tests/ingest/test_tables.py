@@ -25,7 +25,7 @@ json.dump([before, found()], sys.stdout)
 """
 
 
-def test_a_hit_loads_and_compiles_nothing_once_the_tables_are_loaded() -> None:
+def test_a_hit_loads_nothing_once_the_tables_are_loaded() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -117,7 +117,7 @@ CHROME = "Chrome/120.0.0.0 Safari/537.36"
             "Chrome 120, webOS, TV",
         ),
         (f"{MAC} {WEBKIT}", "Safari, macOS 10.15, Desktop"),
-        # No browser of a person.
+        # Not a person's browser.
         ("", "Unknown, Unknown, Unknown"),
         ("curl/8.0.1", "Unknown, Unknown, Unknown"),
         ("python-requests/2.31.0", "Unknown, Unknown, Unknown"),
@@ -144,7 +144,7 @@ def test_only_the_beginning_of_a_long_agent_is_parsed() -> None:
 
 
 @given(st.text(st.characters()) | st.text("Mozila/50(Widwsrn;) ChPA.17\ud800"))
-def test_no_agent_raises(text: str) -> None:
+def test_any_user_agent_can_be_parsed(text: str) -> None:
     for user_agent in (text, f"Mozilla/5.0 ({text}) {text}", f"{IPHONE} Version/{text} Safari/1"):
         assert isinstance(describe(user_agent), Agent)
 
@@ -179,7 +179,7 @@ def test_no_agent_raises(text: str) -> None:
         ("Unknown", "Toaster"),
     ],
 )
-def test_the_kind_of_device_is_recognised(device: str, platform: str) -> None:
+def test_the_device_type_is_recognised(device: str, platform: str) -> None:
     assert device_of(f"Mozilla/5.0 ({platform})") == device
 
 
@@ -214,7 +214,7 @@ HUMANS = [
 
 
 @pytest.mark.parametrize("user_agent", HUMANS)
-def test_a_browser_is_neither_crawler_nor_library(user_agent: str) -> None:
+def test_a_browser_is_neither_a_crawler_nor_a_library(user_agent: str) -> None:
     assert not is_crawler(user_agent)
     assert not is_library(user_agent)
 
@@ -230,7 +230,7 @@ def test_a_browser_is_neither_crawler_nor_library(user_agent: str) -> None:
         "facebookexternalhit/1.1",
         "UptimeRobot/2.0",
         "GPTBot/1.2",
-        # Not on the list, and says so all the same.
+        # Not on the list, but declares itself.
         "Mozilla/5.0 (compatible; Nowhere-Known-Bot/1.0)",
         "Mozilla/5.0 (compatible; NowhereSpider)",
         "Nowhere/1.0 (+https://nowhere.example/what)",
@@ -244,7 +244,7 @@ def test_a_declared_crawler_is_recognised(user_agent: str) -> None:
     ("matches", "user_agent"),
     [(is_crawler, "Googlebot/2.1"), (is_library, "python-requests/2.31.0")],
 )
-def test_only_the_beginning_of_an_agent_is_searched(
+def test_only_the_beginning_of_a_user_agent_is_searched(
     matches: Callable[[str], bool], user_agent: str
 ) -> None:
     assert matches(f"{'x' * (MAX_LENGTH - len(user_agent) - 1)} {user_agent}")
@@ -254,7 +254,7 @@ def test_only_the_beginning_of_an_agent_is_searched(
 @pytest.mark.parametrize(
     "user_agent", ["curl/8.0.1", "python-requests/2.31.0", "Go-http-client/2.0", "axios/1.6.0"]
 )
-def test_a_plain_http_client_is_a_library_and_no_crawler(user_agent: str) -> None:
+def test_an_http_client_is_a_library_not_a_crawler(user_agent: str) -> None:
     assert is_library(user_agent)
     assert not is_crawler(user_agent)
 
@@ -292,7 +292,7 @@ HEADLESS = PERSON.replace("Chrome", "HeadlessChrome")
     ],
 )
 @pytest.mark.parametrize("rule", ["declared", "strict", "off"])
-def test_which_agents_are_ignored_depends_on_the_rule(
+def test_the_bot_rule_decides_which_agents_are_ignored(
     user_agent: str, ignored_by: set[BotRule], rule: BotRule
 ) -> None:
     assert is_bot(user_agent, rule) is (rule in ignored_by)

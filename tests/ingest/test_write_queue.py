@@ -11,7 +11,7 @@ from medamad.storage.wal.log import Outcome
 
 
 class Reactor:
-    """Like a reactor, makes in a turn the calls that were due before it; `Clock` would make all."""
+    """Run only calls that were due before the turn, like a reactor; `Clock` would run all."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -33,7 +33,7 @@ class Reactor:
 
 
 class RecordingStore:
-    """Keeps each batch until it is told how it went."""
+    """Keeps each batch until the test completes it."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -77,7 +77,7 @@ def results(deferreds: "Sequence[Deferred[Outcome]]") -> list[object]:
     return got
 
 
-def test_a_lone_hit_is_written_when_the_next_turn_brings_no_more(
+def test_a_lone_hit_is_written_after_a_turn_without_hits(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     got = results([queue.add(hit("a"))])
@@ -101,7 +101,7 @@ def test_hits_of_several_turns_share_a_batch_up_to_its_size(
     assert len(queue) == 1
 
 
-def test_a_batch_gathers_no_longer_than_its_time(
+def test_a_batch_is_written_after_the_interval(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(interval_s=1, max_records=100)
@@ -112,7 +112,7 @@ def test_a_batch_gathers_no_longer_than_its_time(
     assert store.batches == [["a", "b", "c"]]
 
 
-def test_the_next_batch_gathers_while_one_is_written(
+def test_hits_gather_while_a_batch_is_written(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     first = results([queue.add(hit("a"))])
@@ -141,7 +141,7 @@ def test_a_failed_batch_fails_exactly_its_callers(
     assert passing == [Outcome.STORED]
 
 
-def test_too_many_waiting_hits_are_refused(
+def test_a_full_queue_rejects_hits(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.add(hit("written"))
@@ -159,7 +159,7 @@ def test_too_many_waiting_hits_are_refused(
     assert store.batches == [["written"], ["0", "1", "2"], ["3", "4"]]
 
 
-def test_what_was_long_takes_the_place_of_several(queue: WriteQueue) -> None:
+def test_a_large_hit_takes_several_places(queue: WriteQueue) -> None:
     sizes = [1_023, 3_072, 0]
     (short, long, late) = (queue.add(hit(str(size)), size, size) for size in sizes)
     assert_refused(long)
@@ -167,13 +167,13 @@ def test_what_was_long_takes_the_place_of_several(queue: WriteQueue) -> None:
     assert len(queue) == 2
 
 
-def test_no_hit_is_too_long_for_a_queue_in_which_nothing_waits(queue: WriteQueue) -> None:
+def test_an_empty_queue_accepts_a_hit_of_any_size(queue: WriteQueue) -> None:
     queue.settings = QueueSettings(max_waiting=2)
     longest = queue.add(hit("longest"), "a", 16_384)
     assert (longest.called, queue.places) == (False, 2)
 
 
-def test_whoever_has_most_that_waits_gives_way(
+def test_full_queue_drops_the_heaviest_sender(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=1, max_waiting=6)
@@ -181,7 +181,7 @@ def test_whoever_has_most_that_waits_gives_way(
     few = [queue.add(hit(name), "few") for name in "xy"]
     other = queue.add(hit("o"), "other")
     assert_refused(many[3])
-    # Whose own has most is not helped at the cost of others.
+    # The heaviest sender cannot displace others.
     assert_refused(queue.add(hit("e"), "many"))
     for number in range(6):
         reactor.turn(2)
@@ -190,7 +190,7 @@ def test_whoever_has_most_that_waits_gives_way(
     assert sorted(name for batch in store.batches for name in batch) == [*"abc", "o", *"xy"]
 
 
-def test_one_long_hit_may_take_the_place_of_several_of_whoever_has_more(queue: WriteQueue) -> None:
+def test_a_large_hit_displaces_several_of_the_heaviest_sender(queue: WriteQueue) -> None:
     queue.settings = QueueSettings(max_waiting=20)
     many = [queue.add(hit(str(number)), "many") for number in range(20)]
     long = queue.add(hit("long"), "other", 3 * 1_024)
@@ -199,7 +199,7 @@ def test_one_long_hit_may_take_the_place_of_several_of_whoever_has_more(queue: W
     assert [one.called for one in (*many[:16], long)] == [False] * 17
 
 
-def test_a_caller_that_no_longer_waits_may_give_way(queue: WriteQueue) -> None:
+def test_a_cancelled_hit_can_be_displaced(queue: WriteQueue) -> None:
     waiting = [queue.add(hit(name)) for name in "abcde"]
     gone = results(waiting[4:])
     waiting[4].cancel()
@@ -215,11 +215,11 @@ def assert_refused(stored: "Deferred[Outcome]") -> None:
 
 
 def event(name: str, properties: int) -> Event:
-    said = tuple((f"name{number}", "value") for number in range(properties))
-    return Event(website=1, time_ms=1, beacon=name, properties=said)
+    values = tuple((f"name{number}", "value") for number in range(properties))
+    return Event(website=1, time_ms=1, beacon=name, properties=values)
 
 
-def test_properties_count_to_the_size_of_a_batch(
+def test_properties_count_towards_the_batch_size(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=6)
@@ -228,7 +228,7 @@ def test_properties_count_to_the_size_of_a_batch(
     for number in range(3):
         reactor.turn(2)
         store.succeed(number)
-    # However many it has, one hit fits.
+    # A single hit always fits.
     queue.add(event("f", 20))
     queue.add(event("g", 1))
     for number in (3, 4):
@@ -238,7 +238,7 @@ def test_properties_count_to_the_size_of_a_batch(
     assert len(queue) == 0
 
 
-def test_batches_are_larger_where_much_waits(
+def test_batches_grow_with_the_backlog(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=2)
@@ -247,12 +247,12 @@ def test_batches_are_larger_where_much_waits(
     for number in range(3):
         reactor.turn(2)
         store.succeed(number)
-    # An eighth of what waits.
+    # An eighth of the backlog.
     assert [len(batch) for batch in store.batches] == [5, 4, 3]
 
 
 @pytest.mark.parametrize(("properties", "most_hits"), [(99, 50), (0, 1_000)])
-def test_however_much_waits_others_do_not_wait_for_long(
+def test_a_backlog_does_not_delay_other_senders(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor, properties: int, most_hits: int
 ) -> None:
     queue.settings = QueueSettings()
@@ -262,7 +262,7 @@ def test_however_much_waits_others_do_not_wait_for_long(
     assert len(store.batches[0]) == most_hits
 
 
-def test_senders_take_turns_where_more_wait_than_fit(
+def test_senders_are_served_in_turn_when_the_batch_is_full(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=4)
@@ -274,11 +274,11 @@ def test_senders_take_turns_where_more_wait_than_fit(
     for number in range(3):
         reactor.turn(2)
         store.succeed(number)
-    # Of those that fit, the order is that in which they came.
+    # Within a batch, hits keep their order of arrival.
     assert store.batches == [["a", "b", "x", "z"], ["c", "d", "e", "y"], ["f", "g"]]
 
 
-def test_others_that_keep_coming_keep_nobody_waiting(
+def test_a_stream_of_new_senders_starves_nobody(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=4)
@@ -290,7 +290,7 @@ def test_others_that_keep_coming_keep_nobody_waiting(
         reactor.turn(2)
         store.succeed(number)
     assert {"a", "b", "c", "d", "e", "f"} <= {name for batch in store.batches for name in batch}
-    # Of whom it was the turn all the same.
+    # It is still their turn.
     assert store.batches[0] == ["a", "b", "0 0", "0 1"]
     for number in range(4, 6):
         reactor.turn(2)
@@ -301,7 +301,7 @@ def test_others_that_keep_coming_keep_nobody_waiting(
     assert len(queue) == 0
 
 
-def test_drained_fires_when_every_hit_was_answered(
+def test_drained_fires_when_every_hit_is_answered(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     assert results([queue.drained()]) == [None]
@@ -313,7 +313,7 @@ def test_drained_fires_when_every_hit_was_answered(
     assert (got, drained) == ([Outcome.STORED], [None])
 
 
-def test_drained_fires_when_what_waited_gave_way(queue: WriteQueue, reactor: Reactor) -> None:
+def test_drained_fires_when_waiting_hits_were_dropped(queue: WriteQueue, reactor: Reactor) -> None:
     refused = [queue.add(hit("a"))]
     drained = results([queue.drained()])
     queue.settings = QueueSettings(max_waiting=0)
@@ -324,7 +324,7 @@ def test_drained_fires_when_what_waited_gave_way(queue: WriteQueue, reactor: Rea
         assert_refused(one)
 
 
-def test_a_caller_that_no_longer_waits_does_not_hold_up_the_others(
+def test_a_cancelled_hit_does_not_delay_the_others(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     gone = queue.add(hit("a"))
@@ -335,7 +335,7 @@ def test_a_caller_that_no_longer_waits_does_not_hold_up_the_others(
     assert [type(got[0]), got[1]] == [Failure, Outcome.STORED]
 
 
-def test_given_up_are_those_that_wait_and_not_those_being_written(
+def test_giving_up_fails_waiting_hits_but_not_those_being_written(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     written = results([queue.add(hit(name)) for name in "abc"])
@@ -345,7 +345,7 @@ def test_given_up_are_those_that_wait_and_not_those_being_written(
     queue.give_up(Unavailable("it stands still", retry_after=10))
     assert [str(failure.value) for failure in waiting] == ["it stands still"] * 4
     assert (written, drained, len(queue)) == ([], [], 3)
-    # What comes meanwhile is refused at once.
+    # New hits are rejected at once.
     (late,) = results([queue.add(hit("h"))])
     assert (str(late.value), late.value.retry_after) == ("it stands still", 10)
     store.succeed(0)
