@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="package")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return the package, and the same again as an upgrade."""
+    """Return the package, and the same package as an upgrade."""
     out = tmp_path_factory.mktemp("packages")
     build = [sys.executable, "packaging/deb.py", "--out", str(out), "--upgrade"]
     # So that pip does not fetch what the wheel is built with, which is here already. 0 means none.
@@ -41,7 +41,7 @@ def machine(
 
 
 @pytest.fixture(autouse=True)
-def _starts_are_counted_anew(request: pytest.FixtureRequest) -> None:
-    """The tests together start the service more often than systemd lets it in five minutes."""
+def _reset_start_limit(request: pytest.FixtureRequest) -> None:
+    """The tests together exceed systemd's limit on starts in five minutes."""
     if "machine" in request.fixturenames:
         request.getfixturevalue("machine").run("systemctl", "reset-failed")

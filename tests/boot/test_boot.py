@@ -1,4 +1,4 @@
-"""The package on a machine that really boots; each test takes it as the one before has left it."""
+"""The package on a machine that really boots; each test continues from the one before."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def test_the_package_installs_a_service_that_counts(machine: Machine) -> None:
     assert machine.run("medamad", "check", "--data", "/var/lib/medamad")
 
 
-def test_it_runs_as_nobody_else_and_keeps_its_data_to_itself(machine: Machine) -> None:
+def test_the_service_has_its_own_user_and_private_data(machine: Machine) -> None:
     pid = machine.shown("MainPID")
     uid = machine.run("stat", "--format=%u", f"/proc/{pid}")
     assert int(uid) >= 61184  # of the range of DynamicUser
@@ -36,7 +36,7 @@ def test_it_runs_as_nobody_else_and_keeps_its_data_to_itself(machine: Machine) -
     assert modes == f"700 {uid}"
 
 
-def test_systemd_finds_no_fault(machine: Machine) -> None:
+def test_systemd_analyze_finds_no_problem(machine: Machine) -> None:
     units = [machine.shown("FragmentPath", unit) for unit in UNITS]
     ran = subprocess.run(
         machine.inside("systemd-analyze", "verify", *units),
@@ -55,7 +55,7 @@ def test_a_reload_applies_the_configuration(machine: Machine) -> None:
     machine.run("sed", "-i", 's/^#script_name = .*/script_name = "pulse.js"/', EDITED)
     machine.run("systemctl", "reload", "medamad")
     assert machine.shown("MainPID") == pid
-    # The command ends once the daemon was told.
+    # The command returns once the daemon has applied the reload.
     ask = ("python3", "-c", asking("/pulse.js"))
     machine.until(lambda: machine.run(*ask, fails=True) == "200", machine.journal)
     with machine.load() as answered:
@@ -91,7 +91,7 @@ def signalled(machine: Machine, pid: str, name: str) -> None:
     machine.run("sh", "-c", f"kill -{name} {pid}")
 
 
-def test_a_killed_daemon_is_started_again(machine: Machine) -> None:
+def test_a_killed_daemon_is_restarted(machine: Machine) -> None:
     before, pid = machine.ask("views"), machine.shown("MainPID")
     signalled(machine, pid, "KILL")
     machine.until(lambda: machine.shown("MainPID") not in ("0", pid), machine.journal)
@@ -100,7 +100,7 @@ def test_a_killed_daemon_is_started_again(machine: Machine) -> None:
     assert machine.ask("views") == before + 1
 
 
-def test_a_daemon_that_hangs_is_started_again(machine: Machine) -> None:
+def test_a_hanging_daemon_is_restarted(machine: Machine) -> None:
     override(machine, "[Service]", "WatchdogSec=10s")
     machine.run("systemctl", "restart", "medamad")
     pid = machine.shown("MainPID")
@@ -113,14 +113,14 @@ def test_a_daemon_that_hangs_is_started_again(machine: Machine) -> None:
 
 
 def override(machine: Machine, *lines: str) -> None:
-    """Change the unit by a drop-in, or by none."""
+    """Install a drop-in for the unit, or remove it."""
     path = machine.root / OVERRIDE.lstrip("/")
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(lines), "utf-8")
     machine.run("systemctl", "daemon-reload")
 
 
-def test_without_a_configuration_it_is_not_started_again_and_again(machine: Machine) -> None:
+def test_without_a_configuration_it_is_not_restarted(machine: Machine) -> None:
     machine.run("mv", EDITED, f"{EDITED}.away")
     machine.run("systemctl", "restart", "medamad", fails=True)
     machine.until(lambda: machine.shown("ActiveState") == "failed", machine.journal)
@@ -135,7 +135,7 @@ def test_without_a_configuration_it_is_not_started_again_and_again(machine: Mach
     assert machine.ask("hit") == 204
 
 
-def test_visits_do_not_start_what_has_no_configuration_again_and_again(machine: Machine) -> None:
+def test_connections_do_not_restart_a_service_without_configuration(machine: Machine) -> None:
     machine.run("mv", EDITED, f"{EDITED}.away")
     with machine.load() as answered:
         machine.run("systemctl", "restart", "medamad", fails=True)
@@ -153,12 +153,12 @@ def test_visits_do_not_start_what_has_no_configuration_again_and_again(machine: 
     assert machine.ask("hit") == 204
 
 
-def test_the_timer_is_installed_and_the_operators_to_enable(machine: Machine) -> None:
+def test_the_timer_is_installed_but_not_enabled(machine: Machine) -> None:
     assert machine.run("systemctl", "is-enabled", "medamad-backup.timer", fails=True) == "disabled"
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-def test_the_backup_service_reads_the_store_of_the_daemon(
+def test_the_backup_service_backs_up_the_daemons_store(
     machine: Machine, *, is_running: bool
 ) -> None:
     folder = "/var/lib/private/medamad/backups"
@@ -174,7 +174,7 @@ def test_the_backup_service_reads_the_store_of_the_daemon(
     assert machine.ask("hit") == 204
 
 
-def test_backups_go_to_a_folder_made_as_the_page_says(machine: Machine) -> None:
+def test_backups_work_with_a_folder_made_as_documented(machine: Machine) -> None:
     configuration = machine.root / EDITED.lstrip("/")
     before = configuration.read_text("utf-8")
     backup = '[backup]\nat = "00:00"\nfolder = "/mnt/backups"'
@@ -196,7 +196,7 @@ def test_backups_go_to_a_folder_made_as_the_page_says(machine: Machine) -> None:
     machine.run("systemctl", "reload", "medamad")
 
 
-def test_it_comes_back_with_the_machine(machine: Machine) -> None:
+def test_the_service_starts_after_a_reboot(machine: Machine) -> None:
     before = machine.ask("views")
     machine.shut_down()
     machine.boot()
@@ -207,8 +207,8 @@ def test_it_comes_back_with_the_machine(machine: Machine) -> None:
     assert machine.ask("views") == before
 
 
-def test_what_it_has_can_leave_and_come_back(machine: Machine) -> None:
-    """By root, beside the service, which runs as somebody else."""
+def test_data_can_be_exported_and_imported(machine: Machine) -> None:
+    """Run by root while the service runs as another user."""
     data = ("--data", "/var/lib/medamad")
     before, login = machine.ask("views"), "/var/lib/medamad/first-login.txt"
     machine.run("medamad", "backup", *data, "/root/backup.zst")

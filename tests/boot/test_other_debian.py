@@ -1,4 +1,4 @@
-"""The service on the other supported Debian, installed by pip rather than from a package."""
+"""The service on the other supported Debian release, installed with pip."""
 
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def other(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
 
 
 def install(root: Path, python: str) -> None:
-    """Install medamad for the Python of the Debian in a folder."""
+    """Install medamad into a folder for the Python of that Debian release."""
     pip = (sys.executable, "-m", "pip", "--quiet")
     wheels = root / "root/wheels"
     subprocess.run([*pip, "wheel", "--no-deps", "-w", str(wheels), str(ROOT)], check=True)
@@ -50,7 +50,7 @@ def install(root: Path, python: str) -> None:
     program.chmod(0o755)
 
 
-def test_backups_go_to_a_folder_made_as_the_page_says(other: Machine) -> None:
+def test_backups_work_with_a_folder_made_as_documented(other: Machine) -> None:
     other.run("medamad", "service", "install", "--now")
     assert other.ask("add") == 201
     assert other.ask("hit") == 204

@@ -1,4 +1,4 @@
-"""Where the service listens, of the machine as test_boot.py has left it."""
+"""Where the service listens; continues from test_boot.py."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ SANDBOX = (
     *("Capability", "Lock", "Memory", "NoNew", "Private", "Protect", "Remove", "Restrict"),
     "SystemCall",
 )
-"""How the lines of the unit begin that restrict what the daemon may do."""
+"""The beginnings of the unit's lines that sandbox the daemon."""
 TLS_CLIENT = """
 from pathlib import Path
 from twisted.internet.task import react
@@ -29,7 +29,7 @@ react(main)
 pytestmark = NEEDED
 
 
-def test_ports_change_by_the_steps_that_are_printed(machine: Machine) -> None:
+def test_the_printed_steps_change_the_ports(machine: Machine) -> None:
     machine.run("sed", "-i", 's/^#listen = .*/listen = "tcp:9090"/', EDITED)
     printed = machine.run("medamad", "service", "install").splitlines()
     steps = [line.partition(": ")[2] for line in printed if ": systemctl " in line]
@@ -50,19 +50,19 @@ PING = b"GET /api/event/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\
 
 
 def pinging(family: str, address: object) -> tuple[str, ...]:
-    """Return a command by which somebody who is not root asks.
+    """Return a command that sends a request as a user other than root.
 
-    It prints the answer's first line.
+    It prints the first line of the response.
     """
     connect = f"s = k.socket(k.{family}); s.settimeout(60); s.connect({address!r});"
-    asked = f"s.sendall({PING!r}); print(s.makefile().readline())"
+    send = f"s.sendall({PING!r}); print(s.makefile().readline())"
     return (
         *("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"),
-        *("python3", "-c", f"import socket as k; {connect} {asked}"),
+        *("python3", "-c", f"import socket as k; {connect} {send}"),
     )
 
 
-def test_it_listens_on_both_families_and_on_a_unix_socket(machine: Machine) -> None:
+def test_it_listens_on_ipv4_ipv6_and_a_unix_socket(machine: Machine) -> None:
     listen(machine, '["tcp:8080", "tcp6:8080", "unix:/run/medamad/http.sock"]')
     for _ in range(2):
         for family, address in (
@@ -84,7 +84,7 @@ def listen(machine: Machine, places: str) -> None:
     machine.run("medamad", "service", "install", "--now")
 
 
-def test_a_place_that_is_no_port_is_opened_at_once_too(machine: Machine) -> None:
+def test_a_unix_socket_is_opened_at_once_too(machine: Machine) -> None:
     ping = pinging("AF_UNIX", "/run/medamad/other.sock")
     listen(machine, '"tcp:8080"')
     listen(machine, '["tcp:8080", "unix:/run/medamad/other.sock"]')
@@ -100,7 +100,7 @@ GIVE_ADDRESS = (
 )
 
 
-def test_an_address_may_come_after_the_service(machine: Machine) -> None:
+def test_an_address_may_appear_after_the_service_started(machine: Machine) -> None:
     listen(machine, '"tcp:8080:interface=192.0.2.7"')
     assert machine.shown("ActiveState") == "active"
     machine.run("python3", "-c", GIVE_ADDRESS)
@@ -109,7 +109,7 @@ def test_an_address_may_come_after_the_service(machine: Machine) -> None:
     assert machine.ask("hit") == 204
 
 
-def test_tls_is_spoken_with_a_certificate_that_is_handed_over(machine: Machine) -> None:
+def test_tls_works_with_a_certificate_passed_to_the_service(machine: Machine) -> None:
     lineage = machine.root / "etc/letsencrypt/live/stats.example.com"
     lineage.parent.mkdir(parents=True)
     authority = Authority(lineage, "localhost")

@@ -1,4 +1,4 @@
-"""Upgrades and removals, of the machine as test_ports.py has left it."""
+"""Upgrades and removals; continues from test_ports.py."""
 
 from support.boot.machine import EDITED, NEEDED, Machine
 
@@ -15,7 +15,7 @@ def test_an_upgrade_keeps_configuration_data_and_connections(machine: Machine) -
     assert 'script_name = "pulse.js"' in machine.run("cat", EDITED)
 
 
-def test_a_removal_that_is_given_up_starts_it_again(machine: Machine) -> None:
+def test_an_aborted_removal_starts_the_service_again(machine: Machine) -> None:
     by_dpkg = ("env", "DPKG_MAINTSCRIPT_PACKAGE=medamad", "sh")
     machine.run(*by_dpkg, "/var/lib/dpkg/info/medamad.prerm", "remove")
     assert machine.shown("ActiveState") == "inactive"
@@ -24,7 +24,7 @@ def test_a_removal_that_is_given_up_starts_it_again(machine: Machine) -> None:
     assert machine.shown("ActiveState", "medamad.socket") == "active"
 
 
-def test_what_is_removed_leaves_configuration_and_data(machine: Machine) -> None:
+def test_a_removal_leaves_configuration_and_data(machine: Machine) -> None:
     views = machine.ask("views")
     machine.run("dpkg", "--force-unsafe-io", "--remove", "medamad")
     assert machine.shown("LoadState") in ("not-found", "masked")

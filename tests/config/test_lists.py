@@ -14,14 +14,14 @@ def config_in(folder: Path, text: str = "") -> Config:
     return load(file)
 
 
-def test_without_files_the_shipped_ones_hold() -> None:
+def test_the_shipped_lists_are_the_default() -> None:
     lists = load_lists(Config())
     assert lists.referrer_names == {}
     assert "semalt.com" in lists.spam_hosts
     assert len(lists.blocked) == 0
 
 
-def test_files_beside_the_configuration_are_read(tmp_path: Path) -> None:
+def test_lists_next_to_the_configuration_are_read(tmp_path: Path) -> None:
     (tmp_path / "referrers.toml").write_text('"intra.example.com" = "Intranet"\n', "utf-8")
     (tmp_path / "spam.txt").write_text("# ours\nBad.example  # worst\n\n", "utf-8")
     (tmp_path / "blocked.txt").write_text("192.0.2.7\n2001:db8::/32\n", "utf-8")
@@ -33,7 +33,7 @@ def test_files_beside_the_configuration_are_read(tmp_path: Path) -> None:
     assert ip_address("2001:db8::1") in lists.blocked
 
 
-def test_named_files_are_read(tmp_path: Path) -> None:
+def test_configured_lists_are_read(tmp_path: Path) -> None:
     (tmp_path / "spam.txt").write_text("beside.example\n", "utf-8")
     (tmp_path / "mine.txt").write_text("named.example\n", "utf-8")
     config = config_in(tmp_path, '[events]\nspam = "mine.txt"\n')
@@ -51,7 +51,7 @@ def test_named_files_are_read(tmp_path: Path) -> None:
         ("blocked.txt", b"\nnowhere", "line 2: expected an address or a network"),
     ],
 )
-def test_what_cannot_be_used_is_named(
+def test_invalid_input_is_reported_by_name(
     tmp_path: Path, name: str, content: bytes, reason: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
@@ -62,9 +62,9 @@ def test_what_cannot_be_used_is_named(
 
 
 @pytest.mark.parametrize("name", ["spam.txt", "blocked.txt"])
-def test_a_shipped_file_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
-    def shipped(asked: str) -> Path:
-        return shipped_file("absent.txt" if asked == name else asked)
+def test_a_missing_shipped_list_is_reported(tmp_path: Path, name: str) -> None:
+    def shipped(wanted: str) -> Path:
+        return shipped_file("absent.txt" if wanted == name else wanted)
 
     with pytest.raises(ConfigError, match=r"/medamad: medamad was installed without etc/absent"):
         load_lists(Config(), shipped)
@@ -72,7 +72,7 @@ def test_a_shipped_file_that_is_not_there_is_named(tmp_path: Path, name: str) ->
     load_lists(config_in(tmp_path), shipped)
 
 
-def test_a_named_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_configured_list_is_reported(tmp_path: Path) -> None:
     for key in ("referrers", "spam", "blocked"):
         config = config_in(tmp_path, f'[events]\n{key} = "absent.txt"\n')
         with pytest.raises(ConfigError) as raised:

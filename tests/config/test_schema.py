@@ -26,11 +26,11 @@ def test_the_shipped_file_sets_nothing() -> None:
     assert evolve(load(shipped_file("medamad.toml")), file=None) == Config()
 
 
-def test_the_shipped_file_tells_every_key_with_its_default(tmp_path: Path) -> None:
+def test_the_shipped_file_documents_every_key_and_default(tmp_path: Path) -> None:
     shipped = shipped_file("medamad.toml").read_text("utf-8")
     uncommented = re.sub(r"^#([a-z_]+ = )", r"\1", shipped, flags=re.MULTILINE)
     assert evolve(config_of(tmp_path, uncommented), file=None) == Config()
-    told = set(re.findall(r"^([a-z_]+) = ", uncommented, flags=re.MULTILINE))
+    documented = set(re.findall(r"^([a-z_]+) = ", uncommented, flags=re.MULTILINE))
     defaults = Config()
     sections = (
         *(defaults.server, defaults.store, defaults.events, defaults.limits),
@@ -38,10 +38,10 @@ def test_the_shipped_file_tells_every_key_with_its_default(tmp_path: Path) -> No
     )
     # Tables of websites are shown as an example.
     tables = {"websites"}
-    assert told == {key for section in sections for key in section.__struct_fields__} - tables
+    assert documented == {key for section in sections for key in section.__struct_fields__} - tables
 
 
-def test_what_the_file_says_is_read(tmp_path: Path) -> None:
+def test_every_setting_is_read(tmp_path: Path) -> None:
     config = config_of(
         tmp_path,
         """
@@ -217,7 +217,9 @@ OWN = "is a path of the interface"
         (f"x = {'{a = ' * 9_999}", "", "arrays or tables are nested too deeply"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, key: str, reason: str) -> None:
+def test_invalid_input_is_reported_by_name(
+    tmp_path: Path, text: str, key: str, reason: str
+) -> None:
     with pytest.raises(ConfigError) as raised:
         config_of(tmp_path, text)
     assert raised.value.file == tmp_path / "medamad.toml"
@@ -226,16 +228,16 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, key: str, reaso
         assert raised.value.reason.startswith(reason)
     else:
         assert raised.value.reason == reason
-    told = [str(tmp_path / "medamad.toml"), key, raised.value.reason]
-    assert str(raised.value) == ": ".join(filter(None, told))
+    parts = [str(tmp_path / "medamad.toml"), key, raised.value.reason]
+    assert str(raised.value) == ": ".join(filter(None, parts))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent\.toml: No such file or directory$"):
         load(tmp_path / "absent.toml")
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match=r"bad\.toml: expected UTF-8$"):
         load(tmp_path / "bad.toml")
@@ -251,12 +253,14 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
         ('data_dir = "m"', {}, "{file}/m"),
     ],
 )
-def test_where_the_data_is(tmp_path: Path, text: str, environ: dict[str, str], wanted: str) -> None:
+def test_the_data_directory_can_be_configured(
+    tmp_path: Path, text: str, environ: dict[str, str], wanted: str
+) -> None:
     config = config_of(tmp_path, f"[server]\n{text}")
     assert config.data_dir(environ) == Path(wanted.format(cwd=Path.cwd(), file=tmp_path))
 
 
-def test_a_retired_backup_time_is_a_warning_that_names_the_timer(tmp_path: Path) -> None:
+def test_a_retired_backup_time_warns_and_names_the_timer(tmp_path: Path) -> None:
     config = config_of(tmp_path, '[backup]\nat = "03:30"\nfolder = "elsewhere"')
     assert config.backup.folder == "elsewhere"
     (warning,) = config.warnings
@@ -284,7 +288,7 @@ def test_a_file_may_end_without_a_newline(tmp_path: Path) -> None:
         ('["10.0.0.0/8", "unix", "::1"]', ""),
     ],
 )
-def test_that_every_client_is_trusted_is_a_warning(
+def test_trusting_every_client_triggers_a_warning(
     tmp_path: Path, proxies: str, widest: str
 ) -> None:
     file = tmp_path / "medamad.toml"

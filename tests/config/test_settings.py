@@ -27,7 +27,7 @@ def bounds(of: StoreSettings) -> dict[Dimension, int]:
     return {one: of.new_values.get(one, of.other_new_values) for one in dimensions}
 
 
-def test_the_defaults_are_those_of_the_packages() -> None:
+def test_the_defaults_match_those_in_the_code() -> None:
     store = settings.store_settings(Config())
     assert bounds(store) == bounds(StoreSettings())
     assert evolve(store, new_values={}) == evolve(StoreSettings(), new_values={})
@@ -46,7 +46,7 @@ def test_the_defaults_are_those_of_the_packages() -> None:
     assert ip_address("192.0.2.1") not in web.metrics_from
 
 
-def test_what_is_configured_arrives(tmp_path: Path) -> None:
+def test_every_setting_reaches_its_package(tmp_path: Path) -> None:
     config = config_of(
         tmp_path,
         """
@@ -118,8 +118,8 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
     assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
     assert rules.origins == "any"
     assert not rules.logs_uncounted
-    asked = settings.rules(evolve(config, log=Log(level="debug")), lists)
-    assert asked.logs_uncounted
+    rules = settings.rules(evolve(config, log=Log(level="debug")), lists)
+    assert rules.logs_uncounted
     assert str(rules.zone) == "Asia/Kathmandu"
     assert ip_address("192.0.2.7") in rules.blocked
     assert "spam.example" in rules.spam
@@ -140,7 +140,7 @@ def test_what_is_configured_arrives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("not installed"), ValueError("not installed")])
-def test_names_of_sources_that_are_not_there_are_told(error: Exception) -> None:
+def test_a_missing_list_of_sources_is_reported(error: Exception) -> None:
     def shipped(_names: Mapping[str, str]) -> Sources:
         raise error
 
@@ -148,7 +148,7 @@ def test_names_of_sources_that_are_not_there_are_told(error: Exception) -> None:
         settings.sources(load_lists(Config()), shipped)
 
 
-def test_what_needs_a_restart_is_named() -> None:
+def test_settings_that_need_a_restart_are_named() -> None:
     old = Config()
     assert settings.needing_restart(old, evolve(old, store=Store(commit_max_hits=1))) == []
     changed = evolve(

@@ -26,7 +26,7 @@ class Demonstration:
 
 
 @contextmanager
-def demonstrating(temporary: Path) -> Iterator[Demonstration]:
+def run_demo(temporary: Path) -> Iterator[Demonstration]:
     """Run the command with its temporary folder below `temporary`."""
     port = free_port()
     environ = os.environ | {"TMPDIR": str(temporary)}
@@ -58,11 +58,11 @@ def demonstrating(temporary: Path) -> Iterator[Demonstration]:
 
 @pytest.fixture(scope="module")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demonstration]:
-    with demonstrating(tmp_path_factory.mktemp("demonstration")) as running:
+    with run_demo(tmp_path_factory.mktemp("demonstration")) as running:
         yield running
 
 
-def test_it_prints_its_address(demonstration: Demonstration) -> None:
+def test_the_demo_prints_its_address(demonstration: Demonstration) -> None:
     assert f":{demonstration.client.port}/" in demonstration.greeting
 
 
@@ -77,7 +77,7 @@ def views_of(demonstration: Demonstration) -> dict[str, int]:
     }
 
 
-def test_every_website_has_traffic_and_no_view_is_missing(demonstration: Demonstration) -> None:
+def test_every_website_has_all_its_planned_views(demonstration: Demonstration) -> None:
     views = views_of(demonstration)
     assert set(views) == {site.hostname for site in SITES}
     assert min(views.values()) > 50
@@ -85,7 +85,7 @@ def test_every_website_has_traffic_and_no_view_is_missing(demonstration: Demonst
 
 
 def test_views_arrive_while_it_runs(demonstration: Demonstration) -> None:
-    """There are fourteen a minute."""
+    """About fourteen arrive per minute."""
     before = sum(views_of(demonstration).values())
     until = time.monotonic() + PATIENCE_S
     while sum(views_of(demonstration).values()) == before:
@@ -93,19 +93,19 @@ def test_views_arrive_while_it_runs(demonstration: Demonstration) -> None:
         time.sleep(0.5)
 
 
-def test_it_is_in_demo_mode(demonstration: Demonstration) -> None:
+def test_the_daemon_runs_in_demo_mode(demonstration: Demonstration) -> None:
     answer = demonstration.client.request("POST", "/api/websites", {"hostname": "example.com"})
     assert answer.status == 403
 
 
-def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
-    with demonstrating(tmp_path) as running:
+def test_the_demo_leaves_no_files_behind(tmp_path: Path) -> None:
+    with run_demo(tmp_path) as running:
         assert len(list(tmp_path.iterdir())) == 1
     assert running.process.returncode == 0
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_can_be_stopped_while_it_fills(tmp_path: Path) -> None:
+def test_the_demo_can_be_stopped_while_filling(tmp_path: Path) -> None:
     environ = os.environ | {"TMPDIR": str(tmp_path)}
     where = f"--listen=tcp:{free_port()}:interface=127.0.0.1"
     with subprocess.Popen(

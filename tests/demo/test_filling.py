@@ -14,7 +14,7 @@ PLAN = TrafficPlan(until_ms=1_790_000_000_123, days=4, views=3_000)
 
 @define
 class Recording:
-    """Records the websites and hits that it is given."""
+    """Records the websites and hits it receives."""
 
     websites: list[Website] = field(factory=list)
     hits: list[Hit] = field(factory=list)
@@ -29,7 +29,7 @@ class Recording:
         self.hits.extend(hits)
 
 
-def test_all_hits_are_stored_in_order_under_the_websites_numbers() -> None:
+def test_hits_are_stored_in_order_under_their_website() -> None:
     store = Recording()
     filling = fill(store, PLAN)
     with pytest.raises(StopIteration) as done:
@@ -41,14 +41,14 @@ def test_all_hits_are_stored_in_order_under_the_websites_numbers() -> None:
     assert max(store.batches) <= 2_000
 
 
-def test_the_websites_are_as_old_as_their_first_hits() -> None:
+def test_websites_are_created_at_their_first_hit() -> None:
     store = Recording()
     with pytest.raises(StopIteration):
         fill(store, PLAN).send(None)
     assert {website.created for website in store.websites} == {1_790_000_000 - 4 * 86_400}
 
 
-def test_traffic_goes_on_after_the_plan_with_as_many_views_a_day() -> None:
+def test_live_traffic_continues_at_the_planned_rate() -> None:
     numbers = {site.hostname: number for number, site in enumerate(SITES)}
     until_ms = PLAN.until_ms + 3 * DAY_MS
     later = list(takewhile(lambda hit: hit.time_ms < until_ms, live_hits(PLAN, numbers)))
@@ -57,7 +57,7 @@ def test_traffic_goes_on_after_the_plan_with_as_many_views_a_day() -> None:
     assert 3 * 749 <= sum(isinstance(hit, View) for hit in later) <= 3 * 750
 
 
-def test_live_hits_are_stored_when_their_time_has_come() -> None:
+def test_live_hits_are_stored_when_due() -> None:
     numbers = {site.hostname: number for number, site in enumerate(SITES)}
     store, now_ms = Recording(), [PLAN.until_ms]
     live = LiveTraffic(store, live_hits(PLAN, numbers), lambda: now_ms[0])

@@ -26,13 +26,13 @@ def test_the_same_seed_gives_the_same_hits() -> None:
     assert list(hits(plan, NUMBERS)) == list(hits(plan, NUMBERS))
 
 
-def test_another_seed_gives_others() -> None:
+def test_another_seed_gives_other_hits() -> None:
     seven, eight = (TrafficPlan(until_ms=UNTIL_MS, days=3, views=200, seed=seed) for seed in (7, 8))
     assert list(hits(seven, NUMBERS)) != list(hits(eight, NUMBERS))
 
 
 @pytest.mark.parametrize(("days", "wanted"), [(1, 1), (1, 137), (30, 29), (7, 2500)])
-def test_there_are_as_many_views_as_planned(days: int, wanted: int) -> None:
+def test_the_number_of_views_is_as_planned(days: int, wanted: int) -> None:
     plan = TrafficPlan(until_ms=UNTIL_MS, days=days, views=wanted)
     assert sum(isinstance(hit, View) for hit in hits(plan, NUMBERS)) == wanted
 
@@ -72,14 +72,14 @@ def test_events_happen_within_their_view(sample: list[Hit], views: list[View]) -
         assert event.time_ms >= begun[event.beacon].time_ms
 
 
-def test_a_first_view_of_the_day_is_the_first_of_its_page(views: list[View]) -> None:
+def test_the_first_view_of_a_day_is_also_the_first_of_its_page(views: list[View]) -> None:
     for view in views:
         assert view.first_today == (view.number_today == 1)
         assert view.first_of_page or not view.first_today
     assert 0.2 < sum(view.first_today for view in views) / len(views) < 0.5
 
 
-def test_every_website_and_every_kind_of_device_is_there(views: list[View]) -> None:
+def test_every_website_and_device_type_occurs(views: list[View]) -> None:
     assert {view.website for view in views} == set(NUMBERS.values())
     assert {view.device for view in views} >= {"Desktop", "Mobile", "Tablet", "TV", "Console"}
     for attribute, least in (("browser", 6), ("os", 6), ("country", 15), ("locale", 20)):

@@ -40,11 +40,11 @@ from medamad.lookup.languages import language_name, locale_name, locale_of
         ("en-GB" + "-x" * 200, "en-GB"),
     ],
 )
-def test_the_first_acceptable_entry_is_the_locale(header: str, locale: str) -> None:
+def test_the_locale_is_the_first_acceptable_entry(header: str, locale: str) -> None:
     assert locale_of(header) == locale
 
 
-def test_a_long_header_is_read_from_its_beginning() -> None:
+def test_only_the_beginning_of_a_long_header_is_read() -> None:
     assert locale_of("!," * 200 + "de," + "en," * 10_000) == "de"
     assert locale_of("!," * 10_000 + "de") == ""
 

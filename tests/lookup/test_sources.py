@@ -44,9 +44,7 @@ def shipped() -> Sources:
         ("bing.com/search", "Bing!"),
     ],
 )
-def test_a_referrer_has_the_name_that_people_know(
-    shipped: Sources, referrer: str, name: str
-) -> None:
+def test_referrers_get_their_common_names(shipped: Sources, referrer: str, name: str) -> None:
     assert shipped.name_of(referrer) == name
 
 
@@ -69,7 +67,7 @@ def test_a_referrer_has_the_name_that_people_know(
         ("com", "com"),
     ],
 )
-def test_the_most_exact_name_wins(referrer: str, name: str) -> None:
+def test_the_most_specific_name_wins(referrer: str, name: str) -> None:
     names = {"www.A.com/": "A", "a.com/x/y/": "XY", "b.a.com": "B", "c.com/mail": "Mail"}
     assert Sources(names).name_of(referrer) == name
 
@@ -79,7 +77,7 @@ def test_no_referrer_raises(referrer: str) -> None:
     assert isinstance(Sources({"a.b": "A", "a.b/c": "C"}).name_of(referrer), str)
 
 
-def test_the_shipped_names_can_be_read() -> None:
+def test_the_shipped_names_are_valid() -> None:
     names = read_names(shipped_file("referrers.toml").read_text("utf-8"))
     assert len(names) > 300
     assert [place for place in names if place.startswith("www.") or place != place.lower()] == []
@@ -94,6 +92,6 @@ def test_the_shipped_names_can_be_read() -> None:
         ('"example.com"', "Expected '='"),
     ],
 )
-def test_bad_tables_of_names_are_rejected(text: str, reason: str) -> None:
+def test_invalid_tables_of_names_are_rejected(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         read_names(text)

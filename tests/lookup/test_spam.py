@@ -29,12 +29,12 @@ def test_hosts_are_read_from_lines() -> None:
 
 
 @pytest.mark.parametrize("line", ["http://spam.example/", "192.0.2.1", "org", "Com."])
-def test_a_line_that_is_not_a_host_is_named(line: str) -> None:
+def test_a_line_that_is_not_a_host_is_reported(line: str) -> None:
     with pytest.raises(ValueError, match="line 2: expected a hostname"):
         read_hosts(f"spam.example\n{line}\n")
 
 
-def test_the_shipped_hosts_can_be_read_and_are_distinct() -> None:
+def test_the_shipped_hosts_are_valid_and_distinct() -> None:
     hosts = read_hosts(shipped_file("spam.txt").read_text("utf-8"))
     assert len(hosts) == len(set(hosts)) > 100
     assert "www.semalt.com" in SpamHosts(hosts)

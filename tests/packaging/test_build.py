@@ -12,12 +12,12 @@ def test_the_files_of_etc_are_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["absent.txt", "", "."])
-def test_what_is_not_shipped_is_said_so(name: str) -> None:
+def test_a_file_that_is_not_shipped_is_reported(name: str) -> None:
     with pytest.raises(FileNotFoundError, match="without etc/"):
         shipped_file(name)
 
 
-def test_the_build_is_named_by_its_commit_or_its_version() -> None:
+def test_a_build_is_named_by_its_commit_or_version() -> None:
     generated = GENERATED / "commit.txt"
     expected = generated.read_text("ascii").strip() if generated.exists() else __version__
     assert commit() == expected

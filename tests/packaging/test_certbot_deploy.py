@@ -11,7 +11,7 @@ NAMES = ("privkey.pem", "cert.pem", "chain.pem")
 
 @frozen
 class Machine:
-    """A folder with the paths that the script names, and a systemctl that writes down its calls."""
+    """A folder with the script's paths, and a fake systemctl that records its calls."""
 
     root: Path
 
@@ -34,7 +34,7 @@ class Machine:
         return {path.name: path.read_text("utf-8") for path in folder.glob("*")}
 
     @property
-    def told(self) -> str:
+    def calls(self) -> str:
         calls = self.root / "calls.txt"
         return calls.read_text("utf-8") if calls.exists() else ""
 
@@ -53,18 +53,18 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @pytest.mark.parametrize("renewed", ["stats.example.com", None])
-def test_the_services_certificate_is_handed_over_when_renewed_or_by_hand(
+def test_the_certificate_is_deployed_on_renewal_or_by_hand(
     machine: Machine, renewed: str | None
 ) -> None:
     machine.hand_over(renewed)
     assert machine.handed_over == {name: f"stats.example.com {name}" for name in NAMES}
-    assert machine.told == "try-reload-or-restart medamad\n"
+    assert machine.calls == "try-reload-or-restart medamad\n"
 
 
-def test_a_certificate_of_something_else_is_left_alone(machine: Machine) -> None:
+def test_a_certificate_of_another_service_is_ignored(machine: Machine) -> None:
     machine.hand_over("mail.example.org")
-    assert (machine.handed_over, machine.told) == ({}, "")
+    assert (machine.handed_over, machine.calls) == ({}, "")
     machine.hand_over("stats.example.com")
     machine.hand_over("mail.example.org")
     assert machine.handed_over == {name: f"stats.example.com {name}" for name in NAMES}
-    assert machine.told == "try-reload-or-restart medamad\n"
+    assert machine.calls == "try-reload-or-restart medamad\n"

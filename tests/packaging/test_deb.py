@@ -29,7 +29,7 @@ def deb() -> ModuleType:
         (["duckdb", "parquet"], "/w/medamad-1.whl[duckdb,parquet]"),
     ],
 )
-def test_a_package_takes_extras_in(deb: ModuleType, extras: list[str], wanted: str) -> None:
+def test_a_package_can_include_extras(deb: ModuleType, extras: list[str], wanted: str) -> None:
     assert deb.requirement(Path("/w/medamad-1.whl"), extras) == wanted
 
 
@@ -38,7 +38,7 @@ def test_its_extras_are_those_of_the_project(deb: ModuleType) -> None:
     assert set(deb.EXTRAS) <= set(project["optional-dependencies"])
 
 
-def test_an_extra_that_is_not_there_is_refused(
+def test_an_unknown_extra_is_rejected(
     deb: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["deb.py", "--extra", "excel"])
@@ -47,9 +47,7 @@ def test_an_extra_that_is_not_there_is_refused(
     assert "invalid choice: 'excel'" in capsys.readouterr().err
 
 
-def test_what_it_runs_prints_nothing_beside_the_path(
-    deb: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_building_prints_only_the_path(deb: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
     deb.run(sys.executable, "-c", "print('building package')")
     assert capfd.readouterr() == ("", "building package\n")
 

@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def commit() -> str:
-    """Return the commit that the builds are of."""
+    """Return the commit that the builds are made from."""
     return (GENERATED / "commit.txt").read_text("ascii").strip()
 
 
@@ -52,7 +52,7 @@ def wheel_in(folder: Path) -> Path:
     return folder / f"medamad-{__version__}-py3-none-any.whl"
 
 
-def test_the_wheel_runs_as_it_is(made: Path, tmp_path: Path) -> None:
+def test_the_wheel_runs_without_a_build(made: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel_in(made)) as wheel:
         names = set(wheel.namelist())
         for name in names:

@@ -39,7 +39,7 @@ def hook() -> ModuleType:
 
 @pytest.fixture
 def frontend(tmp_path: Path) -> Path:
-    """Sources that need no package but the parser of referrers, which is there."""
+    """Sources that need no npm package except the referrer parser, which is present."""
     folder = tmp_path / "frontend"
     parser = folder / "node_modules" / "@tryghost" / "referrer-parser"
     (parser / "lib").mkdir(parents=True)
@@ -62,7 +62,7 @@ def made(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def checkout(tmp_path: Path, frontend: Path) -> Path:
-    """A folder of nobody's with these sources."""
+    """A copy of these sources, owned by `nobody`."""
     root = tmp_path / "checkout"
     (root / "medamad").mkdir(parents=True)
     frontend.rename(root / "medamad" / "frontend")
@@ -83,7 +83,7 @@ def runs(made: Path) -> int:
     return len((made / "frontend" / "runs").read_text())
 
 
-def test_names_are_those_that_the_daemon_gives(hook: ModuleType, tmp_path: Path) -> None:
+def test_asset_names_match_the_daemons(hook: ModuleType, tmp_path: Path) -> None:
     hook.write_names(tmp_path / "names.json")
     names = json.loads((tmp_path / "names.json").read_text("utf-8"))
     assert names["territories"] == {code: country_name(code) for code in _countries().values()}
@@ -94,7 +94,9 @@ def test_names_are_those_that_the_daemon_gives(hook: ModuleType, tmp_path: Path)
     assert set(names["numeric"].values()) <= set(names["territories"])
 
 
-def test_the_front_end_is_made_once(hook: ModuleType, frontend: Path, made: Path) -> None:
+def test_an_unchanged_front_end_is_not_rebuilt(
+    hook: ModuleType, frontend: Path, made: Path
+) -> None:
     for _ in range(2):
         hook.make_frontend(frontend, made)
     assert runs(made) == 1
@@ -105,7 +107,7 @@ def test_the_front_end_is_made_once(hook: ModuleType, frontend: Path, made: Path
 @pytest.mark.parametrize(
     "changed", ["package-lock.json", "build/build.mjs", "tracker/new.ts", "../_build/names.json"]
 )
-def test_it_is_made_again_when_something_changed(
+def test_a_changed_file_triggers_a_rebuild(
     hook: ModuleType, frontend: Path, made: Path, changed: str
 ) -> None:
     hook.make_frontend(frontend, made)
@@ -116,7 +118,7 @@ def test_it_is_made_again_when_something_changed(
     assert runs(made) == 2
 
 
-def test_it_is_made_again_when_a_source_moved(hook: ModuleType, frontend: Path, made: Path) -> None:
+def test_a_moved_source_triggers_a_rebuild(hook: ModuleType, frontend: Path, made: Path) -> None:
     source = frontend / "build" / "sizes.mjs"
     source.write_text("")
     hook.make_frontend(frontend, made)
@@ -125,14 +127,14 @@ def test_it_is_made_again_when_a_source_moved(hook: ModuleType, frontend: Path, 
     assert runs(made) == 2
 
 
-def test_what_was_fetched_is_no_source(hook: ModuleType, frontend: Path, made: Path) -> None:
+def test_fetched_packages_are_not_sources(hook: ModuleType, frontend: Path, made: Path) -> None:
     hook.make_frontend(frontend, made)
     (frontend / "node_modules" / "x.js").write_text("")
     hook.make_frontend(frontend, made)
     assert runs(made) == 1
 
 
-def test_a_broken_budget_fails_the_build_each_time(
+def test_an_exceeded_size_budget_fails_every_build(
     hook: ModuleType, frontend: Path, made: Path
 ) -> None:
     (frontend / "build" / "build.mjs").write_text(BROKEN)
@@ -150,7 +152,7 @@ def test_a_broken_budget_fails_the_build_each_time(
         ({"integrity": "sha512-b", "optional": True}, False),
     ],
 )
-def test_packages_that_are_there_are_not_fetched(
+def test_installed_packages_are_not_fetched_again(
     hook: ModuleType,
     frontend: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -170,7 +172,7 @@ def test_packages_that_are_there_are_not_fetched(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_what_root_builds_in_a_folder_is_its_owners(
+def test_files_built_by_root_belong_to_the_folders_owner(
     hook: ModuleType, checkout: Path, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -186,7 +188,9 @@ def test_what_root_builds_in_a_folder_is_its_owners(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_it_is_its_owners_also_where_the_build_fails(hook: ModuleType, checkout: Path) -> None:
+def test_files_of_a_failed_build_belong_to_the_folders_owner(
+    hook: ModuleType, checkout: Path
+) -> None:
     (checkout / "medamad" / "frontend" / "build" / "build.mjs").write_text(BROKEN)
     with pytest.raises(hook.BuildError):
         build(hook, checkout)
@@ -195,7 +199,7 @@ def test_it_is_its_owners_also_where_the_build_fails(hook: ModuleType, checkout:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("linked", ["node_modules", ""])
-def test_what_is_built_behind_a_link_stays_whose_it_is(
+def test_the_target_of_a_link_keeps_its_owner(
     hook: ModuleType, checkout: Path, tmp_path: Path, linked: str
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -210,7 +214,7 @@ def test_what_is_built_behind_a_link_stays_whose_it_is(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_that_nothing_can_be_given_away_is_no_reason_to_fail(
+def test_a_failed_chown_does_not_fail_the_build(
     hook: ModuleType, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, _user: int, _group: int) -> None:
@@ -254,7 +258,7 @@ def test_the_commit_is_known_without_git(
     assert (tmp_path / "written.txt").read_text("ascii") == "0123456\n"
 
 
-def test_no_commit_is_made_up(hook: ModuleType, tmp_path: Path) -> None:
+def test_an_unknown_commit_stays_unknown(hook: ModuleType, tmp_path: Path) -> None:
     target = tmp_path / "written.txt"
     target.write_text("0123456")
     (tmp_path / "packaging").mkdir()

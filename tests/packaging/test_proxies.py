@@ -1,4 +1,4 @@
-"""The worked examples of proxies, by the real nginx and the real Caddy."""
+"""The example proxy configurations, run with real nginx and Caddy."""
 
 import http.client
 import json
@@ -35,11 +35,11 @@ trusted_proxies = ["127.0.0.1"]
 hostnames = ["localhost"]
 """
 VISITOR = "127.0.0.2"
-"""The address of a visitor who is no proxy."""
+"""The address of a visitor, not of a proxy."""
 
 
 def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
-    """Write nginx's configuration around the example; return the command."""
+    """Write nginx's configuration around the example and return the command."""
     example = (EXAMPLES / "nginx.conf").read_text("utf-8")
     changes = {
         "127.0.0.1:8080": f"127.0.0.1:{daemon.port}",
@@ -63,7 +63,7 @@ def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
 
 
 def caddy_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
-    """Write Caddy's configuration around the example; return the command."""
+    """Write Caddy's configuration around the example and return the command."""
     example = (EXAMPLES / "Caddyfile").read_text("utf-8")
     site = f"https://localhost:{port} {{\n\ttls {folder}/fullchain.pem {folder}/privkey.pem"
     changes = {
@@ -78,7 +78,7 @@ def caddy_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
 
 
 def changed(text: str, changes: dict[str, str]) -> str:
-    """Return a text in which each of the passages, which has to be there, is another."""
+    """Return the text with each passage replaced; every passage must occur."""
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
@@ -170,7 +170,7 @@ def test_the_owner_logs_in_and_visitors_are_counted(proxy: Proxied) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/health/live", "/metrics"])
-def test_what_is_inside_is_not_passed_on(proxy: Proxied, path: str) -> None:
+def test_internal_endpoints_are_not_proxied(proxy: Proxied, path: str) -> None:
     assert proxy.daemon.client().request("GET", path).status == 200
     answer = proxy.request("GET", path)
     assert answer.status == 404
@@ -178,7 +178,7 @@ def test_what_is_inside_is_not_passed_on(proxy: Proxied, path: str) -> None:
     assert "x-api-commit" not in answer.headers
 
 
-def test_the_visitors_address_is_the_one_that_the_proxy_saw(proxy: Proxied) -> None:
+def test_the_visitors_address_comes_from_the_proxy(proxy: Proxied) -> None:
     client = proxy.daemon.client()
     client.add_website("example.com")
     (proxy.daemon.folder / "blocked.txt").write_text(f"{VISITOR}\n", "utf-8")
@@ -191,7 +191,7 @@ def test_the_visitors_address_is_the_one_that_the_proxy_saw(proxy: Proxied) -> N
         assert answer.headers["x-medamad-ignored"] == "blocked"
 
 
-def test_the_host_is_the_one_that_the_proxy_was_asked_for(proxy: Proxied) -> None:
+def test_the_host_is_the_one_requested_from_the_proxy(proxy: Proxied) -> None:
     claimed = {"X_Forwarded_Host": "evil.example", "Forwarded": "host=evil.example"}
     assert proxy.request("GET", "/dashboard/", **claimed).status == 200
     for claimed in ({}, {"X_Forwarded_Host": "localhost"}, {"Forwarded": "host=localhost"}):
@@ -217,7 +217,7 @@ def test_nginx_logs_no_visitor(tmp_path: Path) -> None:
     assert (tmp_path / "access.log").read_text("utf-8") == ""
 
 
-def test_nginx_is_told_nothing_that_one_of_its_releases_rejects_or_warns_of() -> None:
+def test_the_nginx_example_works_in_every_supported_release() -> None:
     for name in ("nginx.conf", "nginx-subpath.conf"):
         lines = (EXAMPLES / name).read_text("utf-8").splitlines()
         assert not [line for line in lines if "http2" in line.partition("#")[0]]

@@ -1,4 +1,4 @@
-"""What the daemon keeps of those who ask it, on disk and in its log: nothing that names them."""
+"""Nothing on disk or in the log identifies a visitor."""
 
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,7 +16,7 @@ BEHIND_A_PROXY = '[server]\ntrusted_proxies = ["127.0.0.1"]\n'
 
 
 def hit(daemon: Daemon, address: str, beacon: str) -> str | None:
-    """Send a hit from an address, by a proxy; gives the reason for which it is ignored."""
+    """Send a hit from an address through a proxy; return why it was ignored."""
     url = f"https://example.com/?{QUERY}"
     body = {"e": "load", "b": beacon, "u": url, "p": True, "q": True}
     headers = {"X-Forwarded-For": f"1.2.3.4, {address}", "User-Agent": AGENT}
@@ -25,7 +25,7 @@ def hit(daemon: Daemon, address: str, beacon: str) -> str | None:
     return answer.headers.get("x-medamad-ignored")
 
 
-def test_nothing_names_who_sent(tmp_path: Path) -> None:
+def test_nothing_stored_or_logged_identifies_a_sender(tmp_path: Path) -> None:
     with running(tmp_path, configuration=BEHIND_A_PROXY) as daemon:
         owner = daemon.client()
         owner.add_website("example.com")
@@ -56,7 +56,7 @@ def test_nothing_names_who_sent(tmp_path: Path) -> None:
             assert text.encode() not in content, (file, text)
 
 
-def test_what_is_blocked_stays_so_after_a_restart(tmp_path: Path) -> None:
+def test_a_blocked_network_stays_blocked_after_a_restart(tmp_path: Path) -> None:
     with running(tmp_path, configuration=BEHIND_A_PROXY) as daemon:
         daemon.client().add_website("example.com")
         assert hit(daemon, FOUR, "b0") is None

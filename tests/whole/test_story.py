@@ -1,4 +1,4 @@
-"""Random stories told to the whole daemon, and random questions about how they went."""
+"""Random operations on the whole daemon, and random queries, compared with a naive model."""
 
 import json
 import random
@@ -62,7 +62,7 @@ BACKGROUND_WORK = (
 
 
 class Narrator:
-    """Does each step to a daemon and tells it to what is expected."""
+    """Runs each step of a story against a daemon and applies it to the model."""
 
     def __init__(self, data_dir: Path, sizes: Sizes, rng: random.Random) -> None:
         self.expected = Expected()
@@ -84,7 +84,7 @@ class Narrator:
             await self.ask("POST", "/websites", {"hostname": site.hostname}, status=201)
 
     async def end(self) -> None:
-        """Stop as the daemon does: what is under way ends at what it waits for."""
+        """Stop as the daemon does: operations under way end at their next await."""
         for tidying in self.tidying:
             tidying.cancel()
         self.tidying.clear()
@@ -170,7 +170,7 @@ class Narrator:
             self.tidying.append(tidying)
 
     async def _restart(self) -> None:
-        """The login outlives a restart, unless it has ended by itself."""
+        """Restart the daemon; the login survives unless it has expired."""
         await self.end()
         self.expected.restart()
         self.house = await build_house(self.data_dir, self.now_ms / 1000, self.sizes)
@@ -183,7 +183,7 @@ class Narrator:
         store.apply(evolve(store.settings, retention=self.retention))
 
     async def settle(self) -> None:
-        """Have everything done that is due; nothing may be left that belongs to nothing."""
+        """Run everything that is due; nothing orphaned may be left."""
         for tidying in self.tidying:
             await tidying
         self.tidying.clear()
@@ -211,25 +211,25 @@ class Narrator:
                 answer = await self.ask("GET", target)
                 partial = answer.header("X-Medamad-Partial")
                 OBSERVED.counts["partial answers"] += partial is not None
-                # What it is without is said by the day; tests of summed days go into that.
+                # Missing parts are named by day; the tests of rollups check those.
                 if not query or partial is None:
                     assert partial is None, (target, partial)
-                    told = oracle.answer(endpoint, query)
-                    assert from_the_first_view(answer.json, told) == told, target
+                    expected = oracle.answer(endpoint, query)
+                    assert from_the_first_view(answer.json, expected) == expected, target
 
     def _visitors(self, views: list[dict[str, object]]) -> int:
         return sum(view["p"] and view["time_ms"] >= self.now_ms - DAY_MS for view in views)
 
 
-def from_the_first_view(found: Any, told: Any) -> Any:
-    """Leave out what a series has before the first view.
+def from_the_first_view(found: Any, expected: Any) -> Any:
+    """Drop the buckets of a series before the first view.
 
-    Without a start it begins with that; of a day that is summed up, no other time is known than
-    when it began.
+    Without a start, a series begins with the first view; for a day that has become a rollup, only
+    the day's beginning is known.
     """
-    if "interval" not in told:
+    if "interval" not in expected:
         return found
-    series, length = found["interval"], len(told["interval"])
+    series, length = found["interval"], len(expected["interval"])
     before = series[: max(len(series) - length, 0)]
     assert not any(row["pageviews"] for row in before)
     return {**found, "interval": series[len(before) :]}
@@ -253,7 +253,7 @@ async def tell_and_check(
 
 
 def check_stories(count: int) -> None:
-    """Check random stories; in a thread of its own, for hypothesis does not wait for Deferreds."""
+    """Check random stories in a thread, because hypothesis does not wait for Deferreds."""
 
     @example(story=all_of_it, sizes=Sizes(2, 2, 0), rng=random.Random(1))  # noqa: S311
     @given(story=stories, sizes=small_sizes, rng=st.randoms(use_true_random=False))
@@ -278,6 +278,6 @@ def check_stories(count: int) -> None:
     "count", [12, pytest.param(200, marks=(pytest.mark.slow, pytest.mark.timeout(3_600)))]
 )
 @pytest_twisted.ensureDeferred
-async def test_every_number_is_what_a_naive_reader_expects(count: int) -> None:
+async def test_every_figure_matches_the_naive_model(count: int) -> None:
     await deferToThread(check_stories, count)
     assert min(OBSERVED.counts[work] for work in BACKGROUND_WORK) > 0, OBSERVED.counts
