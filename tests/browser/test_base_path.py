@@ -98,7 +98,7 @@ def test_everything_works_below_a_path(
     page, asked = dashboard.page, list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{dashboard.base}/stats")
-    page.get_by_label("Name", exact=True).fill(USERNAME)
+    page.get_by_label("Username", exact=True).fill(USERNAME)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     heading = page.get_by_role("heading", level=1)
