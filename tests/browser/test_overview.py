@@ -286,3 +286,25 @@ def test_visitors_of_several_matching_pages_are_explained(
     figures(page)
     note = page.locator(".overview").get_by_text("count once for each")
     expect(note).to_have_count(1 if is_by_page else 0)
+
+
+@pytest.mark.parametrize(
+    ("filters", "notes"),
+    [
+        ("", []),
+        ("&browser[eq]=Firefox", []),
+        ("&prop_name[eq]=plan", ["first view of the day"]),
+        ("&prop_value[contains]=x&path[eq]=/about", ["first view of the page that day"]),
+        (
+            "&prop_value[neq]=x&path[contains]=a",
+            ["count once for each", "first view of the page that day"],
+        ),
+    ],
+)
+def test_visitors_under_a_filter_on_events_are_explained(
+    filters: str, notes: list[str], march_owner: Client, dashboard_of: Make
+) -> None:
+    page = dashboard_of(march_owner).open(f"{THREE_DAYS}{filters}")
+    figures(page)
+    expect(page.locator(".tiles-note")).to_have_count(len(notes))
+    expect(page.locator(".tiles-note")).to_contain_text(notes)

@@ -1,5 +1,6 @@
-"""The header of a website's page: the switcher and the current visitors."""
+"""The header of a website's page: the switcher and the open pages."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -44,12 +45,13 @@ def test_websites_are_switched(demo: Client, dashboard_of: Make) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
 
 
-def test_current_visitors(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_open_pages(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.add_website("example.com")
     page = dashboard_of(owner).open("websites/example.com")
-    expect(page.locator(".live")).to_have_text("0 current visitors")
-    for beacon, said in (("one", "1 current visitor"), ("two", "2 current visitors")):
+    expect(page.locator(".live")).to_have_text("0 pages open now")
+    expect(page.locator(".live")).to_have_attribute("title", re.compile("filters don’t apply"))
+    for beacon, said in (("one", "1 page open now"), ("two", "2 pages open now")):
         load = {"e": "load", "b": beacon, "u": "https://example.com/", "p": True, "q": True}
         assert owner.request("POST", "/api/event/hit", load).status == 204
         page.keyboard.press(".")
@@ -58,7 +60,7 @@ def test_current_visitors(new_daemon: Daemon, dashboard_of: Make) -> None:
         owner.request("POST", "/api/event/hit", {"e": "unload", "b": "one", "m": 5}).status == 204
     )
     page.keyboard.press(".")
-    expect(page.locator(".live")).to_have_text("1 current visitor")
+    expect(page.locator(".live")).to_have_text("1 page open now")
 
 
 def test_an_unknown_website(demo: Client, dashboard_of: Make) -> None:

@@ -46,10 +46,10 @@ export const de: Catalogue = {
   "shortcuts.settings": "Zu den Einstellungen",
   "shortcuts.switch": "Website wechseln",
   "view.no-website": "Die Website {hostname} wurde hier nicht hinzugefügt.",
-  "view.live.one": "{n} aktueller Besucher",
-  "view.live.other": "{n} aktuelle Besucher",
+  "view.live.one": "{n} Seite gerade geöffnet",
+  "view.live.other": "{n} Seiten gerade geöffnet",
   "view.live-title":
-    "Haben in den letzten fünf Minuten eine Seite geöffnet und sie noch nicht verlassen",
+    "In den letzten fünf Minuten geöffnet und noch nicht verlassen. Zwei Tabs zählen zweimal, und Filter wirken hier nicht.",
   "limited.note":
     "Heute gab es zu viele neue Werte: Weitere zählen als „(other)“. „medamad status“ sagt, was zu tun ist.",
   "unvisited.since": "Keine Aufrufe seit {when}",
@@ -95,6 +95,10 @@ export const de: Catalogue = {
   "measure.bounce-title": "Besucher, deren erster Aufruf höchstens 5 Sekunden dauerte",
   "measure.by-page":
     "Wer mehrere passende Seiten aufgerufen hat, wird für jede davon einmal gezählt.",
+  "measure.by-event":
+    "Als Besucher zählt nur, wessen erster Aufruf des Tages ein passendes Ereignis hatte.",
+  "measure.by-event-of-page":
+    "Als Besucher zählt nur, wessen erster Aufruf der Seite an diesem Tag ein passendes Ereignis hatte.",
   "measure.before": "{value} im vorherigen Zeitraum",
   "measure.more": "{change} mehr als im vorherigen Zeitraum",
   "measure.less": "{change} weniger als im vorherigen Zeitraum",

@@ -46,9 +46,10 @@ export const es: Catalogue = {
   "shortcuts.settings": "Ir a los ajustes",
   "shortcuts.switch": "Cambiar de sitio web",
   "view.no-website": "El sitio web {hostname} no se ha añadido aquí.",
-  "view.live.one": "{n} visitante actual",
-  "view.live.other": "{n} visitantes actuales",
-  "view.live-title": "Han abierto una página en los últimos cinco minutos y no la han dejado",
+  "view.live.one": "{n} página abierta ahora",
+  "view.live.other": "{n} páginas abiertas ahora",
+  "view.live-title":
+    "Páginas abiertas en los últimos cinco minutos que aún no se han dejado. Dos pestañas cuentan dos veces, y los filtros no se aplican.",
   "limited.note":
     "Hoy ha habido demasiados valores nuevos: los siguientes se cuentan como «(other)». «medamad status» indica qué hacer.",
   "unvisited.since": "Sin vistas desde {when}",
@@ -94,6 +95,10 @@ export const es: Catalogue = {
   "measure.bounce-title": "Visitantes cuya primera vista duró 5 segundos o menos",
   "measure.by-page":
     "Quienes vieron varias de las páginas coincidentes cuentan una vez por cada una.",
+  "measure.by-event":
+    "Solo cuentan los visitantes cuya primera vista del día tuvo un evento coincidente.",
+  "measure.by-event-of-page":
+    "Solo cuentan los visitantes cuya primera vista de la página ese día tuvo un evento coincidente.",
   "measure.before": "{value} en el periodo anterior",
   "measure.more": "{change} más que en el periodo anterior",
   "measure.less": "{change} menos que en el periodo anterior",

@@ -47,10 +47,10 @@ export const fr: Catalogue = {
   "shortcuts.settings": "Aller aux paramètres",
   "shortcuts.switch": "Changer de site",
   "view.no-website": "Le site {hostname} n’a pas été ajouté ici.",
-  "view.live.one": "{n} visiteur actuel",
-  "view.live.other": "{n} visiteurs actuels",
+  "view.live.one": "{n} page ouverte en ce moment",
+  "view.live.other": "{n} pages ouvertes en ce moment",
   "view.live-title":
-    "Ont ouvert une page au cours des cinq dernières minutes et ne l’ont pas quittée",
+    "Pages ouvertes au cours des cinq dernières minutes et pas encore quittées. Deux onglets comptent deux fois, et les filtres ne s’appliquent pas.",
   "limited.note":
     "Trop de nouvelles valeurs aujourd’hui : les suivantes comptent comme « (other) ». « medamad status » indique que faire.",
   "unvisited.since": "Aucune page vue depuis {when}",
@@ -97,6 +97,10 @@ export const fr: Catalogue = {
   "measure.bounce-title": "Visiteurs dont la première page vue a duré 5 secondes ou moins",
   "measure.by-page":
     "Les visiteurs qui ont vu plusieurs des pages correspondantes comptent une fois pour chacune.",
+  "measure.by-event":
+    "Seuls comptent les visiteurs dont la première page vue du jour comportait un événement correspondant.",
+  "measure.by-event-of-page":
+    "Seuls comptent les visiteurs dont la première vue de la page ce jour-là comportait un événement correspondant.",
   "measure.before": "{value} sur la période précédente",
   "measure.more": "{change} de plus que sur la période précédente",
   "measure.less": "{change} de moins que sur la période précédente",

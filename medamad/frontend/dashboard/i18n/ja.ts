@@ -44,9 +44,10 @@ export const ja: Catalogue = {
   "shortcuts.settings": "設定へ移動",
   "shortcuts.switch": "サイトを切り替え",
   "view.no-website": "サイト{hostname}は追加されていません。",
-  "view.live.one": "現在の訪問者{n}人",
-  "view.live.other": "現在の訪問者{n}人",
-  "view.live-title": "過去5分間にページを開き、まだ離れていない訪問者",
+  "view.live.one": "現在開かれているページ：{n}",
+  "view.live.other": "現在開かれているページ：{n}",
+  "view.live-title":
+    "過去5分間に開かれ、まだ閉じられていないページの数です。2つのタブは2と数えられ、フィルターは適用されません。",
   "limited.note":
     "今日は新しい値が多すぎるため、以降の値は「(other)」として計測されます。対処方法は「medamad status」で確認できます。",
   "unvisited.since": "{when}以降、ページビューなし",
@@ -91,6 +92,10 @@ export const ja: Catalogue = {
   "measure.duration-title": "中央値：計測されたページビューの半数が、この時間以上でした",
   "measure.bounce-title": "最初のページビューが5秒以下だった訪問者の割合",
   "measure.by-page": "条件に一致する複数のページを見た訪問者は、ページごとに1回ずつ数えられます。",
+  "measure.by-event":
+    "訪問者数には、その日の最初のページビューで条件に一致するイベントがあった訪問者だけが含まれます。",
+  "measure.by-event-of-page":
+    "訪問者数には、そのページのその日の最初のページビューで条件に一致するイベントがあった訪問者だけが含まれます。",
   "measure.before": "前の期間は{value}",
   "measure.more": "前の期間より{change}増",
   "measure.less": "前の期間より{change}減",

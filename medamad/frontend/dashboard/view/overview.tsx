@@ -2,7 +2,7 @@
 
 import { Table, TrendingUp } from "lucide";
 import { useMemo, useState } from "preact/hooks";
-import { t } from "../i18n/index.ts";
+import { type Key, t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { Trouble } from "../ui/trouble.tsx";
@@ -54,7 +54,11 @@ export function Overview() {
         isStale={series.isStale}
         hasFailed={!!series.error}
       />
-      {countsByPage(view.filters) && <p class="tiles-note soft">{t("measure.by-page")}</p>}
+      {notesOn(view.filters).map((key) => (
+        <p key={key} class="tiles-note soft">
+          {t(key)}
+        </p>
+      ))}
       <div class="chart-head">
         <p class="soft">
           {daysLabelOf(period, zone)}
@@ -127,10 +131,17 @@ export function Overview() {
   );
 }
 
-/** Whether a visitor may count once for each of several pages. */
-function countsByPage(filters: readonly Filter[]): boolean {
+/** What to say about who counts as a visitor under filters. */
+function notesOn(filters: readonly Filter[]): Key[] {
   const ofPath = filters.filter(({ field }) => field === "path");
-  return ofPath.length > 0 && !ofPath.some(({ operator }) => operator === "eq");
+  const isOfPages = ofPath.length > 0 && !ofPath.some(({ operator }) => operator === "eq");
+  const isOfEvents = filters.some(({ field }) => field.startsWith("prop_"));
+  return [
+    ...(isOfPages ? (["measure.by-page"] as const) : []),
+    ...(isOfEvents
+      ? ([ofPath.length > 0 ? "measure.by-event-of-page" : "measure.by-event"] as const)
+      : []),
+  ];
 }
 
 function daysLabelOf(period: Parameters<typeof daysLabel>[1], zone: string): string {

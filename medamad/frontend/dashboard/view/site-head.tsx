@@ -1,4 +1,4 @@
-// The header of a website: its name, a switch to others, and visitors now.
+// The header of a website: its name, a switch to others, and the pages open now.
 
 import { Code, Globe } from "lucide";
 import { useState } from "preact/hooks";

@@ -2,9 +2,10 @@
 
 export const view = {
   "view.no-website": "The website {hostname} hasn’t been added here.",
-  "view.live.one": "{n} current visitor",
-  "view.live.other": "{n} current visitors",
-  "view.live-title": "Opened a page in the last five minutes and haven’t left it",
+  "view.live.one": "{n} page open now",
+  "view.live.other": "{n} pages open now",
+  "view.live-title":
+    "Pages opened in the last five minutes and not left yet. Two tabs count twice, and filters don’t apply.",
   "limited.note":
     "Too many new values today: further ones count as “(other)”. “medamad status” says what to do.",
   "unvisited.since": "No views since {when}",
@@ -48,6 +49,9 @@ export const view = {
   "measure.duration-title": "Median: half of the timed views lasted at least this long",
   "measure.bounce-title": "Visitors whose first view lasted 5 seconds or less",
   "measure.by-page": "Visitors who viewed several of the matching pages count once for each.",
+  "measure.by-event": "Visitors are only those whose first view of the day had a matching event.",
+  "measure.by-event-of-page":
+    "Visitors are only those whose first view of the page that day had a matching event.",
   "measure.before": "{value} in the previous period",
   "measure.more": "{change} more than in the previous period",
   "measure.less": "{change} less than in the previous period",
