@@ -6,7 +6,7 @@ import stat
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
@@ -29,6 +29,7 @@ from medamad.query.period import parse_period
 from medamad.query.request import Gap, Gaps
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import reading_beside
+from medamad.storage.segments.damage import WAYS_OUT
 from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource
 from medamad.transfer.rows import format_day
 
@@ -118,7 +119,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     ):
         website = guest.website(arguments.hostname)
         exported = ExportSource(
-            snapshot=guest.snapshot(website, damaged),
+            snapshot=guest.snapshot(website, damaged).verified(),
             origins=guest.origins(website),
             sources=sources(load_lists(config)),
             period=request.period,
@@ -134,19 +135,25 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     progress.end()
     for place in dict.fromkeys(left_out):
         print_error(f"a damaged segment is left out: {place}")
-    for what in _without(gaps_of):
+    for what in _without(gaps_of, _BY_ROLLUPS):
         print_warning(f"{what}, because only their sums are kept")
-    return 1 if left_out else 0
+    for what in _without(gaps_of, _BY_DAMAGE):
+        print_error(f"{what}, of which damaged data is left out; {WAYS_OUT}")
+    return 1 if left_out or any(gaps.days(Gap.DAMAGED) for gaps in gaps_of.values()) else 0
 
 
-def _without(gaps_of: Mapping[str, Gaps]) -> Iterator[str]:
+_BY_ROLLUPS: Final = (
+    (Gap.FIGURES, "without"),
+    (Gap.INTERVAL, "the series is without"),
+    (Gap.DURATIONS, "times are without"),
+    (Gap.BOUNCES, "bounce rates are without"),
+)
+_BY_DAMAGE: Final = ((Gap.DAMAGED, "incomplete for"),)
+
+
+def _without(gaps_of: Mapping[str, Gaps], kinds: Iterable[tuple[Gap, str]]) -> Iterator[str]:
     """Return a sentence for each gap; tables or reports with the same days share one."""
-    for gap, incomplete in (
-        (Gap.FIGURES, "without"),
-        (Gap.INTERVAL, "the series is without"),
-        (Gap.DURATIONS, "times are without"),
-        (Gap.BOUNCES, "bounce rates are without"),
-    ):
+    for gap, incomplete in kinds:
         names: dict[tuple[int, ...], list[str]] = {}
         for name, gaps in gaps_of.items():
             if missing := gaps.days(gap):

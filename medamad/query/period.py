@@ -1,7 +1,7 @@
 """The period of a query: RFC 3339 instants, start and end, the preceding period."""
 
 import re
-from datetime import UTC, date, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Final
 
 import numpy as np
@@ -107,6 +107,21 @@ class Period:
         return (self.start_ms is None or least_ms >= self.start_ms) and (
             self.end_ms is None or greatest_ms <= self.end_ms
         )
+
+    def days_of(self, least_ms: int, greatest_ms: int) -> range:
+        """Return the local dates, as days since 1970-01-01, of two times and between them.
+
+        Only those in the period.
+        """
+        first_ms = least_ms if self.start_ms is None else max(least_ms, self.start_ms)
+        last_ms = greatest_ms if self.end_ms is None else min(greatest_ms, self.end_ms)
+        if first_ms > last_ms:
+            return range(0)
+        first, last = (
+            datetime.fromtimestamp(ms / 1000, self.zone).toordinal() - _EPOCH_DAY
+            for ms in (first_ms, last_ms)
+        )
+        return range(first, last + 1)
 
     def slice_of(self, ascending_ms: NDArray[np.int64]) -> slice:
         """Return the slice of some ascending times that are in the period."""

@@ -11,7 +11,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
-from medamad.query.scan import ViewFilter, find_views, leaves
+from medamad.query.scan import ViewFilter, damaged_days, find_views, leaves
 from medamad.storage.segments.parts import (
     NO_EVENTS,
     EventCounts,
@@ -68,7 +68,8 @@ def count_properties(
     selected, loose_gaps = filter_.loose(loose, labels.mask)
     counter.add(selected, None, has_distinct_names=False)
     events, total = counter.result()
-    return PropertyCounts(labels.texts, events, total, Gaps(gaps | loose_gaps))
+    damage = damaged_days(snapshot, query.period)
+    return PropertyCounts(labels.texts, events, total, Gaps(gaps | loose_gaps) | damage)
 
 
 def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Iterator[Events]:

@@ -90,11 +90,11 @@ def summary(
     current = total or total_of(selection)
     (row,) = _series_rows(current, query)
     found: Summary = {"current": row}
-    gaps = current.tally.gaps
+    gaps = current.tally.gaps | selection.damage
     if period_before is not None:
         before = total_of(selection.during(period_before))
         (found["previous"],) = _series_rows(before, query)
-        gaps |= before.tally.gaps
+        gaps |= before.tally.gaps | selection.during(period_before).damage
     if series is not None:
         found["interval"] = _series_rows(series, query, buckets.dates)
         gaps |= series.tally.gaps
@@ -170,7 +170,7 @@ def views_by_dimension(
     if not query.is_brief:
         shown = sums.take(numbers)
         columns |= bounces_and_durations(shown, shown.duration_ms, query)
-    return Result(make_rows(columns), sums.gaps)
+    return Result(make_rows(columns), sums.gaps | selection.damage)
 
 
 def _by_name(
@@ -221,7 +221,7 @@ def time_on_page(
         columns["visitors"] = visitors[codes]
         columns["duration_upper_quartile"] = quartiles.quartile(3)[places]
         columns["duration_lower_quartile"] = quartiles.quartile(1)[places]
-    return Result(make_rows(columns), gaps | sums.gaps)
+    return Result(make_rows(columns), gaps | sums.gaps | selection.damage)
 
 
 def events_by_property(

@@ -92,7 +92,7 @@ class Cancellation:
 
 
 class Gap(Enum):
-    """What a result lacks for a day of which only a rollup is left."""
+    """What a result lacks for a day of which only a rollup is left, or which has damaged data."""
 
     FIGURES = "figures"
     """Everything: the day is left out."""
@@ -102,6 +102,8 @@ class Gap(Enum):
     """Durations: medians, quartiles and totals leave the day out."""
     BOUNCES = "bounces"
     """Bounces: bounce rates leave the day out."""
+    DAMAGED = "damaged"
+    """Damaged data: there are other views of the day, or none."""
 
 
 DayGap: TypeAlias = tuple[Gap, int]
@@ -122,7 +124,7 @@ class Gaps:
         """Return the days that have a gap, ascending, except for those that are left out anyway."""
         left_out = (
             set()
-            if gap is Gap.FIGURES
+            if gap in (Gap.FIGURES, Gap.DAMAGED)
             else {day for each, day in self._gaps if each is Gap.FIGURES}
         )
         return sorted({day for each, day in self._gaps if each is gap} - left_out)

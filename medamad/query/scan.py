@@ -11,7 +11,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
 from medamad.query.filters import Mask, code_masks, property_mask
 from medamad.query.period import Period
-from medamad.query.request import Cancellation, Gap, Query
+from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.storage.segments.parts import (
     Codes,
     Events,
@@ -208,6 +208,11 @@ class Selection:
             is_whole = remaining.matches_all and self.period.contains(least_ms, greatest_ms)
             yield rollup, value_of(rollup) if is_whole else None
 
+    @property
+    def damage(self) -> Gaps:
+        """The days in the period of which damaged data is left out."""
+        return damaged_days(self.snapshot, self.period)
+
     def during(self, period: Period) -> "Selection":
         """Return the selection in another period."""
         return evolve(self, period=period)
@@ -238,6 +243,13 @@ class Selection:
             selected = remaining.select(part, self.period)
             if selected is not None:
                 yield selected
+
+
+def damaged_days(snapshot: Snapshot, period: Period) -> Gaps:
+    """Return the days in a period of which a snapshot leaves out damaged data."""
+    return Gaps(
+        (Gap.DAMAGED, day) for span in snapshot.left_out_ms for day in period.days_of(*span)
+    )
 
 
 def _no_value(_part: Part) -> None:

@@ -4,11 +4,11 @@ Each is a generator that does a little work with every step, in whatever thread 
 part of the website is in memory at a time, and no transaction is open between two steps.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,11 +16,13 @@ from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, split_property
-from medamad.domain.errors import BadRequest
+from medamad.domain.errors import BadRequest, RetryLater
 from medamad.lookup.referrers import Sources
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reports import ROW_REPORTS, Report, SummaryOptions, summary
 from medamad.query.request import Cancellation, DayGap, Filter, Gap, Gaps, Query, Result
+from medamad.query.scan import damaged_days
+from medamad.storage.errors import DamagedSegment
 from medamad.storage.import_batches import Origins
 from medamad.storage.segments.format import FLAG_OF
 from medamad.storage.segments.parts import (
@@ -41,8 +43,16 @@ from medamad.transfer.tables import (
     Table,
 )
 
+T = TypeVar("T")
+
 STEP_ROWS: Final = 4_096
 """The most rows of a piece. No other thread can run while a library encodes them."""
+
+
+class DamageFound(RetryLater):
+    """A segment turned out to be damaged while it was exported; another export leaves it out."""
+
+    status = 503
 
 
 @frozen
@@ -71,8 +81,8 @@ class ExportSource:
     zone: tzinfo = UTC
     cancellation: Cancellation = field(factory=Cancellation)
 
-    def rollup_gaps(self, table: Table) -> Gaps:
-        """Return the days of which there were views, or events, but only a rollup is left."""
+    def row_gaps(self, table: Table) -> Gaps:
+        """Return the days of which only a rollup is left, or damaged data is left out."""
         gaps: set[DayGap] = set()
         for segment in self.snapshot.rollup_segments:
             header = segment.header
@@ -80,7 +90,7 @@ class ExportSource:
             is_in = bounds_ms != NO_TIME and not self.period.is_outside(*bounds_ms)
             if header.day is not None and is_in:
                 gaps.add((Gap.FIGURES, header.day.number))
-        return Gaps(gaps)
+        return Gaps(gaps) | damaged_days(self.snapshot, evolve(self.period, zone=self.zone))
 
 
 def views(source: ExportSource) -> Iterator[RowPiece]:
@@ -89,17 +99,25 @@ def views(source: ExportSource) -> Iterator[RowPiece]:
     done, total = 0, sum(map(len, snapshot.leaves()))
     for part in snapshot.leaves():
         if len(part) and not source.period.is_outside(*part.time_bounds):
-            columns = snapshot.read_leaf(part, partial(_columns, source.period))
-            found = 0 if columns is None else len(columns["sequence"])
-            for begin in range(0, found, STEP_ROWS):
+            columns = _read(snapshot, partial(_columns, source.period, part))
+            for begin in range(0, len(columns["sequence"]), STEP_ROWS):
                 stretch = slice(begin, begin + STEP_ROWS)
-                some = {name: column[stretch] for name, column in (columns or {}).items()}
+                some = {name: column[stretch] for name, column in columns.items()}
                 yield RowPiece(_view_rows(some, source), done + begin, total)
         done += len(part)
         yield RowPiece([()] * len(VIEWS_TABLE.columns), done, total)
 
 
-def _columns(period: Period, part: ViewColumns) -> dict[str, NDArray[Any]]:
+def _read(snapshot: Snapshot, read: Callable[[Snapshot], T]) -> T:
+    """Return what a function reads. Raise DamageFound, since what was written cannot be changed."""
+    try:
+        return snapshot.read_once(read)
+    except DamagedSegment as error:
+        message = "damaged data was found; another export leaves it out and says so"
+        raise DamageFound(message, retry_after=1) from error
+
+
+def _columns(period: Period, part: ViewColumns, _snapshot: Snapshot) -> dict[str, NDArray[Any]]:
     """Return copies of a part's columns, in place of arrays that are borrowed."""
     time_ms = part.time_ms
     chosen: Any = slice(None)
@@ -148,8 +166,8 @@ def events(source: ExportSource) -> Iterator[RowPiece]:
     done = 0
     for part in snapshot.leaves():
         rows_of_part = _event_rows(part)
-        found = snapshot.read_leaf(part, _events_of) if rows_of_part else None
-        if found is not None:
+        if rows_of_part:
+            found = _read(snapshot, partial(_events_of, part))
             yield from _event_pieces(found, source, done, total)
         done += rows_of_part
         yield RowPiece([()] * len(EVENTS_TABLE.columns), done, total)
@@ -163,7 +181,7 @@ def _event_rows(part: ViewColumns) -> int:
     return len(part.own) + len(part.loose)
 
 
-def _events_of(part: ViewColumns) -> NDArray[np.uint64]:
+def _events_of(part: ViewColumns, _snapshot: Snapshot) -> NDArray[np.uint64]:
     """Return a copy of a part's events: number, time, sequence number of the view, property."""
     own, loose = part.own, part.loose
     of_own = part.sequence[own.view.astype(np.intp)] if len(own) else own.view
@@ -214,7 +232,7 @@ def statistics(
     query = Query(period, filters, limit=_ALL_ROWS, with_blanks=True)
     reports = statistics_reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
-        result = source.snapshot.run(partial(_run, report, query, source))
+        result = _read(source.snapshot, partial(_run, report, query, source))
         for some in drain(result.content):
             yield RowPiece(_report_rows(name, some), number, len(reports))
         yield RowPiece(
@@ -334,7 +352,7 @@ class ExportRequest:
         """
         gaps = {}
         if self.table is not STATISTICS_TABLE:
-            gaps[self.table.name] = source.rollup_gaps(self.table)
+            gaps[self.table.name] = source.row_gaps(self.table)
         writer = FORMATS[self.format].writer(self.table)
         yield EncodedPiece(writer.begin(), 0, 0, gaps)
         done = total = 0

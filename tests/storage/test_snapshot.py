@@ -1,15 +1,21 @@
 """A snapshot by itself. Damage, leases and what changes meanwhile are tested on a store."""
 
+import msgspec
 import pytest
 from attrs import evolve
 
 from medamad.domain.dimensions import Dimension
-from medamad.storage.segments.format import Segment
+from medamad.storage.segments.format import Segment, SegmentHeader
+from medamad.storage.segments.parts import NO_TIME
 from medamad.storage.segments.snapshot import EMPTY, split_merged, with_members
 
 
 def segment(number: int, *members: Segment) -> Segment:
-    return Segment(1, number, None, members)  # type: ignore[arg-type]
+    header = SegmentHeader(*(0,) * 16)
+    header = msgspec.structs.replace(
+        header, time_bounds=(number, number + 10), event_time_bounds=NO_TIME
+    )
+    return Segment(1, number, header, members)
 
 
 LEAVES = [segment(number) for number in range(1, 5)]
@@ -34,6 +40,9 @@ def test_what_is_left_out_is_in_no_part() -> None:
     left = snapshot.without(frozenset({1, 4, 7}))
     assert [segment.number for segment in left.segments] == [2, 3]
     assert left.rollup_segments == ()
+    assert left.left_out_ms == ((1, 11), (4, 14), (7, 17))
+    # The members of a merged segment stay.
+    assert snapshot.without(frozenset({5, 6})).left_out_ms == ()
 
 
 def test_a_website_without_hits_has_nothing_to_read() -> None:

@@ -70,8 +70,7 @@ class Compactor:
                 if job is not None and await self.run(job):
                     return job
             except DamagedSegment as error:
-                partition.damaged.add(error.number)
-                _log.error("a damaged segment stays as it is: {place}", place=str(error))
+                partition.damage.add_segment(error)
                 continue
             except Unavailable:
                 # What was written in vain takes up room that is needed now.

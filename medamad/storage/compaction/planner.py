@@ -147,7 +147,7 @@ class Planner:
             segment
             for segment in partition.leaves()
             if cutoff.concerns(segment)
-            and segment.number not in partition.damaged
+            and segment.number not in partition.damage.numbers
             and partition.expired_up_to.get(segment.number) != cutoff.before_ms
         ]
         for segment in sorted(due, key=lambda segment: segment.header.first_sequence):
@@ -166,7 +166,7 @@ class Planner:
             if (
                 segment.number in partition.overlays
                 and is_settled(segment, now_ms)
-                and segment.number not in partition.damaged
+                and segment.number not in partition.damage.numbers
             ):
                 content = content_of(self._open(access, partition, [segment]))
                 return self._rewrite(access, partition, [segment], content)
@@ -314,7 +314,7 @@ class Planner:
         for segment in reversed(of_batch):
             size = weight(segment.header.views, segment.header.own_rows + segment.header.loose_rows)
             is_small = min_share * size <= added <= self.sizes.chunk_views - size
-            if segment.members or not is_small or segment.number in partition.damaged:
+            if segment.members or not is_small or segment.number in partition.damage.numbers:
                 break
             small.append(segment)
             added += size
@@ -333,7 +333,7 @@ class Planner:
             if (
                 header.day is not None
                 and (header.day.span, header.import_batch) == (span, content.import_batch)
-                and rollup.number not in partition.damaged
+                and rollup.number not in partition.damage.numbers
                 and views + header.views <= self.sizes.chunk_views
             ):
                 found.append(rollup)
@@ -341,7 +341,7 @@ class Planner:
         return found
 
     def _can_be_merged(self, partition: Partition, segment: Segment, now_ms: int) -> bool:
-        if segment.number in partition.damaged:
+        if segment.number in partition.damage.numbers:
             return False
         return bool(segment.members) or (
             segment.header.has_counters

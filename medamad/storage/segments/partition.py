@@ -11,12 +11,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
-from twisted.logger import Logger
 
 from medamad.storage.dictionary.decode import Texts as WebsiteTexts
 from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Databases
-from medamad.storage.errors import Damaged
+from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.corrections import (
     Corrected,
@@ -26,6 +25,7 @@ from medamad.storage.segments.corrections import (
     Values,
     overlay_of,
 )
+from medamad.storage.segments.damage import Damage
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.read import open_segment
 from medamad.storage.segments.snapshot import Snapshot, split_merged, with_members
@@ -52,8 +52,8 @@ class Partition:
     watermark: int = 0
     """Records up to this sequence number are flushed."""
     is_deleted: bool = False
-    damaged: set[int] = field(factory=set)
-    """The numbers of segments that cannot be rewritten."""
+    damage: Damage = field(factory=Damage)
+    """Any thread may add to it."""
     _corrections: dict[Corrected, Values] = field(
         factory=lambda: {kind: Values() for kind in Corrected}
     )
@@ -63,8 +63,6 @@ class Partition:
     """The segments that queries see, None after a change."""
     _hidden_batches: frozenset[int] = frozenset()
     """The import batches that no query sees."""
-    _logged: set[str] = field(factory=set)
-    _log = Logger()
 
     def publish(self) -> Snapshot:
         """Return the present state as a snapshot, which never changes."""
@@ -80,7 +78,13 @@ class Partition:
             chunks=chunks,
             events=events,
             rollup_segments=self._without_hidden(self.rollups),
+            left_out_ms=self.damage.lost_ms,
         )
+
+    def damaged_places(self) -> list[str]:
+        """Return what is known to be damaged."""
+        tops = (*self.segments, *self.rollups)
+        return self.damage.places({segment.number for top in tops for segment in with_members(top)})
 
     def delete(self) -> None:
         """Mark the website as deleted."""
@@ -168,7 +172,7 @@ class Partition:
         They are of a settled segment that has no overlay; or of no segment, where the hit has
         expired. Segments may overlap in sequence numbers: what may be of another one is left out.
         """
-        idle = {segment.number for segment in settled} - self.overlays.keys() - self.damaged
+        idle = {segment.number for segment in settled} - self.overlays.keys() - self.damage.numbers
         leaves = self.leaves()
         others = [_numbers(segment) for segment in leaves if segment.number not in idle]
         found = (
@@ -266,11 +270,8 @@ class Partition:
         for segment in segments:
             try:
                 added = self._overlay_of(segment, corrections, reading)
-            except Damaged as error:
-                self.damaged.add(segment.number)
-                if str(error) not in self._logged:
-                    self._logged.add(str(error))
-                    self._log.error("a segment is damaged: {place}", place=str(error))
+            except DamagedSegment as error:
+                self.damage.add_segment(error)
                 continue
             if len(added):
                 earlier = overlays.get(segment.number)

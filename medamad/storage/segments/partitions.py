@@ -12,8 +12,9 @@ from medamad.storage.dictionary.decode import Texts, keep_within
 from medamad.storage.environment.access import Leases, QueryAccess, WriterAccess
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.writer import Transaction
-from medamad.storage.errors import Damaged, DamagedSegment
+from medamad.storage.errors import Damaged
 from medamad.storage.segments.corrections import Corrected, Correction, read_corrections
+from medamad.storage.segments.damage import WAYS_OUT, Damage, span_without_header
 from medamad.storage.segments.format import (
     VISITOR,
     Segment,
@@ -55,7 +56,6 @@ class Partitions:
     _partitions: dict[int, Partition] = field(factory=dict)
     _published: dict[int, Snapshot] = field(factory=dict)
     _visitors: dict[int, VisitorsLastDay] = field(factory=dict)
-    _logged: set[str] = field(factory=set)
     greatest_sequence: int = 0
     """The greatest sequence number that is in use, as `load` found."""
 
@@ -74,9 +74,12 @@ class Partitions:
         """Keep the present state of a website readable until the context ends."""
         environment = self._environment
         access = QueryAccess(environment.lmdb, environment.page_bytes)
-        reader = SnapshotReader(access, environment.databases, self._log_damaged)
         with self.leases.lease(website):
-            yield evolve(self._published.get(website, EMPTY), reader=reader)
+            published = self._published.get(website, EMPTY)
+            partition = self.find(website)
+            damage = Damage() if partition is None else partition.damage
+            reader = SnapshotReader(access, environment.databases, damage.add_segment)
+            yield evolve(published.without(damage.numbers), reader=reader)
 
     def visitors_last_day(self, website: int, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""
@@ -191,16 +194,19 @@ class Partitions:
     def load(self, txn: Txn, website: int, records: Iterable[Record]) -> bool:
         """Load segments, corrections and records; return whether some records have been flushed."""
         partition = self.get_or_create(website)
-        headers = self._headers(txn, website)
+        headers = self._headers(txn, partition)
         partition.segments = _tree(website, headers)
         partition.rollups = _rollups(website, headers)
         rows, damaged = sound_rows(records)
         for key in damaged:
-            _log.error("a damaged record is ignored: {place}", place=describe_record(key))
+            place = f"{describe_record(key)}: a damaged record"
+            partition.damage.add_lost(place)
+            _log.error("a damaged record is ignored: {place}", place=place)
         try:
             partition.watermark = read_watermark(txn, self._environment, website)
         except Damaged as error:
             place = f"website {website}, watermark: {error}"
+            partition.damage.add_lost(place)
             _log.error("all records count as unflushed: {place}", place=place)
             partition.watermark = _before(rows, (*partition.segments, *partition.rollups))
         self.greatest_sequence = max(
@@ -218,6 +224,7 @@ class Partitions:
         database = self._environment.databases.corrections
         for correction in read_corrections(txn, database, website):
             if isinstance(correction, str):
+                partition.damage.add_lost(f"website {website}, {correction}: it is damaged")
                 _log.error("a damaged correction is ignored: {place}", place=correction)
             else:
                 corrections.append(correction)
@@ -225,28 +232,32 @@ class Partitions:
         self.publish(partition)
         return any(len(unflushed[kind]) < len(found) for kind, found in rows.items())
 
-    def _headers(self, txn: Txn, website: int) -> dict[int, SegmentHeader]:
+    def _headers(self, txn: Txn, partition: Partition) -> dict[int, SegmentHeader]:
         headers: dict[int, SegmentHeader] = {}
+        website, databases = partition.website, self._environment.databases
         prefix = header_key(website, 0)[:4]
-        with txn.cursor(db=self._environment.databases.headers) as cursor:
+        with txn.cursor(db=databases.headers) as cursor:
             found = cursor.set_range(header_key(website, 1))
             while found and cursor.key().startswith(prefix):
                 key, value = cursor.item()
                 try:
                     headers[number_of(key)] = decode_header(key, value)
                 except Damaged as error:
-                    place = f"website {website}, segment {number_of(key)}, header: {error}"
-                    _log.error("a damaged segment is ignored: {place}", place=place)
+                    number = number_of(key)
+                    place = f"website {website}, segment {number}, header: {error}"
+                    partition.damage.add_lost(
+                        place, span_without_header(txn, databases, website, number)
+                    )
+                    _log.error(
+                        "a damaged segment is left out of results: {place} ({ways_out})",
+                        place=place,
+                        ways_out=WAYS_OUT,
+                    )
                 found = cursor.next()
         return headers
 
     def _last_day(self, website: int) -> VisitorsLastDay:
         return self._visitors.setdefault(website, VisitorsLastDay())
-
-    def _log_damaged(self, error: DamagedSegment) -> None:
-        if str(error) not in self._logged:
-            self._logged.add(str(error))
-            _log.error("a damaged segment is left out of answers: {place}", place=str(error))
 
 
 def _tree(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:

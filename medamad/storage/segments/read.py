@@ -7,7 +7,7 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import DTypeLike, NDArray
 
-from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Database, Databases
 from medamad.storage.errors import Damaged, DamagedSegment
@@ -293,6 +293,26 @@ def open_part(
     if segment.members:
         return OpenMergedSegment(StoredValues(segment, reading, databases), reading, databases)
     return open_segment(segment, overlay, reading, databases)
+
+
+def read_all_values(part: OpenSegment | OpenMergedSegment) -> None:
+    """Read all columns and counters of a part, not those of members. Raises DamagedSegment."""
+    for dimension in VIEW_DIMENSIONS:
+        part.counters(dimension)
+    part.slots()
+    part.event_counts()
+    if isinstance(part, OpenMergedSegment):
+        part.durations()
+        return
+    for column in (part.time_ms, part.sequence, part.flags, part.duration_ms):
+        len(column)
+    for dimension in VIEW_DIMENSIONS:
+        part.codes(dimension)
+    for number in ViewNumber:
+        part.numbers(number)
+    for events in (part.own, part.loose):
+        for column in (events.event, events.time_ms, events.view, events.property):
+            len(column)
 
 
 def open_segment(

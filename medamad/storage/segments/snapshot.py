@@ -21,7 +21,7 @@ from medamad.storage.segments.parts import (
     ViewColumns,
     enclosing_bounds,
 )
-from medamad.storage.segments.read import open_part
+from medamad.storage.segments.read import open_part, read_all_values
 from medamad.storage.segments.rollup import open_rollup
 
 T = TypeVar("T")
@@ -54,6 +54,8 @@ class Snapshot:
     events: Sequence[Events] = ()
     """The events of the memtable. Their `view` is a sequence number."""
     rollup_segments: tuple[Segment, ...] = ()
+    left_out_ms: tuple[tuple[int, int], ...] = ()
+    """The first and the last millisecond of each segment and rollup that is left out as damaged."""
     reader: SnapshotReader | None = None
     """None if there is nothing to open."""
 
@@ -91,7 +93,7 @@ class Snapshot:
         damaged: frozenset[int] = frozenset()
         while True:
             try:
-                return read(self.without(damaged) if damaged else self)
+                return read(self.without(damaged))
             except DamagedSegment as error:
                 if self.reader is None or error.number in damaged:
                     raise
@@ -99,6 +101,38 @@ class Snapshot:
                 damaged |= {error.number}
             finally:
                 self._release()
+
+    def read_once(self, read: Callable[["Snapshot"], T]) -> T:
+        """Return what a function reads. Raise DamagedSegment, for results that cannot start over.
+
+        The next snapshot leaves the damaged segment out.
+        """
+        try:
+            return read(self)
+        except DamagedSegment as error:
+            if self.reader is not None:
+                self.reader.report_damage(error)
+            raise
+        finally:
+            self._release()
+
+    def verified(self) -> "Snapshot":
+        """Read everything, and return the snapshot without what is damaged."""
+        damaged = set()
+        for segment in self._all_segments():
+            try:
+                reader = self._ready_reader()
+                access, databases = reader.access, reader.databases
+                if segment.header.day is None:
+                    read_all_values(open_part(segment, None, access, databases))
+                else:
+                    open_rollup(segment, access, databases).loaded()
+            except DamagedSegment as error:
+                reader.report_damage(error)
+                damaged.add(error.number)
+            finally:
+                self._release()
+        return self.without(frozenset(damaged))
 
     def read_leaf(self, leaf: ViewColumns, read: Callable[[ViewColumns], T]) -> T | None:
         """Return what a function reads of one of the leaves, or None if that is damaged."""
@@ -113,7 +147,17 @@ class Snapshot:
             self._release()
 
     def without(self, numbers: frozenset[int]) -> "Snapshot":
-        """Return the snapshot without some segments; merged segments with any of them are split."""
+        """Return the snapshot without some segments; merged segments with any of them are split.
+
+        A merged segment is no loss, as its members stay.
+        """
+        if not numbers:
+            return self
+        lost = [
+            each.header
+            for each in self._all_segments()
+            if each.number in numbers and not each.members
+        ]
         return evolve(
             self,
             segments=tuple(
@@ -123,6 +167,10 @@ class Snapshot:
             ),
             rollup_segments=tuple(
                 segment for segment in self.rollup_segments if segment.number not in numbers
+            ),
+            left_out_ms=(
+                *self.left_out_ms,
+                *(enclosing_bounds((each.time_bounds, each.event_time_bounds)) for each in lost),
             ),
         )
 
@@ -141,6 +189,11 @@ class Snapshot:
         bounds.setdefault(0, []).extend(chunk.time_bounds for chunk in self.chunks)
         spans = {batch: enclosing_bounds(of_batch) for batch, of_batch in bounds.items()}
         return {batch: span for batch, span in spans.items() if span != NO_TIME}
+
+    def _all_segments(self) -> Iterator[Segment]:
+        """Return segments, merged segments with their members, and rollups."""
+        for segment in (*self.segments, *self.rollup_segments):
+            yield from with_members(segment)
 
     def _open(self, segment: Segment) -> Part:
         reader = self._ready_reader()

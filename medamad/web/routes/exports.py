@@ -10,10 +10,18 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 
 from medamad.domain.errors import TooMany, Unavailable
+from medamad.domain.websites import Website
 from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
 from medamad.query.request import NO_GAPS, Cancellation, Gaps
-from medamad.transfer.export import FORMAT_NAMES, WHAT, EncodedPiece, ExportRequest, ExportSource
+from medamad.transfer.export import (
+    FORMAT_NAMES,
+    WHAT,
+    DamageFound,
+    EncodedPiece,
+    ExportRequest,
+    ExportSource,
+)
 from medamad.transfer.registry import FORMATS
 from medamad.transfer.tables import STATISTICS_TABLE
 from medamad.web.auth import Access, sender_network
@@ -111,6 +119,16 @@ async def export(call: Call, hostname: str) -> Response:
         raise TooMany("too many exports at once from there", retry_after=_RETRY_AFTER_S)
     if backend.exports.total() >= MAX_EXPORTS:
         raise Unavailable("too many exports at once", retry_after=_RETRY_AFTER_S)
+    while True:
+        try:
+            return await _begin(call, website, request, network)
+        except DamageFound:
+            continue
+
+
+async def _begin(call: Call, website: Website, request: ExportRequest, network: bytes) -> Response:
+    """Return the response with the first piece of the file made. Raises DamageFound."""
+    backend = call.backend
     with ExitStack() as stack:
         backend.exports[network] += 1
         stack.callback(_end, backend, network)

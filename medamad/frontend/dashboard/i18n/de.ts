@@ -57,6 +57,8 @@ export const de: Catalogue = {
     "Normalerweise gibt es um diese Zeit Aufrufe. Ist das Skript noch auf den Seiten eingebunden?",
   "view.partial":
     "Für einige Tage vom {first} bis zum {last} sind nur noch Tagessummen vorhanden, die in manchen Zahlen fehlen. Ganze Tage ohne Filter sind am vollständigsten.",
+  "view.damaged":
+    "Einige Daten vom {first} bis zum {last} sind beschädigt und fehlen in allen Zahlen. Im Protokoll des Servers steht, was zu tun ist.",
   "view.setup": "Skript und Einrichtung",
   "view.no-visit":
     "Noch keine Aufrufe. Unter {setup} finden Sie die Zeile für Ihre Seiten und was zu prüfen ist, wenn nichts ankommt.",

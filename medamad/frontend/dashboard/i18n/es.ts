@@ -57,6 +57,8 @@ export const es: Catalogue = {
     "Este sitio web suele tener vistas a esta hora. ¿Sigue el script en sus páginas?",
   "view.partial":
     "De algunos días entre el {first} y el {last} solo se conservan los totales diarios, que faltan en algunas estadísticas. Los días completos sin filtros son los más exactos.",
+  "view.damaged":
+    "Algunos datos entre el {first} y el {last} están dañados y faltan en todas las cifras. El registro del servidor indica qué hacer.",
   "view.setup": "Script e instalación",
   "view.no-visit":
     "Todavía no hay vistas. En {setup} encontrará la línea que debe añadir a sus páginas y qué comprobar si no llega nada.",

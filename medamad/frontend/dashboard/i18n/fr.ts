@@ -58,6 +58,8 @@ export const fr: Catalogue = {
     "D’habitude, ce site est visité à cette heure. Le script est-il toujours dans ses pages ?",
   "view.partial":
     "Pour certains jours entre le {first} et le {last}, seuls les totaux quotidiens sont conservés ; certaines statistiques ne les comprennent donc pas. Les jours entiers sans filtre sont les plus complets.",
+  "view.damaged":
+    "Certaines données entre le {first} et le {last} sont endommagées et manquent dans tous les chiffres. Le journal du serveur indique la marche à suivre.",
   "view.setup": "Script et installation",
   "view.no-visit":
     "Aucune page vue pour l’instant. {setup} indique la ligne à ajouter à vos pages et ce qu’il faut vérifier si rien n’arrive.",

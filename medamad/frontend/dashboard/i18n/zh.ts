@@ -51,6 +51,8 @@ export const zh: Catalogue = {
   "unvisited.why": "此网站平时在这个时段有浏览。脚本还在页面中吗？",
   "view.partial":
     "{first}至{last}期间，部分日期仅保留了每日合计，因此某些统计不包含这些日期。选择完整的日期且不使用筛选时，数据最为完整。",
+  "view.damaged":
+    "{first}至{last}期间的部分数据已损坏，所有统计均未包含这些数据。处理方法请查看服务器日志。",
   "view.setup": "脚本与安装",
   "view.no-visit": "还没有浏览。{setup}中有需要添加到页面的代码，以及收不到数据时的检查项。",
   "period.title": "时段",

@@ -1,4 +1,4 @@
-// Days that the responses on the page do not cover, because only rollups remain.
+// Days that the responses on the page do not cover: only rollups remain, or data is damaged.
 
 import { computed, signal } from "@preact/signals";
 
@@ -16,9 +16,16 @@ export function notePartial(question: string, header: string | null): void {
 /** The first and last day that something on the page does not cover, as dates. */
 export const partialDays = computed(() => daysIn(Object.values(told.value).join()));
 
-/** The first and last day that the daemon named. */
-export function daysIn(header: string): { first: string; last: string } | undefined {
-  const spans = header.matchAll(/"(\d{4,}-\d\d-\d\d)\/(\d{4,}-\d\d-\d\d)"/g);
+/** The first and last day of which the responses on the page leave out damaged data. */
+export const damagedDays = computed(() => daysIn(Object.values(told.value).join(), true));
+
+/** The first and last day that the daemon named, for damaged data or for all else. */
+export function daysIn(
+  header: string,
+  areDamaged = false,
+): { first: string; last: string } | undefined {
+  const entries = header.split(",").filter((each) => each.includes("damaged=") === areDamaged);
+  const spans = entries.join().matchAll(/"(\d{4,}-\d\d-\d\d)\/(\d{4,}-\d\d-\d\d)"/g);
   const dates = [...spans].flatMap(([, first, last]) => [first as string, last as string]).sort();
   return dates.length ? { first: dates[0] as string, last: dates.at(-1) as string } : undefined;
 }

@@ -12,6 +12,8 @@ export const view = {
   "unvisited.why": "This website usually has views at this time. Is the script still on its pages?",
   "view.partial":
     "For some days from {first} to {last}, only daily totals remain, so some statistics leave them out. Whole days without filters are the most complete.",
+  "view.damaged":
+    "Some data from {first} to {last} is damaged and left out of all figures. The server’s log says what to do.",
   "view.setup": "Script and setup",
   "view.no-visit":
     "No views yet. {setup} has the line to add to your pages, and what to check if nothing arrives.",
