@@ -1,4 +1,4 @@
-"""A store in a temporary directory, with a reactor whose threads speak at once."""
+"""A store in a temporary directory, with a reactor that runs calls from threads at once."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

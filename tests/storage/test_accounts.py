@@ -17,7 +17,7 @@ OpenStore = Callable[..., Store]
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_new_account_takes_the_place_of_everything(open_store: OpenStore) -> None:
+async def test_a_new_account_replaces_logins_tokens_and_shares(open_store: OpenStore) -> None:
     store = open_store()
     await store.add_website("one.example", 1)
     await store.account.put(Account("old", "hash", 1, 1))
@@ -35,7 +35,7 @@ async def test_a_new_account_takes_the_place_of_everything(open_store: OpenStore
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_account_changes_from_what_it_is_when_its_turn_comes(
+async def test_an_account_change_sees_earlier_queued_changes(
     open_store: OpenStore,
 ) -> None:
     store = open_store()
@@ -63,7 +63,7 @@ async def test_the_account_changes_from_what_it_is_when_its_turn_comes(
 
 
 @pytest_twisted.ensureDeferred
-async def test_logins_are_kept_used_and_ended(open_store: OpenStore) -> None:
+async def test_logins_are_stored_used_and_ended(open_store: OpenStore) -> None:
     store = open_store()
     account = Account("admin", "hash", 1, 1)
     await store.account.put(account)
@@ -86,7 +86,7 @@ async def test_logins_are_kept_used_and_ended(open_store: OpenStore) -> None:
     await store.close()
 
 
-def test_of_too_many_logins_those_end_that_were_not_used_for_the_longest_time(
+def test_excess_logins_end_least_recently_used_first(
     environment: Environment,
 ) -> None:
     databases = environment.databases

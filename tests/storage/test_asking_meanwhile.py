@@ -1,4 +1,4 @@
-"""Questions in threads of their own, while hits are stored, flushed, merged and grouped."""
+"""Queries in threads of their own while hits are stored, flushed and merged."""
 
 import random
 from collections.abc import Callable
@@ -24,7 +24,7 @@ OpenStore = Callable[..., Store]
 
 @define(eq=False)
 class QueryAccess:
-    """Asks for everything, over and over; what was acknowledged before has to be in the answer."""
+    """Queries everything repeatedly; the result must have all hits acknowledged before."""
 
     store: Store
     website: Website
@@ -51,7 +51,7 @@ class QueryAccess:
             self.answers += 1
 
     def _agreeing(self, snapshot: Snapshot) -> None:
-        """Go through one snapshot again and again: it stays as it is."""
+        """Read one snapshot repeatedly and check that it stays the same."""
         first = rows(snapshot)
         agrees(snapshot)
         assert rows(snapshot) == first
@@ -59,7 +59,7 @@ class QueryAccess:
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest_twisted.ensureDeferred
-async def test_every_answer_is_of_one_moment(open_store: OpenStore, seed: int) -> None:
+async def test_every_result_is_of_one_moment(open_store: OpenStore, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - the same each time
     store = open_store(sizes=Sizes(chunk_views=5, merged_members=2, counted_from=seed * 3))
     telling = await Telling.begin(store)

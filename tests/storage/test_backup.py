@@ -1,4 +1,4 @@
-"""A backup holds what the store held; one that is not as it was written is refused."""
+"""A backup has the store's content; a damaged one is rejected."""
 
 import stat
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def files(directory: Path) -> set[str]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_backup_of_a_store_in_use_holds_what_it_held(
+async def test_a_backup_of_a_store_in_use_has_its_content(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store, website = await filled(open_store)
@@ -85,7 +85,7 @@ async def test_a_backup_of_a_store_in_use_holds_what_it_held(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_backup_keeps_no_room_from_the_store_while_it_is_read_again(
+async def test_verifying_a_backup_pins_no_pages_of_the_store(
     open_store: OpenStore, backup: Path
 ) -> None:
     store, _ = await filled(open_store)
@@ -101,7 +101,7 @@ async def test_a_backup_keeps_no_room_from_the_store_while_it_is_read_again(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_backup_has_no_room_that_is_free(
+async def test_a_backup_leaves_out_free_pages(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store, _ = await filled(open_store)
@@ -141,7 +141,7 @@ CHANGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_damaged_is_refused_and_nothing_touched(
+async def test_restoring_a_damaged_backup_changes_nothing(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store, _ = await filled(open_store)
@@ -158,7 +158,7 @@ async def test_what_is_damaged_is_refused_and_nothing_touched(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_backup_of_another_format_is_refused(
+async def test_a_backup_of_another_format_is_rejected(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     await open_store().close()
@@ -173,7 +173,7 @@ async def test_a_backup_of_another_format_is_refused(
 
 
 @pytest_twisted.ensureDeferred
-async def test_where_there_is_no_room_none_is_begun(
+async def test_no_backup_is_begun_without_enough_space(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store = open_store()
@@ -184,7 +184,7 @@ async def test_where_there_is_no_room_none_is_begun(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_backup_that_cannot_be_written_leaves_the_one_before(
+async def test_a_failed_backup_keeps_the_previous_one(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store, _ = await filled(open_store)

@@ -20,7 +20,7 @@ def names(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-def test_backups_are_dated_and_the_oldest_go(tmp_path: Path) -> None:
+def test_backups_are_dated_and_the_oldest_are_deleted(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "backups"
     for day in range(4):
         rotated = rotate(folder, 2, NOW + day * DAY_S, make)
@@ -30,7 +30,7 @@ def test_backups_are_dated_and_the_oldest_go(tmp_path: Path) -> None:
     assert newest_backup(folder, NOW + 9 * DAY_S) == NOW + 3 * DAY_S
 
 
-def test_two_backups_of_one_second_have_names_of_their_own(tmp_path: Path) -> None:
+def test_backups_of_the_same_second_have_different_names(tmp_path: Path) -> None:
     for _ in range(2):
         rotate(tmp_path, 5, NOW, make)
     assert names(tmp_path) == [
@@ -39,7 +39,7 @@ def test_two_backups_of_one_second_have_names_of_their_own(tmp_path: Path) -> No
     ]
 
 
-def test_other_files_are_left(tmp_path: Path) -> None:
+def test_other_files_are_left_alone(tmp_path: Path) -> None:
     others = ["before-format-5-20200101-000000Z.mdb.zst", "medamad-20269999-000000Z.mdb.zst", "x"]
     for name in others:
         (tmp_path / name).touch()
@@ -48,7 +48,7 @@ def test_other_files_are_left(tmp_path: Path) -> None:
     assert names(tmp_path) == sorted([*others, "medamad-20260305-033000Z.mdb.zst"])
 
 
-def test_without_a_new_backup_the_old_ones_stay(tmp_path: Path) -> None:
+def test_a_failed_backup_deletes_no_old_one(tmp_path: Path) -> None:
     rotate(tmp_path, 1, NOW, make)
 
     def fail(_file: Path) -> Note:
@@ -59,7 +59,7 @@ def test_without_a_new_backup_the_old_ones_stay(tmp_path: Path) -> None:
     assert names(tmp_path) == ["medamad-20260304-033000Z.mdb.zst"]
 
 
-def test_backups_dated_in_the_future_neither_count_nor_go(tmp_path: Path) -> None:
+def test_backups_dated_in_the_future_are_ignored(tmp_path: Path) -> None:
     rotate(tmp_path, 1, NOW + 400 * DAY_S, make)
     rotate(tmp_path, 1, NOW, make)
     assert len(names(tmp_path)) == 2
@@ -87,7 +87,7 @@ def test_a_folder_that_does_not_exist_has_no_backup(tmp_path: Path) -> None:
         newest_backup(tmp_path / "file", NOW)
 
 
-def test_of_two_backups_of_one_second_the_first_goes(tmp_path: Path) -> None:
+def test_of_two_backups_of_one_second_the_first_is_deleted(tmp_path: Path) -> None:
     for number in (1, 2):
         kept = rotate(tmp_path, 1, NOW, make).file
         assert names(tmp_path) == [kept.name], number

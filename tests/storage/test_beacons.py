@@ -1,4 +1,4 @@
-"""The beacon index, and what waits for its page load."""
+"""The beacon index, and unloads and events that wait for their load."""
 
 from collections.abc import Callable
 
@@ -85,7 +85,7 @@ def test_a_beacon_stored_while_the_clock_was_ahead_is_found(
 def test_the_last_stored_beacon_wins_even_if_the_clock_was_ahead(
     environment: Environment,
 ) -> None:
-    """For a visitor's count of views, which is stored under the same hash every time."""
+    """A visitor's count of views is stored under the same hash every time."""
     beacons = new_beacons(environment, capacity=0)
     digest = beacons.digest("visitor")
     for count, time_ms in enumerate(
@@ -107,7 +107,7 @@ def test_an_unknown_beacon_is_not_found(environment: Environment) -> None:
     assert found(environment, beacons, [beacons.digest("other")], INDEX_NOW_MS) == [None]
 
 
-def test_old_hours_are_forgotten_in_steps(environment: Environment) -> None:
+def test_old_hours_are_deleted_in_steps(environment: Environment) -> None:
     beacons = new_beacons(environment)
     digests = store(environment, beacons, *[INDEX_NOW_MS] * 5, INDEX_NOW_MS + HOUR_MS)
     with environment.lmdb.begin(write=True) as txn:
@@ -118,7 +118,7 @@ def test_old_hours_are_forgotten_in_steps(environment: Environment) -> None:
     ]
 
 
-def test_the_id_itself_is_not_stored(environment: Environment) -> None:
+def test_the_beacon_itself_is_not_stored(environment: Environment) -> None:
     other = BeaconIndex(environment.databases.beacons, b"another secret", 10)
     assert new_beacons(environment).digest("id") != other.digest("id")
 
@@ -127,7 +127,7 @@ SITE = 1
 LET_GO_MS = KEPT_MS + HOUR_MS + 1
 
 
-def test_the_longest_duration_and_all_events_of_a_website_wait() -> None:
+def test_the_longest_duration_and_all_events_wait_for_the_load() -> None:
     unmatched = UnmatchedBeacons(10)
     unmatched.add_unload(b"b", NOW_MS, 300)
     unmatched.add_unload(b"b", NOW_MS + 1, 200)
@@ -146,7 +146,7 @@ def test_the_longest_duration_and_all_events_of_a_website_wait() -> None:
     )
 
 
-def test_each_unload_and_event_waits_for_60_seconds() -> None:
+def test_unloads_and_events_wait_for_60_seconds() -> None:
     unmatched = UnmatchedBeacons(10)
     unmatched.add_unload(b"b", NOW_MS, 300)
     unmatched.add_event(b"b", NOW_MS, SITE, 7)
@@ -181,7 +181,7 @@ def test_an_unload_waits_only_for_websites_that_its_page_may_be_of() -> None:
     assert found == {SITE: 200, 2: 300, 3: 300, 4: 100}
 
 
-def test_memory_is_bounded() -> None:
+def test_the_memory_of_waiting_hits_is_bounded() -> None:
     unmatched = UnmatchedBeacons(3)
     for number in range(10):
         unmatched.add_unload(bytes([number]), NOW_MS, 1)
@@ -194,7 +194,7 @@ def test_memory_is_bounded() -> None:
     assert unmatched.events(b"\x09", SITE, NOW_MS) == list(range(70, 100))
 
 
-def test_what_waits_in_vain_expires_in_steps() -> None:
+def test_hits_without_a_load_expire_in_steps() -> None:
     unmatched = UnmatchedBeacons(10)
     for number in range(5):
         unmatched.add_unload(bytes([number]), NOW_MS, 1)
@@ -205,7 +205,7 @@ def test_what_waits_in_vain_expires_in_steps() -> None:
     assert unmatched.events(b"\0", SITE, NOW_MS + LET_GO_MS) == [7]
 
 
-def test_what_arrived_while_the_clock_was_up_to_an_hour_ahead_is_found() -> None:
+def test_hits_that_arrived_while_the_clock_was_an_hour_ahead_are_found() -> None:
     unmatched = UnmatchedBeacons(10)
     unmatched.add_event(b"b", NOW_MS, SITE, 7)
     unmatched.expire(NOW_MS + HOUR_MS, 10)
@@ -213,7 +213,7 @@ def test_what_arrived_while_the_clock_was_up_to_an_hour_ahead_is_found() -> None
 
 
 @pytest_twisted.ensureDeferred
-async def test_tidying_expires_what_waits_in_vain(
+async def test_maintenance_expires_hits_without_a_load(
     open_store: Callable[..., Store],
 ) -> None:
     store = open_store()

@@ -1,4 +1,4 @@
-"""Past views and events, imported in bulk beside hits of now."""
+"""Past views and events, imported in bulk alongside live hits."""
 
 import random
 from collections.abc import Callable
@@ -33,7 +33,7 @@ OpenStore = Callable[..., Store]
 @pytest.mark.parametrize(("views_made", "events"), [(1, 0), (1, 1), (7, 3), (8, 0), (50, 40)])
 @pytest.mark.parametrize("chunk_views", [1, 4, 10_000])
 @pytest_twisted.ensureDeferred
-async def test_imported_hits_are_there_exactly_once(
+async def test_imported_hits_are_stored_exactly_once(
     open_store: OpenStore, views_made: int, events: int, chunk_views: int
 ) -> None:
     sizes = Sizes(chunk_views=chunk_views, merged_members=3, counted_from=2)
@@ -68,8 +68,8 @@ async def test_imports_are_exempt_from_limits_on_new_values(open_store: OpenStor
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest_twisted.ensureDeferred
-async def test_imports_and_hits_interleave(open_store: OpenStore, seed: int) -> None:
-    """Before, during and after each other, whatever is merged with what."""
+async def test_imports_and_hits_can_interleave(open_store: OpenStore, seed: int) -> None:
+    """Before, during and after each other, however segments are merged."""
     rng = random.Random(seed)  # noqa: S311 - the same each time
     sizes = Sizes(chunk_views=rng.randint(3, 12), merged_members=2, counted_from=0)
     store = open_store(sizes=sizes)
@@ -116,7 +116,7 @@ async def test_imports_and_hits_interleave(open_store: OpenStore, seed: int) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_small_segments_of_a_batch_are_joined(open_store: OpenStore) -> None:
+async def test_small_segments_of_a_batch_are_combined(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=10, merged_members=99))
     website = await store.add_website("example.com", 1)
     batch = await begin(store, website, 30)
@@ -191,7 +191,7 @@ async def test_nothing_is_imported_into_a_deleted_website(open_store: OpenStore)
 
 
 @pytest_twisted.ensureDeferred
-async def test_events_without_views_and_nothing_at_all_can_be_imported(
+async def test_events_without_views_and_empty_imports_are_accepted(
     open_store: OpenStore,
 ) -> None:
     store = open_store()
@@ -223,10 +223,10 @@ async def test_events_without_views_and_nothing_at_all_can_be_imported(
 @pytest.mark.parametrize("duration_ms", [700, 300])
 @pytest.mark.parametrize("tidied_after_days", [(0, 1, 8), (8,)])
 @pytest_twisted.ensureDeferred
-async def test_an_import_between_hits_takes_no_correction_from_them(
+async def test_corrections_of_hits_do_not_affect_an_import_between_them(
     open_store: OpenStore, duration_ms: int, tidied_after_days: tuple[int, ...]
 ) -> None:
-    """Segments of hits may reach over the sequence numbers of an import."""
+    """Segments of hits may span the sequence numbers of an import."""
     sizes = Sizes(chunk_views=12, merged_members=9, counted_from=0)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)

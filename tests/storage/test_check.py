@@ -1,4 +1,4 @@
-"""All of a store read: nothing is found in a sound one, and whatever is changed is found."""
+"""`check` finds nothing in a sound store and every change in a damaged one."""
 
 import random
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def findings_in(environment: Environment) -> list[str]:
 
 @pytest_twisted.async_fixture
 async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
-    """A store with something in every sub-database but those of the doomed and of batches."""
+    """A store with entries in every sub-database except the purge queue and import batches."""
     store = open_store(sizes=SIZES, retention=Retention(others=Keep(3)))
     await store.account.put(Account("ada", "hash", 1, 1))
     await store.account.add_login(b"digest", Login(1, 2))
@@ -94,7 +94,7 @@ def test_nothing_is_found_in_a_sound_store(folder: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_day_whose_sums_are_in_several_pieces_counts_once_for_each_website(
+async def test_a_rollup_day_in_several_pieces_counts_once_per_website(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     store = open_store(sizes=SIZES, retention=Retention(others=Keep(3)))
@@ -121,7 +121,7 @@ async def test_a_day_whose_sums_are_in_several_pieces_counts_once_for_each_websi
 
 
 @pytest.mark.parametrize("name", CHANGED)
-def test_any_value_that_is_changed_is_found(folder: Path, name: str) -> None:
+def test_any_changed_value_is_found(folder: Path, name: str) -> None:
     guest = open_as_guest(folder)
     unchecked = {b"format"} if name == "meta" else set()
     if name == "dictionary":
@@ -148,7 +148,7 @@ def test_any_value_that_is_changed_is_found(folder: Path, name: str) -> None:
     guest.close()
 
 
-def test_a_damaged_mark_of_what_is_new_is_found(folder: Path) -> None:
+def test_a_damaged_new_values_mark_is_found(folder: Path) -> None:
     def put(txn: Any, database: Any, _keys: list[bytes]) -> None:
         txn.put(count_mark_key((1, Dimension.PATH)), b"no mark", db=database)
 
@@ -159,7 +159,7 @@ def test_a_damaged_mark_of_what_is_new_is_found(folder: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["websites", "dictionary", "codes", "headers", "segments", "counters"]
 )
-def test_what_is_missing_is_found(folder: Path, name: str) -> None:
+def test_missing_entries_are_found(folder: Path, name: str) -> None:
     def remove(txn: Any, database: Any, keys: list[bytes]) -> None:
         txn.delete(keys[-1], db=database)
 
@@ -167,8 +167,8 @@ def test_what_is_missing_is_found(folder: Path, name: str) -> None:
     assert findings(folder)
 
 
-def test_counters_that_are_not_what_the_views_give_are_found(folder: Path) -> None:
-    """Their checksum is right: they were wrong when they were written."""
+def test_counters_that_disagree_with_the_views_are_found(folder: Path) -> None:
+    """Their checksums are valid: they were written wrong."""
 
     def count_one_more(txn: Any, database: Any, keys: list[bytes]) -> None:
         key = next(key for key in reversed(keys) if key[-1] == 1)
@@ -181,7 +181,7 @@ def test_counters_that_are_not_what_the_views_give_are_found(folder: Path) -> No
     assert any(each.endswith("counter 1: it does not agree with its views") for each in found)
 
 
-def test_what_belongs_to_nothing_is_found(folder: Path) -> None:
+def test_orphaned_entries_are_found(folder: Path) -> None:
     def add(txn: Any, database: Any, keys: list[bytes]) -> None:
         txn.put(b"\0\0\0\x09" + keys[0][4:], b"", db=database)
 
@@ -190,7 +190,7 @@ def test_what_belongs_to_nothing_is_found(folder: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_found_in_whatever_a_store_has_become(
+async def test_nothing_is_found_after_random_operations(
     open_store: OpenStore,
 ) -> None:
     rng = random.Random(5)  # noqa: S311 - the same each time
@@ -203,8 +203,8 @@ async def test_nothing_is_found_in_whatever_a_store_has_become(
     await telling.store.close()
 
 
-def test_sums_of_a_day_that_do_not_agree_are_found(folder: Path) -> None:
-    """Their checksums are right: a program that is wrong has written them."""
+def test_rollups_that_disagree_are_found(folder: Path) -> None:
+    """Their checksums are valid: a faulty program wrote them."""
     guest = open_as_guest(folder)
     with guest.lmdb.begin(write=True) as txn:
         days = [

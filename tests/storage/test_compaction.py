@@ -1,4 +1,4 @@
-"""Flush, merge, fold and forget without losing or delaying a hit."""
+"""Compaction flushes, merges, folds and purges without losing or delaying a hit."""
 
 from collections.abc import Callable
 from itertools import groupby
@@ -71,7 +71,7 @@ async def test_hits_older_than_a_day_are_flushed_and_merged(open_store: OpenStor
 
 @pytest_twisted.ensureDeferred
 async def test_events_alone_are_flushed_too(open_store: OpenStore) -> None:
-    """By size and by age, so that they do not fill memory."""
+    """Triggered by size and by age, so that they do not fill memory."""
     store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))
     website = await store.add_website("example.com", 1)
     await store.append([event("") for _ in range(20)])
@@ -153,7 +153,7 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
 
 @pytest_twisted.ensureDeferred
 async def test_hits_are_acknowledged_between_the_steps_of_a_flush(open_store: OpenStore) -> None:
-    """A segment of 65,536 views takes many steps, and a hit waits for one of them at most."""
+    """A segment of 65,536 views takes many steps; a hit waits for at most one."""
     listening = Listening()
     store = open_store(its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -220,7 +220,7 @@ async def test_a_shorter_duration_corrects_nothing(open_store: OpenStore) -> Non
 
 @pytest_twisted.ensureDeferred
 async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> None:
-    """Only where the clock was set back: otherwise members are too old to be corrected."""
+    """Only after the clock was set back; otherwise members are too old to be corrected."""
     store = open_store(sizes=ONE_EACH)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 4))
@@ -250,7 +250,7 @@ async def test_a_correction_splits_a_merged_segment(open_store: OpenStore) -> No
 async def test_a_segment_of_a_cancelled_job_stays_if_it_was_published(
     open_store: OpenStore, at: type
 ) -> None:
-    """A stopping daemon cancels its tidying; hits are stored and flushed after that."""
+    """A stopping daemon cancels its maintenance and still stores and flushes hits."""
     listening = Listening()
     store = open_store(sizes=ONE_EACH, its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -305,7 +305,7 @@ async def test_a_website_deleted_during_a_flush_leaves_nothing(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_hit_of_a_deleted_website_brings_nothing_back(open_store: OpenStore) -> None:
+async def test_a_hit_of_a_deleted_website_recreates_nothing(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 2))

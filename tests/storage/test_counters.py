@@ -63,7 +63,7 @@ def through_the_store(counters: Counters) -> Counters:
 
 
 @given(view_lists)
-def test_views_are_counted_by_their_number(views: list[View]) -> None:
+def test_views_are_counted_by_code(views: list[View]) -> None:
     assert as_dict(counted(views)) == naive(views)
 
 
@@ -73,7 +73,7 @@ def test_a_round_trip_keeps_everything(views: list[View]) -> None:
 
 
 def test_large_sums_are_kept() -> None:
-    """Sums of 64 bits stay integers when others are added to them."""
+    """64-bit sums stay integers when others are added."""
     greatest = (1 << 62) + 1
     sums = tuple(np.array([1, value], np.int64) for value in (2, 300, 70_000, 1 << 33, 0, greatest))
     kept = through_the_store(Counters(np.array([3, 9], np.uint32), sums))
@@ -92,7 +92,7 @@ def test_merged_counters_are_those_of_all_views(pieces: list[list[View]], data: 
 
 
 @given(view_lists.filter(bool), st.data())
-def test_a_change_of_views_is_a_change_of_counters(views: list[View], data: Any) -> None:
+def test_counters_differ_if_views_differ(views: list[View], data: Any) -> None:
     counters = through_the_store(counted(views))
     places = sorted(data.draw(st.sets(st.integers(0, len(views) - 1))))
     raised = [views[place][3] + data.draw(st.integers(1, 6_000)) for place in places]

@@ -1,4 +1,4 @@
-"""A store with a flipped bit: it is named in the log, and all the rest is answered."""
+"""Damage in a store is logged and left out; everything else is still served."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ CORRECTED = 3
 
 
 async def fill(store: Store) -> Website:
-    """Two segments in a group, one with corrections, and a memtable."""
+    """Store a merged segment of two, one with corrections, and a memtable."""
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 8), event("b1"), event(""), unload(3, 700), unload(7, 9_000)])
     await store.maintain(NOW_MS + DAY_MS + 1)
@@ -62,7 +62,7 @@ async def fill(store: Store) -> Website:
 
 
 def by_segment(store: Store, website: Website) -> Pieces:
-    """Read segment for segment, 0 for the memtable."""
+    """Return what each segment has, 0 for the memtable."""
 
     def question(snapshot: Snapshot) -> Pieces:
         numbers = [
@@ -85,7 +85,7 @@ def expected(pieces: Pieces, *, without: int = -1) -> tuple[list[Row], list[Row]
 
 
 def without_views(events: list[Row]) -> list[Row]:
-    """The view of an event may be what is damaged."""
+    """Return the events without their views, since the view may be damaged."""
     return in_order({**row, "view": None} for row in events)
 
 
@@ -172,7 +172,7 @@ def check_reports(
 
 @pytest.fixture
 def copies(filled: Path, tmp_path: Path, pieces: Pieces) -> Callable[[str], Iterator[bytes]]:
-    """Give each key of a sub-database, with the folder `damaged` as a copy where it is damaged."""
+    """Yield each key of a sub-database, with a copy in `damaged` where it is damaged."""
     assert pieces
 
     def one_by_one(database: str) -> Iterator[bytes]:
@@ -189,7 +189,7 @@ def copies(filled: Path, tmp_path: Path, pieces: Pieces) -> Callable[[str], Iter
 
 
 def damage(folder: Path, database: str, key: bytes, turn: int) -> None:
-    """Flip some bit of what stands under a key; or take it away, at each seventh turn."""
+    """Flip a bit of a key's value; every seventh time, delete the key instead."""
     guest = open_as_guest(folder)
     chosen = getattr(guest.databases, database)
     with guest.lmdb.begin(write=True) as txn:
@@ -207,7 +207,7 @@ def segment_of(key: bytes) -> int:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_column_takes_its_segment_out_of_the_answers(
+async def test_a_segment_with_a_damaged_column_is_left_out(
     open_store: OpenStore,
     copies: Callable[[str], Iterator[bytes]],
     pieces: Pieces,
@@ -238,13 +238,13 @@ async def test_a_damaged_column_takes_its_segment_out_of_the_answers(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_counter_takes_its_segment_out_of_what_is_counted(
+async def test_a_segment_with_a_damaged_counter_is_not_counted(
     open_store: OpenStore,
     copies: Callable[[str], Iterator[bytes]],
     pieces: Pieces,
     sound_reports: dict[int, list[Any]],
 ) -> None:
-    """A group is taken apart instead; nothing of it is left out."""
+    """A merged segment is split into its members instead; nothing is left out."""
     met = set()
     for key in copies("counters"):
         number = segment_of(key)
@@ -273,7 +273,7 @@ async def test_a_damaged_counter_takes_its_segment_out_of_what_is_counted(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_header_leaves_its_segment_out(
+async def test_a_segment_with_a_damaged_header_is_left_out(
     open_store: OpenStore,
     copies: Callable[[str], Iterator[bytes]],
     pieces: Pieces,
@@ -298,7 +298,7 @@ async def test_a_damaged_header_leaves_its_segment_out(
 
 
 @pytest_twisted.ensureDeferred
-async def test_without_its_watermark_a_website_goes_on(
+async def test_a_website_works_without_its_watermark(
     open_store: OpenStore, copies: Callable[[str], Iterator[bytes]]
 ) -> None:
     assert next(copies("headers")) == header_key(1, 0)
@@ -338,10 +338,10 @@ async def test_a_damaged_correction_is_left_out(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_damaged_stays_and_all_else_goes_on(
+async def test_a_damaged_segment_is_kept_and_compaction_continues(
     open_store: OpenStore, copies: Callable[[str], Iterator[bytes]], pieces: Pieces
 ) -> None:
-    """Folding, merging and grouping: a damaged segment is not rewritten, and no reason to stop."""
+    """A damaged segment is not rewritten, and does not stop folding and merging."""
     months_later_ms = LATER_MS + 60 * DAY_MS
     for key in copies("segments"):
         number = segment_of(key)
@@ -364,7 +364,7 @@ async def test_what_is_damaged_stays_and_all_else_goes_on(
 
 @pytest.fixture
 def spoil(filled: Path, pieces: Pieces, tmp_path: Path) -> Callable[[str], None]:
-    """Make a copy of the store in which a page's text, or its code, is damaged."""
+    """Copy the store and damage a page's text, or its code, in the copy."""
     assert pieces
 
     def spoil_copy(database: str) -> None:
@@ -375,7 +375,7 @@ def spoil(filled: Path, pieces: Pieces, tmp_path: Path) -> Callable[[str], None]
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_text_is_not_shown_and_put_right_by_the_next_hit(
+async def test_a_damaged_text_is_hidden_and_repaired_by_the_next_hit(
     open_store: OpenStore, spoil: Callable[[str], None]
 ) -> None:
     spoil("dictionary")
@@ -391,10 +391,10 @@ async def test_a_damaged_text_is_not_shown_and_put_right_by_the_next_hit(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_code_is_put_right_by_the_next_hit(
+async def test_a_damaged_code_is_repaired_by_the_next_hit(
     open_store: OpenStore, spoil: Callable[[str], None]
 ) -> None:
-    """Its hit must not be counted for another page."""
+    """The hit must not be counted for another page."""
     spoil("codes")
     with told_in_log() as lines:
         store = open_store(sizes=SIZES, name="damaged")
@@ -405,7 +405,7 @@ async def test_a_damaged_code_is_put_right_by_the_next_hit(
 
 
 async def agrees_with_paths(open_store: OpenStore) -> None:
-    """All is as it was, and the page that was damaged has a view more."""
+    """Return whether nothing changed except one more view of the damaged page."""
     with told_in_log() as lines:
         store = open_store(sizes=SIZES, name="damaged")
         (website,) = store.websites.all()

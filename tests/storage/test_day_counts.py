@@ -11,13 +11,13 @@ DAY_MS = 86_400_000
 
 
 def counts(day: int, dimension: Dimension | None, **views: int) -> DayCounts:
-    """Return counts of which there are twice as many views as visitors, and so on."""
+    """Return counts with twice as many views as visitors, and so on."""
     sums = np.array([[n // (row + 1) for n in views.values()] for row in range(SUMS)], np.int64)
     span = (day * DAY_MS, (day + 1) * DAY_MS - 1)
     return DayCounts(day, span, dimension, [name.strip("_") for name in views], sums)
 
 
-def test_texts_become_codes_and_parts_of_a_day_are_added_up() -> None:
+def test_texts_are_encoded_and_parts_of_a_day_are_summed() -> None:
     given = [
         counts(5, None, _=60),
         counts(5, Dimension.PATH, b=20, a=40),
@@ -48,7 +48,7 @@ def test_texts_become_codes_and_parts_of_a_day_are_added_up() -> None:
     assert (other.day, list(other.by_dimension)) == (7, [Dimension.OS])
 
 
-def test_events_count_by_name_too() -> None:
+def test_events_are_counted_by_name_too() -> None:
     texts = {property_text(name, value): n for n, (name, value) in enumerate(PAIRS)}
     given = [counts(5, Dimension.PROPERTY, **dict.fromkeys(texts, 4))]
     day = rollups_of(given, {Dimension.PROPERTY: texts}, 1)[0].content()

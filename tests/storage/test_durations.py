@@ -1,4 +1,4 @@
-"""Many durations of one view: the longest counts, and the room they take is bounded."""
+"""Many durations of one view: the longest counts, and the space they take is bounded."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,7 +18,7 @@ TIMES = 1_000
 
 
 def room(store: Store) -> tuple[int, int]:
-    """Count the records of the log, and the corrections."""
+    """Return the number of records in the write-ahead log, and of corrections."""
     (records,), (corrected,) = entries(store, "wal"), entries(store, "corrections")
     return records, corrected
 
@@ -30,7 +30,7 @@ def in_batches(hits: Sequence[Unload], size: int) -> list[Sequence[Unload]]:
 @pytest.mark.parametrize("size", [1, 7, TIMES])
 @pytest.mark.parametrize("told_ms", [[700] * TIMES, range(TIMES, 0, -1)])
 @pytest_twisted.ensureDeferred
-async def test_durations_that_are_not_longer_take_no_room(
+async def test_shorter_durations_take_no_space(
     open_store: OpenStore, told_ms: Sequence[int], size: int
 ) -> None:
     store = open_store()
@@ -108,7 +108,7 @@ async def test_all_views_of_a_new_website_and_their_unloads_in_one_batch(
 
 
 @pytest_twisted.ensureDeferred
-async def test_many_durations_of_a_flushed_view_take_no_more_room(
+async def test_many_durations_of_a_flushed_view_take_no_more_space(
     open_store: OpenStore,
 ) -> None:
     store = open_store(sizes=Sizes(chunk_views=2, counted_from=0))

@@ -29,7 +29,7 @@ def test_a_new_store_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
 
 
-def test_what_was_written_is_there_when_opened_again(tmp_path: Path) -> None:
+def test_written_data_survives_reopening(tmp_path: Path) -> None:
     first = open_environment(tmp_path, MAP_SIZE)
     with first.lmdb.begin(write=True) as txn:
         txn.put(b"key", b"value", db=first.databases.meta)
@@ -48,7 +48,7 @@ def test_a_second_daemon_is_refused_until_the_first_has_closed(tmp_path: Path) -
     open_environment(tmp_path, MAP_SIZE).close()
 
 
-def test_whoever_asks_whether_a_directory_is_in_use_keeps_no_daemon_off_it(tmp_path: Path) -> None:
+def test_checking_for_a_daemon_does_not_lock_one_out(tmp_path: Path) -> None:
     open_environment(tmp_path, MAP_SIZE).close()
     asking = os.open(tmp_path / LOCK_NAME, os.O_RDONLY)
     fcntl.flock(asking, fcntl.LOCK_SH)
@@ -64,14 +64,14 @@ def test_whoever_asks_whether_a_directory_is_in_use_keeps_no_daemon_off_it(tmp_p
     assert sum(pauses) < 0.1
 
 
-def test_a_guest_needs_a_store(tmp_path: Path) -> None:
+def test_opening_as_a_guest_requires_a_store(tmp_path: Path) -> None:
     with pytest.raises(NoStore):
         open_as_guest(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100, b"not a database " * 1000])
-def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_a_foreign_file_is_rejected_and_left_alone(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / FILE_NAME
     file.write_bytes(content)
     with pytest.raises(WrongFormat):
@@ -79,7 +79,7 @@ def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, content: bytes
     assert file.read_bytes() == content
 
 
-def test_another_programs_lmdb_file_is_refused(tmp_path: Path) -> None:
+def test_another_programs_lmdb_file_is_rejected(tmp_path: Path) -> None:
     env = lmdb.open(str(tmp_path / FILE_NAME), subdir=False, max_dbs=4, lib_version=0)
     env.open_db(b"theirs")
     env.close()
@@ -87,7 +87,7 @@ def test_another_programs_lmdb_file_is_refused(tmp_path: Path) -> None:
         open_environment(tmp_path, MAP_SIZE)
 
 
-def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
     env = open_environment(tmp_path, MAP_SIZE)
     with env.lmdb.begin(write=True) as txn:
         for number in range(1000):
@@ -101,14 +101,14 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
         open_as_guest(tmp_path)
 
 
-def test_a_store_that_was_never_finished_is_made_anew(tmp_path: Path) -> None:
+def test_a_store_whose_creation_was_interrupted_is_recreated(tmp_path: Path) -> None:
     (tmp_path / "store.new").write_bytes(b"begun")
     open_environment(tmp_path, MAP_SIZE).close()
     assert not (tmp_path / "store.new").exists()
     open_environment(tmp_path, MAP_SIZE).close()
 
 
-def test_the_file_is_longer_than_what_it_uses(tmp_path: Path) -> None:
+def test_used_bytes_are_less_than_the_files_length(tmp_path: Path) -> None:
     env = open_environment(tmp_path, MAP_SIZE)
     for number in range(40):
         with env.lmdb.begin(write=True) as txn:
@@ -125,8 +125,8 @@ def test_the_file_is_longer_than_what_it_uses(tmp_path: Path) -> None:
     open_environment(tmp_path, MAP_SIZE).close()
 
 
-def test_the_disk_holds_the_room_that_the_file_keeps(tmp_path: Path) -> None:
-    """Also of a store that was copied, where the copy leaves out what is empty."""
+def test_reserved_space_is_allocated_on_disk(tmp_path: Path) -> None:
+    """Also for a store that was copied sparsely."""
     path = tmp_path / FILE_NAME
     for turn in range(3):
         env = open_environment(tmp_path, MAP_SIZE)
@@ -160,13 +160,13 @@ def test_freed_pages_are_not_in_use(tmp_path: Path) -> None:
     env.close()
 
 
-def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="file/data"):
         open_environment(tmp_path / "file" / "data", MAP_SIZE)
 
 
-def test_a_link_to_a_store_that_is_not_there_is_not_replaced(tmp_path: Path) -> None:
+def test_a_dangling_link_to_a_store_is_not_replaced(tmp_path: Path) -> None:
     directory, elsewhere = tmp_path / "data", tmp_path / "disk"
     open_environment(directory, MAP_SIZE).close()
     store = directory / FILE_NAME
@@ -183,7 +183,7 @@ def test_a_link_to_a_store_that_is_not_there_is_not_replaced(tmp_path: Path) -> 
     open_environment(directory, MAP_SIZE).close()
 
 
-def test_a_store_of_a_machine_with_larger_pages_goes_on(tmp_path: Path) -> None:
+def test_a_store_from_a_machine_with_larger_pages_works(tmp_path: Path) -> None:
     env = open_environment(tmp_path, MAP_SIZE)
     with env.lmdb.begin(write=True) as txn:
         txn.put(b"key", b"value" * 5_000, db=env.databases.meta)
@@ -204,8 +204,8 @@ def test_a_store_of_a_machine_with_larger_pages_goes_on(tmp_path: Path) -> None:
         env.close()
 
 
-def test_the_file_keeps_room_where_no_further_file_can_be_opened(tmp_path: Path) -> None:
-    """Nor does what was stored turn out to be lost then, as to whoever sent it."""
+def test_space_is_reserved_without_opening_another_file(tmp_path: Path) -> None:
+    """Hits that were stored must not be reported as lost either."""
     env = open_environment(tmp_path, MAP_SIZE)
     with env.lmdb.begin(write=True) as txn:
         for name in range(900):

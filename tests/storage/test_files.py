@@ -25,7 +25,7 @@ FULL = "the disk is full"
         (lmdb.InvalidError("x"), "", ""),
     ],
 )
-def test_what_there_is_too_little_of_is_said_and_damage_is_no_lack(
+def test_exhausted_resources_are_named_and_damage_is_not_one(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,

@@ -1,4 +1,4 @@
-"""A folder of data that is new, and one whose store is gone."""
+"""A new data directory, and one whose store is missing."""
 
 import os
 from collections.abc import Callable
@@ -23,7 +23,7 @@ MAP_SIZE = 16 << 20
 
 
 def nobody(_what: str, _done: int, _total: int) -> None:
-    """Hear nothing."""
+    """Ignore the call."""
 
 
 def a_backup(folder: Path) -> None:
@@ -43,7 +43,7 @@ def lock(folder: Path) -> None:
     ("leave", "name"),
     [(lock, f"{FILE_NAME}-lock"), (presence, "presence.json"), (a_backup, "backups")],
 )
-def test_a_store_that_is_gone_is_not_made_anew(
+def test_a_missing_store_is_not_replaced_by_an_empty_one(
     tmp_path: Path, leave: Callable[[Path], None], name: str
 ) -> None:
     open_environment(tmp_path, MAP_SIZE).close()
@@ -64,7 +64,7 @@ def test_a_store_that_is_gone_is_not_made_anew(
     open_environment(tmp_path, MAP_SIZE).close()
 
 
-def test_a_backup_is_restored_where_the_store_is_gone(tmp_path: Path) -> None:
+def test_a_backup_can_be_restored_where_the_store_is_missing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     open_environment(folder, MAP_SIZE).close()
     presence(folder)
@@ -76,7 +76,7 @@ def test_a_backup_is_restored_where_the_store_is_gone(tmp_path: Path) -> None:
     open_environment(folder, MAP_SIZE).close()
 
 
-def test_a_first_start_that_was_killed_and_files_of_an_operator_are_no_store(
+def test_a_killed_first_start_and_other_files_do_not_count_as_a_store(
     tmp_path: Path,
 ) -> None:
     for name in ("daemon.lock", "store.new", "store.new-lock", "notes.txt", "first-login.txt"):
@@ -86,7 +86,7 @@ def test_a_first_start_that_was_killed_and_files_of_an_operator_are_no_store(
     open_environment(tmp_path, MAP_SIZE).close()
 
 
-def test_a_folder_that_is_none_is_told_by_what_it_is(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_directory_is_described(tmp_path: Path) -> None:
     data, disk = tmp_path / "data", tmp_path / "disk"
     data.symlink_to(disk)
     (tmp_path / "file").write_bytes(b"")
@@ -107,7 +107,7 @@ def test_a_folder_that_is_none_is_told_by_what_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_what_is_no_file_is_no_store(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_only_a_regular_file_is_a_store(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / FILE_NAME)
     with told_in_log() as lines:
         for opening in (lambda each: open_environment(each, MAP_SIZE), open_as_guest, open_to_read):
@@ -116,7 +116,7 @@ def test_what_is_no_file_is_no_store(tmp_path: Path, make: Callable[[Path], None
     assert lines == []
 
 
-def test_what_a_restoration_left_that_was_killed_goes_at_a_start(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_restoration_are_removed_at_start(tmp_path: Path) -> None:
     left = {RESTORED_NAME, f"{RESTORED_NAME}-lock"}
     for name in left:
         (tmp_path / name).touch()
@@ -124,7 +124,7 @@ def test_what_a_restoration_left_that_was_killed_goes_at_a_start(tmp_path: Path)
     assert not left & {file.name for file in tmp_path.iterdir()}
 
 
-def test_a_start_ends_what_was_begun_for_a_backup_that_was_not_put_in_place(
+def test_a_start_rolls_back_an_incomplete_restoration(
     tmp_path: Path,
 ) -> None:
     store = tmp_path / FILE_NAME
@@ -138,7 +138,7 @@ def test_a_start_ends_what_was_begun_for_a_backup_that_was_not_put_in_place(
     assert earlier.exists()
 
 
-def test_a_replaced_store_that_a_link_has_back_stays(tmp_path: Path) -> None:
+def test_a_replaced_store_that_is_linked_back_stays(tmp_path: Path) -> None:
     store = tmp_path / FILE_NAME
     open_environment(tmp_path, MAP_SIZE).close()
     kept = store.rename(tmp_path / f"{FILE_NAME}.replaced-20260101-000000Z")

@@ -1,4 +1,4 @@
-"""A store in another format is refused and left alone; export and import bring it over."""
+"""A store in another format is rejected and left alone; export and import migrate it."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """Return a data folder with the store of an earlier build."""
+    """Return a data directory with the store of an earlier build."""
     folder = tmp_path / "data"
     folder.mkdir()
     packed = (FORMAT_4 / "store.mdb.zst").read_bytes()
@@ -36,7 +36,7 @@ def older(tmp_path: Path) -> Path:
     return folder
 
 
-def says_how_to_bring_it_over(output: str, folder: Path) -> bool:
+def names_the_migration_commands(output: str, folder: Path) -> bool:
     return (
         f"{folder / FILE_NAME}: this store has format 4, and this build reads format 5 only"
         in output
@@ -45,28 +45,28 @@ def says_how_to_bring_it_over(output: str, folder: Path) -> bool:
     )
 
 
-def test_a_store_of_an_earlier_build_is_refused_with_what_brings_it_over(older: Path) -> None:
+def test_a_store_of_an_earlier_build_is_rejected_with_the_migration_commands(older: Path) -> None:
     before = files_of(older)
     with pytest.raises(WrongFormat) as refused:
         open_environment(older, MAP_SIZE)
-    assert says_how_to_bring_it_over(str(refused.value), older)
+    assert names_the_migration_commands(str(refused.value), older)
     with pytest.raises(WrongFormat):
         open_as_guest(older)
     assert files_of(older) == before
 
 
 @pytest.mark.daemon
-def test_the_daemon_does_not_start_on_it(older: Path) -> None:
+def test_the_daemon_does_not_start_on_an_older_store(older: Path) -> None:
     before = files_of(older)
     started = finished("run", older, "--listen", "tcp:0:interface=127.0.0.1")
     assert started.returncode == 1
-    assert says_how_to_bring_it_over(started.stderr, older)
+    assert names_the_migration_commands(started.stderr, older)
     assert files_of(older) == before
 
 
 @pytest.mark.daemon
 @pytest.mark.parametrize("command", ["check", "backup", "export", "import", "retention"])
-def test_commands_refuse_it(older: Path, tmp_path: Path, command: str) -> None:
+def test_commands_reject_an_older_store(older: Path, tmp_path: Path, command: str) -> None:
     arguments: dict[str, Sequence[str]] = {
         "backup": [str(tmp_path / "backup")],
         "export": ["example.com"],
@@ -75,7 +75,7 @@ def test_commands_refuse_it(older: Path, tmp_path: Path, command: str) -> None:
     before = files_of(older)
     run = finished(command, older, *arguments.get(command, []))
     assert run.returncode == 1
-    assert says_how_to_bring_it_over(run.stderr, older)
+    assert names_the_migration_commands(run.stderr, older)
     assert files_of(older) == before
     assert not (tmp_path / "backup").exists()
 
@@ -87,7 +87,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 @pytest.mark.daemon
-def test_import_of_its_export_gives_the_same_statistics(daemon: Daemon, tmp_path: Path) -> None:
+def test_importing_its_export_gives_the_same_statistics(daemon: Daemon, tmp_path: Path) -> None:
     daemon.client().add_website("example.com")
     files = [str(FORMAT_4 / "views.ndjson"), str(FORMAT_4 / "events.ndjson")]
     imported = finished("import", daemon.data, "--website", "example.com", *files)
@@ -101,7 +101,7 @@ def test_import_of_its_export_gives_the_same_statistics(daemon: Daemon, tmp_path
 
 
 @pytest.mark.parametrize("found", [b"0", b"4", b"6", b"", b"five", b"5.5"])
-def test_every_other_format_is_refused(tmp_path: Path, found: bytes) -> None:
+def test_every_other_format_is_rejected(tmp_path: Path, found: bytes) -> None:
     open_environment(tmp_path, MAP_SIZE).close()
     guest = open_as_guest(tmp_path)
     with guest.lmdb.begin(write=True) as txn:

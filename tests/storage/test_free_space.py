@@ -17,7 +17,7 @@ OpenStore = Callable[..., Store]
 
 
 @pytest_twisted.ensureDeferred
-async def test_no_hits_are_taken_when_the_disk_is_nearly_full(open_store: OpenStore) -> None:
+async def test_hits_are_rejected_when_the_disk_is_nearly_full(open_store: OpenStore) -> None:
     store = open_store(min_free_disk=1 << 60)
     await store.add_website("example.com", 1)
     with pytest.raises(Unavailable, match="min_free_disk") as refused:
@@ -27,7 +27,7 @@ async def test_no_hits_are_taken_when_the_disk_is_nearly_full(open_store: OpenSt
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_full_map_refuses_hits_and_deleting_makes_room(open_store: OpenStore) -> None:
+async def test_a_full_map_rejects_hits_until_something_is_deleted(open_store: OpenStore) -> None:
     store = open_store(map_size=2 << 20)
     website = await store.add_website("example.com", 1)
 
@@ -46,7 +46,7 @@ async def test_a_full_map_refuses_hits_and_deleting_makes_room(open_store: OpenS
 
 
 @pytest_twisted.ensureDeferred
-async def test_freed_room_is_used_though_the_disk_is_nearly_full(open_store: OpenStore) -> None:
+async def test_free_pages_are_used_although_the_disk_is_nearly_full(open_store: OpenStore) -> None:
     store = open_store(map_size=64 << 20)
     website = await store.add_website("example.com", 1)
     used = await store.add_website("used.example", 1)
@@ -64,7 +64,7 @@ async def test_freed_room_is_used_though_the_disk_is_nearly_full(open_store: Ope
 
 
 @pytest_twisted.ensureDeferred
-async def test_refusing_is_logged_when_it_begins_and_when_it_ends(open_store: OpenStore) -> None:
+async def test_rejecting_hits_is_logged_when_it_begins_and_ends(open_store: OpenStore) -> None:
     told: list[str] = []
 
     def observe(event: LogEvent) -> None:

@@ -18,7 +18,7 @@ SHARE = Share("s" * 24, "club", 1, 5, "hash", ("https://a.example",))
 
 
 @pytest_twisted.ensureDeferred
-async def test_they_are_kept_over_a_restart_in_order_of_when_they_were_made(
+async def test_grants_survive_a_restart_in_order_of_creation(
     open_store: OpenStore,
 ) -> None:
     store = open_store()
@@ -37,7 +37,7 @@ async def test_they_are_kept_over_a_restart_in_order_of_when_they_were_made(
 
 
 @pytest_twisted.ensureDeferred
-async def test_those_of_one_second_stay_in_order(open_store: OpenStore) -> None:
+async def test_grants_of_the_same_second_stay_in_order(open_store: OpenStore) -> None:
     store = open_store()
     names = ["c", "a", "d", "b"]
     for name in names:
@@ -53,7 +53,7 @@ async def test_those_of_one_second_stay_in_order(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_they_end_with_the_account(open_store: OpenStore) -> None:
+async def test_grants_end_with_the_account(open_store: OpenStore) -> None:
     store = open_store()
     await store.account.put(Account("me", "hash", 1, 1))
     await store.tokens.add(b"k", TOKEN)
@@ -65,7 +65,7 @@ async def test_they_end_with_the_account(open_store: OpenStore) -> None:
 
 @pytest.mark.parametrize("value", [b"", b"nonsense", b"1234{}"])
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_one_opens_nothing_and_is_named(
+async def test_a_damaged_grant_gives_no_access_and_is_reported(
     open_store: OpenStore, tmp_path: Path, value: bytes
 ) -> None:
     store = open_store()

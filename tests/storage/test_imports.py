@@ -1,4 +1,4 @@
-"""What is imported is seen as a whole or not at all, counts once, and goes as a whole."""
+"""An import is atomic: visible completely or not at all, counted once, undone completely."""
 
 import struct
 from collections.abc import Callable
@@ -50,7 +50,7 @@ async def begun(
 
 
 async def load(store: Store, batch: ImportBatch, bulk: Bulk, pieces: int = 4) -> None:
-    """Load a bulk as several segments."""
+    """Load a bulk in several segments."""
     whole = imported(bulk, batch.spans[0].at)
     ends = np.linspace(0, len(bulk), pieces + 1).astype(int).tolist()
     content = whole.content
@@ -84,7 +84,7 @@ def findings(store: Store) -> list[str]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: OpenStore) -> None:
+async def test_a_batch_becomes_visible_and_is_undone_as_a_whole(open_store: OpenStore) -> None:
     store = open_store(sizes=SIZES)
     website = await store.add_website("example.com", 1)
     await store.append([event("b1"), *views(1, 12), unload(2, 700)])
@@ -128,8 +128,8 @@ async def test_a_batch_is_seen_when_it_is_whole_and_goes_as_a_whole(open_store: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_names_of_what_was_imported_stay_with_it(open_store: OpenStore) -> None:
-    """Its store and number there, whatever numbers it has here."""
+async def test_imported_hits_keep_their_original_ids(open_store: OpenStore) -> None:
+    """Their store and number there, whatever numbers they have here."""
     store = open_store(sizes=SIZES)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 3))
@@ -181,7 +181,7 @@ async def test_nothing_is_imported_twice(open_store: OpenStore) -> None:
     "ranges", [[("other", 0, 5)], [("other", 7, 6)], [("", 1, 1 << 60)], [("x", 1 << 62, 1 << 63)]]
 )
 @pytest_twisted.ensureDeferred
-async def test_impossible_numbers_are_refused(
+async def test_impossible_numbers_are_rejected(
     open_store: OpenStore, ranges: list[tuple[str, int, int]]
 ) -> None:
     store = open_store()
@@ -197,7 +197,7 @@ async def test_impossible_numbers_are_refused(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_given_up_takes_no_more(open_store: OpenStore) -> None:
+async def test_an_aborted_import_accepts_nothing_more(open_store: OpenStore) -> None:
     store, website, batch = await loaded(open_store)
     await store.imports.undo(website, batch.number)
     with pytest.raises(NotFound, match="was given up"):
@@ -210,7 +210,7 @@ async def test_what_was_given_up_takes_no_more(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_wrong_with_a_batch_is_found(open_store: OpenStore) -> None:
+async def test_check_finds_problems_of_a_batch(open_store: OpenStore) -> None:
     store, website, batch = await loaded(open_store)
     await store.imports.finish(batch)
     environment = store.environment
@@ -229,7 +229,7 @@ async def test_what_is_wrong_with_a_batch_is_found(open_store: OpenStore) -> Non
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_batch_goes_with_its_website(open_store: OpenStore) -> None:
+async def test_a_batch_is_deleted_with_its_website(open_store: OpenStore) -> None:
     store, website, batch = await loaded(open_store)
     await store.imports.finish(batch)
     await store.delete_website(website)
@@ -242,7 +242,7 @@ async def test_a_batch_goes_with_its_website(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_nothing_stays_of_an_import_whose_website_was_deleted(open_store: OpenStore) -> None:
+async def test_deleting_the_website_removes_an_import_under_way(open_store: OpenStore) -> None:
     store, website, batch = await loaded(open_store)
     await store.delete_website(website)
     for refused in (
@@ -262,7 +262,7 @@ async def test_nothing_stays_of_an_import_whose_website_was_deleted(open_store: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_import_that_ends_as_its_website_is_deleted_leaves_nothing(
+async def test_an_import_finishing_while_its_website_is_deleted_leaves_nothing(
     open_store: OpenStore,
 ) -> None:
     for ends in (
@@ -285,10 +285,10 @@ async def test_an_import_that_ends_as_its_website_is_deleted_leaves_nothing(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_batch_that_is_given_up_as_it_is_to_be_whole_never_is(
+async def test_a_batch_aborted_while_finishing_never_becomes_visible(
     open_store: OpenStore,
 ) -> None:
-    """It would be one without visitors, of 1970."""
+    """It would have no visitors and date from 1970."""
     store, website, batch = await loaded(open_store)
     async with store.maintenance.segments_lock:
         finishing = Deferred.fromCoroutine(store.imports.finish(batch))
@@ -305,10 +305,10 @@ async def test_a_batch_that_is_given_up_as_it_is_to_be_whole_never_is(
 @pytest.mark.parametrize("of_undoing", [False, True])
 @pytest.mark.parametrize("step", range(0, 36, 5))
 @pytest_twisted.ensureDeferred
-async def test_a_start_finds_all_of_a_batch_or_nothing(
+async def test_after_a_kill_a_start_finds_all_of_a_batch_or_nothing(
     open_store: OpenStore, step: int, of_undoing: bool
 ) -> None:
-    """Whatever step of an import, or of undoing it, was the last."""
+    """Whichever step of importing or undoing it was the last."""
     listening = Listening()
     store = open_store(sizes=SIZES, its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -355,7 +355,7 @@ async def test_a_start_finds_all_of_a_batch_or_nothing(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_day_of_several_batches_is_foretold_once(
+async def test_a_day_of_several_batches_is_forecast_once(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     store = open_store(sizes=SIZES)
@@ -377,7 +377,7 @@ async def test_a_day_of_several_batches_is_foretold_once(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_batch_of_which_sums_remain_goes_as_a_whole(open_store: OpenStore) -> None:
+async def test_a_batch_of_which_rollups_remain_is_undone_as_a_whole(open_store: OpenStore) -> None:
     def counted(snapshot: Snapshot) -> int:
         return sum(int(sum(day.overall().sums[0])) for day in snapshot.rollups)
 
@@ -406,7 +406,7 @@ async def test_a_batch_of_which_sums_remain_goes_as_a_whole(open_store: OpenStor
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_batch_is_told_of_at_the_start(open_store: OpenStore) -> None:
+async def test_a_damaged_batch_is_logged_at_start(open_store: OpenStore) -> None:
     store, website, batch = await loaded(open_store)
     await store.imports.finish(batch)
     there = held(store, website)

@@ -1,6 +1,6 @@
-"""Every state that a kill can leave: after each transaction the store's file is copied.
+"""Every state that a kill can leave: the store's file is copied after each transaction.
 
-What a store opened on the copy answers is compared with what had been acknowledged by then.
+The results of a store opened on the copy are compared with what was acknowledged by then.
 """
 
 import copy
@@ -32,7 +32,7 @@ SLOW = pytest.mark.slow
 
 @define(eq=False)
 class Copying:
-    """A reactor to a store: copies the file when the writer thread has made a transaction."""
+    """A reactor for a store; copies the file after each transaction of the writer thread."""
 
     folder: Path
     name: str = "data"
@@ -60,7 +60,7 @@ def copy_sparsely(source: Path, target: Path) -> None:
 
 
 async def telling_of(open_store: OpenStore, copying: Copying, sizes: Sizes) -> Telling:
-    """Begin to tell; the copies that were made up to then are dropped."""
+    """Begin a scene, and drop the copies made so far."""
     telling = await Telling.begin(open_store(sizes=sizes, its_reactor=copying))
     telling.acknowledged = lambda: copying.note(telling.told)
     for name, _ in copying.copies:
@@ -71,7 +71,7 @@ async def telling_of(open_store: OpenStore, copying: Copying, sizes: Sizes) -> T
 
 
 def agreeing(store: Store, states: Sequence[Told]) -> Telling:
-    """Return the one of some states that a store is in."""
+    """Return which of several states a store is in."""
     numbers = {website.number for website in store.websites.all()}
     possible = [told for told in states if set(told.websites) == numbers]
     assert possible, "no such websites were told of"
@@ -90,9 +90,9 @@ def agreeing(store: Store, states: Sequence[Told]) -> Telling:
 async def check_copies(
     open_store: OpenStore, copying: Copying, sizes: Sizes, now_ms: int, step: int
 ) -> set[str]:
-    """Open every copy, or every `step`th: it has what was acknowledged, or one change more.
+    """Check that every copy, or every `step`th, has what was acknowledged or one change more.
 
-    Returns what kinds of keys were left behind in any of the copies, until the next start removes
+    Return the kinds of keys left behind in any copy, which the next start removes.
     them.
     """
     left_behind = set()
@@ -124,7 +124,7 @@ async def check_copy(store: Store, states: Sequence[Told], now_ms: int) -> None:
     ("seed", "step"), [(0, 3), *(pytest.param(seed, 1, marks=SLOW) for seed in range(3))]
 )
 @pytest_twisted.ensureDeferred
-async def test_a_kill_after_any_transaction_loses_and_doubles_nothing(
+async def test_a_kill_after_any_transaction_loses_and_repeats_nothing(
     open_store: OpenStore, tmp_path: Path, seed: int, step: int
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - the same each time
@@ -152,7 +152,7 @@ async def test_a_kill_after_any_transaction_loses_and_doubles_nothing(
 
 @pytest.mark.parametrize("count", [7, pytest.param(20, marks=SLOW)])
 @pytest_twisted.ensureDeferred
-async def test_a_store_goes_on_after_a_kill_as_if_there_had_been_none(
+async def test_a_store_continues_after_a_kill_as_if_there_had_been_none(
     open_store: OpenStore, tmp_path: Path, count: int
 ) -> None:
     rng = random.Random(7)  # noqa: S311 - the same each time
@@ -196,10 +196,10 @@ async def test_a_store_goes_on_after_a_kill_as_if_there_had_been_none(
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=SLOW)])
 @pytest_twisted.ensureDeferred
-async def test_a_kill_in_the_midst_of_what_takes_many_steps(
+async def test_a_kill_during_a_long_purge_loses_nothing(
     open_store: OpenStore, tmp_path: Path, step: int
 ) -> None:
-    """Thousands of records are cleared, and thousands of keys of a website removed, bit by bit."""
+    """Thousands of records and keys of a website are deleted in steps."""
     sizes = Sizes(chunk_views=1_500)
     copying = Copying(tmp_path)
     telling = await telling_of(open_store, copying, sizes)

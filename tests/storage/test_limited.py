@@ -1,4 +1,4 @@
-"""A write of the file fails: nothing acknowledged is missing, reading goes on, the store stops."""
+"""A failed write stops the store; reads continue and nothing acknowledged is lost."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def stored_until_it_failed(folder: Path, most_kib: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("most_kib", [0, 40, 200, 600, 1_500])
 @pytest_twisted.ensureDeferred
-async def test_a_write_that_fails_stops_the_store(
+async def test_a_failed_write_stops_the_store(
     open_store: Callable[..., Store], tmp_path: Path, most_kib: int
 ) -> None:
     told = stored_until_it_failed(tmp_path / "data", most_kib)

@@ -1,4 +1,4 @@
-"""What an old reader keeps from being used again counts as used, and is told of."""
+"""Pages pinned by an old reader count as used and are reported."""
 
 import sys
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Clock:
 
 
 def reading_process(environment: Environment) -> Popen[bytes]:
-    """Begin to read in another process, which goes on until it is killed or its stdin ends."""
+    """Start reading in another process, until it is killed or its stdin ends."""
     command = [sys.executable, "-c", READER, str(environment.path)]
     reader = Popen(command, stdin=PIPE, stdout=PIPE)
     assert reader.stdout is not None
@@ -49,7 +49,7 @@ def small(tmp_path: Path) -> Environment:
 
 
 def change(environment: Environment, times: int = 1) -> None:
-    """Replace one value by another, which frees its pages."""
+    """Replace one value, which frees its pages."""
     for _ in range(times):
         with environment.lmdb.begin(write=True) as txn:
             txn.put(NAME, bytes(VALUE), db=environment.databases.meta)
@@ -60,7 +60,7 @@ def used_bytes(room: FreeSpace, environment: Environment) -> int:
         return room.usage(txn).used
 
 
-def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
+def test_pages_pinned_by_a_reader_count_as_used(small: Environment) -> None:
     clock = Clock()
     room = FreeSpace(small, 0, LongReaders(small, clock))
     change(small, 10)
@@ -81,8 +81,8 @@ def test_pages_that_a_reader_keeps_count_as_used(small: Environment) -> None:
     small.close()
 
 
-def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> None:
-    """A backup of a store that has much room to use again does not stop the counting."""
+def test_free_pages_stay_free_despite_an_old_reader(small: Environment) -> None:
+    """A backup of a store with many free pages does not stop the counting."""
     clock = Clock()
     room = FreeSpace(small, 0, LongReaders(small, clock))
     reader = small.lmdb.begin()
@@ -102,7 +102,7 @@ def test_what_is_free_stays_free_beside_an_old_reader(small: Environment) -> Non
     small.close()
 
 
-def test_no_hits_are_taken_before_the_map_is_full_of_kept_pages(small: Environment) -> None:
+def test_hits_are_rejected_before_pinned_pages_fill_the_map(small: Environment) -> None:
     clock = Clock()
     room = FreeSpace(small, 0, LongReaders(small, clock))
     reader = small.lmdb.begin()
@@ -122,7 +122,7 @@ def test_no_hits_are_taken_before_the_map_is_full_of_kept_pages(small: Environme
     small.close()
 
 
-def test_pages_that_a_reader_keeps_are_no_room_on_a_full_disk(small: Environment) -> None:
+def test_pinned_pages_are_not_free_space_on_a_full_disk(small: Environment) -> None:
     clock = Clock()
     room = FreeSpace(small, 1 << 60, LongReaders(small, clock))
     reader = small.lmdb.begin()
@@ -139,7 +139,7 @@ def test_pages_that_a_reader_keeps_are_no_room_on_a_full_disk(small: Environment
     small.close()
 
 
-def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environment) -> None:
+def test_pages_pinned_by_a_killed_process_are_free(small: Environment) -> None:
     clock = Clock()
     room = FreeSpace(small, 0, LongReaders(small, clock))
     change(small, 10)
@@ -155,7 +155,7 @@ def test_what_a_process_kept_counts_as_free_once_it_was_killed(small: Environmen
     small.close()
 
 
-def test_a_reader_that_lasts_is_told_of_once(small: Environment) -> None:
+def test_a_long_reader_is_logged_once(small: Environment) -> None:
     clock = Clock()
     long_readers = LongReaders(small, clock)
     reader = small.lmdb.begin()
@@ -179,7 +179,7 @@ def test_a_reader_that_lasts_is_told_of_once(small: Environment) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_store_looks_for_old_readers_now_and_then(open_store: Callable[..., Store]) -> None:
+async def test_a_store_looks_for_old_readers_regularly(open_store: Callable[..., Store]) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
     clock = Clock()

@@ -9,10 +9,10 @@ from medamad.storage.store import Store
 
 
 @pytest_twisted.ensureDeferred
-async def test_equal_retention_rules_are_worked_out_once(
+async def test_equal_retention_rules_are_computed_once(
     open_store: Callable[..., Store],
 ) -> None:
-    """It is called every minute, and for /metrics, in the reactor's thread."""
+    """They are computed every minute and for /metrics, in the reactor's thread."""
     asked = []
 
     class Zone(tzinfo):

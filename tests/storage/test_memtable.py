@@ -36,7 +36,7 @@ def test_an_empty_memtable_has_no_parts() -> None:
     assert Memtable().publish() == ((), ())
 
 
-def test_views_come_as_columns_in_order_of_sequence() -> None:
+def test_views_are_columns_in_sequence_order() -> None:
     memtable = Memtable()
     extend(memtable, [view(3, time_ms=500, path=8), view(1, time_ms=900, path=9)])
     extend(memtable, [view(4, time_ms=100)])
@@ -59,7 +59,7 @@ def test_published_views_never_change() -> None:
     assert (events_before.view.tolist(), events_after.view.tolist()) == ([0], [3])
 
 
-def test_bindings_reach_every_property_of_their_event() -> None:
+def test_a_binding_applies_to_every_property_of_its_event() -> None:
     memtable = Memtable()
     properties = [(5, 5), (6, 5), (1, 1), (2, 1), (3, 3)]
     extend(
@@ -110,7 +110,7 @@ def test_durations_of_unknown_views_are_ignored() -> None:
     assert part.duration_ms.tolist() == [0, 0]
 
 
-def test_chunks_fill_one_after_the_other() -> None:
+def test_chunks_fill_sequentially() -> None:
     sequences = count(1)
     memtable = Memtable(chunk_views=100)
     for size in (30, 250, 1):
@@ -250,7 +250,7 @@ def test_a_cut_can_be_repeated_after_a_failure() -> None:
 
 @pytest.mark.parametrize("set_back_ms", [0, 700])
 def test_no_record_of_a_cut_is_later_than_its_latest_time(set_back_ms: int) -> None:
-    """The log is trimmed up to that time: a later record would stay for ever."""
+    """The log is trimmed up to that time, so a later record would stay forever."""
     memtable = Memtable(chunk_views=2)
     records = [
         view(1, 3_000),

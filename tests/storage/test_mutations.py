@@ -1,4 +1,4 @@
-"""A store's file changed at random: a clear message or a damaged record named, no wrong figure."""
+"""Random changes to the store's file cause clear errors or reported damage, no wrong figure."""
 
 import json
 import os
@@ -38,7 +38,7 @@ TESTS = Path(__file__).parents[1]
 
 
 async def with_sums(store: Store) -> None:
-    """Store views whose time is past: the sums of their days are left."""
+    """Store expired views, of which rollups remain."""
     website = await store.add_website("past.example", 1)
     for ago in (9, 8, 1):
         for number in range(6):
@@ -52,7 +52,7 @@ async def with_sums(store: Store) -> None:
 
 
 async def with_imports(store: Store) -> Website:
-    """Store views and days that were before."""
+    """Import past views and daily totals."""
     website = await store.add_website("club.example", 1)
     given = {"source": "views.csv", "digest": "views", "newest": 0, "now": 7}
     batch = await store.imports.begin(website, ranges=[("other", 11, 1_000)], **given)
@@ -73,7 +73,7 @@ async def with_imports(store: Store) -> Website:
 
 @pytest_twisted.async_fixture
 async def sound(tmp_path: Path) -> Path:
-    """A store with something of everything, in a file without free pages."""
+    """A store with something of every kind, in a file without free pages."""
     retention = Retention(websites={"past.example": Keep(3)})
     settings = evolve(SETTINGS, retention=retention)
     store = start_store(tmp_path / "data", settings, reactor, SIZES)
@@ -102,7 +102,7 @@ async def sound(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def come_of(sound: Path, tmp_path: Path) -> Callable[[int, int], Counter[str]]:
-    """Count what came of so many changes, none of which may do what must never be."""
+    """Return the outcomes of so many changes; none may go unnoticed."""
 
     def change(first: int, count: int) -> Counter[str]:
         paths = [str(TESTS), str(TESTS.parent)]

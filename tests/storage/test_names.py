@@ -50,7 +50,7 @@ def test_codes_count_up_and_stay(environment: Environment) -> None:
     assert list(Texts(environment, 1)(Dimension.PATH)) == ["/a", "/b", "/c"]
 
 
-def test_websites_and_dimensions_have_codes_of_their_own(environment: Environment) -> None:
+def test_each_website_and_dimension_has_its_own_codes(environment: Environment) -> None:
     names = new_names(environment)
     give(environment, names, ["/a", "/b"])
     assert give(environment, names, ["/b"], website=2) == [0]
@@ -67,13 +67,13 @@ def test_a_failed_transaction_leaves_no_code_behind(environment: Environment) ->
     assert list(Texts(environment, 1)(Dimension.PATH)) == ["/kept"]
 
 
-def test_past_the_days_bound_new_values_are_other(environment: Environment) -> None:
+def test_new_values_beyond_the_daily_limit_become_other(environment: Environment) -> None:
     names = new_names(environment)
     assert give(environment, names, ["/a", "/b", "/c", "/d", "/a", "/e"]) == [0, 1, 2, 3, 0, 3]
     assert Texts(environment, 1)(Dimension.PATH)[3] == OTHER
 
 
-def test_a_restart_forgives_nothing_and_a_new_day_does(environment: Environment) -> None:
+def test_daily_limits_survive_a_restart_and_reset_the_next_day(environment: Environment) -> None:
     give(environment, new_names(environment), ["/a", "/b", "/c", "/d"], day=5)
     names = new_names(environment)
     assert give(environment, names, ["/e"], day=5) == [3]
@@ -81,7 +81,7 @@ def test_a_restart_forgives_nothing_and_a_new_day_does(environment: Environment)
     assert give(environment, new_names(environment), ["/g", "/h"], day=6) == [6, 3]
 
 
-def test_property_values_are_bounded_by_name(environment: Environment) -> None:
+def test_property_values_are_limited_per_name(environment: Environment) -> None:
     names = new_names(environment)
     pairs = [("size", "s"), ("size", "m"), ("size", "l"), ("size", "xl"), ("colour", "red")]
     assert give_properties(environment, names, pairs) == [
@@ -98,7 +98,7 @@ def test_property_values_are_bounded_by_name(environment: Environment) -> None:
     ]
 
 
-def test_property_names_are_bounded(environment: Environment) -> None:
+def test_property_names_are_limited(environment: Environment) -> None:
     names = new_names(environment)
     pairs = [("a", "1"), ("b", "1"), ("c", "1"), ("a", "2"), ("d", "9")]
     expected = [("a", "1"), ("b", "1"), (OTHER, OTHER), ("a", "2"), (OTHER, OTHER)]
@@ -106,7 +106,7 @@ def test_property_names_are_bounded(environment: Environment) -> None:
     assert give_properties(environment, new_names(environment), [("e", "1")]) == [(OTHER, OTHER)]
 
 
-def test_property_values_are_bounded_in_all_however_many_names_the_days_before_brought(
+def test_property_values_are_limited_in_total_for_any_number_of_names(
     environment: Environment,
 ) -> None:
     names = new_names(environment)
@@ -144,7 +144,7 @@ def test_a_long_value_counts_as_several(environment: Environment) -> None:
     ]
 
 
-def test_what_is_cached_is_bounded_in_bytes(environment: Environment) -> None:
+def test_the_cache_is_bounded_in_bytes(environment: Environment) -> None:
     names = Dictionary(environment.databases, {Dimension.PATH: 10_000}, 100, cache_bytes=10_000)
     texts = [f"{number:02}" + "\N{GRINNING FACE}" * 500 for number in range(20)]
     assert give(environment, names, texts) == list(range(20))
@@ -166,12 +166,12 @@ def test_one_event_has_each_property_once(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "ünïcode", "x" * 2048, "😀"])
-def test_any_text_comes_back(environment: Environment, text: str) -> None:
+def test_any_text_round_trips(environment: Environment, text: str) -> None:
     assert give(environment, new_names(environment), [text]) == [0]
     assert list(Texts(environment, 1)(Dimension.PATH)) == [text]
 
 
-def test_a_reader_sees_what_came_since(environment: Environment) -> None:
+def test_a_reader_sees_texts_added_since(environment: Environment) -> None:
     names, reader = new_names(environment), Texts(environment, 1)
     assert list(reader(Dimension.PATH)) == []
     give(environment, names, ["/a"])
@@ -180,7 +180,7 @@ def test_a_reader_sees_what_came_since(environment: Environment) -> None:
     assert list(reader(Dimension.PATH)) == ["/a", "/b"]
 
 
-def test_a_day_that_comes_again_forgives_nothing(environment: Environment) -> None:
+def test_setting_the_clock_back_a_day_resets_no_limit(environment: Environment) -> None:
     names = new_names(environment)
     give(environment, names, ["/a", "/b"], day=6)
     give(environment, names, ["/c"], day=5)
@@ -206,7 +206,7 @@ def test_the_texts_of_a_deleted_website_are_not_found(environment: Environment) 
         ([], [DAMAGED, DAMAGED, DAMAGED, "/d"]),
     ],
 )
-def test_unused_names_leave_gaps_and_their_codes_are_not_given_again(
+def test_codes_of_deleted_texts_are_not_reused(
     environment: Environment, used: list[bool], left: list[str]
 ) -> None:
     bounds = {Dimension.PATH: 100}
@@ -224,7 +224,7 @@ def test_unused_names_leave_gaps_and_their_codes_are_not_given_again(
     assert Texts(environment, 1)(Dimension.PATH)[again[0]] == "/a"
 
 
-def test_names_are_looked_at_a_few_at_a_time(environment: Environment) -> None:
+def test_texts_are_vacuumed_in_steps(environment: Environment) -> None:
     names = new_names(environment, {Dimension.PATH: 10_000})
     give(environment, names, [f"/{number}" for number in range(4_500)])
     begins, begin = [], 0
@@ -236,7 +236,7 @@ def test_names_are_looked_at_a_few_at_a_time(environment: Environment) -> None:
     assert set(Texts(environment, 1)(Dimension.PATH)) == {DAMAGED, "/4499"}
 
 
-def test_a_load_of_old_hits_after_a_restart_forgives_nothing(environment: Environment) -> None:
+def test_an_import_after_a_restart_resets_no_limit(environment: Environment) -> None:
     give(environment, new_names(environment), ["/a", "/b"], day=6)
     names = new_names(environment)
     with environment.lmdb.begin(write=True) as txn:
@@ -248,7 +248,7 @@ def test_a_load_of_old_hits_after_a_restart_forgives_nothing(environment: Enviro
     assert [texts[code] for code in codes] == ["/c", OTHER]
 
 
-def test_a_clock_that_was_ahead_once_does_not_make_one_day_of_all_that_follow(
+def test_limits_reset_daily_after_the_clock_was_once_ahead(
     environment: Environment,
 ) -> None:
     names = new_names(environment)
@@ -262,7 +262,7 @@ def test_a_clock_that_was_ahead_once_does_not_make_one_day_of_all_that_follow(
             assert [kept[code] for code in codes] == [*texts[:3], OTHER]
 
 
-def test_neither_a_clock_that_was_ahead_nor_a_load_of_old_hits_forgives_new_values(
+def test_neither_a_clock_ahead_nor_an_import_resets_the_limits(
     environment: Environment,
 ) -> None:
     names = new_names(environment)

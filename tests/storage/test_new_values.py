@@ -1,4 +1,4 @@
-"""What is new on a day is counted by the names, without going through all that imports brought."""
+"""New values of a day are counted without scanning what imports added."""
 
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ MANY = 5_000
 
 @define
 class Counted:
-    """A transaction, or a cursor of one, that counts the steps back."""
+    """A transaction, or one of its cursors, that counts steps backwards."""
 
     held: Any
     steps: list[str]
@@ -47,7 +47,7 @@ def new_names(environment: Environment) -> Dictionary:
 def give(
     environment: Environment, names: Dictionary, texts: list[str], day: int
 ) -> tuple[int, int]:
-    """Return codes to paths of hits; returns how many got one of their own, and the steps back."""
+    """Encode paths of hits; return how many got their own code, and the steps backwards."""
     steps: list[str] = []
     with environment.lmdb.begin(write=True) as txn:
         encoder = names.encoder(Counted(txn, steps), day * DAY_MS)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def load(
     at_once: int,
     dimension: Dimension = Dimension.PATH,
 ) -> int:
-    """Return codes to many texts of old hits; returns the most steps back of a transaction."""
+    """Encode many texts of past hits; return the most steps backwards in a transaction."""
     most = 0
     for begin in range(first, first + MANY, at_once):
         steps: list[str] = []
@@ -77,7 +77,7 @@ def load(
     return most
 
 
-def test_few_names_are_gone_through_after_a_load_of_many(environment: Environment) -> None:
+def test_few_texts_are_scanned_after_a_large_import(environment: Environment) -> None:
     names = new_names(environment)
     assert give(environment, names, ["/a", "/b"], 5)[0] == 2
     assert load(environment, names, 0, 1_000) < 2_500
@@ -90,7 +90,7 @@ def test_few_names_are_gone_through_after_a_load_of_many(environment: Environmen
     assert give(environment, new_names(environment), ["/j"], 6)[0] == 0
 
 
-def test_names_of_a_store_without_marks_are_gone_through_once(environment: Environment) -> None:
+def test_texts_of_a_store_without_marks_are_scanned_once(environment: Environment) -> None:
     give(environment, new_names(environment), ["/a", "/b"], 5)
     load(environment, new_names(environment), 0, MANY)
     kept, steps = give(environment, new_names(environment), ["/c", "/d"], 5)
@@ -99,14 +99,14 @@ def test_names_of_a_store_without_marks_are_gone_through_once(environment: Envir
     assert (kept, steps < 10) == (0, True)
 
 
-def test_nothing_is_new_where_all_was_loaded(environment: Environment) -> None:
+def test_imported_texts_are_not_new(environment: Environment) -> None:
     load(environment, new_names(environment), 0, 1_000)
     for kept in (3, 0):
         texts = [f"/{kept}/{number}" for number in range(4)]
         assert give(environment, new_names(environment), texts, 5)[0] == kept
 
 
-def test_a_mark_is_of_each_property_name(environment: Environment) -> None:
+def test_each_property_name_has_its_own_mark(environment: Environment) -> None:
     def given(*values: str) -> int:
         names = new_names(environment)
         with environment.lmdb.begin(write=True) as txn:
@@ -123,7 +123,7 @@ def test_a_mark_is_of_each_property_name(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 10])
-def test_a_damaged_mark_is_made_anew(environment: Environment, place: int) -> None:
+def test_a_damaged_mark_is_rebuilt(environment: Environment, place: int) -> None:
     give(environment, new_names(environment), ["/a", "/b"], 5)
     load(environment, new_names(environment), 0, 1_000)
     give(environment, new_names(environment), ["/c"], 5)
@@ -153,7 +153,7 @@ def shared_names(environment: Environment, reached: list[tuple[int, Dimension]])
 def add_from(
     environment: Environment, names: Dictionary, network: bytes, texts: list[str], day: int = 1
 ) -> list[bool]:
-    """Return which paths from a network get a code of their own."""
+    """Return which paths from a network get their own code."""
     with environment.lmdb.begin(write=True) as txn:
         encoder = names.encoder(txn, day * DAY_MS)  # type: ignore[arg-type]
         encoder.network = network
@@ -181,7 +181,7 @@ def test_a_network_gets_a_quarter_of_a_limit_once_half_is_used(environment: Envi
     assert reached == [PATHS, PATHS]
 
 
-def test_no_network_has_a_share_where_none_is_known(environment: Environment) -> None:
+def test_hits_without_a_network_have_no_share(environment: Environment) -> None:
     reached: list[tuple[int, Dimension]] = []
     names = shared_names(environment, reached)
     texts = [f"/{number}" for number in range(9)]

@@ -1,4 +1,4 @@
-"""Work for which there is no room: nothing is lost, nothing left behind, and it comes later."""
+"""Jobs without enough space lose nothing, leave nothing behind and run later."""
 
 import random
 from collections.abc import Callable
@@ -32,20 +32,20 @@ OpenStore = Callable[..., Store]
 
 @define
 class Taken:
-    """Room of a store that something else has taken."""
+    """Space of a store that something else has taken."""
 
     environment: Environment
     _names: list[bytes] = field(factory=list)
 
     def all(self, *sizes: int) -> None:
-        """Take all there is, in pieces of these sizes, one after the other."""
+        """Take all the space, in pieces of these sizes, in this order."""
         for size in sizes:
             with suppress(lmdb.MapFullError):
                 for number in count():
                     self._take(b"taken-%d-%d" % (size, number), size)
 
     def give_back(self) -> bool:
-        """Return the last piece back; returns whether there was one."""
+        """Free the last piece; return whether there was one."""
         if not self._names:
             return False
         with self.environment.lmdb.begin(write=True) as txn:
@@ -59,7 +59,7 @@ class Taken:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_flushing_for_which_there_is_no_room_is_taken_up_later(
+async def test_a_flush_without_space_is_retried_later(
     open_store: OpenStore,
 ) -> None:
     store = open_store(sizes=Sizes(chunk_views=200, counted_from=0), map_size=2 << 20)
@@ -87,8 +87,8 @@ async def test_a_flushing_for_which_there_is_no_room_is_taken_up_later(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_flushing_that_fails_half_way_leaves_nothing(open_store: OpenStore) -> None:
-    """What is written in vain must not become ever more, and in the end fill the map."""
+async def test_a_flush_that_fails_half_way_leaves_nothing_behind(open_store: OpenStore) -> None:
+    """Repeated failures must not fill the map."""
     store = open_store(sizes=Sizes(chunk_views=4_000, counted_from=0), map_size=8 << 20)
     await store.add_website("example.com", 1)
     rng = random.Random(1)  # noqa: S311 - the same each time
@@ -116,7 +116,7 @@ async def test_a_flushing_that_fails_half_way_leaves_nothing(open_store: OpenSto
 
 
 async def begun(store: Store, website: Website) -> ImportBatch:
-    """Begin to import, with a hundred views."""
+    """Begin an import with a hundred views."""
     batch = await store.imports.begin(
         website, source="", digest="", ranges=[("other", 1, 1_000)], newest=0, now=1
     )
@@ -125,7 +125,7 @@ async def begun(store: Store, website: Website) -> ImportBatch:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_import_ends_where_hits_are_refused_and_leaves_no_names(
+async def test_an_import_fails_when_hits_are_rejected_and_leaves_no_texts(
     open_store: OpenStore,
 ) -> None:
     store = open_store()
@@ -146,10 +146,10 @@ async def test_an_import_ends_where_hits_are_refused_and_leaves_no_names(
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest_twisted.ensureDeferred
-async def test_an_import_goes_once_there_is_room_for_that(
+async def test_an_aborted_import_is_removed_once_there_is_space(
     open_store: OpenStore, is_whole: bool
 ) -> None:
-    """Whether it was given up or undone, and without another start."""
+    """Whether it was aborted or undone, and without a restart."""
     store = open_store(map_size=2 << 20)
     website = await store.add_website("example.com", 1)
     batch = await begun(store, website)
@@ -179,10 +179,10 @@ async def test_an_import_goes_once_there_is_room_for_that(
 
 
 @pytest_twisted.ensureDeferred
-async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
+async def test_texts_of_an_undone_import_stay_for_its_readers(
     open_store: OpenStore,
 ) -> None:
-    """As an export does that began before, whose views still have to be told of; not one later."""
+    """An export that began before needs them to decode its views; a later one does not."""
     store = open_store()
     website = await store.add_website("example.com", 1)
     batch = await begun(store, website)
@@ -209,7 +209,7 @@ async def test_names_of_what_was_undone_stay_for_whoever_still_reads_it(
 
 
 @pytest_twisted.ensureDeferred
-async def test_names_go_by_as_many_as_there_is_room_for(open_store: OpenStore) -> None:
+async def test_texts_are_deleted_in_steps_that_fit_the_space(open_store: OpenStore) -> None:
     store = open_store(map_size=4 << 20)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 5))
@@ -230,7 +230,7 @@ async def test_names_go_by_as_many_as_there_is_room_for(open_store: OpenStore) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_there_is_no_room_for_holds_nothing_else_up(open_store: OpenStore) -> None:
+async def test_a_job_without_space_does_not_delay_others(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=4_000, counted_from=0), map_size=8 << 20)
     website = await store.add_website("example.com", 1)
     for first in range(0, 4_000, 500):
@@ -248,8 +248,8 @@ async def test_what_there_is_no_room_for_holds_nothing_else_up(open_store: OpenS
 
 
 @pytest_twisted.ensureDeferred
-async def test_names_of_what_is_past_its_time_make_room_with_it(open_store: OpenStore) -> None:
-    """Where the disk is full of them, hits would be refused until they are looked for each day."""
+async def test_deleting_expired_views_frees_their_texts_too(open_store: OpenStore) -> None:
+    """If they filled the disk, hits would otherwise be rejected until the daily vacuum."""
     store = open_store(
         sizes=Sizes(chunk_views=400, counted_from=0),
         map_size=8 << 20,
@@ -258,7 +258,7 @@ async def test_names_of_what_is_past_its_time_make_room_with_it(open_store: Open
     website = await store.add_website("example.com", 1)
 
     async def fill(time_ms: int) -> int:
-        """Store views of pages with long names until there is no room; returns how many."""
+        """Store views of pages with long paths until there is no space; return how many."""
         for batch in count():
             first = time_ms + 100 * batch
             paths = [f"/{first + number:01900}" for number in range(100)]

@@ -20,7 +20,7 @@ print(change_password(Path(sys.argv[1]), "new", 5))
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_password_changes_while_a_daemon_has_the_store_open(
+async def test_the_password_can_be_changed_while_a_daemon_runs(
     open_store: Callable[..., Store], tmp_path: Path
 ) -> None:
     store = open_store()
@@ -36,7 +36,7 @@ async def test_the_password_changes_while_a_daemon_has_the_store_open(
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_password_changes_while_no_daemon_runs(
+async def test_the_password_can_be_changed_while_no_daemon_runs(
     open_store: Callable[..., Store], tmp_path: Path
 ) -> None:
     await open_store().close()
@@ -51,6 +51,6 @@ async def test_the_password_changes_while_no_daemon_runs(
     await store.close()
 
 
-def test_there_must_be_a_store(tmp_path: Path) -> None:
+def test_changing_the_password_requires_a_store(tmp_path: Path) -> None:
     with pytest.raises(NoStore, match="there is no store here"):
         change_password(tmp_path, "new", 5)

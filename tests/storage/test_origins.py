@@ -1,4 +1,4 @@
-"""A hit has one number here, whichever imports of its store have come."""
+"""A hit has one number here, however many imports its store has sent."""
 
 from itertools import count
 
@@ -43,7 +43,7 @@ def test_a_hit_keeps_its_number(ranges: list[tuple[str, int, int]]) -> None:
     assert found == given_out
 
 
-def test_few_spans_are_kept_of_many_imports() -> None:
+def test_adjacent_spans_of_many_imports_are_joined() -> None:
     free = count(1_000)
     known: list[Span] = []
     for last in range(1, 50):
@@ -51,5 +51,5 @@ def test_few_spans_are_kept_of_many_imports() -> None:
     assert joined_spans(known) == [Span("a", 1, 49, 1_000)]
 
 
-def test_hits_of_no_store_get_numbers_each_time() -> None:
+def test_hits_without_a_store_get_new_numbers_each_time() -> None:
     assert list(spans_of([Span("", 1, 9, 100)], "", 1, 9, lambda _: 200)) == [Span("", 1, 9, 200)]

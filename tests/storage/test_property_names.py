@@ -1,4 +1,4 @@
-"""Names of properties are looked up one by one, and no more of them than are asked for."""
+"""Property names are looked up one by one, and only those that are requested."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ BOUNDS = {Dimension.PROPERTY: 9, Dimension.PROPERTY_NAME: 9}
 PROPERTIES = (("plan", "a"), ("size", "a"), ("plan", "b"), ("size", "b"))
 
 
-def test_properties_of_one_name_have_one_number(environment: Environment) -> None:
+def test_properties_of_one_name_have_one_code(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
         encoder = Dictionary(environment.databases, BOUNDS, 9).encoder(txn, 0)
         codes = np.array(encoder.property_codes(1, PROPERTIES))
@@ -31,7 +31,7 @@ def test_properties_of_one_name_have_one_number(environment: Environment) -> Non
         assert names(codes[[3, 0]]).tolist() == [size, plan]
 
 
-def test_each_code_is_looked_up_by_itself_and_once(environment: Environment) -> None:
+def test_each_code_is_looked_up_once(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
         encoder = Dictionary(environment.databases, BOUNDS, 9).encoder(txn, 0)
         codes = np.array(encoder.property_codes(1, PROPERTIES))
@@ -40,7 +40,7 @@ def test_each_code_is_looked_up_by_itself_and_once(environment: Environment) -> 
         assert list(names.look_up([codes[:3]])) == []
 
 
-def test_names_that_are_damaged_or_missing_are_one(environment: Environment) -> None:
+def test_damaged_and_missing_names_are_treated_alike(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
         encoder = Dictionary(environment.databases, BOUNDS, 9).encoder(txn, 0)
         codes = np.array(encoder.property_codes(1, PROPERTIES))
@@ -55,12 +55,12 @@ def test_names_that_are_damaged_or_missing_are_one(environment: Environment) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_neither_flushing_nor_retention_reads_the_texts_that_questions_need(
+async def test_flush_and_retention_do_not_read_the_texts_of_queries(
     open_store: Callable[..., Store],
 ) -> None:
-    """There may be many, of which a segment has few.
+    """There may be many, and a segment has few of them.
 
-    And a question that reads them holds a lock.
+    A query that reads them holds a lock.
     """
     store = open_store(
         sizes=Sizes(chunk_views=4, counted_from=0), retention=Retention(others=Keep(2))

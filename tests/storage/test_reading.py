@@ -1,4 +1,4 @@
-"""What a query reads stays as it is while the query runs, and is freed after it."""
+"""A query's snapshot stays unchanged while the query runs, and is freed after it."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -28,7 +28,7 @@ OpenStore = Callable[..., Store]
 
 
 class AtOnce:
-    """A reactor all of whose threads are one."""
+    """A reactor that runs calls from threads at once."""
 
     def callFromThread(self, call: Callable[..., Any], /, *args: object) -> None:
         call(*args)
@@ -37,7 +37,7 @@ class AtOnce:
 # Leases
 
 
-def test_what_is_replaced_is_awaited_until_all_who_saw_it_have_ended() -> None:
+def test_replaced_data_is_kept_until_all_its_leases_end() -> None:
     leases = Leases(AtOnce())
     with ExitStack() as first, ExitStack() as second, ExitStack() as later:
         first.enter_context(leases.lease(1))
@@ -54,7 +54,7 @@ def test_what_is_replaced_is_awaited_until_all_who_saw_it_have_ended() -> None:
     assert leases.all_ended(leases.next_number(), 1)
 
 
-def test_the_lease_of_a_query_that_fails_ends_too() -> None:
+def test_the_lease_of_a_failed_query_ends_too() -> None:
     leases = Leases(AtOnce())
     with pytest.raises(ZeroDivisionError), leases.lease(1):
         raise ZeroDivisionError
@@ -68,7 +68,7 @@ def test_the_lease_of_a_query_that_fails_ends_too() -> None:
         )
     )
 )
-def test_those_who_wait_hear_when_all_of_a_website_before_them_have_ended(
+def test_a_wait_ends_when_all_earlier_leases_of_the_website_end(
     steps: list[tuple[str, int]],
 ) -> None:
     leases = Leases(AtOnce())
@@ -91,7 +91,7 @@ def test_those_who_wait_hear_when_all_of_a_website_before_them_have_ended(
 # Transactions
 
 
-def test_a_transaction_is_renewed_when_it_is_old(environment: Environment) -> None:
+def test_an_old_transaction_is_renewed(environment: Environment) -> None:
     now_s = 100.0
     access = QueryAccess(environment.lmdb, environment.page_bytes, lambda: now_s)
 
@@ -114,8 +114,8 @@ def test_a_transaction_is_renewed_when_it_is_old(environment: Environment) -> No
     access.release()
 
 
-def test_what_is_borrowed_outlives_its_transaction(environment: Environment) -> None:
-    """Large values are in the file itself; small ones are copied, for their pages are written."""
+def test_a_borrowed_value_outlives_its_transaction(environment: Environment) -> None:
+    """Large values are views of the file; small ones are copied, since their pages change."""
     database = environment.databases.segments
     kept = {b"%05d" % size: bytes([size % 251]) * size for size in (1, 2_000, 4_095, 4_096, 99_999)}
     with environment.lmdb.begin(write=True) as txn:
@@ -135,7 +135,7 @@ def test_what_is_borrowed_outlives_its_transaction(environment: Environment) -> 
     access.release()
 
 
-def test_nobody_can_write_to_what_is_borrowed(environment: Environment) -> None:
+def test_borrowed_values_are_read_only(environment: Environment) -> None:
     with environment.lmdb.begin(write=True) as txn:
         txn.put(b"large", bytes(9_999), db=environment.databases.segments)
     access = QueryAccess(environment.lmdb, environment.page_bytes)
@@ -151,7 +151,7 @@ def test_nobody_can_write_to_what_is_borrowed(environment: Environment) -> None:
 async def ask_meanwhile(
     store: Store, website: Website, change: Callable[[], Any], *, meanwhile: Callable[[], None]
 ) -> tuple[Any, Any]:
-    """Run a query in a thread; make a change while it reads the same snapshot twice."""
+    """Change the store while a query in a thread reads one snapshot twice."""
     begun: Deferred[None] = Deferred()
     go_on = Flag()
 

@@ -41,7 +41,7 @@ def test_keys_sort_by_website_then_time_then_sequence() -> None:
     assert keys == sorted(keys)
 
 
-def test_a_view_comes_back_as_columns() -> None:
+def test_a_view_round_trips_as_columns() -> None:
     rows = rows_by_kind([VIEW, RECORDS["unload"], VIEW])[Kind.VIEW]
     assert len(rows) == 2
     assert rows.keys["website"].tolist() == [7, 7]
@@ -53,7 +53,7 @@ def test_a_view_comes_back_as_columns() -> None:
     assert rows.values["codes"][1].tolist() == list(range(len(VIEW_DIMENSIONS)))
 
 
-def test_the_other_kinds_come_back_as_columns() -> None:
+def test_the_other_kinds_round_trip_as_columns() -> None:
     rows = rows_by_kind(RECORDS.values())
     unload, event, binding = rows[Kind.DURATION], rows[Kind.PROPERTY], rows[Kind.BINDING]
     assert (unload.values["view"][0], unload.values["duration_ms"][0]) == (41, 86_400_000)
@@ -80,7 +80,7 @@ def test_any_flipped_bit_is_detected(name: str, data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=100))
-def test_junk_is_not_sound(value: bytes) -> None:
+def test_random_bytes_are_not_sound(value: bytes) -> None:
     assert sound_rows([(KEY, value)]) == ({}, [KEY])
 
 
@@ -92,13 +92,13 @@ def test_a_damaged_record_does_not_hide_the_others() -> None:
     assert keys == [view[0]]
 
 
-def test_the_place_of_a_record_in_words() -> None:
+def test_the_key_of_a_record_is_described() -> None:
     assert describe_record(KEY) == "website 7, time 1790000000123 ms, sequence 42"
     strange = KEY + b"x"
     assert describe_record(strange) == f"website 7, key {strange.hex()}"
 
 
-def test_each_website_has_a_watermark_of_its_own(tmp_path: Path) -> None:
+def test_each_website_has_its_own_watermark(tmp_path: Path) -> None:
     env = open_environment(tmp_path, 16 << 20)
     with env.lmdb.begin(write=True) as txn:
         assert read_watermark(txn, env, 1) == 0

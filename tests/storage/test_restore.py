@@ -1,4 +1,4 @@
-"""A restored store takes the place of the one that was there, which is kept."""
+"""A restored store replaces the previous one, which is kept."""
 
 import os
 from collections.abc import Callable
@@ -23,7 +23,9 @@ OpenStore = Callable[..., Store]
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_there_is_kept(open_store: OpenStore, tmp_path: Path, backup: Path) -> None:
+async def test_the_replaced_store_is_kept(
+    open_store: OpenStore, tmp_path: Path, backup: Path
+) -> None:
     store, website = await filled(open_store)
     back_up_of(store, backup)
     await store.append(views(41, 50))
@@ -94,10 +96,10 @@ async def test_a_restoration_can_be_killed_at_any_step(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_listened_to_is_forgotten_before_the_store_is_another(
+async def test_recent_activity_is_cleared_before_the_store_is_replaced(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
-    """Else a restoration that is killed then would have its gap taken for silence."""
+    """Otherwise the gap of a killed restoration would be reported as silence."""
     store, _ = await filled(open_store)
     back_up_of(store, backup)
     await store.close()

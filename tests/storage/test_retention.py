@@ -50,7 +50,7 @@ def days_of(store: Store, website: Website) -> list[int]:
 
 
 def ask(store: Store, website: Website, endpoint: str, query: Any = ()) -> tuple[Any, list[int]]:
-    """Return an answer and the days that it lacks."""
+    """Return a result and the days that it does not cover."""
 
     def question(snapshot: Any) -> tuple[Any, list[int]]:
         found = result(snapshot, endpoint, list(query), now_ms=LATER_MS)
@@ -61,7 +61,7 @@ def ask(store: Store, website: Website, endpoint: str, query: Any = ()) -> tuple
 
 
 def answers(store: Store, website: Website) -> dict[str, Any]:
-    """Return all answers about all time, none of which may lack anything."""
+    """Return all results about all time; none may have a gap."""
     query = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
     found = {name: ask(store, website, name, query.get(name, ())) for name in ENDPOINTS}
     assert [missing for _, missing in found.values() if missing] == []
@@ -92,7 +92,7 @@ async def plain_past(store: Store, hostname: str, days: int) -> Website:
 
 @pytest.mark.parametrize("sizes", [SMALL, Sizes(), Sizes(1, 2, 0), Sizes(3, 3, 5)])
 @pytest_twisted.ensureDeferred
-async def test_answers_stay_the_same_while_views_expire(
+async def test_results_stay_the_same_while_views_expire(
     open_store: OpenStore, sizes: Sizes
 ) -> None:
     store = open_store(sizes=sizes)
@@ -367,7 +367,7 @@ async def test_texts_of_rollups_are_kept_and_others_are_deleted(open_store: Open
 
 
 @pytest_twisted.ensureDeferred
-async def test_hits_are_acknowledged_between_the_steps(open_store: OpenStore) -> None:
+async def test_hits_are_acknowledged_between_the_steps_of_an_expiry(open_store: OpenStore) -> None:
     listening = Listening()
     store = open_store(its_reactor=listening)
     website = await store.add_website("example.com", 1)
@@ -441,7 +441,7 @@ class Story:
         await self.store.append([event])
 
     def check(self, website: Website) -> int:
-        """Compare all answers about whole days; return how many days have a rollup."""
+        """Compare all results about whole days; return how many days have a rollup."""
         oracle = Oracle(self.views, self.events, source_of=SOURCES.name_of, now_ms=LATER_MS)
         days = sorted(self.rng.choice(range(40)) for _ in range(2))
         start, end = (
@@ -463,7 +463,7 @@ class Story:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest_twisted.ensureDeferred
-async def test_answers_about_whole_days_stay_the_same(open_store: OpenStore, seed: int) -> None:
+async def test_results_about_whole_days_stay_the_same(open_store: OpenStore, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311
     sizes = Sizes(rng.choice((1, 3, 20)), 2, rng.choice((0, 4)))
     retention = keeping(rng.choice((1, 2, 9)))

@@ -1,4 +1,4 @@
-"""The forecast of retention is what happens."""
+"""The retention forecast matches what happens."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -36,7 +36,9 @@ def forecast_of(folder: Path, keep: Keep, retention: Retention = RETENTION) -> F
 
 @pytest.mark.parametrize("sizes", [Sizes(counted_from=0), Sizes(5, 2, 0), Sizes(16, 3, 2)])
 @pytest_twisted.ensureDeferred
-async def test_the_forecast_comes_true(open_store: OpenStore, tmp_path: Path, sizes: Sizes) -> None:
+async def test_the_forecast_matches_what_is_deleted(
+    open_store: OpenStore, tmp_path: Path, sizes: Sizes
+) -> None:
     store = open_store(sizes=sizes)
     await past(store)
     await store.close()

@@ -1,4 +1,4 @@
-"""Random hits, whatever the store does with them meanwhile: flushed, merged, grouped, corrected."""
+"""Random hits stay complete while the store flushes, merges and corrects them."""
 
 import random
 from collections.abc import Callable
@@ -20,9 +20,7 @@ OpenStore = Callable[..., Store]
     "seeds", [range(3), pytest.param(range(30), marks=pytest.mark.slow)], ids=["few", "many"]
 )
 @pytest_twisted.ensureDeferred
-async def test_whatever_is_flushed_everything_is_there_once(
-    open_store: OpenStore, seeds: range
-) -> None:
+async def test_compaction_keeps_every_hit_exactly_once(open_store: OpenStore, seeds: range) -> None:
     observed = Observed()
     for seed in seeds:
         await play(seed, partial(open_store, name=str(seed)), observed)

@@ -28,7 +28,7 @@ from medamad.storage.segments.format import (
 KEY = b"some key"
 
 
-def test_everything_that_a_view_is_stored_with_has_a_column_of_its_own() -> None:
+def test_each_stored_field_of_a_view_has_its_own_column() -> None:
     numbers = [number.column for number in ViewNumber]
     columns = [*Dimension, *Column, *numbers]
     assert len(columns) == len(set(columns))
@@ -81,7 +81,7 @@ def test_a_round_trip_keeps_everything(
 
 
 @given(columns)
-def test_times_are_signed(column: tuple[list[int], int, str]) -> None:
+def test_times_may_be_negative(column: tuple[list[int], int, str]) -> None:
     values = [value % (1 << 62) for value in made(column)]
     value = encode_column(KEY, np.array(values, np.int64))
     assert decoded(KEY, value, np.int64).tolist() == values
@@ -132,10 +132,8 @@ SHUFFLED = DAY_OF_TIMES[np.random.default_rng(1).permutation(1_000)]
         (np.array([0, *SHUFFLED[1:]]), 8),
     ],
 )
-def test_a_column_takes_as_little_as_its_numbers_need(
-    values: NDArray[Any], bytes_each: int
-) -> None:
-    """STEPS is chosen only where a copy is needed anyway."""
+def test_a_column_uses_the_smallest_encoding(values: NDArray[Any], bytes_each: int) -> None:
+    """STEPS is chosen only if a copy is needed anyway."""
     value = encode_column(KEY, values.astype(np.uint64))
     header = len(encode_column(KEY, np.zeros(0, np.uint64)))
     assert len(value) == header + bytes_each * len(values)

@@ -1,4 +1,4 @@
-"""Segments, written and opened again, against the views and events they are made of."""
+"""Segments, written and reopened, compared with the views and events they are made of."""
 
 import random
 import zlib
@@ -108,7 +108,7 @@ def key_of(content: Content, number: int) -> bytes:
 
 
 def made(rng: random.Random, first: int, views: int, events: int) -> Content:
-    """Make up views, each with a path of its own, and events of them, of others and of none."""
+    """Return views, each with its own path, and events of them, of other views and of none."""
     sequence = sorted(rng.sample(range(first, first + 3 * views + 1), views))
     base_ms = rng.choice((0, 5, 1_790_000_000_000))
     time_ms = [base_ms + rng.choice((0, 1, 60_000, rng.randrange(90_000_000))) for _ in sequence]
@@ -152,7 +152,7 @@ def made(rng: random.Random, first: int, views: int, events: int) -> Content:
 
 
 class Plain:
-    """Content as a part that has all events loose: what a segment is compared with."""
+    """Content as a part with all events loose, for comparison with a segment."""
 
     def __init__(self, content: Content) -> None:
         self.content = content
@@ -197,7 +197,7 @@ contents = st.builds(
 
 
 @given(contents, st.sampled_from([0, 0, 3, 1_000]))
-def test_a_segment_has_the_content_that_it_was_made_of(content: Content, counted_from: int) -> None:
+def test_a_segment_has_the_content_it_was_built_from(content: Content, counted_from: int) -> None:
     kept = Kept()
     part = kept.open(kept.write(content, 7, counted_from))
     assert seen(part) == seen_in(content)
@@ -290,8 +290,8 @@ def test_every_flipped_bit_of_a_header_is_detected(content: Content, data: Any) 
             decode_header(key, damaged)
 
 
-def test_a_header_of_another_shape_is_detected() -> None:
-    """As an earlier version of the program may have written."""
+def test_a_header_of_another_format_is_detected() -> None:
+    """An earlier version of the program may have written it."""
     packed = b"\x93\x01\x02\x03"
     value = zlib.crc32(packed, zlib.crc32(b"its key")).to_bytes(4, "little") + packed
     with pytest.raises(Damaged):

@@ -1,4 +1,4 @@
-"""A snapshot by itself. Damage, leases and what changes meanwhile are tested on a store."""
+"""Snapshots in isolation; other tests cover damage, leases and concurrent changes."""
 
 import msgspec
 import pytest
@@ -28,14 +28,14 @@ def numbers(*without: int) -> list[int]:
     return [segment.number for segment in split]
 
 
-def test_merged_segments_are_split_only_around_what_is_left_out() -> None:
+def test_only_merged_segments_with_excluded_members_are_split() -> None:
     assert numbers() == numbers(9) == [6, 4]
     assert numbers(3) == numbers(6) == [5, 3, 4]
     assert numbers(1) == numbers(5) == [1, 2, 3, 4]
     assert [each.number for each in with_members(OUTER)] == [6, 5, 1, 2, 3]
 
 
-def test_what_is_left_out_is_in_no_part() -> None:
+def test_excluded_segments_are_in_no_part() -> None:
     snapshot = evolve(EMPTY, segments=(OUTER, LEAVES[3]), rollup_segments=(segment(7),))
     left = snapshot.without(frozenset({1, 4, 7}))
     assert [segment.number for segment in left.segments] == [2, 3]

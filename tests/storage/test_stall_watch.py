@@ -27,7 +27,7 @@ class Time:
         return self.now
 
 
-def test_a_change_that_takes_too_long_is_told_once_and_that_it_has_ended() -> None:
+def test_a_stalled_write_is_logged_once_when_it_begins_and_ends() -> None:
     time = Time()
     stall_watch = StallWatch(time)
     with told_in_log(LogLevel.info) as lines:
@@ -64,7 +64,7 @@ def test_a_change_that_takes_too_long_is_told_once_and_that_it_has_ended() -> No
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
+async def test_a_stalled_store_rejects_hits_until_it_recovers(
     open_store: OpenStore,
 ) -> None:
     store, time = open_store(), Time()
@@ -95,7 +95,7 @@ async def test_a_store_that_stands_still_takes_nothing_and_then_goes_on(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_write_that_does_not_end_does_not_hold_the_end_up(open_store: OpenStore) -> None:
+async def test_a_stalled_write_does_not_delay_closing(open_store: OpenStore) -> None:
     store = open_store()
     stuck = Stuck.in_writer(store)
     with told_in_log() as lines:

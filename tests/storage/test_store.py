@@ -35,7 +35,7 @@ def sequences(snapshot: Snapshot) -> list[int]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_hits_are_visible_at_once_and_after_a_restart(open_store: OpenStore) -> None:
+async def test_hits_are_visible_immediately_and_after_a_restart(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     before = seen(store, website)
@@ -112,7 +112,7 @@ async def test_an_event_does_not_belong_to_another_websites_view(open_store: Ope
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_deleted_website_is_invisible_at_once_and_purged_soon(
+async def test_a_deleted_website_is_hidden_immediately_and_purged_soon(
     open_store: OpenStore,
 ) -> None:
     store = open_store()
@@ -231,7 +231,7 @@ async def test_a_renamed_file_stops_the_store(
 async def test_an_overwritten_file_stops_the_store(
     open_store: OpenStore, tmp_path: Path, *, is_older: bool
 ) -> None:
-    """As by cp from a backup; what is written after that would be lost."""
+    """For example by `cp` from a backup; later writes would be lost."""
     store, other = open_store(), open_store(name="other")
     website = await store.add_website("example.com", 1)
     content = (tmp_path / "data" / FILE_NAME).read_bytes()
@@ -277,14 +277,14 @@ async def test_a_commit_that_cannot_be_published_stops_the_store(open_store: Ope
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_disk_without_room_for_its_first_pages_stops_the_store(
+async def test_a_store_stops_if_its_meta_pages_cannot_be_written(
     open_store: OpenStore,
 ) -> None:
-    """LMDB refuses everything from then on, and an earlier transaction is the last."""
+    """LMDB rejects everything from then on, and an earlier transaction stays the last."""
     store = open_store()
     await store.add_website("example.com", 1)
     await store.append([a_view()])
-    fill_what_first_pages_are_written_by(store.environment.path)
+    fail_synced_writes(store.environment.path)
     with pytest.raises(Unavailable, match="the store has failed"):
         await store.append([a_view()])
     assert "No space left on device" in await store.broken
@@ -295,8 +295,8 @@ async def test_a_disk_without_room_for_its_first_pages_stops_the_store(
     await store.close()
 
 
-def fill_what_first_pages_are_written_by(file: Path) -> None:
-    """Let all writes fail through the descriptor of a file whose writes are synced at once."""
+def fail_synced_writes(file: Path) -> None:
+    """Make all writes through the file's O_DSYNC descriptor fail."""
     for link in Path("/proc/self/fd").iterdir():
         descriptor = int(link.name)
         with suppress(OSError):
@@ -307,7 +307,7 @@ def fill_what_first_pages_are_written_by(file: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_tidying_deletes_old_beacons(open_store: OpenStore) -> None:
+async def test_maintenance_deletes_old_beacons(open_store: OpenStore) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
     await store.append([a_view() for _ in range(1200)])
@@ -320,7 +320,7 @@ async def test_tidying_deletes_old_beacons(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_live_figures(open_store: OpenStore) -> None:
+async def test_current_visitors_and_last_day_are_counted(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     day_ms, minute_ms = 86_400_000, 60_000

@@ -23,11 +23,13 @@ _places = st.none() | st.integers(-11_000, 11_000) | st.sampled_from([4_095, 4_0
 
 @given(_places, _places, st.none() | st.integers(-3, 3).filter(bool))
 @settings(max_examples=300, deadline=None)
-def test_it_is_cut_as_a_list_is(start: int | None, stop: int | None, step: int | None) -> None:
+def test_a_text_list_can_be_sliced_like_a_list(
+    start: int | None, stop: int | None, step: int | None
+) -> None:
     assert FULL[start:stop:step] == TEXTS[start:stop:step]
 
 
-def test_it_is_read_as_a_list_is() -> None:
+def test_a_text_list_reads_like_a_list() -> None:
     made = TextList()
     assert (len(made), list(made), made[:]) == (0, [], [])
     for number, text in enumerate(TEXTS):
@@ -42,7 +44,7 @@ def test_it_is_read_as_a_list_is() -> None:
             made[beyond]
 
 
-def test_the_garbage_collector_goes_through_the_last_piece_alone() -> None:
+def test_the_garbage_collector_scans_only_the_last_piece() -> None:
     made = growing([f"other {number}" for number in range(20_000)])
     gc.collect()
     sizes = [len(piece) for piece in made._pieces if gc.is_tracked(piece)]

@@ -19,7 +19,7 @@ SIZE = sum(map(sys.getsizeof, LONG))
 
 @pytest.fixture
 def websites(environment: Environment) -> list[Texts]:
-    """Three websites with as many texts each, all of which were asked for."""
+    """Three websites with equally many texts, all of which were requested."""
     names = Dictionary(environment.databases, {}, 1_000)
     for website in (1, 2, 3):
         with environment.lmdb.begin(write=True) as txn:
@@ -35,7 +35,7 @@ def websites(environment: Environment) -> list[Texts]:
 
 @frozen
 class Named:
-    """A store in which more is named after each reading."""
+    """A store in which texts are added after each read."""
 
     environment: Environment
     names: Dictionary
@@ -54,7 +54,7 @@ class Named:
         encoder.committed()
 
 
-def test_what_is_named_while_texts_are_read_is_none_that_is_missing(
+def test_texts_added_while_reading_are_not_reported_missing(
     environment: Environment,
 ) -> None:
     texts = Texts(Named(environment, Dictionary(environment.databases, {}, 1_000)), 1)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def test_what_is_named_while_texts_are_read_is_none_that_is_missing(
 
 
 @pytest.mark.parametrize(("count", "code"), [(3, 0), (257, 256)])
-def test_a_name_whose_key_is_too_short_is_told(
+def test_a_text_whose_key_is_too_short_is_reported(
     environment: Environment, count: int, code: int
 ) -> None:
     names, database = Dictionary(environment.databases, {}, 1_000), environment.databases.dictionary
@@ -93,7 +93,7 @@ def look(websites: Sequence[Texts], bound: int, times: int) -> None:
         keep_within(bound, websites)
 
 
-def test_texts_that_are_let_go_are_read_anew(websites: list[Texts]) -> None:
+def test_evicted_texts_are_read_again(websites: list[Texts]) -> None:
     texts = websites[0]
     held = texts(Dimension.PATH)
     assert texts.size() == SIZE
@@ -106,14 +106,14 @@ def test_texts_that_are_let_go_are_read_anew(websites: list[Texts]) -> None:
     assert texts.size() == SIZE
 
 
-def test_texts_that_are_being_read_are_kept(websites: list[Texts]) -> None:
+def test_texts_in_use_are_not_evicted(websites: list[Texts]) -> None:
     texts = websites[0]
     with texts._lock:
         texts.clear()
     assert texts.size() == SIZE
 
 
-def test_those_that_nobody_asks_for_go_while_there_are_too_many(websites: list[Texts]) -> None:
+def test_unused_texts_are_evicted_when_there_are_too_many(websites: list[Texts]) -> None:
     look(websites, 2 * SIZE, 20)
     assert sizes(websites) == [SIZE, SIZE, SIZE]
     websites[1](Dimension.PATH)
@@ -129,12 +129,12 @@ def test_those_that_nobody_asks_for_go_while_there_are_too_many(websites: list[T
     assert sizes(websites) == [0, 0, 0]
 
 
-def test_as_long_as_there_is_room_all_are_kept(websites: list[Texts]) -> None:
+def test_texts_are_kept_while_there_is_room(websites: list[Texts]) -> None:
     look(websites, 3 * SIZE, 100)
     assert sizes(websites) == [SIZE, SIZE, SIZE]
 
 
-def test_those_that_are_asked_for_are_kept_however_many_there_are(websites: list[Texts]) -> None:
+def test_texts_in_use_are_kept_even_beyond_the_limit(websites: list[Texts]) -> None:
     for _ in range(100):
         look(websites, 0, 1)
         for texts in websites:
@@ -143,7 +143,7 @@ def test_those_that_are_asked_for_are_kept_however_many_there_are(websites: list
 
 
 def give(environment: Environment, *texts: str) -> list[int]:
-    """Return codes after a start."""
+    """Return the codes given after a start."""
     names = Dictionary(environment.databases, {}, 1_000)
     with environment.lmdb.begin(write=True) as txn:
         encoder = names.encoder(txn, 0)
@@ -151,7 +151,7 @@ def give(environment: Environment, *texts: str) -> list[int]:
 
 
 @pytest.mark.parametrize("bit", [3, 6, 26, 31])
-def test_a_code_that_is_damaged_is_not_counted_up_to(environment: Environment, bit: int) -> None:
+def test_a_damaged_code_does_not_raise_the_next_code(environment: Environment, bit: int) -> None:
     paths = [f"/{number}" for number in range(40)]
     give(environment, *paths)
     database = environment.databases.dictionary

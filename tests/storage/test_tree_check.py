@@ -1,4 +1,4 @@
-"""A child process finds damage in a store's trees that could kill whatever reads them."""
+"""A child process finds damage in a store's trees that would crash a reader."""
 
 import errno
 import os
@@ -98,7 +98,7 @@ def test_damage_is_found(folder: Path, change: Callable[[bytearray], None], dama
 
 
 def test_damage_that_kills_the_child_is_found(folder: Path) -> None:
-    """A value that seems to go on behind the end of the file: to read it is SIGBUS."""
+    """A value that seems to extend beyond the end of the file: reading it raises SIGBUS."""
     file = folder / FILE_NAME
     content = bytearray(file.read_bytes())
     size = 20 * PAGE
@@ -129,7 +129,7 @@ def test_a_check_can_be_stopped(folder: Path) -> None:
 # Which stores are checked
 
 
-def test_a_store_that_was_closed_needs_no_check(folder: Path) -> None:
+def test_a_cleanly_closed_store_needs_no_check(folder: Path) -> None:
     assert not needs_check(folder)
     environment = open_environment(folder, MAP_SIZE)
     assert read_state(folder) is StoreState.OPEN
@@ -165,7 +165,7 @@ def test_a_store_without_a_known_state_needs_a_check(folder: Path, content: byte
     assert needs_check(folder)
 
 
-def test_a_store_that_was_not_read_to_its_end_stays_marked(folder: Path) -> None:
+def test_a_store_stays_marked_until_it_is_checked_completely(folder: Path) -> None:
     write_state(folder, StoreState.UNCHECKED)
     environment = open_environment(folder, MAP_SIZE)
     assert read_state(folder) is StoreState.UNCHECKED
@@ -173,12 +173,12 @@ def test_a_store_that_was_not_read_to_its_end_stays_marked(folder: Path) -> None
     assert read_state(folder) is StoreState.OPEN
 
 
-def test_a_store_that_is_not_sound_is_not_marked_as_closed(folder: Path) -> None:
+def test_a_damaged_store_is_not_marked_as_closed(folder: Path) -> None:
     open_environment(folder, MAP_SIZE).close(is_sound=False)
     assert read_state(folder) is StoreState.OPEN
 
 
-def test_a_refused_store_keeps_its_state(folder: Path) -> None:
+def test_a_rejected_store_keeps_its_state(folder: Path) -> None:
     os.truncate(folder / FILE_NAME, 5 * PAGE)
     with pytest.raises(DamagedStore, match="cut short"):
         open_environment(folder, MAP_SIZE)

@@ -1,4 +1,4 @@
-"""What goes for good goes by a time that the clock alone cannot set ahead."""
+"""Deletion uses the trusted time, which a jump of the clock cannot advance."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,7 @@ BELIEVED = "the clock is believed again: retention continues"
 
 @define
 class Machine:
-    """A machine whose clock can be set, and its daemon, which looks at the clock every minute."""
+    """A machine whose clock can be set, with a daemon that reads it every minute."""
 
     environment: Environment
     store: Store
@@ -48,7 +48,7 @@ class Machine:
         )
 
     async def run(self, minutes: int) -> int:
-        """Have it run for so long; gives the time that is trusted then."""
+        """Run for so long; return the time that is trusted then."""
         assert self.clock is not None
         trusted_ms = 0
         for _ in range(minutes):
@@ -59,7 +59,7 @@ class Machine:
         return trusted_ms
 
     def is_off_for(self, ms: int) -> None:
-        """Stop the daemon, and start it again so much later: no time passes for it meanwhile."""
+        """Stop the daemon and start it so much later; its own clock stands still meanwhile."""
         self.now_ms += ms
         self.passed_ms = 7
         self.start()
@@ -87,7 +87,7 @@ async def test_the_clock_is_trusted_as_long_as_it_does_not_jump(machine: Machine
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_clock_that_is_ahead_for_less_than_a_day_is_not_believed(machine: Machine) -> None:
+async def test_a_clock_ahead_for_less_than_a_day_is_not_trusted(machine: Machine) -> None:
     await machine.run(5)
     with told_in_log(LogLevel.info) as lines:
         right_ms = machine.now_ms
@@ -102,7 +102,7 @@ async def test_a_clock_that_is_ahead_for_less_than_a_day_is_not_believed(machine
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_machine_that_was_off_for_months_is_believed_after_a_day(machine: Machine) -> None:
+async def test_a_machine_that_was_off_for_months_is_trusted_after_a_day(machine: Machine) -> None:
     machine.is_off_for(100 * DAY_MS)
     assert await machine.run(24 * 60) == machine.now_ms - 100 * DAY_MS
     assert await machine.run(1) == machine.now_ms
@@ -110,7 +110,7 @@ async def test_a_machine_that_was_off_for_months_is_believed_after_a_day(machine
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_the_clock_shows_for_a_minute_is_not_believed_for_its_days_of_doubt(
+async def test_a_minute_ahead_does_not_shorten_the_days_of_doubt(
     machine: Machine,
 ) -> None:
     machine.is_off_for(100 * DAY_MS)
@@ -123,7 +123,7 @@ async def test_what_the_clock_shows_for_a_minute_is_not_believed_for_its_days_of
 
 
 @pytest_twisted.ensureDeferred
-async def test_of_a_machine_that_is_off_each_night_the_clock_is_believed_days_later(
+async def test_the_clock_of_a_machine_off_each_night_is_trusted_days_later(
     machine: Machine,
 ) -> None:
     for _ in range(12):
@@ -134,7 +134,7 @@ async def test_of_a_machine_that_is_off_each_night_the_clock_is_believed_days_la
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_clock_that_begins_in_1970_after_each_night_is_believed_days_later(
+async def test_a_clock_starting_in_1970_each_day_is_trusted_days_later(
     machine: Machine,
 ) -> None:
     with told_in_log(LogLevel.info) as lines:
@@ -150,7 +150,7 @@ async def test_a_clock_that_begins_in_1970_after_each_night_is_believed_days_lat
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_clock_that_is_behind_for_a_day_and_then_ahead_is_in_doubt(
+async def test_a_clock_behind_for_a_day_and_then_ahead_is_in_doubt(
     machine: Machine,
 ) -> None:
     machine.now_ms -= YEAR_MS
@@ -162,7 +162,7 @@ async def test_a_clock_that_is_behind_for_a_day_and_then_ahead_is_in_doubt(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_daemon_that_is_started_again_goes_on_as_before(machine: Machine) -> None:
+async def test_a_restarted_daemon_keeps_its_trusted_time(machine: Machine) -> None:
     await machine.run(60)
     machine.is_off_for(40 * MINUTE_MS)
     assert await machine.run(1) == machine.now_ms
@@ -176,7 +176,7 @@ async def test_a_daemon_that_is_started_again_goes_on_as_before(machine: Machine
 
 
 @pytest_twisted.ensureDeferred
-async def test_where_none_is_known_it_is_believed_after_a_day_without_a_word(
+async def test_without_a_stored_time_the_clock_is_trusted_silently_after_a_day(
     machine: Machine,
 ) -> None:
     with machine.environment.lmdb.begin(write=True) as txn:
@@ -189,7 +189,7 @@ async def test_where_none_is_known_it_is_believed_after_a_day_without_a_word(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_one_is_none(machine: Machine) -> None:
+async def test_a_damaged_trusted_time_is_ignored(machine: Machine) -> None:
     for damaged in (b"", b"\0" * 28):
         with machine.environment.lmdb.begin(write=True) as txn:
             txn.put(TRUSTED_TIME, damaged, db=machine.environment.databases.meta)
@@ -200,7 +200,7 @@ async def test_a_damaged_one_is_none(machine: Machine) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_is_stored_now_and_then_and_without_room_later(machine: Machine) -> None:
+async def test_the_trusted_time_is_stored_regularly_and_later_if_full(machine: Machine) -> None:
     stored: list[object] = []
     full = [True]
 
@@ -222,7 +222,7 @@ async def test_it_is_stored_now_and_then_and_without_room_later(machine: Machine
 
 
 @pytest_twisted.ensureDeferred
-async def test_hits_and_beacons_stay_until_a_time_that_is_trusted(open_store: OpenStore) -> None:
+async def test_hits_and_beacons_expire_by_the_trusted_time(open_store: OpenStore) -> None:
     store = open_store(retention=Retention(others=Keep(90, "nothing")))
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 3))
@@ -241,7 +241,7 @@ async def test_hits_and_beacons_stay_until_a_time_that_is_trusted(open_store: Op
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_a_full_memtable_begins_goes_by_the_trusted_time_too(
+async def test_a_flush_of_a_full_memtable_uses_the_trusted_time(
     open_store: OpenStore,
 ) -> None:
     store = open_store(
@@ -262,7 +262,7 @@ async def test_what_a_full_memtable_begins_goes_by_the_trusted_time_too(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_past_its_time_and_waits_is_told_of_once(open_store: OpenStore) -> None:
+async def test_delayed_retention_is_logged_once(open_store: OpenStore) -> None:
     store = open_store(retention=Retention(others=Keep(90, "nothing")))
     passed_ms = [0]
 

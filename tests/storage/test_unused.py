@@ -1,4 +1,4 @@
-"""Names that nothing uses are removed, once a day, and no others."""
+"""The vacuum removes unused texts once a day, and no others."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ SIZES = Sizes(chunk_views=2, merged_members=2, counted_from=3)
 
 
 async def fill(store: Store) -> Website:
-    """Some in a group, some in segments with and without counters, and some in the memtable."""
+    """Store views in a merged segment, in segments with and without counters, and in memory."""
     website = await store.add_website("example.com", 1)
     for number in range(3):
         await store.append([*views(10 * number, 10 * number + 4), event(f"b{10 * number}")])
@@ -36,14 +36,14 @@ async def fill(store: Store) -> Website:
 
 
 async def name(store: Store, website: Website, *names: str) -> None:
-    """Have texts named that nothing uses, as by a load that failed."""
+    """Encode texts that nothing uses, as a failed load does."""
     dimensions = (Dimension.PATH, Dimension.COUNTRY, Dimension.PROPERTY)
     when_ms, _ = made(1, 1, 0).time_bounds()
     await code_texts(store, website, dict.fromkeys(dimensions, names), when_ms)
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_used_stays_wherever_it_is(open_store: OpenStore) -> None:
+async def test_used_texts_stay_wherever_they_are_used(open_store: OpenStore) -> None:
     store = open_store(sizes=SIZES)
     website = await fill(store)
     before = held(store, website)
@@ -64,7 +64,7 @@ async def test_what_is_used_stays_wherever_it_is(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_is_done_once_a_day(open_store: OpenStore) -> None:
+async def test_the_vacuum_runs_once_a_day(open_store: OpenStore) -> None:
     store = open_store(sizes=SIZES)
     website = await fill(store)
     midnight_ms = -(-NOW_MS // DAY_MS) * DAY_MS + 9 * DAY_MS
@@ -78,10 +78,10 @@ async def test_it_is_done_once_a_day(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_names_of_what_is_past_its_time_stay_for_whoever_still_reads_it(
+async def test_texts_of_expired_views_stay_for_queries_that_read_them(
     open_store: OpenStore,
 ) -> None:
-    """And for nobody else, however many read on."""
+    """But not for later queries, however many there are."""
     store = open_store(sizes=SIZES, retention=Retention(others=Keep(3, "nothing")))
     website = await store.add_website("example.com", 1)
     await store.append([a_view(path="/old"), a_view(path="/new", time_ms=NOW_MS + 5 * DAY_MS)])
@@ -101,7 +101,7 @@ async def test_names_of_what_is_past_its_time_stay_for_whoever_still_reads_it(
 
 
 @pytest_twisted.ensureDeferred
-async def test_names_of_what_is_damaged_are_kept(open_store: OpenStore) -> None:
+async def test_texts_of_damaged_segments_are_kept(open_store: OpenStore) -> None:
     store = open_store(sizes=SIZES)
     website = await fill(store)
     await name(store, website, "unused", "the last")
@@ -120,7 +120,7 @@ async def test_names_of_what_is_damaged_are_kept(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_many_names_go_bit_by_bit_while_hits_come(open_store: OpenStore) -> None:
+async def test_many_texts_are_deleted_in_steps_between_hits(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     bulk = made(1, 5_000, 30)

@@ -22,7 +22,7 @@ def of_day(visits: list[int], now_ms: int) -> int:
 def test_visitors_are_counted_exactly_or_not_at_all(
     first: list[int], later: list[list[int] | int], asked: list[int]
 ) -> None:
-    """In any order, as a clock may be set."""
+    """In any order, since the clock may be set."""
     last_day = VisitorsLastDay()
     visits: list[int] = []
     assert last_day.count(NOW_MS) is None

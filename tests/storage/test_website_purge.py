@@ -1,4 +1,4 @@
-"""The data of a deleted website is purged, even where there is hardly any room to do so."""
+"""The data of a deleted website is purged even with very little free space."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -31,7 +31,7 @@ def deleted(environment: Environment) -> list[int]:
 
 @define
 class Submitted:
-    """Makes changes at once, unless there is no room to delete as much."""
+    """Runs changes at once, unless there is no space for such a deletion."""
 
     environment: Environment
     room: int
@@ -60,7 +60,7 @@ def fill(environment: Environment, *websites: int) -> None:
 
 @pytest.mark.parametrize("room", [STEP_KEYS, STEP_KEYS - 1, 9, 1])
 @pytest_twisted.ensureDeferred
-async def test_a_website_is_purged_in_smaller_steps_where_there_is_little_room(
+async def test_a_website_is_purged_in_smaller_steps_when_space_is_short(
     environment: Environment, room: int
 ) -> None:
     fill(environment, 1)
@@ -70,7 +70,7 @@ async def test_a_website_is_purged_in_smaller_steps_where_there_is_little_room(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_purge_that_failed_is_resumed(environment: Environment) -> None:
+async def test_a_failed_purge_is_resumed(environment: Environment) -> None:
     fill(environment, 1, 2, 3)
     submitted = Submitted(environment, 0)
     purge = WebsitePurge(environment, submitted, Leases(reactor))
@@ -97,7 +97,7 @@ async def test_a_purge_waits_only_for_queries_of_the_same_website(environment: E
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_start_on_a_full_disk_postpones_purging_to_the_first_tidying(
+async def test_a_start_on_a_full_disk_postpones_purging(
     open_store: Callable[..., Store],
 ) -> None:
     store = open_store()

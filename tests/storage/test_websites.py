@@ -14,7 +14,7 @@ OpenStore = Callable[..., Store]
 
 
 @pytest_twisted.ensureDeferred
-async def test_websites_keep_their_number_through_a_rename(open_store: OpenStore) -> None:
+async def test_a_renamed_website_keeps_its_number(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("old.example", 10)
     await store.append([a_view(path="/kept")])

@@ -1,4 +1,4 @@
-"""Commits that fail are reported once, not each by itself."""
+"""Repeatedly failing commits are reported once."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def succeed(_transaction: Transaction) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_commits_that_keep_failing_are_reported_once(environment: Environment) -> None:
+async def test_repeatedly_failing_commits_are_reported_once(environment: Environment) -> None:
     now, lines = [0.0], list[str]()
 
     def observe(event: LogEvent) -> None:
