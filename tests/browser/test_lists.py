@@ -253,11 +253,40 @@ def test_lists_longer_than_the_limit(many: str, owner: Client, dashboard_of: Mak
     page = dashboard_of(owner).open(f"websites/{many}?period=7d&prop_name[starts_with]=p")
     dialog = open_list(page, "Properties")
     expect(dialog.get_by_role("status")).to_have_text("5,000 rows")
-    expect(dialog).to_contain_text("Only the first 5,000 rows are shown.")
+    capped = dialog.get_by_text("These are the first 5,000 rows; there are more.")
+    expect(capped).to_be_visible()
     # The values of p29 above 069 are not among them.
     dialog.get_by_label("Search").fill("169")
     expect(dialog.get_by_role("status")).to_have_text("30 rows")
     assert column(dialog, "Property")[-1] == "p29"
+    # These are all, and their shares are still those of all 170 events of each property.
+    expect(capped).to_have_count(0)
+    assert set(column(dialog, "% of events")) == {"0.6%"}
+
+
+def test_a_phone_shows_columns_and_whole_paths(known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(known, viewport={"width": PHONE_WIDTH, "height": 700})
+    dialog = open_list(dashboard.open(PAGE), "Pages")
+    box = dialog.bounding_box()
+    shown = [head.bounding_box() for head in dialog.get_by_role("columnheader").all()[:3]]
+    assert box is not None
+    assert all(head and head["x"] + head["width"] <= box["x"] + box["width"] for head in shown)
+    # A shadow says that there are more, and the names stay while those are scrolled to.
+    table = dialog.locator(".details")
+    assert "gradient" in table.evaluate("it => getComputedStyle(it).backgroundImage")
+    table.evaluate("it => it.scrollTo({left: 1000})")
+    name = dialog.get_by_role("button", name="/about")
+    expect(name).to_be_in_viewport(ratio=1)
+    long = dialog.get_by_role("button", name=LONG)
+    long.evaluate("it => it.scrollTo({top: 100_000})")
+    end = """it => {
+        const range = document.createRange();
+        const text = it.querySelector("bdi").firstChild;
+        range.setStart(text, text.length - 1);
+        range.setEnd(text, text.length);
+        return range.getBoundingClientRect().bottom - it.getBoundingClientRect().bottom;
+    }"""
+    assert long.evaluate(end) <= 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -44,7 +44,7 @@ function numbers(name: string): Column {
   const key = keyOf(name);
   const label = t(`panels.column.${name}` as Key);
   const told = <T>(row: ListRow, write: (value: number) => T, unknown: T) =>
-    isKnown(key, row) ? write(Number(row[key])) : unknown;
+    row[key] !== undefined && isKnown(key, row) ? write(Number(row[key])) : unknown;
   const column = (
     written: (value: number) => string,
     inFile: (value: number) => number | string,
