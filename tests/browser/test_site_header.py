@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 from support.browser.dashboard import BUSY, Dashboard
+from support.browser.known_website import Visit, send
 from support.browser.overview import figures
 from support.daemon import Client, Daemon
 
@@ -43,6 +44,52 @@ def test_websites_are_switched(demo: Client, dashboard_of: Make) -> None:
     page.keyboard.press("s")
     page.get_by_role("menuitem", name="Websites").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Websites")
+
+
+def test_many_websites_are_searched(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    for number in range(20):
+        owner.add_website(f"number-{number:02}.example")
+    page = dashboard_of(owner).open("websites/number-03.example?period=7d")
+    switcher = page.get_by_role("button", name="Switch website")
+    expect(switcher).to_have_attribute("aria-haspopup", "dialog")
+    figures(page)
+    page.keyboard.press("s")
+    expect(page.get_by_label("Search websites")).to_be_focused()
+    expect(page.get_by_role("option")).to_have_count(20)
+    page.keyboard.type("BER-1")
+    expect(page.get_by_role("option")).to_have_count(10)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("number-11.example")
+    assert page.url.endswith("/websites/number-11.example?period=7d")
+    switcher.click()
+    page.keyboard.type("nowhere")
+    expect(page.get_by_role("dialog")).to_contain_text("No results for “nowhere”.")
+    page.get_by_label("Search websites").fill("15")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("number-15.example")
+
+
+def test_the_first_day_is_shown_by_hours(owner: Client, dashboard_of: Make) -> None:
+    hostname = "beginner.example"
+    owner.add_website(hostname)
+    page = dashboard_of(owner).open(f"websites/{hostname}")
+    pages = page.get_by_role("region", name="Pages", exact=True)
+    expect(pages).to_contain_text("The pages that visitors open will appear here.")
+    send(owner, hostname, Visit("/"))
+    page.keyboard.press(".")
+    expect(page.get_by_role("group", name="Chart: Visitors, By hour")).to_be_visible()
+    expect(page.locator(".overview")).to_contain_text("From the third day on")
+    # None before the day of the first view.
+    hours = page.locator(".overview tbody tr")
+    expect(hours.first).to_contain_text("0:00")
+    assert hours.count() <= 25
+    page.get_by_role("button", name="Interval: ").click()
+    page.get_by_role("menuitemradio", name="By day").click()
+    expect(hours).to_have_count(30)
+    expect(page.locator(".overview")).not_to_contain_text("From the third day on")
 
 
 def test_open_pages(new_daemon: Daemon, dashboard_of: Make) -> None:

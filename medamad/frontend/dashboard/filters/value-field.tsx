@@ -5,14 +5,24 @@ import type { TargetedKeyboardEvent } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { shortFigure, t } from "../i18n/index.ts";
 import { hasKeyboard } from "../ui/dialog.tsx";
-import type { Suggestion } from "./suggestions.ts";
+import "../style/editor.css" with { type: "css" };
+
+export interface Suggested {
+  value: string;
+  word: string;
+  direction?: "ltr" | "auto";
+  count?: number;
+}
 
 interface Properties {
   label: string;
   text: string;
-  suggestions: readonly Suggestion[] | undefined;
+  suggestions: readonly Suggested[] | undefined;
+  /** The title of the suggestions, and what is said if there are none. */
+  title: string;
+  none: string;
   /** The id of the field's description. */
-  describedBy: string;
+  describedBy?: string;
   onText: (text: string) => void;
   onChoose: (value: string) => void;
   /** Accept what was typed; returns whether there was anything. */
@@ -20,7 +30,7 @@ interface Properties {
 }
 
 export function ValueField(properties: Properties) {
-  const { label, text, suggestions, describedBy, onText, onChoose, onEnter } = properties;
+  const { label, text, suggestions, title, none, onText, onChoose, onEnter } = properties;
   const [marked, setMarked] = useState<string>();
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
@@ -55,7 +65,7 @@ export function ValueField(properties: Properties) {
           aria-expanded={all.length > 0}
           aria-controls={`${id}-list`}
           aria-autocomplete="list"
-          aria-describedby={describedBy}
+          {...(properties.describedBy && { "aria-describedby": properties.describedBy })}
           {...(active && { "aria-activedescendant": `${id}-${at}` })}
           autofocus={hasKeyboard()}
           value={text}
@@ -70,13 +80,8 @@ export function ValueField(properties: Properties) {
         />
       </label>
       {all.length > 0 ? (
-        <div
-          id={`${id}-list`}
-          class="suggestions"
-          role="listbox"
-          aria-label={t("filters.suggestions")}
-        >
-          {all.map(({ value, word, count }, place) => (
+        <div id={`${id}-list`} class="suggestions" role="listbox" aria-label={title}>
+          {all.map(({ value, word, direction, count }, place) => (
             // biome-ignore lint/a11y/useKeyWithClickEvents: the field above handles the keys
             // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
             <div
@@ -87,15 +92,13 @@ export function ValueField(properties: Properties) {
               onPointerDown={(event) => event.preventDefault()}
               onClick={() => choose(value)}
             >
-              <bdi>{word}</bdi>
-              <span class="soft">{shortFigure(count)}</span>
+              <bdi dir={direction ?? "auto"}>{word}</bdi>
+              {count !== undefined && <span class="soft">{shortFigure(count)}</span>}
             </div>
           ))}
         </div>
       ) : (
-        <p class="suggestions soft">
-          {suggestions ? t("filters.none-suggested") : t("common.loading")}
-        </p>
+        <p class="suggestions soft">{suggestions ? none : t("common.loading")}</p>
       )}
     </div>
   );

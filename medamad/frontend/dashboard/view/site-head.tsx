@@ -1,6 +1,6 @@
 // The header of a website: its name, a switch to others, and the pages open now.
 
-import { Code, Globe } from "lucide";
+import { ChevronDown, Code, Globe } from "lucide";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { statistic } from "../api/client.ts";
@@ -19,6 +19,10 @@ import { writeView } from "./address.ts";
 import { useViewing } from "./page-state.ts";
 
 const Limited = later(() => import("../ui/limited.tsx").then((part) => part.Limited));
+const Switcher = later(() => import("./switcher.tsx").then(({ Switcher }) => Switcher));
+
+/** A menu of more websites than this would be a long search. */
+const MOST_IN_MENU = 8;
 
 export function SiteHead() {
   const { hostname, view } = useViewing();
@@ -31,11 +35,14 @@ export function SiteHead() {
   const site = websites?.find((one) => one.hostname === hostname);
   // Filters of one website may not exist on another: only the period is kept.
   const elsewhere = writeView({ ...view, filters: [] });
+  const go = (other: string) => route(sitePath(other) + elsewhere);
+  const isSearched = (websites?.length ?? 0) > MOST_IN_MENU;
+  const setup = `${sitePath(hostname)}/setup`;
   const choices = (websites ?? [{ hostname }]).map(
     (website): Choice => ({
       label: nameOf(website.hostname),
       isChosen: website.hostname === hostname,
-      choose: () => route(sitePath(website.hostname) + elsewhere),
+      choose: () => go(website.hostname),
     }),
   );
   const further: Choice[] = [
@@ -45,7 +52,7 @@ export function SiteHead() {
           <Icon of={Code} size={16} /> {t("view.setup")}
         </>
       ),
-      choose: () => route(`${sitePath(hostname)}/setup`),
+      choose: () => route(setup),
     },
     {
       label: (
@@ -61,6 +68,20 @@ export function SiteHead() {
       <h1>
         {shareId ? (
           <span class="switcher-name">{nameOf(hostname)}</span>
+        ) : isSearched ? (
+          <span class="switcher">
+            <button
+              type="button"
+              class="button"
+              aria-haspopup="dialog"
+              title={t("nav.switch")}
+              onClick={() => setOpen(true)}
+            >
+              <span class="hidden">{t("nav.switch")}: </span>
+              <span class="switcher-name">{nameOf(hostname)}</span>
+              <Icon of={ChevronDown} size={14} />
+            </button>
+          </span>
         ) : (
           <Menu
             class="switcher"
@@ -72,6 +93,9 @@ export function SiteHead() {
           />
         )}
       </h1>
+      {websites && isSearched && isOpen && (
+        <Switcher websites={websites} setup={setup} choose={go} onClose={() => setOpen(false)} />
+      )}
       <Unvisited since={site?.quietSince} />
       {site?.limitsReached && <Limited />}
       <p class={live ? "live" : "live unknown"} title={t("view.live-title")}>
