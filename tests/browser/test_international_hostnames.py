@@ -1,10 +1,12 @@
 """International hostnames."""
 
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
 from support.browser.dashboard import Dashboard
+from support.browser.known_website import Visit, send
 from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
@@ -12,6 +14,8 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 
 CYRILLIC_A = "\N{CYRILLIC SMALL LETTER A}"
+
+APPLE_IN_CYRILLIC = "\u0430\u0440\u0440\u04cf\u0435.example"
 
 
 def encoded(client: Client, hostname: str) -> str:
@@ -66,6 +70,11 @@ def test_a_website_is_renamed_and_deleted_by_its_unicode_name(
         ("한국.example", True),
         (f"{CYRILLIC_A}pple.example", False),
         (f"bücher.{CYRILLIC_A}pple.example", False),
+        ("пример.example", True),
+        # Of one script, and yet they look like apple, kaviar and google.
+        (APPLE_IN_CYRILLIC, False),
+        ("καυιαρ.example", False),
+        ("\N{LATIN SMALL LETTER SCRIPT G}oogle.example", False),
     ],
 )
 def test_misleading_letters_are_shown_as_punycode(
@@ -80,3 +89,29 @@ def test_misleading_letters_are_shown_as_punycode(
     expect(headings.filter(has_text="zürich.example")).to_be_visible()
     shown = hostname if is_shown else name.replace("xn--bcher-kva", "bücher")
     expect(headings.filter(has_text=shown)).to_be_visible()
+
+
+def test_referrers_and_paths_are_read_as_they_are_written(
+    owner: Client, dashboard_of: Make
+) -> None:
+    hostname = "letters.example"
+    owner.add_website(hostname)
+    send(owner, hostname, Visit(quote("/שלום/עולם"), "https://xn--bcher-kva.example/xn--a"))
+    page = dashboard_of(owner).open(f"websites/{hostname}?period=7d")
+    referrer = page.get_by_role("button", name="bücher.example", exact=True)
+    expect(referrer).to_have_attribute("title", "bücher.example (xn--bcher-kva.example)")
+    # The slash that a path begins with stands at its left.
+    path = page.get_by_role("button", name="/שלום/עולם")
+    first_and_last = """it => [0, 1].map((place) => {
+        const range = document.createRange();
+        range.setStart(it.querySelector("bdi").firstChild, place);
+        range.setEnd(it.querySelector("bdi").firstChild, place + 1);
+        return range.getBoundingClientRect().x;
+    })"""
+    slash, letter = path.evaluate(first_and_last)
+    assert slash < letter
+    page.get_by_role("button", name="Show URLs of bücher.example").click()
+    expect(page.get_by_role("button", name="bücher.example/xn--a", exact=True)).to_be_visible()
+    page.get_by_role("button", name="bücher.example/xn--a", exact=True).click()
+    page.wait_for_url("**referrer[eq]=xn--bcher-kva.example/xn--a")
+    expect(page.locator(".chip-words")).to_contain_text("bücher.example/xn--a")

@@ -3,7 +3,7 @@
 import { X } from "lucide";
 import { useContext, useId, useMemo, useState } from "preact/hooks";
 import { language, t } from "../i18n/index.ts";
-import { valueNamed, wordOf } from "../panels/words.ts";
+import { directionOf, valueNamed, wordOf } from "../panels/words.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { type Field, type Filter, OPERATORS, type Operator, takesMany } from "../view/filters.ts";
@@ -11,7 +11,6 @@ import { type Viewing, ViewingContext } from "../view/page-state.ts";
 import { useSuggestions } from "./suggestions.ts";
 import { ValueField } from "./value-field.tsx";
 import { comparesWhole, mayBeEmpty } from "./words.ts";
-import "../style/editor.css" with { type: "css" };
 
 const GROUPS = {
   content: ["path"],
@@ -153,7 +152,7 @@ function EditorForm({ filter, apply }: Pick<Properties, "filter" | "apply">) {
         <ul class="filter-values">
           {values.map((value) => (
             <li key={value}>
-              <bdi>{wordOf(field, value)}</bdi>
+              <bdi dir={directionOf(field)}>{wordOf(field, value)}</bdi>
               <button
                 type="button"
                 title={t("filters.remove-value", { value: wordOf(field, value) })}
@@ -175,6 +174,8 @@ function EditorForm({ filter, apply }: Pick<Properties, "filter" | "apply">) {
         label={t(isList ? "filters.values" : "filters.value")}
         text={text}
         suggestions={offered}
+        title={t("filters.suggestions")}
+        none={t("filters.none-suggested")}
         describedBy={notes}
         onText={type}
         onChoose={choose}

@@ -3,6 +3,7 @@
 import { Ban, Filter as FilterIcon, X } from "lucide";
 import { useRef, useState } from "preact/hooks";
 import { t, tn } from "../i18n/index.ts";
+import { directionOf } from "../panels/words.ts";
 import { Filled } from "../ui/filled.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
@@ -105,7 +106,7 @@ function Chip({ filter, edit, negate, remove }: ChipProperties) {
             field: t(`filters.field.${filter.field}`),
             value: (
               <strong>
-                <bdi>{value || "“”"}</bdi>
+                <bdi dir={directionOf(filter.field)}>{value || "“”"}</bdi>
               </strong>
             ),
           }}

@@ -1,7 +1,7 @@
 // Suggestions for filters: values that occur in the current period.
 
 import { type ListRow, listingOf } from "../panels/lists.ts";
-import { wordOf } from "../panels/words.ts";
+import { directionOf, wordOf } from "../panels/words.ts";
 import { useSettled } from "../ui/debounced.ts";
 import type { Field } from "../view/filters.ts";
 import { useStatistic } from "../view/page-state.ts";
@@ -9,6 +9,7 @@ import { useStatistic } from "../view/page-state.ts";
 export interface Suggestion {
   value: string;
   word: string;
+  direction: "ltr" | "auto";
   /** Its visitors or events. */
   count: number;
 }
@@ -40,7 +41,8 @@ export function useSuggestions(field: Field, typed: string): Suggestion[] | unde
     const word = wordOf(field, value);
     const isSought = [value, word].some((name) => name.toLowerCase().includes(text));
     if (isSought && !found.has(value)) {
-      found.set(value, { value, word, count: Number(row[listing.figure]) });
+      const count = Number(row[listing.figure]);
+      found.set(value, { value, word, direction: directionOf(field), count });
     }
   }
   return [...found.values()].slice(0, SHOWN);

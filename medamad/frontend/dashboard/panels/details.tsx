@@ -15,7 +15,7 @@ import { saveCsv, writeCsv } from "./csv.ts";
 import { isChosen, type Listing, type ListRow, listLabel } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { LinkOut } from "./rows.tsx";
-import { names as codes } from "./words.ts";
+import { names as codes, directionOf, fullWordOf, wordOf } from "./words.ts";
 import "../style/details.css" with { type: "css" };
 
 const MOST_ROWS = 5_000;
@@ -47,10 +47,14 @@ export function Details({ listing, further, of, onClose }: Properties) {
   const names = codes.value;
   const rows = useMemo(() => {
     const column = columns.find(({ name }) => name === order.column) as Column;
-    const shown = sought ? (data ?? []) : matching(data ?? [], columns, typed);
+    const shown = sought
+      ? sharesOfAll(data ?? [], whole.data ?? [], listing)
+      : matching(data ?? [], columns, typed);
     return inOrder(shown, column, order.falls);
-  }, [data, typed, sought, order.column, order.falls, language.value, names]);
-  const title = of ? t("panels.of", { list: listLabel(listing), value: of }) : listLabel(listing);
+  }, [data, whole.data, typed, sought, order.column, order.falls, language.value, names]);
+  const title = of
+    ? t("panels.of", { list: listLabel(listing), value: wordOf(listing.field, of) })
+    : listLabel(listing);
   const sortBy = ({ name, isText }: Column) => {
     setOrder({ column: name, falls: order.column === name ? !order.falls : !isText });
     setPage(0);
@@ -76,7 +80,9 @@ export function Details({ listing, further, of, onClose }: Properties) {
         </p>
         <DownloadButton listing={listing} of={of} columns={columns} rows={rows} />
       </div>
-      {isCapped && <p class="soft">{t("panels.capped", { n: figure(MOST_ROWS) })}</p>}
+      {(data?.length ?? 0) >= MOST_ROWS && (
+        <p class="soft">{t("panels.capped", { n: figure(MOST_ROWS) })}</p>
+      )}
       {!data && (error ? <Trouble error={error} /> : <span class="skeleton details-waiting" />)}
       {data && rows.length > 0 && (
         <Table
@@ -104,12 +110,40 @@ function asked(listing: Listing, further: Record<string, string>): Record<string
   return { ...listing.further, ...further, limit: String(MOST_ROWS) };
 }
 
+const SHARE = "_percentage";
+
+/**
+ * Rows that were found, with their shares of all instead of those of what was found. Those of a
+ * property's values are of that property.
+ */
+function sharesOfAll(found: readonly ListRow[], all: readonly ListRow[], { column }: Listing) {
+  const shares = Object.keys(all[0] ?? {}).filter((name) => name.endsWith(SHARE));
+  const known = new Map(all.map((row) => [`${row.name} ${row[column]}`, row]));
+  // The first row of a property has most.
+  const first = new Map(all.toReversed().map((row) => [row.name, row]));
+  const shareOf = (row: ListRow, share: string) => {
+    const figure = share.slice(0, -SHARE.length);
+    const most = first.get(row.name);
+    const total = Number(most?.[figure]) / Number(most?.[share]);
+    return total ? Number(row[figure]) / total : undefined;
+  };
+  return found.map((row) => {
+    const inFull = known.get(`${row.name} ${row[column]}`);
+    return {
+      ...row,
+      ...Object.fromEntries(shares.map((name) => [name, inFull?.[name] ?? shareOf(row, name)])),
+    };
+  });
+}
+
 function matching(rows: readonly ListRow[], columns: readonly Column[], text: string) {
   const sought = text.toLowerCase();
   if (!sought) return rows;
   const texts = columns.filter(({ isText }) => isText);
   return rows.filter((row) =>
-    texts.some(({ value }) => String(value(row)).toLowerCase().includes(sought)),
+    texts.some(({ name, value }) =>
+      [value(row), row[name]].some((text) => String(text).toLowerCase().includes(sought)),
+    ),
   );
 }
 
@@ -161,13 +195,13 @@ function Table(properties: TableProperties) {
                           type="button"
                           class="link"
                           aria-pressed={isChosen(view.filters, listing.field, value)}
-                          title={column.shown(row)}
+                          title={fullWordOf(listing.field, value)}
                           onClick={(event) => {
                             event.currentTarget.closest("dialog")?.close();
                             choose(row);
                           }}
                         >
-                          <bdi>{column.shown(row)}</bdi>
+                          <bdi dir={directionOf(listing.field)}>{column.shown(row)}</bdi>
                         </button>
                         <LinkOut listing={listing} value={value} />
                       </div>

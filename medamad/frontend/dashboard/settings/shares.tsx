@@ -10,6 +10,7 @@ import { origin } from "../state/paths.ts";
 import { Copyable } from "../ui/copy.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Filled } from "../ui/filled.tsx";
+import { nameOf } from "../ui/hostnames.ts";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { useSaving } from "./form-state.ts";
 import { Grant, NameField, Revoke, refusals } from "./grants.tsx";
@@ -29,7 +30,7 @@ export function Shares({ hostname, isDemo, onClose }: Properties) {
   const [done, setDone] = useState("");
   return (
     <>
-      <Dialog title={t("shares.title", { hostname })} onClose={onClose}>
+      <Dialog title={t("shares.title", { hostname: nameOf(hostname) })} onClose={onClose}>
         <div class="form">
           <p>{t("shares.text")}</p>
           {!shares && error && <Trouble error={error} />}

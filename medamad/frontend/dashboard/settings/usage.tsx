@@ -6,6 +6,7 @@ import { ago, bytes, figure, percent, t, tn } from "../i18n/index.ts";
 import { useFresh } from "../state/data.ts";
 import { at } from "../state/paths.ts";
 import { useUsage } from "../state/usage.ts";
+import { nameOf } from "../ui/hostnames.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { reasonText } from "../websites/reasons.tsx";
 import { lasting } from "./duration.ts";
@@ -162,14 +163,16 @@ function Unknown({ hostnames, isDemo }: UnknownProperties) {
         <tbody>
           {hostnames.map(({ hostname, hits, last }) => (
             <tr key={hostname}>
-              <th scope="row">{hostname}</th>
+              <th scope="row" title={hostname}>
+                {nameOf(hostname)}
+              </th>
               <td>{figure(hits)}</td>
               <td>{ago(last, "narrow")}</td>
               {!isDemo && (
                 <td>
                   <a
                     href={at(`/dashboard/add?hostname=${encodeURIComponent(hostname)}`)}
-                    aria-label={t("usage.add-of", { hostname })}
+                    aria-label={t("usage.add-of", { hostname: nameOf(hostname) })}
                   >
                     {t("usage.add")}
                   </a>

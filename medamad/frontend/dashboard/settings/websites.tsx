@@ -111,7 +111,7 @@ function Site({ hostname, isDemo, onDo }: SiteProperties) {
         <button
           type="button"
           class="button"
-          aria-label={t("shares.title", { hostname })}
+          aria-label={t("shares.title", { hostname: name })}
           onClick={() => onDo({ what: "share", hostname })}
         >
           {t("sites.share")}

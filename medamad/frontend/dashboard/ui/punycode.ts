@@ -12,12 +12,26 @@ const TOGETHER = [
   ...["Thai", "Tibt", "Latn Hani Hira Kana", "Latn Hani Bopo", "Latn Hani Hang"],
 ];
 
+/**
+ * What looks like another label although it is of one script: Cyrillic, Greek or Armenian letters
+ * that all resemble Latin ones, Latin letters of phonetic alphabets, and signs of Japanese beside
+ * Latin letters that resemble a slash or a dash. Browsers show these encoded, too.
+ */
+const MISLEADING = [
+  /^[асԁеһіјӏорԛѕԝхуъҽпгѵѡ\d-]+$/u,
+  /^[αικνρυωηοτϲϳ\d-]+$/u,
+  /^[ագզէլհյոսւօ\d-]+$/u,
+  /[\u0250-\u02af\u1d00-\u1dbf\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f]/u,
+  /[a-z][ノソンーヽ一丶丿]|[ノソンーヽ一丶丿][a-z]/u,
+];
+
 /** Return a label decoded, or unchanged if decoding fails or could mislead. */
 export function inOwnLetters(label: string): string {
   try {
     const letters = decode(label.slice("xn--".length));
     const isSame = new URL(`http://${letters}`).hostname === label;
-    return isSame && isOfOneScript(letters) ? letters : label;
+    const isClear = isOfOneScript(letters) && !MISLEADING.some((looks) => looks.test(letters));
+    return isSame && isClear ? letters : label;
   } catch {
     return label;
   }

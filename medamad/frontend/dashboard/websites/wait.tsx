@@ -137,7 +137,10 @@ function Unknown({ hostname, hits, last, website, isDemo }: UnknownProperties) {
   return (
     <li class="note">
       <p>
-        <Filled text={t("setup.unknown")} values={{ hostname: <strong>{hostname}</strong> }} />
+        <Filled
+          text={t("setup.unknown")}
+          values={{ hostname: <strong title={hostname}>{nameOf(hostname)}</strong> }}
+        />
       </p>
       <p class="soft">{tn("setup.hits", hits, { ago: ago(last) })}</p>
       {!isDemo && (
