@@ -9,6 +9,8 @@ interface CalendarAttributes extends HTMLAttributes<HTMLElement> {
   today?: string;
   locale?: string;
   "focused-date"?: string;
+  months?: number;
+  "page-by"?: "months" | "single";
 }
 
 declare module "preact" {

@@ -73,7 +73,10 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <img src={at("/dashboard/icon.svg")} alt="" width="28" height="28" />
           <span>medamad</span>
         </a>
-        <div class="bar-middle" id="bar-middle" />
+        <nav class="bar-middle" aria-label={t("common.menu")}>
+          <Page path="/dashboard/" label={t("nav.websites")} />
+          <Page path="/dashboard/settings" label={t("nav.settings")} />
+        </nav>
         <Menu
           plain
           align="end"
@@ -113,6 +116,16 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </div>
       {showsKeys && <Keys onClose={() => setShowsKeys(false)} />}
     </>
+  );
+}
+
+function Page({ path, label }: { path: string; label: string }) {
+  const shown = useLocation().path;
+  const isHere = path.endsWith("/") ? `${shown}/`.endsWith("/dashboard/") : shown.startsWith(path);
+  return (
+    <a href={path} {...(isHere && { "aria-current": "true" as const })}>
+      {label}
+    </a>
   );
 }
 

@@ -198,7 +198,7 @@ function optionsOf(
     ],
     series: [
       {},
-      { stroke: earlier, width: 1.5, dash: [3, 4], points },
+      { stroke: earlier, width: 2, dash: [4, 4], points },
       { stroke: accent, width: 2, fill: fade(accent), points },
       { stroke: accent, width: 2, dash: [5, 5], fill: fade(accent), points },
     ],

@@ -1,7 +1,7 @@
 // Choose a range of days, with a calendar or by typing.
 
 import { TZDateMini } from "@date-fns/tz";
-import { addDays } from "date-fns";
+import { addDays, addMonths } from "date-fns";
 import { ChevronLeft, ChevronRight } from "lucide";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { locale, t } from "../i18n/index.ts";
@@ -13,6 +13,9 @@ import { dayOf, daysBetween, named, wholeSpan } from "./periods.ts";
 
 import "cally";
 import "../style/days.css" with { type: "css" };
+
+/** Where two months fit side by side. */
+const TWO_MONTHS = "(min-width: 40rem)";
 
 interface CalendarRange extends HTMLElement {
   value: string;
@@ -27,6 +30,11 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
   const [to, setTo] = useState(shown && shown.to < today ? shown.to : today);
   const calendar = useRef<CalendarRange>(null);
   const isInOrder = from <= to;
+  // The last one is that of the last day.
+  const [months] = useState(() => (matchMedia(TWO_MONTHS).matches ? 2 : 1));
+  const [focused] = useState(() =>
+    dayOf(addMonths(new TZDateMini(`${to}T00:00`, zone), 1 - months)),
+  );
 
   useEffect(() => {
     const element = calendar.current;
@@ -55,7 +63,9 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
           max={today}
           today={today}
           locale={locale.value}
-          focused-date={to}
+          focused-date={focused}
+          months={months}
+          page-by="single"
         >
           <span slot="previous">
             <Icon of={ChevronLeft} />
@@ -65,7 +75,10 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
             <Icon of={ChevronRight} />
             <span class="hidden">{t("period.later")}</span>
           </span>
-          <calendar-month />
+          <div class="days-months">
+            <calendar-month />
+            {months > 1 && <calendar-month offset={1} />}
+          </div>
         </calendar-range>
         <div class="days-typed">
           <DayField

@@ -1,0 +1,89 @@
+"""How pages are laid out on a wide screen."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, expect
+from support.browser.dashboard import BUSY, PHONE_WIDTH, Dashboard, loaded
+from support.daemon import Client, Daemon
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+
+def sides(locator: Locator) -> tuple[float, float]:
+    box = locator.bounding_box()
+    assert box is not None
+    return box["x"], box["x"] + box["width"]
+
+
+@pytest.mark.parametrize("width", [PHONE_WIDTH, 1280, 1920])
+def test_the_header_is_as_wide_as_the_page(width: int, demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo, viewport={"width": width, "height": 900}).open(BUSY)
+    loaded(page)
+    left, right = sides(page.locator(".overview"))
+    assert sides(page.locator(".brand"))[0] == pytest.approx(left, abs=1)
+    assert sides(page.locator(".bar .menu svg"))[1] == pytest.approx(right, abs=2)
+    links = page.locator(".bar").get_by_role("link", name="Settings")
+    if width == PHONE_WIDTH:
+        expect(links).to_be_hidden()
+    else:
+        links.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
+        expect(links).to_have_attribute("aria-current", "true")
+
+
+def test_names_in_the_settings_do_not_break(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    owner.add_website("a-rather-long-name-of-a-website.example.com")
+    page = dashboard_of(owner).open("settings/websites")
+    name = page.locator(".sites-name")
+    for width in (1280, 1000, 800, 600):
+        page.set_viewport_size({"width": width, "height": 800})
+        lines = (
+            "it => it.getBoundingClientRect().height / parseFloat(getComputedStyle(it).lineHeight)"
+        )
+        assert name.evaluate(lines) < 1.5, width
+
+
+@pytest.mark.parametrize(("scheme", "least"), [("light", 4), ("dark", 6)])
+def test_the_line_of_the_previous_period_is_visible(
+    scheme: str, least: float, demo: Client, dashboard_of: Make
+) -> None:
+    page = dashboard_of(demo, color_scheme=scheme).open(f"{BUSY}?period=7d")
+    loaded(page)
+    contrast = page.locator(".overview").evaluate(
+        """it => {
+            const light = (name) => {
+                const probe = document.createElement("i");
+                probe.style.color = `var(${name})`;
+                it.append(probe);
+                const [r, g, b] = getComputedStyle(probe).color.match(/[0-9.]+/g).map((part) => {
+                    const share = part / 255;
+                    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+                });
+                probe.remove();
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+            };
+            const [one, other] = [light("--before"), light("--card")];
+            return Math.max(one, other) / Math.min(one, other);
+        }"""
+    )
+    assert contrast >= least
+
+
+def test_days_are_chosen_in_two_months_where_they_fit(demo: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(demo).open(BUSY)
+    loaded(page)
+    page.keyboard.press("r")
+    months = page.get_by_role("dialog").locator("calendar-month")
+    expect(months).to_have_count(2)
+    assert page.get_by_role("dialog").evaluate("it => it.scrollWidth <= it.clientWidth")
+    # Both ends of the last 30 days are there.
+    for part in ("range-start", "range-end"):
+        expect(months.locator(f"[part~={part}]").first).to_be_visible()
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": PHONE_WIDTH, "height": 800})
+    page.keyboard.press("r")
+    expect(months).to_have_count(1)
