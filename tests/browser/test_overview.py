@@ -52,17 +52,33 @@ def test_the_comparison_is_switched_off_and_on(march_owner: Client, dashboard_of
     figures(page)
     compare = page.get_by_role("button", name="Compare")
     expect(compare).to_have_attribute("aria-pressed", "true")
-    expect(page.locator(".change")).to_have_count(4)
+    expect(page.locator(".tiles .change")).to_have_count(4)
     assert cells(page)[1] == ["Tue 11 March 2025", "1", "2", "25s", "0%", "Sat 8 March 2025", "2"]
     compare.click()
     expect(compare).to_have_attribute("aria-pressed", "false")
-    expect(page.locator(".change")).to_have_count(0)
+    expect(page.locator(".tiles .change")).to_have_count(0)
     expect(page.locator(".chart-head")).not_to_contain_text("compared with")
     assert cells(page)[1] == ["Tue 11 March 2025", "1", "2", "25s", "0%"]
     assert "compare=none" in page.url
     page.keyboard.press("c")
-    expect(page.locator(".change")).to_have_count(4)
+    expect(page.locator(".tiles .change")).to_have_count(4)
     assert "compare" not in page.url
+
+
+def test_rows_tell_how_they_changed(march_owner: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(march_owner).open(THREE_DAYS)
+    pages = page.get_by_role("region", name="Pages", exact=True)
+    changes = pages.locator("tbody tr td:nth-child(4)")
+    expect(pages.get_by_role("columnheader").last).to_have_text("Change")
+    # A page that had no visitors before has no percentage.
+    rows = pages.locator("tbody tr")
+    expect(rows).to_have_count(3)
+    expect(changes.filter(has_text="▲")).to_have_count(1)
+    first = rows.filter(has=page.get_by_role("button", name="/", exact=True))
+    expect(first.locator(".change [aria-hidden]")).to_have_text("▲50%")
+    expect(first.locator(".change")).to_have_attribute("title", "2 in the previous period")
+    page.keyboard.press("c")
+    expect(changes).to_have_count(0)
 
 
 # The chart.

@@ -24,7 +24,7 @@ def rows(panel: Locator) -> list[list[str]]:
     """Return the cells of a panel's rows, once there are any."""
     panel.locator("tbody tr").first.wait_for()
     return [
-        [row.locator("th button").first.inner_text(), *row.locator("td").all_inner_texts()]
+        [row.locator("th button").first.inner_text(), *row.locator("td").all_inner_texts()[:2]]
         for row in panel.locator("tbody tr").all()
     ]
 
@@ -220,6 +220,19 @@ def test_outbound_links_are_safe(known: Client, dashboard_of: Make) -> None:
     assert all(address and address.startswith("https://") for address in addresses)
     assert {link.get_attribute("rel") for link in links.all()} == {"noopener noreferrer"}
     assert page.locator("main img").count() == 0
+
+
+def test_a_tiny_share_is_not_nothing(known: Client, dashboard_of: Make) -> None:
+    page = dashboard_of(known).page
+    found = [
+        {"browser": "Chrome", "visitors": 9_999, "visitors_percentage": 0.9996},
+        {"browser": "Lynx", "visitors": 1, "visitors_percentage": 0.0004},
+        {"browser": "Netscape", "visitors": 0, "visitors_percentage": 0},
+    ]
+    page.route("**/browsers?*", lambda route: route.fulfill(json=found))
+    page.goto(f"http://localhost:{known.port}/dashboard/{PAGE}")
+    shares = [row[2] for row in rows(panel(page, "Technology"))]
+    assert shares == ["100%", "<0.1%", "0%"]
 
 
 def test_names_are_translated(new_daemon: Daemon, dashboard_of: Make) -> None:

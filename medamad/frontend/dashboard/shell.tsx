@@ -74,8 +74,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <span>medamad</span>
         </a>
         <nav class="bar-middle" aria-label={t("common.menu")}>
-          <Page path="/dashboard/" label={t("nav.websites")} />
-          <Page path="/dashboard/settings" label={t("nav.settings")} />
+          <Page path={at("/dashboard/")} label={t("nav.websites")} />
+          <Page path={at("/dashboard/settings")} label={t("nav.settings")} />
         </nav>
         <Menu
           plain
@@ -121,7 +121,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
 
 function Page({ path, label }: { path: string; label: string }) {
   const shown = useLocation().path;
-  const isHere = path.endsWith("/") ? `${shown}/`.endsWith("/dashboard/") : shown.startsWith(path);
+  const isHere = path.endsWith("/") ? `${shown}/`.startsWith(path) && shown.length <= path.length : shown.startsWith(path);
   return (
     <a href={path} {...(isHere && { "aria-current": "true" as const })}>
       {label}

@@ -120,6 +120,8 @@ export const de: Catalogue = {
   "chart.before": "Vorheriger Zeitraum",
   "chart.zoom": "Hineinzoomen",
   "chart.empty": "Keine Besuche in diesem Zeitraum",
+  "chart.first-days":
+    "Die ersten Seitenaufrufe, pro Stunde. Ab dem dritten Tag zeigt das Diagramm Tage.",
   "chart.unpaired":
     "Die Abschnitte des vorherigen Zeitraums sind anders eingeteilt. Deshalb werden nur die Summen verglichen.",
   "shortcuts.earlier": "Vorheriger Zeitraum",
@@ -171,7 +173,13 @@ export const de: Catalogue = {
   "panels.figure.duration": "Median",
   "panels.figure.events": "Ereignisse",
   "panels.share": "Anteil",
+  "panels.change": "Änderung",
   "panels.empty": "Keine Besuche in diesem Zeitraum",
+  "panels.coming.pages": "Hier erscheinen die Seiten, die Besucher aufrufen.",
+  "panels.coming.referrers":
+    "Hier erscheinen die Websites und Kampagnen, über die Besucher kommen.",
+  "panels.coming.places": "Hier erscheinen Länder und Sprachen der Besucher.",
+  "panels.coming.technology": "Hier erscheinen Browser, Betriebssysteme und Geräte der Besucher.",
   "panels.no-properties": "Keine Eigenschaften in diesem Zeitraum",
   "panels.no-properties-text":
     "Eigenschaften ergänzen einen Aufruf oder ein Ereignis um Details, etwa den gewählten Tarif. Das Skript sendet die Eigenschaften, die Ihre Seiten festlegen.",
@@ -223,7 +231,7 @@ export const de: Catalogue = {
   "panels.page-before": "Zurück",
   "panels.page-after": "Weiter",
   "panels.capped":
-    "Es werden nur die ersten {n} Zeilen angezeigt. Sortierung und Download beschränken sich auf diese. Die Suche umfasst alle Zeilen; die Anteile beziehen sich dann auf die Treffer.",
+    "Das sind die ersten {n} Zeilen; es gibt weitere. Sortierung und Download beschränken sich auf diese. Die Suche umfasst alle Zeilen.",
   "panels.nothing-found": "Keine Treffer für „{text}“.",
   "filters.title": "Filter",
   "filters.add": "Filter hinzufügen",

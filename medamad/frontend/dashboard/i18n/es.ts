@@ -120,6 +120,8 @@ export const es: Catalogue = {
   "chart.before": "Periodo anterior",
   "chart.zoom": "Ampliar",
   "chart.empty": "No hay visitas en este periodo",
+  "chart.first-days":
+    "Las primeras vistas, por hora. A partir del tercer día, el gráfico muestra días.",
   "chart.unpaired":
     "El periodo anterior se divide de otra forma, por lo que solo se comparan los totales.",
   "shortcuts.earlier": "Periodo anterior",
@@ -171,7 +173,13 @@ export const es: Catalogue = {
   "panels.figure.duration": "Mediana",
   "panels.figure.events": "Eventos",
   "panels.share": "Porcentaje",
+  "panels.change": "Variación",
   "panels.empty": "No hay visitas en este periodo",
+  "panels.coming.pages": "Aquí aparecerán las páginas que se visiten.",
+  "panels.coming.referrers": "Aquí aparecerán los sitios y las campañas que traen visitantes.",
+  "panels.coming.places": "Aquí aparecerán los países y los idiomas de los visitantes.",
+  "panels.coming.technology":
+    "Aquí aparecerán los navegadores, sistemas y dispositivos de los visitantes.",
   "panels.no-properties": "No hay propiedades en este periodo",
   "panels.no-properties-text":
     "Las propiedades añaden detalles a una vista o a un evento, como el plan elegido. El script envía las que definen sus páginas.",
@@ -223,7 +231,7 @@ export const es: Catalogue = {
   "panels.page-before": "Anterior",
   "panels.page-after": "Siguiente",
   "panels.capped":
-    "Solo se muestran las primeras {n} filas. La ordenación y la descarga se limitan a ellas. La búsqueda abarca todas las filas y, en ese caso, los porcentajes se calculan sobre los resultados.",
+    "Estas son las primeras {n} filas; hay más. La ordenación y la descarga se limitan a ellas. La búsqueda abarca todas las filas.",
   "panels.nothing-found": "No hay resultados para «{text}».",
   "filters.title": "Filtros",
   "filters.add": "Añadir filtro",

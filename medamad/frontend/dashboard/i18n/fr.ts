@@ -122,6 +122,8 @@ export const fr: Catalogue = {
   "chart.before": "Période précédente",
   "chart.zoom": "Zoomer",
   "chart.empty": "Aucune visite sur cette période",
+  "chart.first-days":
+    "Vos premières pages vues, heure par heure. À partir du troisième jour, le graphique affiche des jours.",
   "chart.unpaired":
     "La période précédente est découpée autrement : seuls les totaux sont comparés.",
   "shortcuts.earlier": "Période précédente",
@@ -173,7 +175,14 @@ export const fr: Catalogue = {
   "panels.figure.duration": "Médiane",
   "panels.figure.events": "Événements",
   "panels.share": "Part",
+  "panels.change": "Évolution",
   "panels.empty": "Aucune visite sur cette période",
+  "panels.coming.pages": "Les pages consultées apparaîtront ici.",
+  "panels.coming.referrers":
+    "Les sites et les campagnes qui vous amènent des visiteurs apparaîtront ici.",
+  "panels.coming.places": "Les pays et les langues de vos visiteurs apparaîtront ici.",
+  "panels.coming.technology":
+    "Les navigateurs, systèmes et appareils de vos visiteurs apparaîtront ici.",
   "panels.no-properties": "Aucune propriété sur cette période",
   "panels.no-properties-text":
     "Les propriétés précisent une page vue ou un événement, par exemple la formule choisie. Le script envoie celles que vos pages définissent.",
@@ -225,7 +234,7 @@ export const fr: Catalogue = {
   "panels.page-before": "Précédent",
   "panels.page-after": "Suivant",
   "panels.capped":
-    "Seules les {n} premières lignes sont affichées. Le tri et le téléchargement s’y limitent. La recherche porte sur toutes les lignes, et les parts sont alors calculées sur ses résultats.",
+    "Voici les {n} premières lignes ; il y en a d’autres. Le tri et le téléchargement s’y limitent. La recherche porte sur toutes les lignes.",
   "panels.nothing-found": "Aucun résultat pour « {text} ».",
   "filters.title": "Filtres",
   "filters.add": "Ajouter un filtre",

@@ -74,6 +74,8 @@ function filled(text: string, values: Values): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 
+const LEAST_SHOWN = 0.001;
+
 const formats = new Map<string, Intl.NumberFormat>();
 
 function numbers(options: Intl.NumberFormatOptions): Intl.NumberFormat {
@@ -94,8 +96,9 @@ export function shortFigure(value: number): string {
   return numbers({ notation: "compact", maximumSignificantDigits: 3 }).format(value);
 }
 
-/** A fraction from 0 to 1 as a percentage. */
+/** A fraction from 0 to 1 as a percentage: what is more than nothing is never 0 %. */
 export function percent(fraction: number): string {
+  if (fraction > 0 && fraction < LEAST_SHOWN) return `<${percent(LEAST_SHOWN)}`;
   return numbers({ style: "percent", maximumFractionDigits: fraction < 0.1 ? 1 : 0 }).format(
     fraction,
   );

@@ -117,6 +117,8 @@ export const ja: Catalogue = {
   "chart.before": "前の期間",
   "chart.zoom": "拡大",
   "chart.empty": "この期間の訪問はありません",
+  "chart.first-days":
+    "最初のページビューを1時間ごとに表示しています。3日目からは日ごとの表示になります。",
   "chart.unpaired": "前の期間は区切りが異なるため、合計のみを比較しています。",
   "shortcuts.earlier": "1つ前の期間",
   "shortcuts.later": "1つ後の期間",
@@ -167,7 +169,12 @@ export const ja: Catalogue = {
   "panels.figure.duration": "中央値",
   "panels.figure.events": "イベント数",
   "panels.share": "割合",
+  "panels.change": "増減",
   "panels.empty": "この期間の訪問はありません",
+  "panels.coming.pages": "閲覧されたページがここに表示されます。",
+  "panels.coming.referrers": "訪問者の流入元のサイトとキャンペーンがここに表示されます。",
+  "panels.coming.places": "訪問者の国と言語がここに表示されます。",
+  "panels.coming.technology": "訪問者のブラウザー、OS、デバイスがここに表示されます。",
   "panels.no-properties": "この期間のプロパティはありません",
   "panels.no-properties-text":
     "プロパティは、選択されたプランなど、ページビューやイベントに詳細を加えます。ページで定義したプロパティをスクリプトが送信します。",
@@ -219,7 +226,7 @@ export const ja: Catalogue = {
   "panels.page-before": "前へ",
   "panels.page-after": "次へ",
   "panels.capped":
-    "先頭の{n}行のみを表示しています。並べ替えとダウンロードの対象もこの範囲です。検索は全行が対象で、その場合の割合は検索結果に対する値です。",
+    "先頭の{n}行です。ほかにも行があります。並べ替えとダウンロードの対象はこの範囲のみで、検索は全行が対象です。",
   "panels.nothing-found": "「{text}」に一致する結果はありません。",
   "filters.title": "フィルター",
   "filters.add": "フィルターを追加",

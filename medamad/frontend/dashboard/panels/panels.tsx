@@ -5,6 +5,7 @@ import { useId, useState } from "preact/hooks";
 import { t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
+import { useViewing } from "../view/page-state.ts";
 import { Back, Frame } from "./frame.tsx";
 import { LISTINGS, type ListingName, tabLabel } from "./lists.ts";
 import { PropertiesPanel } from "./properties.tsx";
@@ -43,7 +44,7 @@ type Name = ListingName | "map";
 interface Properties {
   title: string;
   /** The key under which the selected tab is stored. */
-  kept: string;
+  kept: "pages" | "referrers" | "places" | "technology";
   names: readonly Name[];
 }
 
@@ -95,6 +96,7 @@ function Panel({ title, kept, names }: Properties) {
           <Rows
             key={name}
             listing={listing}
+            empty={<Empty text={t(`panels.coming.${kept}`)} />}
             {...(name === "referrers" && {
               more: (row) =>
                 row.referrer === "" ? null : (
@@ -106,7 +108,9 @@ function Panel({ title, kept, names }: Properties) {
                   >
                     <Icon of={ListTree} size={14} />
                     <span class="hidden">
-                      {t("panels.addresses-of", { source: String(row.referrer) })}
+                      {t("panels.addresses-of", {
+                        source: wordOf("referrer", String(row.referrer)),
+                      })}
                     </span>
                   </button>
                 ),
@@ -115,6 +119,17 @@ function Panel({ title, kept, names }: Properties) {
         )}
       </div>
     </Frame>
+  );
+}
+
+/** What will be in a panel, unless it is empty because of filters. */
+function Empty({ text }: { text: string }) {
+  const { view } = useViewing();
+  return (
+    <>
+      <p>{t("panels.empty")}</p>
+      {view.filters.length === 0 && <p>{text}</p>}
+    </>
   );
 }
 

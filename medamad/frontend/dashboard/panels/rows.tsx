@@ -6,12 +6,16 @@ import { duration, figure, percent, shortFigure, t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { useStatistic, useViewing } from "../view/page-state.ts";
+import { spanBefore } from "../view/periods.ts";
+import { Change } from "../view/tiles.tsx";
 import { addressOfPage, addressOfReferrer } from "./links.ts";
 import { columnLabel, isChosen, type Listing, type ListRow } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
-import { wordOf } from "./words.ts";
+import { directionOf, fullWordOf, wordOf } from "./words.ts";
 
 export const SHOWN_ROWS = 9;
+/** Rows of the previous period: what is among the first now was hardly below these. */
+const COMPARED_ROWS = 200;
 
 interface Properties {
   listing: Listing;
@@ -28,18 +32,28 @@ interface Properties {
 }
 
 export function Rows({ listing, further, more, choose, empty, words }: Properties) {
+  const { view, zone } = useViewing();
+  const asked = { ...listing.further, ...further, summary: "true" };
   const { data, error, isStale } = useStatistic<ListRow[]>(listing.statistic, {
-    ...listing.further,
-    ...further,
-    summary: "true",
+    ...asked,
     limit: String(SHOWN_ROWS),
   });
-  const { view } = useViewing();
+  const isCompared = view.compares && spanBefore(view.period, zone) !== undefined;
+  const before = useStatistic<ListRow[]>(
+    data && isCompared ? listing.statistic : null,
+    { ...asked, limit: String(COMPARED_ROWS) },
+    () => spanBefore(view.period, zone),
+    "before",
+  );
   const filter = useChoosing(listing);
   if (!data) return error ? <Trouble error={error} /> : <Waiting />;
   if (data.length === 0) {
     return <div class="rows-empty soft">{empty ?? <p>{t("panels.empty")}</p>}</div>;
   }
+  const showsChange = isCompared && before.data?.length !== 0;
+  const earlier = new Map(
+    before.isStale ? [] : before.data?.map((row) => [keyOfRow(listing, row), row]),
+  );
   const most = Math.max(...data.map((row) => Number(row[listing.share])));
   return (
     <table class={isStale ? "rows stale" : "rows"}>
@@ -48,6 +62,7 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
           <th scope="col">{columnLabel(listing)}</th>
           <th scope="col">{t(`panels.figure.${listing.figure}`)}</th>
           <th scope="col">{t("panels.share")}</th>
+          {showsChange && <th scope="col">{t("panels.change")}</th>}
         </tr>
       </thead>
       <tbody>
@@ -55,8 +70,9 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
           const value = String(row[listing.column]);
           const word = words?.(row) ?? wordOf(listing.field, value);
           const isPressed = isChosen(view.filters, listing.field, value);
+          const key = keyOfRow(listing, row);
           return (
-            <tr key={`${row.name ?? ""} ${value}`}>
+            <tr key={key}>
               <th scope="row">
                 <div class="row-name">
                   <span
@@ -65,11 +81,11 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
                   />
                   <button
                     type="button"
-                    title={word}
+                    title={words ? word : fullWordOf(listing.field, value)}
                     {...(!choose && { "aria-pressed": isPressed })}
                     onClick={() => (choose ?? filter)(row)}
                   >
-                    <bdi>{word}</bdi>
+                    <bdi dir={directionOf(listing.field)}>{word}</bdi>
                   </button>
                   {more?.(row)}
                   <LinkOut listing={listing} value={value} />
@@ -77,12 +93,25 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
               </th>
               <td title={exact(listing, row)}>{short(listing, row)}</td>
               <td>{percent(Number(row[listing.share]))}</td>
+              {showsChange && (
+                <td>
+                  <Change
+                    measure={listing.figure === "duration" ? "duration" : "visitors"}
+                    now={Number(row[listing.figure])}
+                    before={Number(earlier.get(key)?.[listing.figure] ?? 0)}
+                  />
+                </td>
+              )}
             </tr>
           );
         })}
       </tbody>
     </table>
   );
+}
+
+function keyOfRow({ column }: Listing, row: ListRow): string {
+  return `${row.name ?? ""} ${row[column]}`;
 }
 
 function short({ figure: name }: Listing, row: ListRow): string {

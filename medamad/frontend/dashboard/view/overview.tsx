@@ -20,19 +20,21 @@ import { Tiles } from "./tiles.tsx";
 export function Overview() {
   const { view, show } = useViewing();
   const series = useSeries();
-  const { period, zone, interval, intervals, summary, earlier, end } = series;
+  const { period, zone, interval, intervals, summary, earlier, first, end } = series;
   const isEmptyBefore = series.before?.current.pageviews === 0;
   const before = isEmptyBefore ? undefined : series.before;
   const [showsTable, setShowsTable] = useState(false);
   // Only when figures change: a rolling period moves its buckets every minute.
   const [buckets, pairs] = useMemo(() => {
+    const { start, end } = wholeSpan(period, zone);
     const parts =
-      summary?.interval && partsOf(summary.interval, interval, zone, wholeSpan(period, zone));
+      summary?.interval &&
+      partsOf(summary.interval, interval, zone, { start: first ?? start, end });
     return [
       parts,
       parts && before?.interval && pairsOf(parts, before.interval, interval, zone, period),
     ];
-  }, [summary, before, interval, zone, period]);
+  }, [summary, before, interval, zone, period, first?.valueOf()]);
 
   const zoom = (place: number) => zoomTo(place, place);
   const zoomTo = (first: number, last: number) => {
@@ -112,6 +114,7 @@ export function Overview() {
             />
           )}
           {summary?.current.pageviews === 0 && <NeverVisited />}
+          {first && <p class="chart-note soft">{t("chart.first-days")}</p>}
           {before && buckets && buckets.length > 0 && !pairs && (
             <p class="chart-note soft">{t("chart.unpaired")}</p>
           )}

@@ -14,6 +14,9 @@ import {
   wholeSpan,
 } from "./periods.ts";
 
+/** For how many days a website is new. */
+const NEW_DAYS = 2;
+
 /** What was asked, and the figures. If they are of the previous query, so is all else. */
 export interface Series {
   period: Period;
@@ -22,6 +25,8 @@ export interface Series {
   /** The figures that the period is compared with, and their span. */
   before: Summary | undefined;
   earlier: Span | undefined;
+  /** The day of the first view, if the website is so new that hours say more than days. */
+  first: Date | undefined;
   interval: Interval;
   /** The intervals that fit the period. */
   intervals: Interval[];
@@ -58,6 +63,18 @@ export function useSeries(): Series {
     () => spanBefore(period, zone) ?? spanUntilNow(period, zone),
     "before",
   );
+  const beginning =
+    end > new Date() && view.interval === undefined && interval === "day" && !current.isStale
+      ? beginningOf(current.data?.interval)
+      : undefined;
+  // Compared with another period, days say more.
+  const first = !earlier || before.data?.current.pageviews === 0 ? beginning : undefined;
+  const hours = useStatistic<Summary>(
+    first ? "summary" : null,
+    { interval: "hour", timezone: zone },
+    () => ({ start: first, end: spanUntilNow(period, zone).end }),
+    `from ${first?.valueOf()}`,
+  );
   // Without any view there is nothing more to request.
   const isNever = months.data !== undefined && start === undefined;
   const error = current.error ?? months.error;
@@ -66,10 +83,17 @@ export function useSeries(): Series {
     period,
     zone,
     // Without a start nothing is requested, and the data is that of the previous query.
-    summary: isNever ? months.data : !start && months.error ? undefined : current.data,
+    summary: isNever
+      ? months.data
+      : !start && months.error
+        ? undefined
+        : first && current.data
+          ? { current: current.data.current, ...(!hours.isStale && bucketsOf(hours.data)) }
+          : current.data,
+    first,
     before: earlier && !before.isStale ? before.data : undefined,
     earlier,
-    interval,
+    interval: first ? "hour" : interval,
     intervals,
     end,
     isLoading: current.isLoading || months.isLoading,
@@ -79,6 +103,17 @@ export function useSeries(): Series {
   const last = useRef(series);
   if (!isStale && series.summary) last.current = series;
   return isStale ? { ...last.current, isLoading: series.isLoading, isStale } : series;
+}
+
+/** The start of the first day with a view, if it is the last or the last but one of several. */
+function beginningOf(days: readonly Bucket[] = []): Date | undefined {
+  const place = days.findIndex(({ pageviews }) => pageviews > 0);
+  const isNew = place > 0 && place >= days.length - NEW_DAYS;
+  return isNew ? new Date(days[place]?.date ?? "") : undefined;
+}
+
+function bucketsOf(summary: Summary | undefined) {
+  return summary?.interval && { interval: summary.interval };
 }
 
 function startOf(buckets: Bucket[] | undefined): Date | undefined {

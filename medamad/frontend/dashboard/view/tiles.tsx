@@ -67,7 +67,8 @@ interface ChangeProperties {
   before: number | null;
 }
 
-function Change({ measure, now, before }: ChangeProperties) {
+/** How a figure changed since the previous period; nothing if that is unknown. */
+export function Change({ measure, now, before }: ChangeProperties) {
   // A change from nothing has no percentage.
   if (now === null || !before) return null;
   const fraction = (now - before) / before;

@@ -46,7 +46,13 @@ export const panels = {
   "panels.figure.duration": "Median",
   "panels.figure.events": "Events",
   "panels.share": "Share",
+  "panels.change": "Change",
   "panels.empty": "No visits in this period",
+  "panels.coming.pages": "The pages that visitors open will appear here.",
+  "panels.coming.referrers": "The websites and campaigns that bring visitors will appear here.",
+  "panels.coming.places": "Your visitors’ countries and languages will appear here.",
+  "panels.coming.technology":
+    "Your visitors’ browsers, operating systems and devices will appear here.",
   "panels.no-properties": "No properties in this period",
   "panels.no-properties-text":
     "Properties add detail to a view or an event, such as the plan a customer chose. The script sends the properties that your pages define.",
@@ -98,7 +104,7 @@ export const panels = {
   "panels.page-before": "Previous",
   "panels.page-after": "Next",
   "panels.capped":
-    "Only the first {n} rows are shown. Sorting and the download cover just these. Search covers all rows, and shares are then relative to its results.",
+    "These are the first {n} rows; there are more. Sorting and the download cover just these. Search covers all rows.",
   "panels.nothing-found": "No results for “{text}”.",
   "filters.title": "Filters",
   "filters.add": "Add filter",

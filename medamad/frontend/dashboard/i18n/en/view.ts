@@ -73,6 +73,7 @@ export const view = {
   "chart.before": "Previous period",
   "chart.zoom": "Zoom in",
   "chart.empty": "No visits in this period",
+  "chart.first-days": "Your first views, by hour. From the third day on, the chart shows days.",
   "chart.unpaired":
     "The intervals of the previous period don’t line up, so only totals are compared.",
   "shortcuts.earlier": "Previous period",
