@@ -121,7 +121,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
 
 function Page({ path, label }: { path: string; label: string }) {
   const shown = useLocation().path;
-  const isHere = path.endsWith("/") ? `${shown}/`.startsWith(path) && shown.length <= path.length : shown.startsWith(path);
+  const isHere = path.endsWith("/")
+    ? `${shown}/`.replace("//", "/") === path
+    : shown.startsWith(path);
   return (
     <a href={path} {...(isHere && { "aria-current": "true" as const })}>
       {label}
