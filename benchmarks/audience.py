@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from weighted_draws import coded
 
 from medamad.demo.people import Person, Place, Weighted, draw_person, skewed
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import Dimension, WidthClass, major_version
 
 PLANS: Final = ("free", "reader", "supporter", "school", "business")
 
@@ -58,7 +58,7 @@ class Audience:
     texts: dict[Dimension, tuple[str, ...]]
     codes: dict[Dimension, NDArray[np.unsignedinteger]]
     hours_ahead: NDArray[np.float64]
-    width_px: NDArray[np.uint16]
+    width_class: NDArray[np.uint8]
     plan: NDArray[np.int8]
 
     @classmethod
@@ -68,9 +68,9 @@ class Audience:
         people = [_draw_visitor(random) for _ in range(1 << _KINDS_BITS)]
         columns = {
             Dimension.BROWSER: [person.browser.name for person in people],
-            Dimension.BROWSER_VERSION: [person.browser.version for person in people],
+            Dimension.BROWSER_VERSION: [major_version(person.browser.version) for person in people],
             Dimension.OS: [person.browser.os for person in people],
-            Dimension.OS_VERSION: [person.browser.os_version for person in people],
+            Dimension.OS_VERSION: [major_version(person.browser.os_version) for person in people],
             Dimension.DEVICE: [person.browser.device for person in people],
             Dimension.COUNTRY: [person.place.country for person in people],
             Dimension.LOCALE: [person.locale for person in people],
@@ -88,7 +88,7 @@ class Audience:
             texts=texts,
             codes=codes,
             hours_ahead=np.array([person.place.hours_ahead for person in people]),
-            width_px=np.array([person.width_px for person in people], np.uint16),
+            width_class=np.array([WidthClass.of(person.width_px) for person in people], np.uint8),
             plan=np.array(plans, np.int8),
         )
 

@@ -28,8 +28,7 @@ def bulk_of(
         first_today=columns["first_today"],
         first_of_page=columns["first_of_page"],
         duration_ms=columns["duration_ms"],
-        number_today=columns["number_today"],
-        width_px=audience.width_px[kind],
+        width_class=audience.width_class[kind],
         codes={
             Dimension.PATH: columns["path"],
             Dimension.REFERRER: columns["referrer"],

@@ -175,17 +175,10 @@ class Days:
         day = columns["time_ms"].astype(np.int64) // DAY_MS
         first = np.ones(len(visitor), np.bool_)
         first[1:] = (visitor[1:] != visitor[:-1]) | (day[1:] != day[:-1])
-        places = np.arange(len(first))
-        number = places - np.maximum.accumulate(np.where(first, places, 0)) + 1
         pages = np.cumsum(first) * (int(path.max(initial=0)) + 1) + path
         first_of_page = np.zeros(len(first), np.bool_)
         first_of_page[np.unique(pages, return_index=True)[1]] = True
-        return {
-            **columns,
-            "first_today": first,
-            "first_of_page": first_of_page,
-            "number_today": number.astype(np.uint16),
-        }
+        return {**columns, "first_today": first, "first_of_page": first_of_page}
 
 
 def joined(parts: list[Columns]) -> Columns:

@@ -18,8 +18,7 @@ _TYPES: Final = {
     "beacon": "VARCHAR",
     "first_today": "BOOLEAN",
     "first_of_page": "BOOLEAN",
-    "number_today": "USMALLINT",
-    "width_px": "USMALLINT",
+    "width_class": "UTINYINT",
     **{dimension.attribute: "VARCHAR" for dimension in VIEW_DIMENSIONS},
 }
 

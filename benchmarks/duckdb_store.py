@@ -20,7 +20,7 @@ from medamad.lookup.languages import language_name, locale_name
 from medamad.lookup.referrers import Sources
 
 _TRIES: Final = 3
-_FLAGS: Final = ("time_ms", "first_today", "first_of_page", "number_today", "width_px")
+_FLAGS: Final = ("time_ms", "first_today", "first_of_page", "width_class")
 
 
 @define
@@ -98,7 +98,7 @@ class DuckStore:
         texts = ", ".join(f"{name} {name}_text" for name in columns)
         self._execute(
             "CREATE TABLE views (id UINTEGER, time_ms BIGINT, first_today BOOLEAN, "
-            "first_of_page BOOLEAN, number_today USMALLINT, width_px USMALLINT, "
+            "first_of_page BOOLEAN, width_class UTINYINT, "
             f"duration_ms UINTEGER, {texts})"
         )
         self._execute(

@@ -32,6 +32,10 @@ _LANGUAGES = (
 )
 
 
+_WIDTHS_PX = (0, 390, 768, 1280, 1536, 2560)
+"""A width of each class."""
+
+
 def _agents() -> tuple[str, ...]:
     """Return User-Agents of desktop and mobile browsers in current versions."""
     webkit = "AppleWebKit/537.36 (KHTML, like Gecko)"
@@ -89,10 +93,10 @@ def _request(view: View, random: Random) -> bytes:
         "u": f"https://{view.host}{view.path}{query}",
         "r": f"https://www.{view.referrer}" if view.referrer else "",
         "t": random.choice(_ZONES),
-        "w": view.width_px,
+        "w": _WIDTHS_PX[view.width_class],
         "p": view.first_today,
         "q": view.first_of_page,
-        "n": view.number_today,
+        "n": 1 if view.first_today else 2,
     }
     if view.properties:
         body["d"] = dict(view.properties)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from bulk import Bulk
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, WidthClass, split_property
 from medamad.domain.hits import Event, Hit, Properties, Unload, View
 
 
@@ -34,8 +34,7 @@ def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:
         bulk.time_ms,
         bulk.first_today,
         bulk.first_of_page,
-        bulk.number_today,
-        bulk.width_px,
+        bulk.width_class,
         bulk.duration_ms,
     )
     hits: list[Hit] = []
@@ -43,7 +42,7 @@ def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:
     for place, (numbers_of, texts_of) in enumerate(
         zip(zip(*columns, strict=True), zip(*texts, strict=True), strict=True)
     ):
-        time_ms, first_today, first_of_page, number_today, width_px, duration_ms = numbers_of
+        time_ms, first_today, first_of_page, width_class, duration_ms = numbers_of
         beacon = beacons[place]
         hits.append(
             View(
@@ -52,8 +51,7 @@ def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:
                 beacon=beacon,
                 first_today=first_today,
                 first_of_page=first_of_page,
-                number_today=number_today,
-                width_px=width_px,
+                width_class=WidthClass(width_class),
                 properties=properties.get(place, ()),
                 **dict(zip(names, texts_of, strict=True)),
             )

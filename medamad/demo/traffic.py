@@ -11,6 +11,7 @@ from attrs import define, evolve, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
 from medamad.demo.sites import NO_CAMPAIGN, SITES, Site
+from medamad.domain.dimensions import WidthClass, major_version
 from medamad.domain.hits import Event, Hit, Unload, View
 from medamad.domain.websites import Website
 
@@ -230,15 +231,14 @@ class _Visitor:
             utm_term=term,
             utm_content=content,
             browser=person.browser.name,
-            browser_version=person.browser.version,
+            browser_version=major_version(person.browser.version),
             os=person.browser.os,
-            os_version=person.browser.os_version,
+            os_version=major_version(person.browser.os_version),
             device=person.browser.device,
             country=person.place.country,
             locale=person.locale,
             host=self._host,
-            number_today=self._views_today,
-            width_px=person.width_px,
+            width_class=WidthClass.of(person.width_px),
             properties=site.view_properties.draw(random),
         )
         self._pages_today.add(path)

@@ -1,5 +1,6 @@
 """What a view is stored with: the texts that it is counted by, and numbers."""
 
+from bisect import bisect_right
 from enum import Enum, IntEnum
 from typing import Final
 
@@ -40,11 +41,11 @@ class Dimension(IntEnum):
 class ViewNumber(Enum):
     """A number kept with a view as it came, 0 if unknown: its column in the store, and its bytes.
 
-    The columns are part of the store's format: never change or reuse one. 36 to 39 are for numbers.
+    The columns are part of the store's format: never change or reuse one. 36 to 39 are for numbers;
+    36 and 37 were used by earlier formats.
     """
 
-    NUMBER_TODAY = (36, 2)
-    WIDTH_PX = (37, 2)
+    WIDTH_CLASS = (38, 1)
 
     @property
     def attribute(self) -> str:
@@ -61,10 +62,25 @@ class ViewNumber(Enum):
         """The size in memory, 1, 2, 4 or 8."""
         return self.value[1]
 
-    @property
-    def greatest(self) -> int:
-        """The greatest number that it can hold."""
-        return (1 << 8 * self.bytes) - 1
+
+class WidthClass(IntEnum):
+    """How wide a window is, as far as it is stored. The numbers are part of the store's format."""
+
+    UNKNOWN = 0
+    PHONE = 1
+    TABLET = 2
+    LAPTOP = 3
+    DESKTOP = 4
+    WIDE = 5
+
+    @classmethod
+    def of(cls, width_px: int) -> "WidthClass":
+        """Return the class of a width in pixels; UNKNOWN for 0."""
+        return cls(bisect_right(_WIDTHS_FROM_PX, width_px))
+
+
+_WIDTHS_FROM_PX: Final = (1, 576, 992, 1_440, 1_920)
+"""The least width of each class, from PHONE."""
 
 
 _EVENT_DIMENSIONS: Final = frozenset((Dimension.PROPERTY, Dimension.PROPERTY_NAME))
@@ -85,6 +101,11 @@ PROPERTY_SEPARATOR: Final = "\x00"
 def property_text(name: str, value: str) -> str:
     """Return the text under which a property's name and value share one code."""
     return f"{name}{PROPERTY_SEPARATOR}{value}"
+
+
+def major_version(version: str) -> str:
+    """Return the part of a version that is stored: all of it before the first dot."""
+    return version.partition(".")[0]
 
 
 def split_property(text: str) -> tuple[str, str]:

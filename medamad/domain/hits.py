@@ -4,6 +4,8 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from medamad.domain.dimensions import WidthClass
+
 Properties: TypeAlias = tuple[tuple[str, str], ...]
 """Names and values of an event's properties, each name once, in the order sent."""
 
@@ -23,7 +25,7 @@ class View:
 
     Texts are in their stored form: `country` an ISO 3166 alpha-2 code and `locale` a BCP 47 tag
     (both "" when unknown), `browser`, `os` and `device` names ("Unknown" when unknown), the
-    versions "" when unknown, `referrer` host and path, the UTM fields "" when absent.
+    major versions "" when unknown, `referrer` host and path, the UTM fields "" when absent.
     """
 
     website: int
@@ -49,10 +51,8 @@ class View:
     locale: str = ""
     host: str = ""
     """The hostname of the page: the website's, with `www.` or without."""
-    number_today: int = 0
-    """Which view of the day it is for the visitor, from 1; 0 if unknown."""
-    width_px: int = 0
-    """The width of the window; 0 if unknown."""
+    width_class: WidthClass = WidthClass.UNKNOWN
+    """The class of the window's width."""
     happened_ms: int = 0
     """When it happened, if a server stated it; 0 for `time_ms`, when it arrived."""
     visitor: Visitor | None = None

@@ -28,7 +28,7 @@ MAX_UINT16: Final = 65_535
 
 
 class LoadPayload(msgspec.Struct, frozen=True):
-    """A page was shown. `number_today` and `width_px` are 0 if unknown."""
+    """A page was shown. `number_today` and `width_px` are 0 if unknown; neither is stored."""
 
     beacon: str
     url: str

@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from medamad.domain.accounts import Scope, Token
+from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
 from medamad.domain.hits import Event, Hit, Unload, View, Visitor
 from medamad.domain.websites import Website
@@ -243,8 +244,7 @@ class Pipeline:
             country=country_of_zone(load.zone) if arrival.country is None else arrival.country,
             locale=locale_of(sender.accept_language),
             host=page.host,
-            number_today=load.number_today,
-            width_px=load.width_px,
+            width_class=WidthClass.of(load.width_px),
             properties=load.properties,
             happened_ms=arrival.happened_ms,
             network=arrival.network,

@@ -101,7 +101,7 @@ def device_of(user_agent: str) -> str:
 
 @frozen
 class Agent:
-    """The parts of a User-Agent: common names; versions such as "17.1", "" if unknown."""
+    """The parts of a User-Agent: common names; major versions such as "17", "" if unknown."""
 
     browser: str = UNKNOWN
     browser_version: str = ""
@@ -132,7 +132,7 @@ def _parse() -> Callable[[str, Domain], PartialResult]:
     return Resolver((browsers, systems, []))
 
 
-_TOKENS: Final = re.compile(r"\b(OPR|OPT|MiuiBrowser|GSA|Whale|SamsungBrowser)/(\d+)(?:\.(\d+))?")
+_TOKENS: Final = re.compile(r"\b(OPR|OPT|MiuiBrowser|GSA|Whale|SamsungBrowser)/(\d+)")
 """Tokens that identify a browser, although the public list misses some of their forms."""
 
 _BROWSERS: Final = {
@@ -216,15 +216,15 @@ def _browser(text: str, parsed: PartialResult) -> tuple[str, str]:
     """Return the name and the version of the browser."""
     token = _TOKENS.search(text)
     if token is not None:
-        name, major, minor = token.groups()
-        return _BROWSERS.get(name, name), _version(major, minor)
+        name, version = token.groups()
+        return _BROWSERS.get(name, name), _version(version)
     agent = parsed.user_agent
     if agent is None or agent.family == "Other":
         return UNKNOWN, ""
     name = _BROWSERS.get(agent.family, agent.family)
     if agent.family == _ENGINE_ALONE:
         return name, ""
-    return name, _version(agent.major, agent.minor)
+    return name, _version(agent.major)
 
 
 def _os(text: str, parsed: PartialResult) -> tuple[str, str]:
@@ -235,7 +235,7 @@ def _os(text: str, parsed: PartialResult) -> tuple[str, str]:
     found = parsed.os
     if found is None or found.family == "Other":
         return UNKNOWN, ""
-    version = _version(found.major, found.minor)
+    version = _version(found.major)
     if found.family == "iOS" and "iPad" in text and int(found.major or 0) >= _IPADOS_FROM:
         return "iPadOS", version
     if _DISTRIBUTIONS.fullmatch(found.family):
@@ -243,12 +243,9 @@ def _os(text: str, parsed: PartialResult) -> tuple[str, str]:
     return _SYSTEMS.get(found.family, found.family), version
 
 
-def _version(major: str | None, minor: str | None) -> str:
-    """Return "major.minor", or "major" if minor is missing, zero or unusual."""
-    if major is None or not _VERSION.match(major):
-        return ""
-    has_minor = minor is not None and minor != "0" and _VERSION.match(minor)
-    return f"{major}.{minor}" if has_minor else major
+def _version(major: str | None) -> str:
+    """Return a major version, or "" for one that is missing or unusual."""
+    return "" if major is None or not _VERSION.match(major) else major
 
 
 BotRule: TypeAlias = Literal["declared", "strict", "off"]

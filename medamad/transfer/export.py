@@ -39,6 +39,7 @@ from medamad.transfer.tables import (
     STATISTICS_TABLE,
     TABLES,
     VIEWS_TABLE,
+    WIDTH_NAMES,
     ColumnValues,
     Table,
 )
@@ -144,8 +145,8 @@ def _view_rows(some: Mapping[str, NDArray[Any]], source: ExportSource) -> Column
         "time": some["time_ms"].tolist(),
         **{name: ((flags & flag) != 0).tolist() for name, flag in FLAG_OF.items()},
     }
-    for name in ("duration_ms", *(number.attribute for number in ViewNumber)):
-        values[name] = [number or None for number in some[name].tolist()]
+    values["duration_ms"] = [number or None for number in some["duration_ms"].tolist()]
+    values["width_class"] = [WIDTH_NAMES.get(number) for number in some["width_class"].tolist()]
     for dimension in VIEW_DIMENSIONS:
         values[dimension.attribute] = _named(some[dimension.attribute], texts(dimension))
     for dimension, (name, name_of) in DISPLAY_NAMES.items():

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 from attrs import frozen
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, WidthClass
 from medamad.storage.segments.format import FLAG_OF
 
 
@@ -28,8 +28,7 @@ class ViewRow(msgspec.Struct, kw_only=True):
     """Its number in that store."""
     first_today: bool = False
     first_of_page: bool = False
-    number_today: int = 0
-    width_px: int = 0
+    width_class: WidthClass = WidthClass.UNKNOWN
     duration_ms: int = 0
     referrer: str = ""
     utm_source: str = ""

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from attrs import frozen
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, WidthClass, major_version
 from medamad.domain.errors import BadRequest
 from medamad.query import rows
 from medamad.query.period import parse_instant
@@ -67,6 +67,15 @@ DISPLAY_NAMES: Final[Mapping[Dimension, tuple[str, Naming]]] = MappingProxyType(
 """The columns with display names of the texts of a dimension, which imports ignore."""
 
 
+WIDTH_NAMES: Final[Mapping[int, str]] = MappingProxyType(
+    {width: width.name.lower() for width in WidthClass if width is not WidthClass.UNKNOWN}
+)
+"""The text of each class of widths; an unknown one has none."""
+_WIDTH_CLASSES: Final = MappingProxyType(
+    {name: WidthClass(width) for width, name in WIDTH_NAMES.items()}
+)
+
+
 def _dimension_columns() -> Iterator[ExportColumn]:
     for dimension in VIEW_DIMENSIONS:
         yield ExportColumn(dimension.attribute)
@@ -83,7 +92,7 @@ VIEWS_TABLE: Final = Table(
         ExportColumn("time", ColumnKind.TIMESTAMP),
         *_dimension_columns(),
         *(ExportColumn(name, ColumnKind.BOOLEAN) for name in FLAG_OF),
-        *(ExportColumn(number.attribute, ColumnKind.INTEGER) for number in ViewNumber),
+        ExportColumn("width_class"),
         ExportColumn("duration_ms", ColumnKind.INTEGER),
     ),
 )
@@ -139,6 +148,7 @@ def format_times(times_ms: Sequence[int]) -> list[str]:
 MAX_TEXT: Final = 4_096
 _MAX_NUMBER: Final = (1 << 63) - 1
 _MAX_DURATION_MS: Final = 86_400_000
+_MAX_WIDTH_PX: Final = 65_535
 _BOOLEANS: Final = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
 
 ParseCell: TypeAlias = Callable[[Any], Any]
@@ -171,6 +181,24 @@ def _integer(maximum: int) -> ParseCell:
     return parse
 
 
+def _version(cell: Any) -> str:
+    return major_version(_text(cell))
+
+
+_width_px: Final = _integer(_MAX_WIDTH_PX)
+
+
+def _width(cell: Any) -> WidthClass:
+    """Return the class of an exact width, which only files of earlier builds have."""
+    return WidthClass.of(_width_px(cell))
+
+
+def _width_class(cell: Any) -> WidthClass:
+    if not isinstance(cell, str) or cell not in _WIDTH_CLASSES:
+        raise ValueError(f"expected one of {', '.join(_WIDTH_CLASSES)}")
+    return _WIDTH_CLASSES[cell]
+
+
 def _boolean(cell: Any) -> bool:
     if isinstance(cell, bool):
         return cell
@@ -200,10 +228,11 @@ _VIEW: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
         **_SHARED,
         "view": ("number", _integer(_MAX_NUMBER)),
         **{dimension.attribute: (dimension.attribute, _text) for dimension in VIEW_DIMENSIONS},
+        "browser_version": ("browser_version", _version),
+        "os_version": ("os_version", _version),
         **{name: (name, _boolean) for name in FLAG_OF},
-        **{
-            number.attribute: (number.attribute, _integer(number.greatest)) for number in ViewNumber
-        },
+        "width_px": ("width_class", _width),
+        "width_class": ("width_class", _width_class),
         "duration_ms": ("duration_ms", _integer(_MAX_DURATION_MS)),
     }
 )
@@ -265,6 +294,9 @@ def _with_slash(row: HitRow) -> HitRow:
 
 
 TEXT_COLUMNS: Final = frozenset(
-    name for parsers in (_VIEW, _EVENT) for name, (_, parse) in parsers.items() if parse is _text
+    name
+    for parsers in (_VIEW, _EVENT)
+    for name, (_, parse) in parsers.items()
+    if parse in {_text, _version}
 )
 """The columns in which an empty cell is an empty text."""

@@ -11,7 +11,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel, capturedLogs, formatEvent
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber, WidthClass
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
 from medamad.ingest.networks import Networks, Sender
 from medamad.ingest.payload import LoadPayload
@@ -126,8 +126,7 @@ async def test_a_view_is_stored_with_every_known_column(pipeline: Pipeline, stor
             "time_ms": 1_790_000_000_250,
             "flags": 1,
             "duration_ms": 0,
-            "number_today": 2,
-            "width_px": 1440,
+            "width_class": WidthClass.DESKTOP,
         }
     ]
     (events,) = store.read(store.websites.all()[0], lambda seen: seen.events)

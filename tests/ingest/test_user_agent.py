@@ -30,7 +30,7 @@ CHROME = "Chrome/120.0.0.0 Safari/537.36"
     ("user_agent", "agent"),
     [
         (f"{WINDOWS} {BLINK} {CHROME}", "Chrome 120, Windows 10, Desktop"),
-        (f"{MAC} {WEBKIT} Version/17.1 Safari/605.1.15", "Safari 17.1, macOS 10.15, Desktop"),
+        (f"{MAC} {WEBKIT} Version/17.1 Safari/605.1.15", "Safari 17, macOS 10, Desktop"),
         (
             "Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0",
             "Firefox 120, Linux, Desktop",
@@ -39,7 +39,7 @@ CHROME = "Chrome/120.0.0.0 Safari/537.36"
             "Mozilla/5.0 (X11; Fedora; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0",
             "Firefox 120, Linux, Desktop",
         ),
-        (f"{LINUX} {BLINK} {CHROME} Vivaldi/6.5.3206.39", "Vivaldi 6.5, Linux, Desktop"),
+        (f"{LINUX} {BLINK} {CHROME} Vivaldi/6.5.3206.39", "Vivaldi 6, Linux, Desktop"),
         (
             "Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) " + f"{BLINK} {CHROME}",
             "Chrome 120, Chrome OS 14541, Desktop",
@@ -67,7 +67,7 @@ CHROME = "Chrome/120.0.0.0 Safari/537.36"
         ),
         (
             f"{PHONE} {BLINK} Chrome/117.0.0.0 Mobile Safari/537.36 OPR/77.5",
-            "Opera 77.5, Android 10, Mobile",
+            "Opera 77, Android 10, Mobile",
         ),
         (
             "Mozilla/5.0 (Android 13; Mobile; rv:120.0) Gecko/120.0 Firefox/120.0",
@@ -75,37 +75,37 @@ CHROME = "Chrome/120.0.0.0 Safari/537.36"
         ),
         (
             f"{IPHONE} {WEBKIT} Version/17.1 Mobile/15E148 Safari/604.1",
-            "Safari 17.1, iOS 17.1, Mobile",
+            "Safari 17, iOS 17, Mobile",
         ),
         (
             f"{IPHONE} {WEBKIT} CriOS/120.0.6099.50 Mobile/15E148 Safari/604.1",
-            "Chrome 120, iOS 17.1, Mobile",
+            "Chrome 120, iOS 17, Mobile",
         ),
         (
             f"{IPHONE} {WEBKIT} FxiOS/120.0 Mobile/15E148 Safari/605.1.15",
-            "Firefox 120, iOS 17.1, Mobile",
+            "Firefox 120, iOS 17, Mobile",
         ),
         (
             f"{IPHONE} {WEBKIT} Version/17.0 EdgiOS/120.0.2210.61 Mobile/15E148 Safari/604.1",
-            "Edge 120, iOS 17.1, Mobile",
+            "Edge 120, iOS 17, Mobile",
         ),
         (
             f"{IPHONE} {WEBKIT} GSA/291.0.585835110 Mobile/15E148 Safari/604.1",
-            "Google App 291, iOS 17.1, Mobile",
+            "Google App 291, iOS 17, Mobile",
         ),
         (
             (
                 "Mozilla/5.0 (iPad; CPU OS 16_6 like Mac OS X) "
                 f"{WEBKIT} Version/16.6 Mobile/15E148 Safari/604.1"
             ),
-            "Safari 16.6, iPadOS 16.6, Tablet",
+            "Safari 16, iPadOS 16, Tablet",
         ),
         (
             (
                 "Mozilla/5.0 (iPad; CPU OS 12_5 like Mac OS X) "
                 f"{WEBKIT} Version/12.1 Mobile/15E148 Safari/604.1"
             ),
-            "Safari 12.1, iOS 12.5, Tablet",
+            "Safari 12, iOS 12, Tablet",
         ),
         (f"{PHONE} {BLINK} {CHROME}", "Chrome 120, Android 10, Tablet"),
         (
@@ -116,7 +116,7 @@ CHROME = "Chrome/120.0.0.0 Safari/537.36"
             "Mozilla/5.0 (Web0S; Linux/SmartTV) " + f"{BLINK} {CHROME} WebAppManager",
             "Chrome 120, webOS, TV",
         ),
-        (f"{MAC} {WEBKIT}", "Safari, macOS 10.15, Desktop"),
+        (f"{MAC} {WEBKIT}", "Safari, macOS 10, Desktop"),
         # Not a person's browser.
         ("", "Unknown, Unknown, Unknown"),
         ("curl/8.0.1", "Unknown, Unknown, Unknown"),

@@ -20,6 +20,7 @@ from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, unload,
 from support.storage.reactor import Listening
 from twisted.internet.defer import CancelledError, Deferred
 
+from medamad.domain.dimensions import WidthClass
 from medamad.domain.hits import Hit
 from medamad.storage.compaction.job import Job
 from medamad.storage.compaction.planner import Sizes
@@ -160,7 +161,9 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_flush(open_store: Op
     for first in range(0, 2 * 65_536 + 1, 4_096):
         await store.append(
             [
-                a_view(path=f"/{n % 5_003}", time_ms=NOW_MS + n, width_px=n * 7919 % 3_000)
+                a_view(
+                    path=f"/{n % 5_003}", time_ms=NOW_MS + n, width_class=WidthClass(n * 7919 % 6)
+                )
                 for n in range(first, first + 4_096)
             ]
         )

@@ -1,5 +1,6 @@
 """A store in another format is rejected and left alone; export and import migrate it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from medamad.storage.errors import WrongFormat
 
 FORMAT_4 = Path(__file__).parent / "data" / "format-4"
 """A store that a build with format 4 made, and what `medamad export` of that build wrote."""
+MINOR_VERSION = re.compile(r'(_version":"\d+)\.\d+')
+"""What an import leaves out of the versions in a file."""
 MAP_SIZE = 64 << 20
 DAY = ("--start", "2026-04-06T00:00:00Z", "--end", "2026-04-06T23:59:59Z")
 MOST_STORE_BYTES = 8 << 20
@@ -38,7 +41,7 @@ def older(tmp_path: Path) -> Path:
 
 def names_the_migration_commands(output: str, folder: Path) -> bool:
     return (
-        f"{folder / FILE_NAME}: this store has format 4, and this build reads format 5 only"
+        f"{folder / FILE_NAME}: this store has format 4, and this build reads format {FORMAT} only"
         in output
         and f"`medamad export HOSTNAME --data {folder} --format ndjson" in output
         and "`medamad import --website HOSTNAME" in output
@@ -97,10 +100,11 @@ def test_importing_its_export_gives_the_same_statistics(daemon: Daemon, tmp_path
         options = ["--what", what, "--format", "ndjson", "--output", str(written), *period]
         exported = finished("export", daemon.data, "example.com", *options)
         assert exported.returncode == 0, exported.stderr
-        assert written.read_text() == (FORMAT_4 / f"{what}.ndjson").read_text()
+        expected = (FORMAT_4 / f"{what}.ndjson").read_text()
+        assert written.read_text() == MINOR_VERSION.sub(r"\1", expected)
 
 
-@pytest.mark.parametrize("found", [b"0", b"4", b"6", b"", b"five", b"5.5"])
+@pytest.mark.parametrize("found", [b"0", b"4", b"5", b"7", b"", b"six", b"6.5"])
 def test_every_other_format_is_rejected(tmp_path: Path, found: bytes) -> None:
     open_environment(tmp_path, MAP_SIZE).close()
     guest = open_as_guest(tmp_path)

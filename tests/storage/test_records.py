@@ -26,7 +26,7 @@ from medamad.storage.wal.records import (
 )
 
 KEY = wal_key(7, 1_790_000_000_123, 42)
-VIEW = view_record(KEY, (True, False), (3, 1280), range(len(VIEW_DIMENSIONS)))
+VIEW = view_record(KEY, (True, False), (3,), range(len(VIEW_DIMENSIONS)))
 RECORDS = {
     "view": VIEW,
     "unload": duration_record(KEY, 41, 86_400_000),
@@ -48,8 +48,7 @@ def test_a_view_round_trips_as_columns() -> None:
     assert rows.keys["time_ms"].tolist() == [1_790_000_000_123] * 2
     assert rows.keys["sequence"].tolist() == [42, 42]
     assert rows.values["flags"].tolist() == [1, 1]
-    assert rows.values["number_today"].tolist() == [3, 3]
-    assert rows.values["width_px"].tolist() == [1280, 1280]
+    assert rows.values["width_class"].tolist() == [3, 3]
     assert rows.values["codes"][1].tolist() == list(range(len(VIEW_DIMENSIONS)))
 
 

@@ -129,7 +129,7 @@ def made(rng: random.Random, first: int, views: int, events: int) -> Content:
         flags=timed_flags(flags, duration_ms),
         duration_ms=duration_ms,
         numbers={
-            number: np.array([rng.randrange(1 << 16) for _ in sequence], np.uint16)
+            number: np.array([rng.randrange(256) for _ in sequence], np.uint8)
             for number in ViewNumber
         },
         codes={

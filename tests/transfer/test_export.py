@@ -17,7 +17,7 @@ from support.storage.hits import DAY_MS, NOW_MS, a_view, unload, views
 from support.transfer.filled_store import NASTY, fill
 from support.transfer.round_trips import LATER_MS, SOURCES, exported
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
+from medamad.domain.dimensions import VIEW_DIMENSIONS, WidthClass
 from medamad.domain.errors import BadRequest
 from medamad.query.period import Period
 from medamad.query.request import Filter
@@ -78,10 +78,8 @@ def as_held(
             "time_ms": row["time"],
             "p": row["first_today"],
             "q": row["first_of_page"],
-            **{
-                name: row[name] or 0
-                for name in ("duration_ms", *(number.attribute for number in ViewNumber))
-            },
+            "duration_ms": row["duration_ms"] or 0,
+            "width_class": WidthClass[(row["width_class"] or "unknown").upper()],
             **{dimension.attribute: row[dimension.attribute] for dimension in VIEW_DIMENSIONS},
         }
     events: dict[int, Any] = {}

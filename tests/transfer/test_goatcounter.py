@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from support.transfer.foreign_files import GOAT, GOAT_VIEW, read, write
 
+from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest
 from medamad.transfer.rows import ViewRow
 
@@ -39,8 +40,11 @@ from medamad.transfer.rows import ViewRow
         ({"2Path": "/a?utm_campaign=x"}, {"path": "/a", "utm_campaign": "x"}),
         ({"Browser": "Edge 119.0", "System": "Linux Ubuntu"}, {"browser": "Edge", "os": "Linux"}),
         ({"Browser": "", "System": ""}, {"browser": "Unknown", "os": "Unknown"}),
-        ({"Location": "US-TX", "Screen size": "390,844,3"}, {"country": "US", "width_px": 390}),
-        ({"Location": "?", "Screen size": ""}, {"country": "", "width_px": 0}),
+        (
+            {"Location": "US-TX", "Screen size": "390,844,3"},
+            {"country": "US", "width_class": WidthClass.PHONE},
+        ),
+        ({"Location": "?", "Screen size": ""}, {"country": "", "width_class": WidthClass.UNKNOWN}),
         ({"Session": "", "FirstVisit": "false"}, {"first_today": False, "first_of_page": False}),
     ],
 )

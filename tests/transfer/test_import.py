@@ -1,5 +1,6 @@
 """An export can be imported again unchanged, only once, and undone as a whole."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from support.storage.hits import DAY_MS, NOW_MS, views
 from support.transfer.filled_store import fill
 from support.transfer.round_trips import answers, exported, files_of, take_in
 
+from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest, Conflict
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
@@ -250,14 +252,63 @@ async def test_rows_without_numbers_are_numbered(open_store: OpenStore, tmp_path
     await store.close()
 
 
+@pytest.mark.parametrize("name", ["views.csv", "views.ndjson"])
+def test_what_an_earlier_build_wrote_is_coarsened(tmp_path: Path, name: str) -> None:
+    record = {
+        "store": "00000000000000aa",
+        "view": "7",
+        "time": "2026-01-31T00:00:00Z",
+        "path": "/a",
+        "browser_version": "17.5",
+        "os_version": "10.15",
+        "number_today": "3",
+        "width_px": "1439",
+    }
+    file = tmp_path / name
+    if name.endswith("csv"):
+        file.write_text(f"{','.join(record)}\n{','.join(record.values())}\n", "utf-8")
+    else:
+        file.write_text(f"{json.dumps(record | {'width_px': 1439, 'number_today': 3})}\n", "utf-8")
+    assert list(ImportFile.of(file, None).rows()) == [
+        ViewRow(
+            store="00000000000000aa",
+            number=7,
+            time_ms=1_769_817_600_000,
+            path="/a",
+            browser_version="17",
+            os_version="10",
+            width_class=WidthClass.LAPTOP,
+            line=2 if name.endswith("csv") else 1,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "reason"),
+    [
+        ("width_class", "huge", "expected one of phone, tablet, laptop, desktop, wide"),
+        ("width_class", "1", "expected one of phone, tablet, laptop, desktop, wide"),
+        ("width_px", "65536", "expected a whole number from 0 to 65535"),
+    ],
+)
+def test_a_width_that_is_none_is_rejected(
+    tmp_path: Path, column: str, cell: str, reason: str
+) -> None:
+    file = tmp_path / "views.csv"
+    file.write_text(f"time,path,{column}\n2026-01-31T00:00:00Z,/a,{cell}\n", "utf-8")
+    assert list(ImportFile.of(file, None).rows()) == [RejectedRow(2, column, reason)]
+
+
 def test_rows_are_what_a_reader_yields(tmp_path: Path) -> None:
     file = tmp_path / "both.ndjson"
     file.write_text(
-        '{"time": "2026-01-31T00:00:00.5Z", "path": "/a", "more": 1, "width_px": 800}\n'
+        '{"time": "2026-01-31T00:00:00.5Z", "path": "/a", "more": 1, "width_class": "tablet"}\n'
         '{"time": "2026-01-31T00:00:01+01:00", "name": "n", "value": "v", "view": 1}\n',
         "utf-8",
     )
     view, event = list(ImportFile.of(file, None).rows())
-    assert view == ViewRow(time_ms=1_769_817_600_500, path="/a", width_px=800, line=1)
+    assert view == ViewRow(
+        time_ms=1_769_817_600_500, path="/a", width_class=WidthClass.TABLET, line=1
+    )
     assert event == EventRow(time_ms=1_769_814_001_000, name="n", value="v", view=1, line=2)
     assert not isinstance(view, RejectedRow)

@@ -14,9 +14,9 @@ from medamad.transfer.sources.normalize import (
     [
         ("crios", "", ("Chrome", "")),
         ("Chrome 79.0", "", ("Chrome", "79")),
-        ("Safari", "16.3", ("Safari", "16.3")),
+        ("Safari", "16.3", ("Safari", "16")),
         ("Microsoft Edge", "111.0", ("Edge", "111")),
-        ("Vivaldi 6.5.3", "", ("Vivaldi", "6.5")),
+        ("Vivaldi 6.5.3", "", ("Vivaldi", "6")),
         ("(unknown)", "", ("Unknown", "")),
     ],
 )
@@ -28,11 +28,11 @@ def test_names_of_browsers(text: str, version: str, wanted: tuple[str, str]) -> 
     ("text", "wanted"),
     [
         ("Mac OS", ("macOS", "")),
-        ("macOS 10.15", ("macOS", "10.15")),
+        ("macOS 10.15", ("macOS", "10")),
         ("Windows 10", ("Windows", "10")),
         ("Android OS", ("Android", "")),
-        ("iOS 17.1", ("iOS", "17.1")),
-        ("Windows 8.1", ("Windows", "8.1")),
+        ("iOS 17.1", ("iOS", "17")),
+        ("Windows 8.1", ("Windows", "8")),
         ("Windows XP", ("Windows", "XP")),
         ("Windows Vista", ("Windows", "Vista")),
         ("Windows ME", ("Windows", "ME")),

@@ -148,11 +148,21 @@ def test_a_later_copy_of_medama_s_database_may_have_a_longer_time(tmp_path: Path
         assert durations[0] == durations[1]
 
 
-@pytest.mark.parametrize("column", ["first_today", "first_of_page", "number_today", "width_px"])
-@pytest.mark.parametrize("two", ["10", "01"])
-def test_a_time_on_page_stays_with_its_view(tmp_path: Path, column: str, two: str) -> None:
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("first_today", ("false", "true")),
+        ("first_of_page", ("false", "true")),
+        ("width_class", ("phone", "wide")),
+    ],
+)
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_time_on_page_stays_with_its_view(
+    tmp_path: Path, column: str, values: tuple[str, str], order: int
+) -> None:
     """In any order of the files: a time is never attributed to a different view."""
     older, newer = tmp_path / "older.csv", tmp_path / "newer.csv"
+    two = values[::order]
     for file, last_ms in ((older, 0), (newer, 9_000)):
         lines = [f"2026-01-01T10:00:00Z,/a,{n},{last_ms * (n == two[1])}" for n in two]
         file.write_text("\n".join((f"time,path,{column},duration_ms", *lines, "")))

@@ -14,6 +14,7 @@ from support.transfer.foreign_files import (
     write,
 )
 
+from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest
 from medamad.transfer.import_survey import ImportFile, survey_rows
 from medamad.transfer.rows import EventRow, RejectedRow, ViewRow
@@ -40,13 +41,13 @@ def test_a_view_of_umami(tmp_path: Path) -> None:
         path="/café",
         first_today=True,
         first_of_page=True,
-        width_px=65_535,
+        width_class=WidthClass.WIDE,
         referrer="other.example/page",
         utm_source="=news",
         utm_medium="mail",
         browser="Edge",
         os="Windows",
-        os_version="8.1",
+        os_version="8",
         device="Mobile",
         country="AT",
         locale="de-AT",

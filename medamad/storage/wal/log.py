@@ -29,7 +29,7 @@ SEQUENCE: Final = b"sequence"
 _WEBSITE: Final = struct.Struct(">I")
 _texts_of = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
 _flags_of = attrgetter(*FLAG_OF)
-_numbers_of = attrgetter(*(number.attribute for number in ViewNumber))
+_NUMBER_NAMES: Final = tuple(number.attribute for number in ViewNumber)
 
 
 class Outcome(Enum):
@@ -181,7 +181,7 @@ class WriteBatch:
             view_record(
                 wal_key(view.website, happened_ms, sequence),
                 _flags_of(view),
-                _numbers_of(view),
+                [getattr(view, name) for name in _NUMBER_NAMES],
                 codes,
             ),
         )
@@ -194,12 +194,10 @@ class WriteBatch:
 
     def _with_visitor_flags(self, view: View, visitor: Visitor) -> View:
         """Return a view with its flags: the visitor's first of the day, and of the page."""
-        number = self._count(view, visitor)
         return evolve(
             view,
-            first_today=number == 1,
+            first_today=self._count(view, visitor) == 1,
             first_of_page=self._count(view, visitor, view.path) == 1,
-            number_today=min(number, ViewNumber.NUMBER_TODAY.greatest),
         )
 
     def _count(self, view: View, visitor: Visitor, *page: str) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 
 from attrs import evolve
 
-from medamad.domain.dimensions import PROPERTY_SEPARATOR, UNKNOWN
+from medamad.domain.dimensions import PROPERTY_SEPARATOR, UNKNOWN, WidthClass
 from medamad.ingest.page import MAX_PATH, MAX_UTM, Page
 from medamad.ingest.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE
 from medamad.ingest.user_agent import Agent
@@ -87,7 +87,7 @@ def view_row(
         path=page.path,
         first_today=first_flags[0],
         first_of_page=first_flags[1],
-        width_px=width_px,
+        width_class=WidthClass.of(width_px),
         duration_ms=duration_ms,
         referrer=referrer[:MAX_PATH],
         utm_source=page.utm_source,
@@ -199,18 +199,18 @@ _NO_NAME: Final = frozenset({"", "(unknown)", "(not set)", "unknown", "other"})
 _WINDOWS: Final = re.compile(r"Windows (XP|Vista|ME|CE)\Z")
 """The versions without a number, as `describe` names them."""
 _VERSIONED: Final = re.compile(r"(.+?) v?(\d[0-9.]*)\Z")
-_VERSION: Final = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?")
+_VERSION: Final = re.compile(r"\d{1,6}")
 
 
 @lru_cache(_CACHED)
 def normalize_browser(text: str, version: str = "") -> tuple[str, str]:
-    """Return the name and version of a browser; the version may follow the name."""
+    """Return the name and major version of a browser; the version may follow the name."""
     return _name_and_version(text, version, _BROWSERS)
 
 
 @lru_cache(_CACHED)
 def normalize_system(text: str, version: str = "") -> tuple[str, str]:
-    """Return the name and version of an operating system; the version may follow the name."""
+    """Return the name and major version of an operating system; the version may follow the name."""
     if text.startswith("Linux"):  # A distribution follows.
         return "Linux", ""
     if match := _WINDOWS.match(f"{text} {version}".strip()):
@@ -230,13 +230,10 @@ def _name_and_version(text: str, version: str, names: Mapping[str, str]) -> tupl
         name, version = match.groups()
     if name.lower() in _NO_NAME:
         return UNKNOWN, ""
-    return names.get(name.lower(), name), _short_version(version)
+    return names.get(name.lower(), name), _major_version(version)
 
 
-def _short_version(version: str) -> str:
-    """Return "major.minor", or "major" if minor is missing or zero; "" if it is no version."""
+def _major_version(version: str) -> str:
+    """Return the major version, "" if it is no version."""
     match = _VERSION.match(version.strip())
-    if match is None:
-        return ""
-    major, minor = match.groups()
-    return f"{major}.{minor}" if minor and int(minor) else major
+    return "" if match is None else match[0]

@@ -14,6 +14,7 @@ from medamad.domain.dimensions import (
     VIEW_DIMENSIONS,
     Dimension,
     ViewNumber,
+    WidthClass,
     property_text,
     split_property,
 )
@@ -45,8 +46,7 @@ class Bulk:
     first_of_page: NDArray[np.bool_]
     duration_ms: NDArray[np.uint32]
     """0 where it is not known."""
-    number_today: NDArray[np.uint16]
-    width_px: NDArray[np.uint16]
+    width_class: NDArray[np.uint8]
     codes: Mapping[Dimension, Numbers]
     texts: Mapping[Dimension, Sequence[str]]
     event: NDArray[np.int64]
@@ -193,8 +193,7 @@ def made(seed: int, views_made: int, events: int, first_ms: int = NOW_MS - 9 * D
         first_today=rng.random(views_made) < 0.5,
         first_of_page=rng.random(views_made) < 0.5,
         duration_ms=rng.choice(np.array([0, 1, 5_000, 5_001, 86_400_000], np.uint32), views_made),
-        number_today=rng.integers(0, 1 << 16, views_made).astype(np.uint16),
-        width_px=rng.integers(0, 1 << 16, views_made).astype(np.uint16),
+        width_class=rng.integers(0, len(WidthClass), views_made).astype(np.uint8),
         codes=codes,
         texts=texts,
         event=rows * 3 + 5,
@@ -234,8 +233,7 @@ def expected(bulk: Bulk) -> tuple[list[Row], list[Row]]:
             "p": bool(bulk.first_today[place]),
             "q": bool(bulk.first_of_page[place]),
             "duration_ms": int(bulk.duration_ms[place]),
-            "number_today": int(bulk.number_today[place]),
-            "width_px": int(bulk.width_px[place]),
+            "width_class": int(bulk.width_class[place]),
         }
         for dimension in VIEW_DIMENSIONS:
             left_out = dimension in LEFT_OUT

@@ -11,6 +11,7 @@ from support.storage.naive_store import Told
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
+from medamad.domain.dimensions import WidthClass
 from medamad.domain.hits import Event, Hit, Unload, View
 from medamad.domain.websites import Website
 from medamad.storage.store import Store
@@ -114,12 +115,11 @@ class Scene:
             path=f"/{number}",
             referrer=rng.choice(("", "google.com")),
             browser=rng.choice(("Firefox", "Chrome")),
-            browser_version=rng.choice(("1.0", "2.0")),
+            browser_version=rng.choice(("1", "2")),
             country=rng.choice(("", "DE", "GB")),
             locale=rng.choice(("", "de-DE")),
             host="example.com",
-            number_today=rng.choice((0, 1, 70_000 % 65_536)),
-            width_px=rng.choice((0, 390, 1920)),
+            width_class=rng.choice(tuple(WidthClass)),
             properties=rng.choice(((), (), *_PROPERTIES)),
         )
 

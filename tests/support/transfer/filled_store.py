@@ -3,6 +3,7 @@
 from support.storage.bulk_loads import load, made
 from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 
+from medamad.domain.dimensions import WidthClass
 from medamad.domain.hits import Event, View
 from medamad.domain.websites import Website
 from medamad.storage.store import Store
@@ -22,7 +23,7 @@ async def fill(store: Store) -> Website:
             website=1, time_ms=NOW_MS + n, beacon=f"odd{n}", first_today=n % 2 == 0,
             first_of_page=n % 3 == 0, path=text, referrer=text, utm_source=text, browser=text,
             country=("DE", "", "(other)")[n % 3], locale=("en-GB", "", "de")[n % 3],
-            number_today=n, width_px=7 * n, properties=(("name" + text, text), ("=n", text)),
+            width_class=WidthClass(n % 6), properties=(("name" + text, text), ("=n", text)),
         )
         for n, text in enumerate(NASTY)
     ]  # fmt: skip
