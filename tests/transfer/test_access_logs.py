@@ -109,9 +109,9 @@ def test_logs_may_lack_user_agents(tmp_path: Path) -> None:
     assert visitors == [True, False, True], "the last is of another day"
     assert left_out(tmp_path, without) == (3, {"no_view": 1})
     for other in (line(), line(status=404)):
-        told = {"programs": 3, "no_view": 1 + (other != line())}
-        assert left_out(tmp_path, without + other) == (other == line(), told)
-        assert left_out(tmp_path, other + without) == (other == line(), told)
+        reasons = {"programs": 3, "no_view": 1 + (other != line())}
+        assert left_out(tmp_path, without + other) == (other == line(), reasons)
+        assert left_out(tmp_path, other + without) == (other == line(), reasons)
 
 
 def test_the_first_user_agent_may_come_late(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_rows_are_written_in_blocks() -> None:
 
 
 @pytest.mark.parametrize("line", [1, 2, 3, 2_000])
-def test_the_line_that_is_not_utf_8_is_named(line: int) -> None:
+def test_a_line_that_is_not_utf_8_is_reported_by_number(line: int) -> None:
     lines = [b"time,path,text", *([b'2026-01-01T00:00:00Z,"/\xc3\xa9",x'] * 2_000)]
     lines[line - 1] += b"\xe9,"
     with pytest.raises(BadRequest, match=f"^line {line}: not valid UTF-8: a byte 0xe9$"):

@@ -98,7 +98,7 @@ async def test_plausible_s_figures_are_imported_and_undone(
     folder = export.folder(tmp_path / "single")
     await take_days(store, other, folder, most_bytes=1)
     check(store, other, export.sums(), (*OF_PLAUSIBLE, "days"))
-    # Of values, those of one name can be told.
+    # Only values of one name can be identified.
     values = export.sums().of["property_values"]
     query = Query(filters=(Filter("prop_name", "eq", ("Outbound Link: Click",)),))
     report = store.read(

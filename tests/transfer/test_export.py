@@ -121,7 +121,7 @@ async def test_views_and_events_are_complete(
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_export_of_a_period_is_of_that_period(open_store: OpenStore) -> None:
+async def test_an_export_can_be_limited_to_a_period(open_store: OpenStore) -> None:
     store = open_store(sizes=Sizes(chunk_views=8))
     website = await fill(store)
     period = Period(NOW_MS + 3, NOW_MS + DAY_MS)

@@ -38,8 +38,8 @@ OpenStore = Callable[..., Store]
 Write = Callable[[Sequence[Seen], Path], Path]
 
 
-def told(store: Store, website: Any) -> dict[str, Counter[Any]]:
-    """Return what the store has, counted naively."""
+def content_of(store: Store, website: Any) -> dict[str, Counter[Any]]:
+    """Return the content of the store, counted naively."""
     found, events = store.read(website, rows)
     return {
         "paths": Counter(row["path"] for row in found),
@@ -80,10 +80,10 @@ async def test_another_program_s_hits_are_imported_and_undone(
     store = open_store()
     website = await store.add_website(HOST, 1)
     await store.append(views(1, 30))
-    before, known = answers(store, website), told(store, website)
+    before, known = answers(store, website), content_of(store, website)
     taken = await take_in(store, website, [file])
     assert taken.survey.rejected_rows == 0
-    found, wanted = told(store, website), counted(things)
+    found, wanted = content_of(store, website), counted(things)
     for name, counts in wanted.items():
         assert found[name] - known[name] == counts, name
     events = Counter(each.event for each in things if each.event is not None)
@@ -109,15 +109,15 @@ async def test_the_new_part_of_a_later_export_is_imported(
     await take_in(store, website, [first])
     taken = await take_in(store, website, [goatcounter(things, tmp_path / "second")])
     assert taken.gathering.left_out == sum(each.time <= middle for each in things)
-    found = told(store, website)
+    found = content_of(store, website)
     for name, counts in counted(things).items():
         assert found[name] == counts, name
     await store.imports.undo(website, 1)
     later = [each for each in things if each.time > middle]
-    assert told(store, website)["paths"] == counted(later)["paths"]
+    assert content_of(store, website)["paths"] == counted(later)["paths"]
     again = await take_in(store, website, [first])
     assert again.gathering.left_out == 0
-    assert told(store, website)["paths"] == counted(things)["paths"]
+    assert content_of(store, website)["paths"] == counted(things)["paths"]
     await store.close()
 
 
@@ -135,12 +135,12 @@ async def test_events_after_the_last_view_count_once(open_store: OpenStore, tmp_
         file = write(tmp_path / f"export-{end}", UMAMI, *records[first:end])
         taken = await take_in(store, website, [file])
         assert (taken.ended.views, taken.ended.events) == came, end
-    assert told(store, website)["events"] == {("buy", ""): 3}
+    assert content_of(store, website)["events"] == {("buy", ""): 3}
     await store.close()
 
 
 @pytest_twisted.ensureDeferred
-async def test_hits_after_the_first_own_one_are_left_out_unless_wanted(
+async def test_hits_after_the_first_counted_one_are_skipped_by_default(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     things = seen(60)

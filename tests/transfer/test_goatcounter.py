@@ -93,7 +93,7 @@ def test_a_later_version_of_goatcounter_is_refused(tmp_path: Path) -> None:
         read(path)
 
 
-def test_texts_are_cut_as_those_of_hits_are(tmp_path: Path) -> None:
+def test_texts_are_truncated_like_those_of_hits(tmp_path: Path) -> None:
     long = {"Referrer": "x" * 9_000, "Browser": "y" * 9_000, "System": "z" * 9_000}
     campaign = GOAT_VIEW | long | {"Referrer scheme": "c"}
     named = GOAT_VIEW | long | {"Referrer scheme": "g"}

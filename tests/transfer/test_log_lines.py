@@ -97,7 +97,7 @@ def test_escapes_are_decoded(tmp_path: Path) -> None:
     assert view_of(tmp_path, line(request="GET /\xff HTTP/1.1").encode("latin-1")).path == "/\ufffd"
 
 
-def test_odd_lines_are_named(tmp_path: Path) -> None:
+def test_unusual_lines_are_reported(tmp_path: Path) -> None:
     content = (
         "nonsense\n\n"
         + line(time="31/Foo/2026:23:30:00 +0000")

@@ -113,7 +113,7 @@ def test_nginx_s_json(tmp_path: Path, moment: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("sent", "logged"),
     [
         ({"request": "GET /caf\xe9 HTTP/1.1"}, {"path": "/caf\ufffd"}),
         ({"http_referer": "https://a.example/\xe9"}, {"referrer": "a.example/\ufffd"}),
@@ -121,16 +121,16 @@ def test_nginx_s_json(tmp_path: Path, moment: dict[str, str]) -> None:
     ],
 )
 def test_nginx_s_json_may_have_invalid_utf_8(
-    tmp_path: Path, sent: dict[str, str], said: dict[str, str]
+    tmp_path: Path, sent: dict[str, str], expected: dict[str, str]
 ) -> None:
     """nginx writes the bytes that it received; such a line is recognised as well."""
     view = view_of(tmp_path, nginx(**sent).encode().replace(rb"\u00e9", b"\xe9"))
-    assert {name: getattr(view, name) for name in said} == said
+    assert {name: getattr(view, name) for name in expected} == expected
     assert ImportFile.of(tmp_path / "access.log.0", None).source == "access-log"
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "fields",
     [
         {"request": ""},
         {"request": "\x16\x03\x01\xfc"},
@@ -139,16 +139,16 @@ def test_nginx_s_json_may_have_invalid_utf_8(
     ],
 )
 def test_nginx_s_json_may_have_requests_that_are_not_http(
-    tmp_path: Path, asked: dict[str, str]
+    tmp_path: Path, fields: dict[str, str]
 ) -> None:
     """For example, of a client that sends TLS to a plain port, or nothing."""
-    content = nginx(status="400", http_user_agent="", **asked)
+    content = nginx(status="400", http_user_agent="", **fields)
     assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})
     assert ImportFile.of(tmp_path / "access.log", None).source == "access-log"
 
 
 @pytest.mark.parametrize("status", ["000", "009", " 000"])
-def test_nginx_s_json_may_have_an_odd_status(tmp_path: Path, status: str) -> None:
+def test_nginx_s_json_may_have_an_unusual_status(tmp_path: Path, status: str) -> None:
     """For example, of a request that was cancelled in HTTP/2, or one in HTTP/0.9."""
     content = nginx(http_user_agent=r'":007,"').replace('"200"', status)
     assert left_out(tmp_path, content + nginx()) == (1, {"no_view": 1})

@@ -31,12 +31,12 @@ LOG = (
 def test_as_many_hits_count_as_the_file_with_most_has(files: list[list[int]]) -> None:
     index = DuplicateIndex()
     numbers = count(1)
-    noted = [
+    seen = [
         (place, ViewRow(time_ms=time_ms, path="/", number=next(numbers)))
         for place, times in enumerate(files)
         for time_ms in times
     ]
-    assert not any(index.check(*each) for each in noted)
+    assert not any(index.check(*each) for each in seen)
     index.finish()
     wanted = []
     most: Counter[int] = Counter()
@@ -46,10 +46,10 @@ def test_as_many_hits_count_as_the_file_with_most_has(files: list[list[int]]) ->
             of_file[time_ms] += 1
             wanted.append(of_file[time_ms] <= most[time_ms])
         most |= of_file
-    assert [index.check(*each) for each in noted] == wanted
+    assert [index.check(*each) for each in seen] == wanted
     assert index.duplicates == sum(wanted)
-    times_ms = {row.number: row.time_ms for _, row in noted}
-    for (_, row), again in zip(noted, wanted, strict=True):
+    times_ms = {row.number: row.time_ms for _, row in seen}
+    for (_, row), again in zip(seen, wanted, strict=True):
         counting = index.original_of(row.number)
         assert (counting < row.number) == again
         assert not wanted[counting - 1]
@@ -72,20 +72,20 @@ def test_the_longest_times_on_page_count(files: list[list[tuple[int, int]]]) -> 
 
     index = DuplicateIndex()
     numbers = count(1)
-    noted = [
+    seen = [
         (place, ViewRow(time_ms=time_ms, path="/", duration_ms=ms, number=next(numbers)))
         for place, file in enumerate(files)
         for time_ms, ms in file
     ]
-    assert not any(index.check(*each) for each in noted)
+    assert not any(index.check(*each) for each in seen)
     index.finish()
-    counting = [row for place, row in noted if not index.check(place, row)]
+    counting = [row for place, row in seen if not index.check(place, row)]
     for time_ms in range(3):
         found = sorted(
             (row.duration_ms for row in counting if row.time_ms == time_ms), reverse=True
         )
         assert found == longest(time_ms)
-    assert {index.original_of(row.number) for _, row in noted} == {row.number for row in counting}
+    assert {index.original_of(row.number) for _, row in seen} == {row.number for row in counting}
 
 
 @pytest_twisted.ensureDeferred
@@ -167,11 +167,11 @@ def test_a_time_on_page_stays_with_its_view(
         lines = [f"2026-01-01T10:00:00Z,/a,{n},{last_ms * (n == two[1])}" for n in two]
         file.write_text("\n".join((f"time,path,{column},duration_ms", *lines, "")))
 
-    def said(*files: Path) -> list[tuple[int, int]]:
+    def imported(*files: Path) -> list[tuple[int, int]]:
         rows = (row for row in read(*files) if isinstance(row, ViewRow))
         return sorted((getattr(row, column), row.duration_ms) for row in rows)
 
-    assert said(older, newer) == said(newer, older) == said(newer)
+    assert imported(older, newer) == imported(newer, older) == imported(newer)
 
 
 def test_a_log_given_twice_counts_once(tmp_path: Path) -> None:
