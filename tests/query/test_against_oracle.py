@@ -1,4 +1,4 @@
-"""Every statistic, over random hits, periods, filters and parts, against the naive oracle."""
+"""Every statistic over random hits, periods, filters and parts, compared with the naive oracle."""
 
 import random
 from datetime import datetime
@@ -38,14 +38,14 @@ def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: 
     endpoint=st.sampled_from((*ENDPOINTS, "summary", "properties", "time", "pages")),
 )
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_query_over_a_few_hits(
+def test_random_queries_over_few_hits_match_the_oracle(
     traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str
 ) -> None:
     check(traffic, sizes, cuts, endpoint)
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_many_hits(endpoint: str) -> None:
+def test_random_queries_over_many_hits_match_the_oracle(endpoint: str) -> None:
     rng = random.Random(endpoint)  # noqa: S311 - the same each time
     for moment in random.Random(endpoint).sample(MOMENTS, 3):  # noqa: S311
         for cuts in (
@@ -56,7 +56,7 @@ def test_many_hits(endpoint: str) -> None:
             check(RandomTraffic(rng, moment, "day"), (600, 200), cuts, endpoint)
 
 
-def test_the_random_queries_have_results() -> None:
+def test_most_random_queries_have_results() -> None:
     """Filters and periods that select nothing would test nothing."""
     rng = random.Random(1)  # noqa: S311
     filled = 0

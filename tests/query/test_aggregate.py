@@ -52,7 +52,7 @@ def selected(cuts: Cuts = CUTS[0], period: Period = ALWAYS, **masks: list[bool])
 
 
 @pytest.mark.parametrize("cuts", CUTS)
-def test_sums_by_code_over_any_parts(cuts: Cuts) -> None:
+def test_views_are_summed_by_code_over_any_parts(cuts: Cuts) -> None:
     counted = tally(selected(cuts), Dimension.PATH)
     # Code 0 is a text that no view has.
     assert sums(counted) == {name: [0, *each] for name, each in SUMS.items()}

@@ -161,14 +161,14 @@ def test_dates(interval: str, start: str, end: str, zone: str, dates: list[str])
     assert buckets.edges_ms[-2] <= ms(end) < buckets.edges_ms[-1]
 
 
-def test_a_zone_that_is_only_an_offset() -> None:
+def test_a_zone_that_is_a_fixed_offset() -> None:
     zone = timezone(timedelta(hours=-3, minutes=-30))
     assert made("day", "2024-01-01T00:00:00-03:30", "2024-01-01T23:59:59-03:30", zone).dates == [
         "2024-01-01T00:00:00-03:30"
     ]
 
 
-def test_views_fall_into_their_bucket() -> None:
+def test_views_are_assigned_to_their_buckets() -> None:
     buckets = made("hour", "2024-01-01T00:00:00Z", "2024-01-01T02:00:00Z")
     times = np.array([ms("2024-01-01T01:00:00Z") + shift for shift in (-1, 0, 1)])
     assert buckets.of(times).tolist() == [0, 1, 1]
@@ -209,7 +209,7 @@ def test_an_unknown_interval_is_rejected() -> None:
     length_s=st.integers(0, 200_000),
 )
 @settings(max_examples=300, deadline=None)
-def test_buckets_are_those_of_a_wall_clock(
+def test_buckets_match_the_wall_clock(
     interval: str, moment: datetime, zone: str, before_s: int, length_s: int
 ) -> None:
     length_s = length_s // 20 if interval == "minute" else length_s

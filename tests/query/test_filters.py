@@ -26,7 +26,7 @@ ABOUT = {"/About", "/about/us"}
 REST = {"/about/us", "/50%_*", "/a,b"}
 
 
-def test_the_fields_and_operators_are_those_of_the_interface() -> None:
+def test_fields_and_operators_match_the_openapi_document() -> None:
     assert set(FIELDS) == {
         "path",
         "referrer",
@@ -87,7 +87,7 @@ def test_an_unknown_operator_is_rejected_by_name(key: str) -> None:
 
 def test_one_filter_too_many_is_rejected_by_name() -> None:
     parameters = [("path[contains]", str(number)) for number in range(MAX_FILTERS - 1)]
-    # A list is one filter, however long, and what is said twice is said once.
+    # A list is one filter, however long, and a repeated value counts once.
     parameters += [("os[in]", str(number)) for number in range(MAX_FILTERS)]
     parameters += [("path[contains]", "0")]
     assert len(parse_filters(parameters)) == MAX_FILTERS
@@ -159,7 +159,9 @@ def test_all_filters_must_match(parameters: list[tuple[str, str]], passed: set[s
         (("referrer[in]", "google.com,other"), [True, False, True]),
     ],
 )
-def test_one_of_two_names_is_enough(parameter: tuple[str, str], passed: list[bool]) -> None:
+def test_a_filter_with_two_names_matches_either(
+    parameter: tuple[str, str], passed: list[bool]
+) -> None:
     names = [["google", "google", "other"], ["google.com", "google.de/search", "other"]]
     assert matching(parse_filters([parameter]), names).tolist() == passed
 
@@ -174,9 +176,7 @@ def held_by_each(names: list[str], value: str) -> list[bool]:
     value=st.text("ab\n", max_size=5),
     longer=st.sampled_from([1, 400]),
 )
-def test_long_names_are_searched_as_short_ones_are(
-    names: list[str], value: str, longer: int
-) -> None:
+def test_long_texts_are_searched_like_short_ones(names: list[str], value: str, longer: int) -> None:
     names, value = [name * longer for name in names], value * longer
     assert held_by_each(names, value) == [value in name for name in names]
 
@@ -190,7 +190,7 @@ class Laborious(str):
         raise AssertionError
 
 
-def test_long_values_are_searched_in_joined_names() -> None:
+def test_long_values_are_searched_in_joined_texts() -> None:
     names = [Laborious("a" * 2_000), Laborious("a" * 999 + "b" + "a" * 1_000)]
     assert held_by_each(names, "a" * 500 + "b" + "a" * 500) == [False, True]
     with pytest.raises(AssertionError):
@@ -205,7 +205,7 @@ def masks_of(texts: Texts, *parameters: tuple[str, str]) -> dict[Dimension, Mask
     return code_masks(texts, query_from(parameters), SOURCES, Cancellation())
 
 
-def test_there_is_a_mask_of_codes_for_each_filtered_dimension() -> None:
+def test_each_filtered_dimension_has_a_mask_of_codes() -> None:
     texts = snapshot_of(VIEWS, EVENTS).texts
     masks = masks_of(texts, ("os", "LINUX"))
     assert masks.keys() == {Dimension.OS}
@@ -214,7 +214,7 @@ def test_there_is_a_mask_of_codes_for_each_filtered_dimension() -> None:
     assert matching == ["Linux"]
 
 
-def test_name_and_value_are_of_one_property() -> None:
+def test_name_and_value_must_match_the_same_property() -> None:
     texts = snapshot_of(VIEWS, EVENTS).texts
     query = query_from([("prop_name", "a"), ("prop_value", "y")])
     mask = property_mask(texts, query, Cancellation())

@@ -79,7 +79,7 @@ def test_anything_else_is_rejected_by_name(text: str) -> None:
         parse_instant(text, "end")
 
 
-def test_the_zone_is_that_of_the_start() -> None:
+def test_the_time_zone_is_that_of_the_start() -> None:
     assert parse_period("2024-01-01T00:00:00-03:30", "2024-01-02T00:00:00+01:00").zone.utcoffset(
         None
     ) == timedelta(hours=-3.5)

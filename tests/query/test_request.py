@@ -12,7 +12,9 @@ from medamad.query.scan import select
     ("limit", "offset", "rows"),
     [(None, 0, slice(0, 5000)), (None, 7, slice(7, 5007)), (10, 20, slice(20, 30))],
 )
-def test_the_page_of_rows(limit: int | None, offset: int, rows: slice) -> None:
+def test_limit_and_offset_select_a_page_of_rows(
+    limit: int | None, offset: int, rows: slice
+) -> None:
     assert Query(limit=limit, offset=offset).row_slice == rows
 
 
@@ -42,7 +44,7 @@ def test_a_cancelled_query_ends_at_its_next_check() -> None:
 
 
 @pytest.mark.parametrize("grouped", [0, 3])
-def test_a_scan_ends_at_the_next_part_when_it_is_cancelled(grouped: int) -> None:
+def test_a_cancelled_scan_ends_at_the_next_part(grouped: int) -> None:
     views = [view(number, "p") for number in range(1, 5)]
     cancellation = Cancellation()
     snapshot = snapshot_of(views, [], Cuts((1, 2, 3), grouped=grouped))
@@ -68,7 +70,7 @@ class CountedChecks(Cancellation):
 
 
 @pytest.mark.parametrize("field", ["path", "prop_value"])
-def test_matching_many_texts_ends_when_it_is_cancelled(
+def test_cancelling_ends_the_matching_of_many_texts(
     field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(filters, "_TEXTS_AT_ONCE", 1_000)
@@ -89,13 +91,13 @@ def test_matching_many_texts_ends_when_it_is_cancelled(
     assert sum(selected) == sum("1" in str(number) for number in range(2_500))
 
 
-def test_the_days_of_a_gap_ascend() -> None:
+def test_the_days_of_a_gap_are_sorted() -> None:
     gaps = Gaps({(Gap.INTERVAL, 3), (Gap.INTERVAL, 1), (Gap.BOUNCES, 2)})
     assert gaps.days(Gap.INTERVAL) == [1, 3]
     assert gaps.days(Gap.DURATIONS) == []
 
 
-def test_a_day_that_is_left_out_has_no_other_gaps() -> None:
+def test_an_excluded_day_has_no_other_gaps() -> None:
     gaps = Gaps({(Gap.FIGURES, 1), (Gap.INTERVAL, 1), (Gap.INTERVAL, 2)})
     assert gaps.days(Gap.FIGURES) == [1]
     assert gaps.days(Gap.INTERVAL) == [2]

@@ -11,7 +11,7 @@ from medamad.query.rows import Naming, fractions, make_rows, page_of_rows
 
 
 @given(st.lists(st.integers(0, 10**6)), st.integers(0, 10**6))
-def test_fractions_are_rounded_as_python_rounds(parts: list[int], whole: int) -> None:
+def test_fractions_are_rounded_like_in_python(parts: list[int], whole: int) -> None:
     expected = [round(part / whole, 4) if whole else 0 for part in parts]
     assert fractions(np.array(parts, np.int64), np.array(whole)).tolist() == expected
 
@@ -30,7 +30,7 @@ def test_fractions_that_end_in_a_half(whole: int) -> None:
     st.integers(0, 12),
     st.integers(1, 12),
 )
-def test_a_page_is_a_slice_of_the_whole_order(
+def test_a_page_of_rows_is_a_slice_of_the_whole_order(
     rows: list[tuple[int, int, str]], offset: int, limit: int
 ) -> None:
     rows = list({name: (first, second, name) for first, second, name in rows}.values())
@@ -62,7 +62,7 @@ def test_rows_are_plain_values() -> None:
     )
 
 
-def test_rows_are_made_in_pieces() -> None:
+def test_rows_are_built_in_pieces() -> None:
     paths, visitors = Slices(map(str, range(12_000))), np.arange(12_000)
     rows = make_rows({"path": paths, "visitors": visitors})
     assert [(row.path, row.visitors) for row in rows] == [

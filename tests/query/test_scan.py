@@ -25,7 +25,7 @@ CUTS = [
 
 
 def selected(*query: tuple[str, str], period: Period | None = None) -> list[int]:
-    """Return the sequence numbers of the views that are selected, whatever the parts."""
+    """Return the sequence numbers of the selected views."""
     found = []
     for cuts in CUTS:
         selection = select(
@@ -56,7 +56,7 @@ def selected(*query: tuple[str, str], period: Period | None = None) -> list[int]
         (Period(None, NOON + 999), []),
     ],
 )
-def test_both_bounds_are_in_the_period(period: Period, numbers: list[int]) -> None:
+def test_a_period_includes_both_bounds(period: Period, numbers: list[int]) -> None:
     assert selected(period=period) == numbers
 
 
@@ -80,7 +80,7 @@ def test_filters_select_views(query: list[tuple[str, str]], numbers: list[int]) 
     assert selected(*query) == numbers
 
 
-def test_a_part_that_is_entirely_in_the_period_is_not_masked() -> None:
+def test_a_part_entirely_in_the_period_is_not_masked() -> None:
     selection = select(
         snapshot_of(VIEWS, EVENTS, Cuts((1,))), query_from([]), SOURCES, Cancellation()
     )

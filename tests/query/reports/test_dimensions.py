@@ -49,7 +49,7 @@ def test_rows() -> None:
         ("devices", "device", "device"),
     ],
 )
-def test_every_dimension_counts_its_own_text(endpoint: str, field: str, name: str) -> None:
+def test_each_dimension_counts_its_own_texts(endpoint: str, field: str, name: str) -> None:
     views = [view(1, "p", **{field: "x"}), view(2, "p", **{field: ""}), view(3, "", **{field: "X"})]
     assert answer(snapshot_of(views, []), endpoint, [("summary", "true")]) == [
         {name: "", "visitors": 1, "visitors_percentage": 0.5},
@@ -59,7 +59,7 @@ def test_every_dimension_counts_its_own_text(endpoint: str, field: str, name: st
     assert visitors(views, endpoint, (field, "x")) == [("x", 1, 1.0), ("X", 0, 0.0)]
 
 
-def test_referrers_are_sources_or_host_and_path() -> None:
+def test_referrers_are_grouped_by_source_or_listed_by_host_and_path() -> None:
     views = [
         view(1, "p", referrer="google.com"),
         view(2, "p", referrer="google.de/search"),
@@ -88,7 +88,7 @@ def test_countries_have_names() -> None:
     assert visitors(views, "countries", ("country[eq]", "unknown")) == [("Unknown", 1, 1.0)]
 
 
-def test_languages_join_their_locales() -> None:
+def test_a_language_sums_its_locales() -> None:
     views = [
         view(1, "p", locale="en-GB"),
         view(2, "p", locale="en-US"),
@@ -114,7 +114,7 @@ def test_languages_join_their_locales() -> None:
 
 
 @pytest.mark.parametrize("path", ["path", "path[eq]", "path[neq]", "path[contains]"])
-def test_with_a_filter_on_path_visitors_are_those_of_the_page(path: str) -> None:
+def test_under_a_path_filter_visitors_are_those_of_the_page(path: str) -> None:
     views = [view(1, "p", 1000), view(2, "q", 9000), view(3, "q")]
     value = "/x" if "neq" in path else "/"
     (row,) = answer(snapshot_of(views, []), "browsers", [(path, value)])
@@ -124,7 +124,7 @@ def test_with_a_filter_on_path_visitors_are_those_of_the_page(path: str) -> None
     assert row["visitors"] == 1
 
 
-def test_ties_break_by_views_and_then_by_code_point() -> None:
+def test_ties_are_broken_by_views_then_by_code_point() -> None:
     names = ["b", "a", "B", "\uffff", "\U0001f600", "a"]
     views = [view(number, "p" * (number < 6), browser=name) for number, name in enumerate(names, 1)]
     assert [row[0] for row in visitors(views, "browsers")] == [

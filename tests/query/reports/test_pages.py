@@ -50,7 +50,7 @@ def test_summary() -> None:
     ]
 
 
-def test_visitors_of_a_browser_are_still_those_of_the_page() -> None:
+def test_under_a_browser_filter_visitors_are_still_those_of_the_page() -> None:
     rows = answer(snapshot_of(VIEWS, []), "pages", [("browser", "unknown"), ("offset", "2")])
     assert [(row["path"], row["visitors"]) for row in rows] == [("/b", 1)]
 
@@ -66,7 +66,7 @@ def test_nothing() -> None:
     assert answer(snapshot_of(VIEWS, []), "pages", [("path", "/nowhere")]) == []
 
 
-def test_no_more_than_five_thousand_rows_unless_the_limit_says_less() -> None:
+def test_at_most_five_thousand_rows_or_the_limit_are_returned() -> None:
     snapshot = snapshot_of([view(n, "q", path=f"/{n:05}") for n in range(1, 5003)], [])
     rows = answer(snapshot, "pages", [])
     assert [row["path"] for row in rows] == [f"/{n:05}" for n in range(1, 5001)]

@@ -65,7 +65,7 @@ def test_filters(query: list[tuple[str, str]], found: list[tuple[Any, ...]]) -> 
     assert rows(*query) == found
 
 
-def test_order_is_by_events_and_then_by_name_and_value() -> None:
+def test_rows_are_sorted_by_events_then_name_and_value() -> None:
     events = [event(1, None, a="\U0001f600"), event(2, None, a="\uffff"), event(3, None, ab="")]
     found = answer(snapshot_of([], events), "properties", [("prop_name[contains]", "a")])
     assert [(row["name"], row["value"]) for row in found] == [
@@ -75,7 +75,7 @@ def test_order_is_by_events_and_then_by_name_and_value() -> None:
     ]
 
 
-def test_an_event_counts_once_for_a_name() -> None:
+def test_an_event_counts_once_per_name() -> None:
     twice = {**event(1), "properties": [("(other)", "(other)"), ("(other)", "(other)")]}
     assert answer(snapshot_of([], [twice, event(2, a="")]), "properties", []) == [
         {"name": "(other)", "events": 1, "events_percentage": 0.5},
@@ -88,7 +88,7 @@ def test_nothing() -> None:
     assert answer(snapshot_of([], []), "properties", [("prop_name", "x")]) == []
 
 
-def test_names_that_are_added_later_are_counted_too() -> None:
+def test_names_added_later_are_counted_too() -> None:
     before = snapshot_of(VIEWS, EVENTS)
     assert len(answer(before, "properties", [])) == 2
     more = [*EVENTS, event(6, None, colour="red"), event(7, None, plan="free")]

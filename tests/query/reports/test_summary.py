@@ -44,7 +44,7 @@ def test_previous() -> None:
         summary(period[0], ("previous", "true"))
 
 
-def test_every_bucket_is_there() -> None:
+def test_empty_buckets_are_included() -> None:
     assert summary(("interval", "hour"), ("end", "2024-01-01T14:30:00Z"))["interval"] == [
         {
             "date": "2024-01-01T12:00:00+00:00",
@@ -64,7 +64,7 @@ def test_every_bucket_is_there() -> None:
     ]
 
 
-def test_only_the_period_counts_in_the_first_and_the_last_bucket() -> None:
+def test_the_first_and_last_bucket_count_only_the_period() -> None:
     rows = summary(
         ("interval", "hour"), ("start", "2024-01-01T12:00:05Z"), ("end", "2024-01-01T13:00:00Z")
     )["interval"]

@@ -40,7 +40,7 @@ def test_a_brief_report_is_ordered_by_share() -> None:
     ]
 
 
-def test_ties_are_decided_by_the_rounded_figures() -> None:
+def test_ties_are_broken_by_the_rounded_figures() -> None:
     views = [
         view(1, "", 1_000_000, path="/rest"),
         # Medians of 1.5 and 2 both show as 2; the shares differ in the sixth decimal only.
@@ -53,6 +53,6 @@ def test_ties_are_decided_by_the_rounded_figures() -> None:
         assert [row["path"] for row in rows] == ["/rest", "/a", "/b"]
 
 
-def test_no_view_has_a_duration() -> None:
+def test_views_without_durations() -> None:
     assert answer(snapshot_of([view(1, "pq")], []), "time", []) == []
     assert answer(snapshot_of([], []), "time", []) == []
