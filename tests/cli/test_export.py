@@ -1,10 +1,11 @@
 import csv
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from support.daemon import MEDAMAD, running
+from support.daemon import MEDAMAD, finished, running
 
 from medamad.cli import main
 from medamad.cli.support import ProgressLine
@@ -15,13 +16,7 @@ pytestmark = pytest.mark.daemon
 HIT = {"e": "load", "b": "1", "u": "https://example.com/a", "p": True, "q": True, "d": {"k": "v"}}
 
 
-def export(data: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [*MEDAMAD, "export", *arguments, "--data", str(data)],
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
+export = partial(finished, "export")
 
 
 def test_it_is_the_same_with_and_without_a_daemon(tmp_path: Path) -> None:
@@ -32,18 +27,18 @@ def test_it_is_the_same_with_and_without_a_daemon(tmp_path: Path) -> None:
         assert client.request("POST", "/api/event/hit", HIT).status == 204
         before = (daemon.data / FILE_NAME).stat().st_mtime_ns
         beside = export(daemon.data, "example.com", "-o", str(file))
-        assert (beside.returncode, beside.stdout, beside.stderr) == (0, b"", b"")
+        assert (beside.returncode, beside.stdout, beside.stderr) == (0, "", "")
         assert (daemon.data / FILE_NAME).stat().st_mtime_ns == before
         events = export(daemon.data, "Example.COM.", "--what", "events", "--format", "ndjson")
-        assert b'"name":"k","value":"v"' in events.stdout
+        assert '"name":"k","value":"v"' in events.stdout
         daemon.stop()
         alone = export(daemon.data, "example.com")
-        assert alone.stdout == file.read_bytes()
-        (row,) = csv.DictReader(alone.stdout.decode().splitlines())
+        assert alone.stdout == file.read_bytes().decode()
+        (row,) = csv.DictReader(alone.stdout.splitlines())
         assert (row["path"], row["first_today"], row["duration_ms"]) == ("/a", "true", "")
         assert file.stat().st_mode & 0o777 == 0o600
         assert sorted(each.name for each in tmp_path.glob("*views*")) == ["views.csv"]
-        statistics = export(daemon.data, "example.com", "--what", "statistics").stdout.decode()
+        statistics = export(daemon.data, "example.com", "--what", "statistics").stdout
         rows = {row["report"]: row for row in csv.DictReader(statistics.splitlines())}
         assert rows["pages"]["name"] == "/a"
         assert rows["summary"]["visitors"] == "1"
@@ -61,8 +56,8 @@ def test_damage_is_reported_and_left_out(tmp_path: Path) -> None:
         guest.close()
         found = export(daemon.data, "example.com")
         assert found.returncode == 1
-        assert found.stdout == b""
-        assert b"store-id" in found.stderr
+        assert found.stdout == ""
+        assert "store-id" in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -177,7 +172,7 @@ def test_a_stalled_reader_does_not_hold_old_pages(tmp_path: Path) -> None:
         for number in range(60):
             hit = HIT | {"b": str(number), "u": f"https://example.com/{number}/{path}"}
             assert client.request("POST", "/api/event/hit", hit).status == 204
-        expected = export(daemon.data, "example.com").stdout
+        expected = export(daemon.data, "example.com").stdout.encode()
         # More than a pipe takes by itself.
         assert len(expected) > 100_000
         command = [*MEDAMAD, "export", "example.com", "--data", str(daemon.data)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon import MEDAMAD, PATIENCE_S, Client, Daemon, running, until
+from support.daemon import MEDAMAD, PATIENCE_S, Client, Daemon, finished, running, until
 
 from medamad.admin.client import Connection, RequestFailed, connect
 from medamad.admin.import_requests import rows_request
@@ -57,13 +57,8 @@ def views_file(folder: Path, views: int = 300) -> list[Path]:
 
 
 def call(data: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*MEDAMAD, *map(str, arguments), "--data", str(data)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    command, *others = map(str, arguments)
+    return finished(command, data, *others)
 
 
 def answers(client: Client, hostname: str) -> list[Any]:

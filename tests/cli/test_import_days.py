@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon import MEDAMAD, Daemon, running
+from support.daemon import Daemon, finished, running
 from support.transfer.day_files import HOST, GoatCounter, Plausible
 
 from medamad.admin.client import connect
@@ -19,13 +19,8 @@ pytestmark = pytest.mark.daemon
 
 
 def call(data: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*MEDAMAD, *map(str, arguments), "--data", str(data)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    command, *others = map(str, arguments)
+    return finished(command, data, *others)
 
 
 @pytest.fixture

@@ -6,7 +6,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.daemon import MEDAMAD, PATIENCE_S, RUN, Client, free_port, running, until
+from support.daemon import (
+    MEDAMAD,
+    PATIENCE_S,
+    RUN,
+    Client,
+    finished_fork,
+    free_port,
+    running,
+    until,
+)
 
 from medamad.storage.environment.environment import open_environment
 
@@ -15,14 +24,7 @@ pytestmark = pytest.mark.daemon
 
 def run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a daemon that is expected not to start."""
-    return subprocess.run(
-        [*MEDAMAD, "run", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-        env=os.environ | environ,
-    )
+    return finished_fork(["run", *map(str, arguments)], **environ)
 
 
 def test_on_a_terminal_it_prints_the_address_and_the_login(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
 """Commands that are interrupted, for example by a closed terminal."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pytest_twisted import blockon
+from support.daemon import finished_fork
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
@@ -15,33 +14,32 @@ from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 
 AT_A_WORD = """
-import itertools, os, signal, sys, time
-from medamad.cli import main
+import os, signal, sys
+from medamad.cli import support
 
 # So that no progress is left out because it follows too soon.
-time.monotonic = itertools.count().__next__
+support._EVERY_S = 0
 
 class Going:
     def isatty(self):
         return True
 
     def write(self, told):
-        if sys.argv[3] in told:
+        if {at!r} in told:
             # The shell and the system each tell of a terminal that goes.
             for _ in range(2):
-                os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+                os.kill(os.getpid(), signal.{by})
 
     def flush(self):
         pass
 
 sys.stderr = Going()
-handler = signal.Handlers[sys.argv[2]]
+handler = signal.{how}
 for number in (signal.SIGHUP, signal.SIGTERM):
     signal.signal(number, handler)
 signal.signal(signal.SIGINT, handler or signal.default_int_handler)
-sys.exit(main(sys.argv[4:]))
 """
-"""Runs a command, and tells it to end when it tells how far it has come by a word."""
+"""Sends a command a signal when it tells how far it has come by a word."""
 
 COMMANDS = (
     ("backup", "out/one"),
@@ -66,12 +64,8 @@ def told_to_end(
     folder: Path, by: str, command: tuple[str, ...], how: str = "SIG_DFL", at: str = ""
 ) -> int:
     """Return the status of a command that is interrupted once it prints a word."""
-    return subprocess.run(
-        [sys.executable, "-c", AT_A_WORD, by, how, at, *command],
-        cwd=folder,
-        check=False,
-        timeout=60,
-    ).returncode
+    before = AT_A_WORD.format(by=by, how=how, at=at)
+    return finished_fork(command, folder, before=before).returncode
 
 
 @pytest.mark.parametrize("command", COMMANDS)

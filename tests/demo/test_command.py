@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
-from support.daemon import MEDAMAD, PATIENCE_S, Client, free_port
+from support.daemon import MEDAMAD, PATIENCE_S, Client, finished_fork, free_port
 
 from medamad.demo.sites import SITES
 
@@ -132,8 +132,6 @@ def test_the_demo_can_be_stopped_while_filling(tmp_path: Path) -> None:
     ("argument", "value"), [("--days", "0"), ("--days", "x"), ("--views", "-1"), ("--views", "1e3")]
 )
 def test_numbers_out_of_range_are_rejected(argument: str, value: str) -> None:
-    refused = subprocess.run(
-        [*MEDAMAD, "demo", f"{argument}={value}"], capture_output=True, text=True, check=False
-    )
+    refused = finished_fork(["demo", f"{argument}={value}"])
     assert refused.returncode == 64
     assert f"{argument}: expected a whole number from 1 to" in refused.stderr

@@ -55,13 +55,27 @@ def finished(
 
 
 def finished_fork(
-    arguments: Sequence[str], folder: Path | None = None, given: str = ""
+    arguments: Sequence[str],
+    folder: Path | None = None,
+    *,
+    given: str = "",
+    before: str = "",
+    **environ: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end in a folder; `given` is what it reads."""
-    with TemporaryFile("w+") as put_in, TemporaryFile("w+") as out, TemporaryFile("w+") as error:
+    """Run a command to its end in a folder; `given` is what it reads.
+
+    `before` is Python that its process runs first, `environ` are environment variables besides
+    those of this process.
+    """
+    with (
+        TemporaryFile("w+") as put_in,
+        TemporaryFile("w+", newline="") as out,
+        TemporaryFile("w+") as error,
+    ):
         put_in.write(given)
         put_in.seek(0)
-        process = fork(arguments, (put_in, out, error), folder)
+        files = (put_in, out, error)
+        process = fork(arguments, files, folder, os.environ | environ, before)
         try:
             status = process.wait(PATIENCE_S)
         finally:

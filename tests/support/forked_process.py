@@ -79,12 +79,17 @@ def fork(
     files: tuple[IO[Any], IO[Any], IO[Any]],
     folder: Path | None = None,
     environ: Mapping[str, str] | None = None,
+    before: str = "",
 ) -> ForkedProcess:
-    """Run `medamad ARGUMENTS…`; `files` are its standard input, output and error."""
+    """Run `medamad ARGUMENTS…`; `files` are its standard input, output and error.
+
+    `before` is Python that its process runs before the command.
+    """
     request = {
         "arguments": list(arguments),
         "folder": str(folder or Path.cwd()),
         "environ": dict(environ if environ is not None else os.environ),
+        "before": before,
     }
     with _lock:
         server = _server()
@@ -168,7 +173,7 @@ def _import_everything() -> None:
     gc.freeze()
 
 
-def _run(arguments: list[str], folder: str, environ: dict[str, str]) -> None:
+def _run(arguments: list[str], folder: str, environ: dict[str, str], before: str) -> None:
     """Become the process that was asked for."""
     os.closerange(3, _MAX_FILES)
     os.chdir(folder)
@@ -176,4 +181,5 @@ def _run(arguments: list[str], folder: str, environ: dict[str, str]) -> None:
     os.environ.update(environ)
     time.tzset()
     sys.argv = ["-c", *arguments]
+    exec(before, {})  # noqa: S102 - a test's own
     sys.exit(import_module("medamad.cli").main())
