@@ -113,7 +113,7 @@ def test_nginx_s_json(tmp_path: Path, moment: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "logged"),
+    ("sent", "expected"),
     [
         ({"request": "GET /caf\xe9 HTTP/1.1"}, {"path": "/caf\ufffd"}),
         ({"http_referer": "https://a.example/\xe9"}, {"referrer": "a.example/\ufffd"}),
