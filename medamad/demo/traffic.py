@@ -48,22 +48,46 @@ def hits(
     There are exactly `plan.views` views, fewer unloads (one in eight is never received) and some
     events. None is later than `plan.until_ms`.
     """
-    random = Random(plan.seed)  # noqa: S311 - not used for security
-    weighted_sites = Weighted({site: site.share for site in sites})
     pending: list[Hit] = []
-    for starts_ms, wanted in _days(plan):
-        day = _Day(starts_ms, min(starts_ms + DAY_MS, plan.until_ms))
-        views = 0
-        while views < wanted:
-            site = weighted_sites.draw(random)
-            visitor = _Visitor(random, site, numbers[site.hostname], day)
-            views += visitor.add_hits(pending, wanted - views)
+    for ends_ms, visits in visits_by_day(plan, numbers, sites):
+        pending += (hit for visit in visits for hit in visit.hits)
         pending.sort(key=_time)
-        is_later = (n for n, hit in enumerate(pending) if hit.time_ms >= day.ends_ms)
+        is_later = (n for n, hit in enumerate(pending) if hit.time_ms >= ends_ms)
         ready = next(is_later, len(pending))
         yield from pending[:ready]
         del pending[:ready]
     yield from (hit for hit in pending if hit.time_ms <= plan.until_ms)
+
+
+@frozen
+class DemoVisit:
+    """A visit: its visitor, who is the same person throughout one day, and its hits."""
+
+    visitor: int
+    person: Person
+    hits: list[Hit] = field(factory=list)
+    """In the order in which they were made."""
+
+
+def visits_by_day(
+    plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES
+) -> Iterator[tuple[int, list[DemoVisit]]]:
+    """Yield the end of each day of a plan, in Unix milliseconds, and the visits that begin on it.
+
+    Their hits may be later than that.
+    """
+    random = Random(plan.seed)  # noqa: S311 - not used for security
+    weighted_sites = Weighted({site: site.share for site in sites})
+    visitors = count(1)
+    for starts_ms, wanted in _days(plan):
+        day = _Day(starts_ms, min(starts_ms + DAY_MS, plan.until_ms))
+        visits: list[DemoVisit] = []
+        views = 0
+        while views < wanted:
+            site = weighted_sites.draw(random)
+            visitor = _Visitor(random, next(visitors), site, numbers[site.hostname], day)
+            views += visitor.add_visits(visits, wanted - views)
+        yield day.ends_ms, visits
 
 
 def live_hits(
@@ -150,6 +174,7 @@ class _Visitor:
     """A visitor to one website on one day, who may come more than once."""
 
     random: Random
+    number: int
     site: Site
     website: int
     day: _Day
@@ -163,14 +188,16 @@ class _Visitor:
         self.person = draw_person(self.random)
         self._host = self.random.choice(self.site.hosts or (self.site.hostname,))
 
-    def add_hits(self, hits: list[Hit], max_views: int) -> int:
-        """Add this visitor's hits, with at most `max_views` views. Return the number of views."""
+    def add_visits(self, visits: list[DemoVisit], max_views: int) -> int:
+        """Add this visitor's visits, with at most `max_views` views. Return the number of views."""
         moments = [self._moment()]
         while self.random.random() < _RETURN_PROBABILITY:
             moments.append(self._moment())
         views, free_ms = 0, 0
         for moment in sorted(moments):
             if views < max_views and max(moment, free_ms) < self.day.ends_ms:
+                visits.append(DemoVisit(self.number, self.person))
+                hits = visits[-1].hits
                 added, free_ms = self._visit(hits, max(moment, free_ms), max_views - views)
                 views += added
         return views

@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import DAY_MS, TrafficPlan, hits
+from medamad.demo.traffic import DAY_MS, TrafficPlan, hits, visits_by_day
 from medamad.domain.hits import Event, Hit, Unload, View
 
 UNTIL_MS = 1_790_000_000_123
@@ -90,3 +90,18 @@ def test_every_website_and_device_type_occurs(views: list[View]) -> None:
 def test_few_pages_have_most_of_the_views(views: list[View]) -> None:
     counts = sorted(Counter((view.website, view.path) for view in views).values(), reverse=True)
     assert sum(counts[: len(counts) // 4]) > len(views) / 2
+
+
+def test_a_visitor_has_one_first_view_a_day_and_stays_the_same_person() -> None:
+    first_views: Counter[tuple[int, int]] = Counter()
+    people: dict[int, set[str]] = {}
+    # Days of the plan begin at midnight, like those of visitors.
+    plan = TrafficPlan(until_ms=UNTIL_MS // DAY_MS * DAY_MS, days=5, views=2000)
+    days = list(visits_by_day(plan, NUMBERS))
+    for visit in (visit for _, visits in days for visit in visits):
+        for view in (hit for hit in visit.hits if isinstance(hit, View)):
+            first_views[visit.visitor, view.time_ms // DAY_MS] += view.first_today
+            people.setdefault(visit.visitor, set()).add(f"{view.browser} {view.locale}")
+    assert set(first_views.values()) == {1}
+    assert all(len(agents) == 1 for agents in people.values())
+    assert sum(len(visits) for _, visits in days) > len(people)
