@@ -1,0 +1,238 @@
+"""How many of a visitor's later views and visits of a day can be linked to an earlier one.
+
+    python benchmarks/linkability.py [--views-per-day N ...] [--days N] [--seed N]
+
+The ground truth is the demonstration's traffic of one website: its generator knows who made which
+view. The attacker has the store, goes through the views of a day by time, and attributes each to a
+visitor seen before or to a new one:
+
+- A visitor's first view of the day is stored as such, so it belongs to a new visitor. Without that
+  column, a view belongs to a new visitor if no other fits.
+- Any other view is attributed to a visitor with the same values in every column that stays the same
+  all day. If the number of the view is stored, the visitor's last view must have the one before. If
+  first views of a page are stored, the page must be new to the visitor, or not, accordingly.
+- If several visitors fit, the one who left a page in the two seconds before is taken, by the stored
+  time on page; else the one with the most recent view among those who had left their page.
+- If none fits, only the columns that stay the same all day count.
+
+For visits, the attacker knows which views make up each visit, and attributes them together: by the
+number of the first and the pages of all, to the fitting visitor with the most recent view. This is
+the more telling figure, since times alone show which views follow one another within a visit.
+
+A view, or visit, is later if the same person was there before on that day. It is linked if the last
+view, or visit, of the visitor to whom it was attributed is that person's. Each row of the table
+repeats the attack with other columns. The people of the demonstration are less varied than real
+ones (22 browsers with one minor version for each major one, 19 countries), so the real figures of a
+website with as many views are higher.
+"""
+
+from argparse import ArgumentParser
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Final
+
+from attrs import define, field, frozen
+
+from medamad.demo.sites import SITES
+from medamad.demo.traffic import DAY_MS, DemoVisit, TrafficPlan, visits_by_day
+from medamad.domain.hits import Unload, View
+
+_SITE: Final = SITES[0]
+_UNTIL_MS: Final = 1_790_000_000_000 // DAY_MS * DAY_MS
+_NEXT_PAGE_MS: Final = 2_000
+
+NUMBER: Final = "number of the view"
+FIRST_TODAY: Final = "first views of the day"
+FIRST_OF_PAGE: Final = "first views of a page"
+TIME_ON_PAGE: Final = "time on page"
+EXACT_WIDTH: Final = "exact width"
+EXACT_VERSIONS: Final = "full versions"
+
+
+@frozen
+class SeenView:
+    """A stored view, and what is known about it apart from that."""
+
+    visitor: int
+    visit: int
+    view: View
+    left_ms: int
+    """When the page was left; 0 if unknown."""
+    number: int
+    width_px: int
+    versions: tuple[str, str]
+
+    @property
+    def time_ms(self) -> int:
+        """When it happened."""
+        return self.view.time_ms
+
+
+SAME_ALL_DAY: Final[Mapping[str, Callable[[SeenView], object]]] = MappingProxyType(
+    {
+        "browser and its version": lambda seen: (seen.view.browser, seen.view.browser_version),
+        "operating system and its version": lambda seen: (seen.view.os, seen.view.os_version),
+        "device": lambda seen: seen.view.device,
+        "country": lambda seen: seen.view.country,
+        "language": lambda seen: seen.view.locale,
+        "host": lambda seen: seen.view.host,
+        "width class": lambda seen: seen.view.width_class,
+        EXACT_WIDTH: lambda seen: seen.width_px,
+        EXACT_VERSIONS: lambda seen: seen.versions,
+    }
+)
+"""The columns that do not change within a visitor's day."""
+
+_EXACT: Final = frozenset({NUMBER, EXACT_WIDTH, EXACT_VERSIONS})
+STORED: Final = frozenset({*SAME_ALL_DAY, FIRST_TODAY, FIRST_OF_PAGE, TIME_ON_PAGE}) - _EXACT
+
+
+@define
+class Guess:
+    """A visitor as the attacker imagines one."""
+
+    last: SeenView
+    views: int = 0
+    pages: set[str] = field(factory=set)
+
+    def add(self, views: Sequence[SeenView]) -> None:
+        """Attribute views to this visitor."""
+        self.last = views[-1]
+        self.views += len(views)
+        self.pages.update(seen.view.path for seen in views)
+
+
+@define
+class Attacker:
+    """Attributes the views of one day, a few at a time, by the columns that he has."""
+
+    columns: frozenset[str]
+    guesses: dict[tuple[object, ...], list[Guess]] = field(factory=lambda: defaultdict(list))
+
+    def attribute(self, views: Sequence[SeenView], *, are_visit: bool) -> SeenView | None:
+        """Attribute views to one visitor. Return the last view of that visitor before, if any."""
+        first = views[0]
+        key = tuple(value(first) for name, value in SAME_ALL_DAY.items() if name in self.columns)
+        known = self.guesses[key]
+        guess = None
+        if FIRST_TODAY not in self.columns or not first.view.first_today:
+            guess = self._choose(known, views, are_visit=are_visit)
+        before = None if guess is None else guess.last
+        if guess is None:
+            known.append(guess := Guess(first))
+        guess.add(views)
+        return before
+
+    def _choose(
+        self, known: Sequence[Guess], views: Sequence[SeenView], *, are_visit: bool
+    ) -> Guess | None:
+        first = views[0]
+        fitting: Sequence[Guess] = [guess for guess in known if self._fits(guess, views)]
+        if FIRST_TODAY in self.columns:
+            fitting = fitting or known
+        if not are_visit and TIME_ON_PAGE in self.columns:
+            waits_ms = {
+                index: first.time_ms - guess.last.left_ms for index, guess in enumerate(fitting)
+            }
+            just_left = [i for i, wait_ms in waits_ms.items() if 0 <= wait_ms <= _NEXT_PAGE_MS]
+            if just_left:
+                return fitting[min(just_left, key=waits_ms.__getitem__)]
+            fitting = [fitting[i] for i, wait_ms in waits_ms.items() if wait_ms >= 0] or fitting
+        return max(fitting, key=lambda guess: guess.last.time_ms, default=None)
+
+    def _fits(self, guess: Guess, views: Sequence[SeenView]) -> bool:
+        if NUMBER in self.columns and guess.last.number != views[0].number - 1:
+            return False
+        if FIRST_OF_PAGE not in self.columns:
+            return True
+        within: set[str] = set()
+        for seen in views:
+            path = seen.view.path
+            if path not in within and seen.view.first_of_page == (path in guess.pages):
+                return False
+            within.add(path)
+        return True
+
+
+def linked(days: Iterable[Sequence[SeenView]], columns: frozenset[str]) -> tuple[float, float]:
+    """Return the shares of later views, and of later visits, that are linked."""
+    later, right = [0, 0], [0, 0]
+    for views in days:
+        by_visit: dict[int, list[SeenView]] = defaultdict(list)
+        for seen in views:
+            by_visit[seen.visit].append(seen)
+        for place, groups in enumerate(([[seen] for seen in views], by_visit.values())):
+            attacker = Attacker(columns)
+            people: set[int] = set()
+            for group in groups:
+                before = attacker.attribute(group, are_visit=bool(place))
+                visitor = group[0].visitor
+                if visitor in people:
+                    later[place] += 1
+                    right[place] += before is not None and before.visitor == visitor
+                people.add(visitor)
+    return right[0] / later[0], right[1] / later[1]
+
+
+def days_of(views_per_day: int, days: int, seed: int) -> list[list[SeenView]]:
+    """Return the views of each day by time."""
+    plan = TrafficPlan(until_ms=_UNTIL_MS, days=days, views=views_per_day * days, seed=seed)
+    visits: list[DemoVisit] = []
+    for _, of_day in visits_by_day(plan, {_SITE.hostname: 1}, [_SITE]):
+        visits += of_day
+    seen = sorted(_seen(visits), key=attrgetter("time_ms"))
+    return [list(views) for _, views in groupby(seen, key=lambda view: view.time_ms // DAY_MS)]
+
+
+def _seen(visits: Iterable[DemoVisit]) -> Iterator[SeenView]:
+    numbers: dict[tuple[int, int], int] = defaultdict(int)
+    for number, visit in enumerate(visits):
+        left_ms = {hit.beacon: hit.time_ms for hit in visit.hits if isinstance(hit, Unload)}
+        browser = visit.person.browser
+        for view in visit.hits:
+            if isinstance(view, View):
+                day = (visit.visitor, view.time_ms // DAY_MS)
+                numbers[day] += 1
+                yield SeenView(
+                    visitor=visit.visitor,
+                    visit=number,
+                    view=view,
+                    left_ms=left_ms.get(view.beacon, 0),
+                    number=numbers[day],
+                    width_px=visit.person.width_px,
+                    versions=(browser.version, browser.os_version),
+                )
+
+
+def sets() -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the sets of columns that are compared, each with its name."""
+    yield "everything that is stored", STORED
+    for name in sorted(STORED):
+        yield f"without {name}", STORED - {name}
+    for name in sorted(_EXACT):
+        yield f"with {name}, which is not stored", STORED | {name}
+    yield "with all three", STORED | _EXACT
+
+
+def main() -> None:
+    """Print a table: a row for each set of columns."""
+    parser = ArgumentParser(description="Print which shares of views and visits can be linked.")
+    parser.add_argument("--views-per-day", type=int, nargs="+", default=[500, 5_000, 20_000])
+    parser.add_argument("--days", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    sizes = arguments.views_per_day
+    traffic = [days_of(size, arguments.days, arguments.seed) for size in sizes]
+    heads = [f"{what}, {size:,} views a day" for size in sizes for what in ("views", "visits")]
+    print(f"| columns | {' | '.join(heads)} |")
+    print(f"| --- |{' ---: |' * len(heads)}")
+    for name, columns in sets():
+        shares = [share for days in traffic for share in linked(days, columns)]
+        print(f"| {name} | {' | '.join(f'{share:.0%}' for share in shares)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
