@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from support.browser import rollup_website as summed
 from support.browser.dashboard import PHONE_WIDTH, Dashboard
 from support.browser.known_website import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT
-from support.daemon import Client
+from support.daemon import Client, Daemon
 
 pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
@@ -73,10 +73,11 @@ def test_every_column_is_there(known: Client, dashboard_of: Make) -> None:
         "Referrer",
         "Visitors",
         "% of visitors",
+        "Views",
         "Bounce rate",
         "Total time",
     ]
-    assert cells(dialog, "blog.example") == ["blog.example", "3", "25%", "0%", "1m 40s"]
+    assert cells(dialog, "blog.example") == ["blog.example", "3", "25%", "3", "0%", "1m 40s"]
     page.keyboard.press("Escape")
     dialog = open_list(page, "Properties")
     assert dialog.get_by_role("columnheader").all_inner_texts() == [
@@ -104,6 +105,30 @@ def test_sorting(known: Client, dashboard_of: Make) -> None:
     expect(head).to_have_attribute("aria-sort", "descending")
     assert column(dialog, "Total time")[:3] == ["1m 3s", "1m 0s", "1m 0s"]
     assert column(dialog, "Page")[0] == "/"
+
+
+def test_a_page_has_its_share_of_all_visitors(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    owner.add_website("example.com")
+    for visitor in range(2):
+        for path in ("/", "/a", "/b")[: 3 - visitor]:
+            load = {"e": "load", "b": f"{visitor}{path}", "u": f"https://example.com{path}"}
+            load |= {"p": path == "/", "q": True}
+            assert owner.request("POST", "/api/event/hit", load).status == HTTPStatus.NO_CONTENT
+    page = dashboard_of(owner).open("websites/example.com?period=today")
+    panel = page.get_by_role("region", name="Pages", exact=True)
+    expect(panel.locator("tbody td:nth-child(3)")).to_have_text(["100%", "100%", "50%"])
+    dialog = open_list(page, "Pages")
+    expect(dialog.locator("tbody tr")).to_have_count(3)
+    assert column(dialog, "% of visitors") == ["100%", "100%", "50%"]
+    page.keyboard.press("Escape")
+    # The visitor of /c saw another page first, and is none of the visitors under this filter.
+    event = {"e": "load", "b": "x", "u": "https://example.com/c", "p": False, "q": True}
+    event["d"] = {"plan": "pro"}
+    assert owner.request("POST", "/api/event/hit", event).status == HTTPStatus.NO_CONTENT
+    page = dashboard_of(owner).open("websites/example.com?period=today&prop_name[eq]=plan")
+    panel = page.get_by_role("region", name="Pages", exact=True)
+    expect(panel.locator("tbody td")).to_have_text(["1", UNKNOWN])
 
 
 def test_search(known: Client, dashboard_of: Make) -> None:
@@ -185,8 +210,8 @@ def test_unknown_values_are_not_shown_as_numbers(
         dialog.get_by_role("button", name="Download CSV").click()
     download.value.save_as(tmp_path / "countries.csv")
     assert read(tmp_path / "countries.csv")[1:] == [
-        ["Germany", "4", "66.67", "20", ""],
-        ["France", "2", "33.33", "", ""],
+        ["Germany", "4", "66.67", "9", "20", ""],
+        ["France", "2", "33.33", "3", "", ""],
     ]
 
 

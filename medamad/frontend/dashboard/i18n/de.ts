@@ -173,6 +173,8 @@ export const de: Catalogue = {
   "panels.figure.duration": "Median",
   "panels.figure.events": "Ereignisse",
   "panels.share": "Anteil",
+  "panels.order.visitors": "Nach Besuchern sortiert. Nach Seitenaufrufen sortieren",
+  "panels.order.pageviews": "Nach Seitenaufrufen sortiert. Nach Besuchern sortieren",
   "panels.change": "Änderung",
   "panels.empty": "Keine Besuche in diesem Zeitraum",
   "panels.coming.pages": "Hier erscheinen die Seiten, die Besucher aufrufen.",

@@ -173,6 +173,8 @@ export const es: Catalogue = {
   "panels.figure.duration": "Mediana",
   "panels.figure.events": "Eventos",
   "panels.share": "Porcentaje",
+  "panels.order.visitors": "Ordenado por visitantes. Ordenar por vistas",
+  "panels.order.pageviews": "Ordenado por vistas. Ordenar por visitantes",
   "panels.change": "Variación",
   "panels.empty": "No hay visitas en este periodo",
   "panels.coming.pages": "Aquí aparecerán las páginas que se visiten.",

@@ -175,6 +175,8 @@ export const fr: Catalogue = {
   "panels.figure.duration": "Médiane",
   "panels.figure.events": "Événements",
   "panels.share": "Part",
+  "panels.order.visitors": "Trié par visiteurs. Trier par pages vues",
+  "panels.order.pageviews": "Trié par pages vues. Trier par visiteurs",
   "panels.change": "Évolution",
   "panels.empty": "Aucune visite sur cette période",
   "panels.coming.pages": "Les pages consultées apparaîtront ici.",

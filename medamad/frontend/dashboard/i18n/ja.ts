@@ -169,6 +169,8 @@ export const ja: Catalogue = {
   "panels.figure.duration": "中央値",
   "panels.figure.events": "イベント数",
   "panels.share": "割合",
+  "panels.order.visitors": "訪問者数順です。ページビュー数順に並べ替える",
+  "panels.order.pageviews": "ページビュー数順です。訪問者数順に並べ替える",
   "panels.change": "増減",
   "panels.empty": "この期間の訪問はありません",
   "panels.coming.pages": "閲覧されたページがここに表示されます。",

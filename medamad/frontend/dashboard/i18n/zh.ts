@@ -160,6 +160,8 @@ export const zh: Catalogue = {
   "panels.figure.duration": "中位数",
   "panels.figure.events": "事件数",
   "panels.share": "占比",
+  "panels.order.visitors": "按访客数排序。改为按浏览量排序",
+  "panels.order.pageviews": "按浏览量排序。改为按访客数排序",
   "panels.change": "变化",
   "panels.empty": "此时段没有访问",
   "panels.coming.pages": "访客浏览的页面将显示在这里。",

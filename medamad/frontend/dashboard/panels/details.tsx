@@ -15,6 +15,7 @@ import { saveCsv, writeCsv } from "./csv.ts";
 import { isChosen, type Listing, type ListRow, listLabel } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { LinkOut } from "./rows.tsx";
+import { shareOf, useTotal } from "./totals.ts";
 import { names as codes, directionOf, fullWordOf, wordOf } from "./words.ts";
 import "../style/details.css" with { type: "css" };
 
@@ -45,13 +46,19 @@ export function Details({ listing, further, of, onClose }: Properties) {
   const { data, error, isStale } = sought ? found : whole;
   const columns = columnsOf(listing, listing.name === "values" && of === undefined);
   const names = codes.value;
+  const counted = listing.figure === "visitors" ? listing.figure : undefined;
+  const total = useTotal(counted, whole.isStale);
   const rows = useMemo(() => {
     const column = columns.find(({ name }) => name === order.column) as Column;
     const shown = sought
       ? sharesOfAll(data ?? [], whole.data ?? [], listing)
       : matching(data ?? [], columns, typed);
-    return inOrder(shown, column, order.falls);
-  }, [data, whole.data, typed, sought, order.column, order.falls, language.value, names]);
+    const shared = shown.map((row) => ({
+      ...row,
+      [listing.share]: shareOf(row, listing, counted, total),
+    }));
+    return inOrder(shared, column, order.falls);
+  }, [data, whole.data, total, typed, sought, order.column, order.falls, language.value, names]);
   const title = of
     ? t("panels.of", { list: listLabel(listing), value: wordOf(listing.field, of) })
     : listLabel(listing);
@@ -107,7 +114,8 @@ export function Details({ listing, further, of, onClose }: Properties) {
 }
 
 function asked(listing: Listing, further: Record<string, string>): Record<string, string> {
-  return { ...listing.further, ...further, limit: String(MOST_ROWS) };
+  const views = listing.figure === "visitors" && { views: "true" };
+  return { ...listing.further, ...further, ...views, limit: String(MOST_ROWS) };
 }
 
 const SHARE = "_percentage";

@@ -40,7 +40,7 @@ export interface Listing {
   columns: readonly string[];
 }
 
-const VIEWS = ["visitors", "visitors_percentage", "bounce_percentage", "time"];
+const VIEWS = ["visitors", "visitors_percentage", "pageviews", "bounce_percentage", "time"];
 
 const TIMES = [
   "duration",

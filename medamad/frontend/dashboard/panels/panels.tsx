@@ -2,40 +2,45 @@
 
 import { ListTree } from "lucide";
 import { useId, useState } from "preact/hooks";
+import type { Summary } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
-import { useViewing } from "../view/page-state.ts";
+import { useStatistic, useViewing } from "../view/page-state.ts";
 import { Back, Frame } from "./frame.tsx";
 import { LISTINGS, type ListingName, tabLabel } from "./lists.ts";
 import { PropertiesPanel } from "./properties.tsx";
 import { Rows } from "./rows.tsx";
 import { Tabs, useTab } from "./tabs.tsx";
+import { TotalsContext } from "./totals.ts";
 import { wordOf } from "./words.ts";
 
 const World = later(() => import("./world.tsx").then(({ World }) => World));
 
 export function Panels() {
+  const totals = useStatistic<Summary>("summary");
   return (
-    <div class="panels">
-      <Panel title={t("panels.pages")} kept="pages" names={["pages", "time"]} />
-      <Panel
-        title={t("panels.referrers")}
-        kept="referrers"
-        names={["referrers", "sources", "mediums", "campaigns", "terms", "contents"]}
-      />
-      <Panel
-        title={t("panels.places")}
-        kept="places"
-        names={["map", "countries", "languages", "locales"]}
-      />
-      <Panel
-        title={t("panels.technology")}
-        kept="technology"
-        names={["browsers", "os", "devices"]}
-      />
-      <PropertiesPanel />
-    </div>
+    <TotalsContext.Provider value={totals}>
+      <div class="panels">
+        <Panel title={t("panels.pages")} kept="pages" names={["pages", "time"]} />
+        <Panel
+          title={t("panels.referrers")}
+          kept="referrers"
+          names={["referrers", "sources", "mediums", "campaigns", "terms", "contents"]}
+        />
+        <Panel
+          title={t("panels.places")}
+          kept="places"
+          names={["map", "countries", "languages", "locales"]}
+        />
+        <Panel
+          title={t("panels.technology")}
+          kept="technology"
+          names={["browsers", "os", "devices"]}
+        />
+        <PropertiesPanel />
+      </div>
+    </TotalsContext.Provider>
   );
 }
 

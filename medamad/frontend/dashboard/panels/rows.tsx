@@ -1,6 +1,6 @@
 // The first rows of a list, each with a bar and a filter.
 
-import { ExternalLink } from "lucide";
+import { ArrowUpDown, ExternalLink } from "lucide";
 import type { ComponentChildren } from "preact";
 import { duration, figure, percent, shortFigure, t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -11,6 +11,8 @@ import { Change } from "../view/tiles.tsx";
 import { addressOfPage, addressOfReferrer } from "./links.ts";
 import { columnLabel, isChosen, type Listing, type ListRow } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
+import { useTab } from "./tabs.tsx";
+import { ORDERS, shareOf, useTotal } from "./totals.ts";
 import { directionOf, fullWordOf, wordOf } from "./words.ts";
 
 export const SHOWN_ROWS = 9;
@@ -33,7 +35,15 @@ interface Properties {
 
 export function Rows({ listing, further, more, choose, empty, words }: Properties) {
   const { view, zone } = useViewing();
-  const asked = { ...listing.further, ...further, summary: "true" };
+  const [kept, setOrder] = useTab(`order.${listing.name}`, ORDERS);
+  const order = listing.figure === "visitors" ? kept : undefined;
+  const name = order ?? listing.figure;
+  const asked = {
+    ...listing.further,
+    ...further,
+    summary: "true",
+    ...(order === "pageviews" && { views: "true", order }),
+  };
   const { data, error, isStale } = useStatistic<ListRow[]>(listing.statistic, {
     ...asked,
     limit: String(SHOWN_ROWS),
@@ -46,6 +56,7 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
     "before",
   );
   const filter = useChoosing(listing);
+  const total = useTotal(order, isStale);
   if (!data) return error ? <Trouble error={error} /> : <Waiting />;
   if (data.length === 0) {
     return <div class="rows-empty soft">{empty ?? <p>{t("panels.empty")}</p>}</div>;
@@ -54,19 +65,38 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
   const earlier = new Map(
     before.isStale ? [] : before.data?.map((row) => [keyOfRow(listing, row), row]),
   );
-  const most = Math.max(...data.map((row) => Number(row[listing.share])));
+  // Rows of later views only say little by their visitors, unless there are no others.
+  const visited = data.filter((row) => name !== "visitors" || Number(row.visitors) > 0);
+  const rows = visited.length > 0 ? visited : data;
+  const length = order ?? listing.share;
+  const most = Math.max(...rows.map((row) => Number(row[length])));
   return (
     <table class={isStale ? "rows stale" : "rows"}>
       <thead>
         <tr>
           <th scope="col">{columnLabel(listing)}</th>
-          <th scope="col">{t(`panels.figure.${listing.figure}`)}</th>
+          {order ? (
+            <th scope="col" aria-sort="descending">
+              <button
+                type="button"
+                class="rows-order"
+                title={t(`panels.order.${order}`)}
+                onClick={() => setOrder(order === "visitors" ? "pageviews" : "visitors")}
+              >
+                {t(`panels.column.${order}`)}
+                <Icon of={ArrowUpDown} size={12} />
+              </button>
+            </th>
+          ) : (
+            <th scope="col">{t(`panels.figure.${listing.figure}`)}</th>
+          )}
           <th scope="col">{t("panels.share")}</th>
           {showsChange && <th scope="col">{t("panels.change")}</th>}
         </tr>
       </thead>
       <tbody>
-        {data.map((row) => {
+        {rows.map((row) => {
+          const share = shareOf(row, listing, order, total);
           const value = String(row[listing.column]);
           const word = words?.(row) ?? wordOf(listing.field, value);
           const isPressed = isChosen(view.filters, listing.field, value);
@@ -77,7 +107,7 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
                 <div class="row-name">
                   <span
                     class="row-bar"
-                    style={{ width: `${most ? (Number(row[listing.share]) / most) * 100 : 0}%` }}
+                    style={{ width: `${most ? (Number(row[length]) / most) * 100 : 0}%` }}
                   />
                   <button
                     type="button"
@@ -91,14 +121,14 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
                   <LinkOut listing={listing} value={value} />
                 </div>
               </th>
-              <td title={exact(listing, row)}>{short(listing, row)}</td>
-              <td>{percent(Number(row[listing.share]))}</td>
+              <td title={written(name, row, figure)}>{written(name, row, shortFigure)}</td>
+              <td>{share === undefined ? "–" : percent(share)}</td>
               {showsChange && (
                 <td>
                   <Change
-                    measure={listing.figure === "duration" ? "duration" : "visitors"}
-                    now={Number(row[listing.figure])}
-                    before={Number(earlier.get(key)?.[listing.figure] ?? 0)}
+                    measure={name === "events" ? "pageviews" : name}
+                    now={Number(row[name])}
+                    before={Number(earlier.get(key)?.[name] ?? 0)}
                   />
                 </td>
               )}
@@ -114,14 +144,9 @@ function keyOfRow({ column }: Listing, row: ListRow): string {
   return `${row.name ?? ""} ${row[column]}`;
 }
 
-function short({ figure: name }: Listing, row: ListRow): string {
+function written(name: string, row: ListRow, write: (value: number) => string): string {
   const value = Number(row[name]);
-  return name === "duration" ? duration(value) : shortFigure(value);
-}
-
-function exact({ figure: name }: Listing, row: ListRow): string {
-  const value = Number(row[name]);
-  return name === "duration" ? duration(value) : figure(value);
+  return name === "duration" ? duration(value) : write(value);
 }
 
 /** A link to a page or a referrer, if its URL is known. */

@@ -46,6 +46,8 @@ export const panels = {
   "panels.figure.duration": "Median",
   "panels.figure.events": "Events",
   "panels.share": "Share",
+  "panels.order.visitors": "Sorted by visitors. Sort by views",
+  "panels.order.pageviews": "Sorted by views. Sort by visitors",
   "panels.change": "Change",
   "panels.empty": "No visits in this period",
   "panels.coming.pages": "The pages that visitors open will appear here.",
