@@ -138,7 +138,7 @@ def check_all(daemon: Daemon, owner: Client, total: int) -> None:
     assert daemon.stop() == 0
     checked = finished("check", daemon.data)
     assert checked.returncode == 0, checked.stderr
-    assert f"1 websites, {total} views" in checked.stdout
+    assert f"1 website, {total} views" in checked.stdout
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -184,7 +184,7 @@ def test_a_full_disk_is_reported_while_it_lasts_and_loses_nothing(
             went_on += 1
             assert came.refused
             # A response may arrive before the log line.
-            until(lambda: f"changes are not stored: {lack}" in daemon.log[said_before:])  # noqa: B023
+            until(lambda: f"changes are not stored: {lack}" in daemon.log)
         else:
             # LMDB's metadata has not been written: the store must be reopened.
             assert daemon.ended() == 1

@@ -1,6 +1,7 @@
 """A wheel and a source distribution with the built front end, made by one command."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from medamad import __version__
-from medamad.build import GENERATED
 
 ROOT = Path(__file__).parents[2]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+LEFT_OUT = (".*", "*.egg-info", "__pycache__", "dist", "node_modules", "tests")
 NEEDED = {
     f"medamad/_build/{name}"
     for name in (
@@ -38,14 +40,13 @@ def build(folder: Path, out: Path, *arguments: str, **environ: str) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("dist")
-    build(ROOT, out)
+    # Not in the checkout: a build there writes its commit, which other tests read.
+    sources, out = tmp_path_factory.mktemp("sources") / "medamad", tmp_path_factory.mktemp("dist")
+    shutil.copytree(ROOT, sources, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shutil.copyfile(ROOT / ".gitignore", sources / ".gitignore")
+    (sources / "packaging/commit.txt").write_text(f"{COMMIT}\n", "ascii")
+    build(sources, out)
     return out
-
-
-def commit() -> str:
-    """Return the commit that the builds are made from."""
-    return (GENERATED / "commit.txt").read_text("ascii").strip()
 
 
 def wheel_in(folder: Path) -> Path:
@@ -65,7 +66,7 @@ def test_the_wheel_runs_without_a_build(made: Path, tmp_path: Path) -> None:
     ran = subprocess.run(
         command, env=environ, cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    assert ran.stdout == f"medamad {__version__} ({commit()})\n"
+    assert ran.stdout == f"medamad {__version__} ({COMMIT[:7]})\n"
 
 
 def test_the_source_distribution_makes_the_same_wheel_without_node(
@@ -88,4 +89,4 @@ def test_the_source_distribution_makes_the_same_wheel_without_node(
         assert {name: first.read(name) for name in first.namelist()} == {
             name: second.read(name) for name in second.namelist()
         }
-        assert second.read("medamad/_build/commit.txt").decode().strip() == commit()
+        assert second.read("medamad/_build/commit.txt").decode().strip() == COMMIT[:7]
