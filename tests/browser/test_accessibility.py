@@ -92,7 +92,7 @@ SCENES: Final = {
     "chart's table": Scene(BUSY, table),
     "no visits": Scene(f"{BUSY}?from=2020-01-01&to=2020-01-31"),
     "switcher": Scene(BUSY, menu("Switch website")),
-    "periods": Scene(BUSY, menu("Period")),
+    "periods": Scene(BUSY, menu("Period:")),
     "full list": Scene(BUSY, full_list),
     "filter editor": Scene(BUSY, editor),
     "days": Scene(BUSY, key("r")),
