@@ -85,8 +85,6 @@ def test_a_future_range_is_ignored(demo: Client, dashboard_of: Make) -> None:
     page = dashboard_of(demo).open(f"{BUSY}?from=2999-11-20&to=2999-11-21")
     figures(page)
     expect(page.get_by_role("button", name="Period: ")).to_contain_text("Last 30 days")
-    # There is no visit before these days.
-    expect(page.locator(".overview")).not_to_contain_text("compared with")
 
 
 @pytest.mark.parametrize("query", ["", "?period=all"])
