@@ -1,7 +1,7 @@
 """The daemon as a service: what starts in which order, and stops in which order.
 
-Start: configuration, store, first account, site, listening sockets, the operator's socket; then
-systemd is notified. Stop: the operator's socket, listening sockets, requests in progress, waiting
+Start: configuration, store, first account, site, listening sockets, the admin socket; then
+systemd is notified. Stop: the admin socket, listening sockets, requests in progress, waiting
 hits, threads, store.
 """
 

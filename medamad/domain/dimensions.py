@@ -39,7 +39,7 @@ class Dimension(IntEnum):
 
 
 class ViewNumber(Enum):
-    """A number kept with a view as it came, 0 if unknown: its column in the store, and its bytes.
+    """A small number kept with a view, 0 if unknown: its column in the store, and its bytes.
 
     The columns are part of the store's format: never change or reuse one. 36 to 39 are for numbers;
     36 and 37 were used by earlier formats.

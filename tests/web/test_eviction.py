@@ -13,7 +13,7 @@ from zope.interface import directlyProvides
 
 from medamad.ingest.networks import Networks
 from medamad.web.responses import JSON, WRITTEN_BYTES, Response, Stream
-from medamad.web.server.admission import REQUESTS_PER_TURN, SETTLED_SECONDS, SLOW_SECONDS
+from medamad.web.server.admission import MIN_IDLE_S, REQUESTS_PER_TURN, SLOW_SECONDS
 
 PING = encoded("GET", "/event/ping", {})
 
@@ -103,7 +103,7 @@ async def test_a_response_being_produced_is_not_evicted(house: House, website: s
     house.reactor.advance(0.1)
     other.push(PING[:-1])
     receiving.wire.producer.resumeProducing()
-    house.reactor.advance(SETTLED_SECONDS)
+    house.reactor.advance(MIN_IDLE_S)
     assert Connection(house.site, "198.51.101.1").channel is not None
     assert [receiving.wire.aborted, other.wire.aborted] == [False, True]
 
@@ -116,7 +116,7 @@ def test_slow_senders_are_evicted_before_slow_receivers(house: House) -> None:
     house.reactor.advance(0.1)
     reader = slow(house)
     reader.push(encoded("GET", "/openapi.yaml", {}))
-    house.reactor.advance(SETTLED_SECONDS)
+    house.reactor.advance(MIN_IDLE_S)
     assert Connection(house.site, "198.51.101.1").channel is not None
     assert [one.wire.aborted for one in (reader, *slow_ones)] == [False, True, False]
 
@@ -186,7 +186,7 @@ def test_the_connections_of_one_browser_do_not_evict_each_other(house: House) ->
     others = [Connection(house.site, f"192.0.{number}.1") for number in range(5)]
     for one in others:
         one.push(b"G")
-    house.reactor.advance(SETTLED_SECONDS)
+    house.reactor.advance(MIN_IDLE_S)
     browser = [Connection(house.site) for _ in range(6)]
     for one in browser[:3]:
         one.push(b"G")
@@ -225,7 +225,7 @@ async def test_the_connection_that_was_idle_longest_is_evicted(
     first, second, third = (Connection(house.site) for _ in range(3))
     second.push(PING[:9])
     assert (await first.talk(PING)).status == 200
-    house.reactor.advance(SETTLED_SECONDS)
+    house.reactor.advance(MIN_IDLE_S)
     fourth = Connection(house.site, "198.51.100.1")
     assert [one.wire.aborted for one in (first, second, third)] == [False, False, True]
     third.close()

@@ -1,7 +1,7 @@
 """Corrections: what becomes known of a hit after its flush, and how it is applied to a segment.
 
 A correction is stored under the sequence number of the view or event, and so holds in whatever
-segment that is rewritten to. After a day, when no more can arrive, it is folded into the segment.
+segment that is rewritten to. After 25 hours, when no more can arrive, the segment is rewritten.
 """
 
 import struct

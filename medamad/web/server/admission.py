@@ -32,7 +32,7 @@ class State(Enum):
     CLOSED = auto()
 
 
-SETTLED_SECONDS: Final = 1.0
+MIN_IDLE_S: Final = 1.0
 """How long a connection is idle before it is evicted first: over one that was just opened or
 answered, a request may be on its way. A client has as long to receive something."""
 SLOW_SECONDS: Final = 0.5
@@ -156,10 +156,10 @@ class Connections(Generic[C]):
     def to_evict(self, newcomer: bytes | None) -> C | None:
         """Return the connection to evict for one of the network `newcomer`; None if none may be.
 
-        It is the longest idle one, if for SETTLED_SECONDS. Otherwise it is the one that has made no
+        It is the longest idle one, if for MIN_IDLE_S. Otherwise it is the one that has made no
         progress for longest: because a request has been arriving for SLOW_SECONDS, the earliest of
         the network from which most requests are arriving; or because its client has received
-        nothing for SETTLED_SECONDS. If there is none either, it is one idle for less; but only one
+        nothing for MIN_IDLE_S. If there is none either, it is one idle for less; but only one
         of the newcomer's own network where more requests are arriving from that than connections
         are idle, so that reconnecting at once does not close what others have just opened.
         """
@@ -186,9 +186,9 @@ class Connections(Generic[C]):
         """
         now = self._seconds()
         idle, stalled = group.longest_idle(), group.longest_stalled()
-        if idle is not None and now - idle[0] >= SETTLED_SECONDS:
+        if idle is not None and now - idle[0] >= MIN_IDLE_S:
             return idle[1]
-        if stalled is not None and now - stalled[0] < SETTLED_SECONDS:
+        if stalled is not None and now - stalled[0] < MIN_IDLE_S:
             stalled = None
         candidates = (network.slowest(now - SLOW_SECONDS) for network in networks)
         slow = next((candidate for candidate in candidates if candidate is not None), None)

@@ -16,8 +16,8 @@ from medamad.web.server.admission import (
     MAX_EXAMINED,
     MAX_UNSENT_BYTES,
     MAX_UNSENT_PER_NETWORK,
+    MIN_IDLE_S,
     REQUESTS_PER_TURN,
-    SETTLED_SECONDS,
     SLOW_SECONDS,
     Connections,
     State,
@@ -193,7 +193,7 @@ def test_a_connection_without_progress_is_evicted_before_a_new_one() -> None:
     timed.now = 1.1
     connections.enter(newest, IDLE)
     assert evicted() is slow
-    timed.now = 0.25 + SETTLED_SECONDS
+    timed.now = 0.25 + MIN_IDLE_S
     assert evicted() is stalled
     # The client has received something, and the next piece is being made.
     connections.enter(stalled, RESPONDING)
@@ -217,7 +217,7 @@ def test_a_client_that_still_receives_is_not_merely_idle() -> None:
     assert timed.evicted(None) is reader
     timed.now = SLOW_SECONDS + 0.15
     assert timed.evicted(None) is slow
-    timed.now = SETTLED_SECONDS
+    timed.now = MIN_IDLE_S
     assert timed.evicted(None) is reader
     timed.now += 0.2
     assert timed.evicted(None) is idle
@@ -303,10 +303,10 @@ class Oracle:
     def _first(self, networks: Networks, slow: One | None, fresh: Networks) -> One | None:
         since = self.idle | self.reading | self.paused
         idle, stalled = self._idle(networks), self._stalled(networks)
-        if idle and self.now - since[idle[0]] >= SETTLED_SECONDS:
+        if idle and self.now - since[idle[0]] >= MIN_IDLE_S:
             return idle[0]
         late = [] if slow is None else [slow]
-        late += [one for one in stalled if self.now - since[one] >= SETTLED_SECONDS]
+        late += [one for one in stalled if self.now - since[one] >= MIN_IDLE_S]
         if not late:
             late = self._idle(fresh) + self._stalled(fresh)
         return min(late, key=lambda one: since[one], default=None)
