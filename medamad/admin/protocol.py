@@ -78,7 +78,7 @@ class State(Struct, frozen=True, kw_only=True):
     connections: int
     websites: int
     visitors: int
-    """Current visitors of all websites."""
+    """The pages open now of all websites."""
     accepted: int
     """Hits stored in the last 24 hours, or since the start."""
     refused: dict[str, int]

@@ -93,7 +93,7 @@ def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
     yield f"medamad {state.version} ({state.commit}) runs on {data_dir}"
     yield f"since        {since} ({_period(now - state.started)}), process {state.pid}"
     yield f"listening    {', '.join(state.listening)}; {state.connections:,} connections"
-    yield f"websites     {state.websites:,}, {state.visitors:,} visitors now"
+    yield f"websites     {state.websites:,}, {state.visitors:,} pages open now"
     refused = sum(state.refused.values())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in state.refused.items())
     counted = "in 24 hours" if now - state.started >= _DAY_S else "since the start"

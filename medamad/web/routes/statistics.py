@@ -109,7 +109,7 @@ async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response
 
 
 async def live(call: Call, hostname: str) -> Response:
-    """Return the number of visitors at present."""
+    """Return the number of pages open now, which stand for visitors."""
     backend, website = call.backend, call.website(hostname)
     now_ms = int(backend.clock() * 1000)
     visitors = await call.run_query(lambda: backend.store.live_visitors(website, now_ms))
