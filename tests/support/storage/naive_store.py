@@ -55,7 +55,7 @@ class Told:
             return
         said: dict[str, Any] = asdict(view)
         row = {_OWN_NAMES.get(name, name): value for name, value in said.items()}
-        for name in ("website", "beacon", "properties", "happened_ms", "visitor"):
+        for name in ("website", "beacon", "properties", "happened_ms", "visitor", "network"):
             del row[name]
         row["duration_ms"] = 0
         views, _ = self.websites[view.website]
