@@ -225,8 +225,8 @@ async def test_repeated_rows_are_imported_once(open_store: OpenStore, tmp_path: 
     events = tmp_path / "events.csv"
     head = "store,event,view,time,name,value\n"
     line = "ab,{},{},2026-01-31T00:00:00Z,{},v\n"
-    rows = ((9, 3, "a"), (9, 3, "b"), (8, 4, "a"), (9, 3, "c"))
-    events.write_text(head + "".join(line.format(*each) for each in rows), "utf-8")
+    event_rows = ((9, 3, "a"), (9, 3, "b"), (8, 4, "a"), (9, 3, "c"))
+    events.write_text(head + "".join(line.format(*each) for each in event_rows), "utf-8")
     store = open_store()
     website = await store.add_website("example.org", 1)
     taken = await take_in(store, website, [file, events])
