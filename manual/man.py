@@ -80,7 +80,7 @@ def _commands() -> Iterator[str]:
     yield from _heading("SYNOPSIS", "~")
     yield "**medamad** *COMMAND* [ARGUMENT ...]\n"
     yield from _heading("DESCRIPTION", "~")
-    yield "medamad counts the visits of websites. It is one daemon and one folder of data.\n"
+    yield "medamad counts the visits of websites. It is one daemon and one data directory.\n"
     yield from _heading("COMMANDS", "~")
     for command in read_commands():
         yield from _heading(f"medamad {command.name}", "^")

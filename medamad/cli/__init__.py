@@ -24,7 +24,7 @@ from medamad.daemon.service_paths import SERVICE_PATHS, ServicePaths
 
 COMMANDS: Final = {
     "run": "run the daemon in the foreground",
-    "demo": "run a daemon with invented traffic, to look around",
+    "demo": "run a daemon with sample traffic, to look around",
     "status": "show the state of the daemon",
     "check": "read the whole store and report damage",
     "check-config": "read a configuration and report errors",
@@ -125,7 +125,7 @@ def make_parser(commands: Iterable[str]) -> Parser:
         command = adding.add_parser(
             name,
             help=purpose,
-            description=f"{purpose.capitalize()}.",
+            description=f"{purpose[0].upper()}{purpose[1:]}.",
             formatter_class=RawDescriptionHelpFormatter,
         )
         if name in wanted:

@@ -23,7 +23,7 @@ def configure(parser: ArgumentParser) -> None:
     add_json(parser)
     add_data(parser)
     parser.epilog = (
-        "Writes nothing, and may be used beside a running daemon; meanwhile the daemon cannot\n"
+        "Writes nothing, and can run alongside a daemon; meanwhile the daemon cannot\n"
         "reuse freed space, so its file may grow.\n\n"
         f"{parser.epilog}"
     )
@@ -80,7 +80,7 @@ def _summary(counts: dict[str, int], findings: int) -> str:
     nouns = {"websites": "website", "views": "view", "blocks": "segment"}
     sound = ", ".join(counted(counts[name], noun) for name, noun in nouns.items())
     if counts["days"]:
-        sound += f", sums of {counted(counts['days'], 'day')}"
+        sound += f", daily totals of {counted(counts['days'], 'day')}"
     if findings:
         return f"{counted(findings, 'problem')} found ({sound} are undamaged)"
     return f"no problems found ({sound})"

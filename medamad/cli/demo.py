@@ -1,4 +1,4 @@
-"""`medamad demo`: a daemon with invented traffic in a temporary folder, to look around."""
+"""`medamad demo`: a daemon with sample traffic in a temporary folder, to look around."""
 
 import sys
 import time
@@ -28,7 +28,7 @@ _MIN_FREE_DISK: Final = Size(16 << 20)
 
 EXAMPLES: Final = (
     ("medamad demo", "ninety days of traffic on port 8080 of this machine"),
-    ("medamad demo --days 365 --views 1000000", "more of it, which takes longer to make"),
+    ("medamad demo --days 365 --views 1000000", "more traffic, which takes longer to generate"),
 )
 
 

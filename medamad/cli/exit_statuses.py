@@ -38,8 +38,8 @@ _OWN: Final = {
     "run": _OF_A_DAEMON,
     "demo": _OF_A_DAEMON,
     "status": {
-        0: "the daemon runs and takes hits",
-        1: "it runs but takes no hits, its backups are too old, or it is not responding",
+        0: "the daemon runs and accepts hits",
+        1: "it runs but accepts no hits, its backups are too old, or it is not responding",
         NOT_RUNNING_STATUS: "it does not run",
         64: _USAGE,
         78: _CONFIG,

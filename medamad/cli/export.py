@@ -74,7 +74,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_data(parser)
     parser.epilog = (
-        "Writes nothing to the store, and can run beside a daemon; meanwhile the daemon cannot\n"
+        "Writes nothing to the store, and can run alongside a daemon; meanwhile the daemon cannot\n"
         "reuse freed space, so its file may grow. Output for a pipe first goes to a temporary\n"
         "file (in $TMPDIR, default: /tmp), since the reader may be slow. `medamad import`\n"
         "imports views and events exactly as they were.\n\n"
@@ -136,7 +136,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     for place in dict.fromkeys(left_out):
         print_error(f"a damaged segment is left out: {place}")
     for what in _without(gaps_of, _BY_ROLLUPS):
-        print_warning(f"{what}, because only their sums are kept")
+        print_warning(f"{what}, because only daily totals are kept")
     for what in _without(gaps_of, _BY_DAMAGE):
         print_error(f"{what}, of which damaged data is left out; {WAYS_OUT}")
     return 1 if left_out or any(gaps.days(Gap.DAMAGED) for gaps in gaps_of.values()) else 0

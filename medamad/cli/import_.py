@@ -158,11 +158,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.epilog = (
         "Needs a running daemon, except for --dry-run and --list. All files of one command\n"
         "become one import, which becomes visible when it is complete. Nothing is counted twice:\n"
-        "hits that the website already has are left out, even if only their sums remain, and the\n"
-        "same files cannot be imported again. Hits counted by another program are left out from\n"
-        "the first hit counted here on, and between the first and the last hit of an earlier\n"
-        "import; so are the daily sums of another program for days that already have data.\n"
-        "--overlapping imports them anyway.\n\n"
+        "hits that the website already has are left out, even if only daily totals remain, and\n"
+        "the same files cannot be imported again. Hits counted by another program are left out\n"
+        "from the first hit counted here on, and between the first and the last hit of an\n"
+        "earlier import; so are the daily totals of another program for days that already have\n"
+        "data. --overlapping imports them anyway.\n\n"
         f"{parser.epilog}"
     )
 

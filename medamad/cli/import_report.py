@@ -17,7 +17,7 @@ from medamad.cli.support import counted, print_error
 from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
 from medamad.storage.compaction.retention import Cutoff, cutoff_of
-from medamad.storage.environment.trusted_clock import until_believed
+from medamad.storage.environment.trusted_clock import until_trusted
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.import_batches import Span
 from medamad.storage.import_content import DayCounts
@@ -41,7 +41,7 @@ class Past:
     views: int = 0
     events: int = 0
     days: int = 0
-    """Days with only the sums of another program."""
+    """Days with only the daily totals of another program."""
     _day: int | None = None
 
     @classmethod
@@ -60,7 +60,7 @@ class Past:
         self.events += len(np.unique(events.event[events.time_ms < before_ms]))
 
     def add_days(self, counts: Sequence[DayCounts]) -> None:
-        """Count days, which come in order; if sums of views are kept, so are these."""
+        """Count days, which come in order; imported rollups are kept if others are."""
         if self.bound is None or self.bound.keeps_rollups:
             return
         for each in counts:
@@ -77,12 +77,10 @@ class Past:
             for count, noun in ((self.views, "view"), (self.events, "event"), (self.days, "day"))
             if count
         )
-        remains = (
-            "sums of their days remain" if self.bound.keeps_rollups else "nothing of them remains"
-        )
+        remains = "daily totals remain" if self.bound.keeps_rollups else "nothing of them remains"
         soon = "soon after"
         if self.waits_ms:
-            soon = f"but not {until_believed(self.waits_ms)}, as the clock is not believed yet"
+            soon = f"but not {until_trusted(self.waits_ms)}, as the clock is not trusted yet"
         yield (
             f"[retention] removes what is from before {before} {soon}:"
             f" {' and '.join(some)}; {remains}"
@@ -189,11 +187,11 @@ class Report(msgspec.Struct, kw_only=True):
     """Views and events that were left out, including those of a time that was already counted."""
     refused: int
     reasons: list[str]
-    """Why rows were refused: the first of them."""
+    """Why rows were rejected: the first of them."""
     already_counted: int = 0
     """How many of these were left out only because of their time."""
     days: int = 0
-    """Of files with sums of days: how many days were imported."""
+    """How many days were imported from files with daily totals."""
     days_there: int = 0
     """How many were not, because the website has data of them; likewise below."""
     days_not_over: int = 0
@@ -221,7 +219,7 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
     if found.first is not None:
         print(f"  from {found.first} to {found.last}")
     if found.days:
-        print(f"  {counted(found.days, 'day')}, with only sums")
+        print(f"  {counted(found.days, 'day')}, with daily totals only")
     for line in _left_out(plan, gathering):
         print(f"  {line}, left out")
     for line in plan.past.summary():

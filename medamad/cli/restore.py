@@ -30,7 +30,7 @@ def configure(parser: ArgumentParser) -> None:
         "The old store is kept beside it under another name; rename it to get it back. Every\n"
         "login ends. Password, tokens and share links are those of the backup: what has been\n"
         "revoked since must be revoked again.\n"
-        "A backup of a store in another format is refused: restore it with the build that made\n"
+        "A backup of a store in another format is rejected: restore it with the build that made\n"
         "it, then export and import.\n\n"
         f"{parser.epilog}"
     )

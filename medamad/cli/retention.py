@@ -124,7 +124,7 @@ def _tried(keep: Keep, arguments: Namespace) -> Keep:
 def _rule(keep: Keep, are: str) -> str:
     if not keep.raw_days:
         return f"views {are} kept forever"
-    remains = "the sums of their days" if keep.after == "sums" else "nothing"
+    remains = "daily totals" if keep.after == "sums" else "nothing"
     return f"views {are} kept for {counted(keep.raw_days, 'day')}, then {remains}"
 
 
@@ -134,7 +134,9 @@ def _there(found: Forecast, zone: tzinfo) -> str:
         since = f" since {datetime.fromtimestamp(found.earliest_ms / 1000, zone).date()}"
     kept = f"  stored: {counted(found.views, 'view')}{since} ({format_bytes(found.bytes)})"
     if found.days:
-        kept += f", sums of {counted(found.days, 'day')} ({format_bytes(found.bytes_of_days)})"
+        kept += (
+            f", daily totals of {counted(found.days, 'day')} ({format_bytes(found.bytes_of_days)})"
+        )
     return kept
 
 
@@ -142,10 +144,9 @@ def _due(found: Forecast) -> Iterator[str]:
     gone = f"{counted(found.due_views, 'view')} and {counted(found.due_events, 'event')}"
     text = f"  would be removed: {gone} ({format_bytes(found.due_bytes)})"
     if found.due_days:
-        text += (
-            f", sums of {counted(found.due_days, 'day')} ({format_bytes(found.bytes_of_due_days)})"
-        )
+        days = counted(found.due_days, "day")
+        text += f", daily totals of {days} ({format_bytes(found.bytes_of_due_days)})"
     yield text
     if found.new_days:
         days = counted(found.new_days, "day")
-        yield f"  would be added: sums of {days} ({format_bytes(found.bytes_of_new_days)})"
+        yield f"  would be added: daily totals of {days} ({format_bytes(found.bytes_of_new_days)})"

@@ -38,8 +38,7 @@ def configure(parser: ArgumentParser) -> None:
         description="Write the units and the missing files of /etc/medamad. Run it again after a"
         " change of [server] listen, which the socket unit follows. If the configuration is"
         " invalid, no unit is touched and nothing is restarted. Put your own changes of the units"
-        " into drop-ins (systemctl edit medamad). The timer of the backups is installed, and"
-        " enabled by you alone.",
+        " into drop-ins (systemctl edit medamad). The backup timer is installed but not enabled.",
     )
     install.add_argument(
         "--now",

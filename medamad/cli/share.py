@@ -31,9 +31,9 @@ EXAMPLES: Final = (
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    add = what.add_parser("add", help="make a share link and print the path of its page")
+    add = what.add_parser("add", help="create a share link and print the path of its page")
     add.add_argument("hostname", metavar="HOSTNAME", help="the website to show")
-    add.add_argument("name", metavar="NAME", help="what to call it")
+    add.add_argument("name", metavar="NAME", help="the name of the link")
     add.add_argument(
         "--password",
         action="store_true",

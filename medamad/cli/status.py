@@ -98,7 +98,7 @@ def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in state.refused.items())
     counted = "in 24 hours" if now - state.started >= _DAY_S else "since the start"
     yield (
-        f"hits         {state.accepted:,} accepted, {refused:,} refused {counted}"
+        f"hits         {state.accepted:,} accepted, {refused:,} not counted {counted}"
         f"{f' ({reasons})' if reasons else ''}"
     )
     yield (

@@ -29,8 +29,8 @@ EXAMPLES: Final = (
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    add = what.add_parser("add", help="make a token and print it; it is shown only once")
-    add.add_argument("name", metavar="NAME", help="what to call it")
+    add = what.add_parser("add", help="create a token and print it; it is shown only once")
+    add.add_argument("name", metavar="NAME", help="the name of the token")
     add.add_argument(
         "--scope",
         choices=[scope.value for scope in Scope],

@@ -9,8 +9,8 @@ from medamad.build import commit, version_text
 from medamad.cli.support import add_json
 
 EXAMPLES: Final = (
-    ("medamad version", "for people"),
-    ("medamad version --json", "for programs"),
+    ("medamad version", "as text"),
+    ("medamad version --json", "as JSON, for programs"),
 )
 
 

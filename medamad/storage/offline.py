@@ -87,7 +87,7 @@ class Guest:
         return websites.all()
 
     def doubt_left_ms(self, now_ms: int) -> int:
-        """Return for how much longer a daemon would not believe the clock; 0 if it does."""
+        """Return how much longer a daemon would not trust the clock; 0 if it does."""
         return read_trusted(self._txn, self._environment).after(0, now_ms).doubt_left_ms
 
     def website(self, hostname: str) -> Website:

@@ -46,7 +46,7 @@ async def test_retention_waiting_for_the_clock_is_a_warning(house: House, tmp_pa
     store.apply(evolve(store.settings, retention=Retention(others=Keep(5))))
     assert (await state(house, tmp_path)).warnings == (
         (
-            "the clock is not believed yet: [retention] removes nothing until the daemon has run"
+            "the clock is not trusted yet: [retention] removes nothing until the daemon has run"
             " for 24 more hours"
         ),
     )

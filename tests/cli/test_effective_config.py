@@ -27,7 +27,7 @@ def test_commands_use_the_configuration_of_a_running_daemon(tmp_path: Path) -> N
         client.add_website(HOST)
         told = retention(daemon.data)
         assert (told.returncode, told.stderr) == (0, "")
-        assert told.stdout.startswith(f"{HOST}: views are kept for 400 days, then the sums of")
+        assert told.stdout.startswith(f"{HOST}: views are kept for 400 days, then daily")
         # A different configuration than the daemon's is used and reported.
         other = tmp_path / "other.toml"
         other.write_text("[retention]\nraw_days = 7\n", "utf-8")

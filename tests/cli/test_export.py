@@ -114,7 +114,7 @@ def test_missing_days_are_reported(capsys: pytest.CaptureFixture[str], tmp_path:
             assert main(["export", "example.com", "--what", what, "-o", str(out), *data]) == 0
         assert capsys.readouterr().err == (
             "medamad: views: without 2 days from 2024-03-28 to 2024-03-29, "
-            "because only their sums are kept\n"
+            "because only daily totals are kept\n"
         )
         assert main([*export, *data]) == 0
     rows = [row for row in csv.DictReader(out.read_text().splitlines()) if row["report"] == "days"]
@@ -125,11 +125,11 @@ def test_missing_days_are_reported(capsys: pytest.CaptureFixture[str], tmp_path:
     assert told == (
         "medamad: pages, time, referrers, referrer_urls, sources, mediums, campaigns, terms, "
         "contents, browsers, os, devices, countries, languages, locales: "
-        "without 2 days from 2024-03-28 to 2024-03-29, because only their sums are kept\n"
+        "without 2 days from 2024-03-28 to 2024-03-29, because only daily totals are kept\n"
         "medamad: summary, days: times are without 2 days from "
-        "2024-03-28 to 2024-03-29, because only their sums are kept\n"
+        "2024-03-28 to 2024-03-29, because only daily totals are kept\n"
         "medamad: summary, days: bounce rates are without 2 days from "
-        "2024-03-28 to 2024-03-29, because only their sums are kept\n"
+        "2024-03-28 to 2024-03-29, because only daily totals are kept\n"
     )
     # Days that begin elsewhere than those of which there are sums are not known.
     utc = tmp_path / "utc.toml"

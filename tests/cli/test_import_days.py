@@ -79,7 +79,7 @@ def test_a_goatcounter_export_is_imported_without_bad_rows(tmp_path: Path, daemo
     assert summary(daemon) == (0, 0)
     done = call(daemon.data, "import", file, "--website", HOST, "--skip-refused")
     assert done.returncode == 0, done.stderr
-    assert "6 days, with only sums" in done.stdout
+    assert "6 days, with daily totals only" in done.stdout
     (count, *_) = export.found.of["summary"][""]
     assert summary(daemon) == (count, count)
 

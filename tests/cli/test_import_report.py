@@ -16,7 +16,7 @@ from medamad.storage.import_content import DayCounts
 
 DAY_MS = 86_400_000
 ZONE = ZoneInfo("UTC")
-WAITS = "but not until the daemon has run for 24 more hours, as the clock is not believed yet"
+WAITS = "but not until the daemon has run for 24 more hours, as the clock is not trusted yet"
 
 
 def files(folder: Path) -> list[str]:
@@ -52,14 +52,14 @@ def test_what_retention_would_remove_is_reported(tmp_path: Path) -> None:
         for more in (("--dry-run",), ()):
             told = finished(*taking, *more).stdout
             assert "[retention] removes what is from before 20" in told
-            assert f"{WAITS}: 4 views and 2 events; sums of their days remain\n" in told
+            assert f"{WAITS}: 4 views and 2 events; daily totals remain\n" in told
         export = str(Plausible().zip(tmp_path / "export.zip"))
         days = ("import", daemon.data, export, "--website")
         told = finished(*days, HOST, "--dry-run").stdout
         assert f"{WAITS}: 6 days; nothing of them remains\n" in told
         # Of days that were added up, nothing is missing where sums are kept.
         told = finished(*days, "other.example", "--dry-run").stdout
-        assert "6 days, with only sums" in told
+        assert "6 days, with daily totals only" in told
         assert "[retention]" not in told
 
 

@@ -60,16 +60,16 @@ def test_it_reports_what_is_kept_and_what_would_be_removed(
     rule, there = told(capsys, folder)
     assert rule == "example.com: views are kept forever"
     assert there.startswith("  stored: 7 views since 20")
-    assert "sums of 3 days (" in there
+    assert "daily totals of 3 days (" in there
     assert told(capsys, folder, "--dry-run")[2:] == []
     rule, _, gone, made = told(capsys, folder, "--dry-run", "--raw-days", "4")
-    assert rule == "example.com: views would be kept for 4 days, then the sums of their days"
+    assert rule == "example.com: views would be kept for 4 days, then daily totals"
     assert gone.startswith("  would be removed: 2 views and 0 events (")
-    assert made.startswith("  would be added: sums of 2 days (")
+    assert made.startswith("  would be added: daily totals of 2 days (")
     trial = ("--dry-run", "--raw-days", "4", "--after", "nothing")
     rule, _, gone = told(capsys, folder, *trial)
     assert rule.endswith("for 4 days, then nothing")
-    assert ", sums of 3 days (" in gone
+    assert ", daily totals of 3 days (" in gone
     (found,) = json.loads("".join(told(capsys, folder, *trial, "--json")))
     assert (found["hostname"], found["raw_days"], found["after"]) == ("example.com", 4, "nothing")
     assert (found["views"], found["due_views"], found["due_days"]) == (7, 2, 3)
@@ -87,7 +87,7 @@ def test_trying_another_limit_is_a_dry_run(
     assert found[2].startswith("  would be removed: ")
     assert found == told(capsys, folder, "--dry-run", *given)
     without = told(capsys, folder, "--dry-run", "--config", str(config))
-    assert without[0] == "example.com: views are kept for 5 days, then the sums of their days"
+    assert without[0] == "example.com: views are kept for 5 days, then daily totals"
 
 
 def test_it_follows_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_it_follows_the_configuration(folder: Path, capsys: pytest.CaptureFixtur
     )
     assert main(["retention", "--data", str(folder), "--config", str(config)]) == 0
     written = capsys.readouterr()
-    assert written.out.startswith("example.com: views are kept for 1 day, then the sums of")
+    assert written.out.startswith("example.com: views are kept for 1 day, then daily")
     assert written.err == (
         "medamad: retention.websites.exmaple.com: no website of this name is registered;"
         " websites without a table keep their views for at least as long as it says\n"
@@ -120,7 +120,7 @@ def test_retention_waiting_for_the_clock_is_reported(
             assert (
                 main(["retention", "--data", str(folder), "--config", str(config), *arguments]) == 0
             )
-            told = "the clock is not believed yet: [retention] removes nothing until the daemon has"
+            told = "the clock is not trusted yet: [retention] removes nothing until the daemon has"
             said = f"medamad: {told} run for {hours}\n"
             assert capsys.readouterr().err == (said if waits else "")
 

@@ -33,7 +33,7 @@ def test_it_describes_a_running_and_a_stopped_daemon(tmp_path: Path) -> None:
             + str(daemon.pid),
             f"listening    tcp:{daemon.port}:interface=127.0.0.1; 0 connections",
             "websites     1, 1 pages open now",
-            "hits         1 accepted, 1 refused since the start (unknown-website 1)",
+            "hits         1 accepted, 1 not counted since the start (unknown-website 1)",
             r"at present   \d\.\d hits/s in the last full minute, 0 waiting",
             r"commits      \d+, \d+\.\d ms each",
             r"store        \d+\.\d KiB of 64\.0 GiB; \d+\.\d .iB of the disk are free",
@@ -82,7 +82,7 @@ def test_hits_are_shown_with_their_time_span(age_s: int, counted: str) -> None:
         unavailable_reasons=(),
         warnings=(),
     )
-    told = f"hits         1,200 accepted, 3 refused {counted} (bot 2, gpc 1)"
+    told = f"hits         1,200 accepted, 3 not counted {counted} (bot 2, gpc 1)"
     assert told in lines_of(state, Path("data"), now)
 
 

@@ -142,14 +142,14 @@ async def test_what_was_removed_is_logged_once(open_store: OpenStore) -> None:
         store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(5)))
         await settled(store, NOW_MS)
         removed = f"views (12) and events (8) from before {date_before(5)} were removed"
-        assert lines == [f"example.com: {removed}; sums of their days remain"]
+        assert lines == [f"example.com: {removed}; daily totals remain"]
         lines.clear()
         store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(3, "nothing")))
         await settled(store, NOW_MS)
         removed = f"views (6) and events (4) from before {date_before(3)} were removed"
         assert lines == [
             f"example.com: {removed}; nothing of them remains",
-            f"example.com: sums of days (4) from before {date_before(3)} were removed",
+            f"example.com: daily totals (4) from before {date_before(3)} were removed",
         ]
         lines.clear()
         await store.maintain(NOW_MS)

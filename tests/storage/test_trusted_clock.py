@@ -29,7 +29,7 @@ WARNING = (
     "the clock is {} hours ahead of what it showed last: until it has been so for a day, nothing"
     " is removed because of its age"
 )
-BELIEVED = "the clock is believed again: retention continues"
+TRUSTED_AGAIN = "the clock is trusted again: retention continues"
 
 
 @define
@@ -96,7 +96,7 @@ async def test_a_clock_ahead_for_less_than_a_day_is_not_trusted(machine: Machine
         assert lines == [WARNING.format(365 * 24)]
         machine.now_ms -= YEAR_MS
         assert await machine.run(1) == machine.now_ms
-        assert lines == [WARNING.format(365 * 24), BELIEVED]
+        assert lines == [WARNING.format(365 * 24), TRUSTED_AGAIN]
         machine.now_ms += YEAR_MS
         assert await machine.run(24 * 60) == machine.now_ms - YEAR_MS, "a doubt begins anew"
 
@@ -146,7 +146,7 @@ async def test_a_clock_starting_in_1970_each_day_is_trusted_days_later(
             trusted_ms = await machine.run(8 * 60)
             assert machine.now_ms - 7 * DAY_MS < trusted_ms <= machine.now_ms
     assert trusted_ms > NOW_MS + 5 * DAY_MS
-    assert set(lines) <= {WARNING.format(hours) for hours in range(200)} | {BELIEVED}
+    assert set(lines) <= {WARNING.format(hours) for hours in range(200)} | {TRUSTED_AGAIN}
 
 
 @pytest_twisted.ensureDeferred
@@ -282,7 +282,7 @@ async def test_delayed_retention_is_logged_once(open_store: OpenStore) -> None:
             await settled_by(store, later_ms, 0)
     assert lines == [
         (
-            "the clock is not believed yet: [retention] removes nothing until the daemon has run"
+            "the clock is not trusted yet: [retention] removes nothing until the daemon has run"
             " for 24 more hours"
         )
     ]

@@ -122,7 +122,7 @@ class Tidy:
 
 @frozen
 class Retain:
-    """From now on views are kept for so many days, 0 for ever; then sums of their days."""
+    """From now on views are kept for so many days, 0 for forever; then rollups remain."""
 
     raw_days: int
 

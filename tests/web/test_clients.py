@@ -94,7 +94,7 @@ def test_the_client_is_known_before_the_request_is_read(written: ProxyHeader) ->
             assert len(headers.values(written.encode())) == 3
 
 
-def test_an_untrusted_proxy_is_not_believed() -> None:
+def test_headers_of_an_untrusted_proxy_are_ignored() -> None:
     headers = headers_of({"X-Forwarded-For": ["1.2.3.4"], "Forwarded": ["for=1.2.3.4"]})
     assert sender_address(STRANGER, headers, SETTINGS) == STRANGER
 

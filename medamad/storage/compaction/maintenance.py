@@ -238,14 +238,12 @@ class Maintenance:
                 events=removed.events,
                 date=before.isoformat(),
                 remains=(
-                    "sums of their days remain"
-                    if cutoff.keeps_rollups
-                    else "nothing of them remains"
+                    "daily totals remain" if cutoff.keeps_rollups else "nothing of them remains"
                 ),
             )
         if removed.days:
             self._log.info(
-                "{website}: sums of days ({days}) from before {date} were removed",
+                "{website}: daily totals ({days}) from before {date} were removed",
                 website=hostname,
                 days=removed.days,
                 date=before.isoformat(),

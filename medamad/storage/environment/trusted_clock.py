@@ -25,7 +25,7 @@ _HOUR_MS: Final = 3_600_000
 JUMP_MS: Final = _HOUR_MS
 """How far the clock may be ahead. Beacons are kept for that much longer than needed."""
 DOUBT_MS: Final = 86_400_000
-"""How long the clock has to be further ahead, while the daemon runs, until it is believed."""
+"""How long the clock has to be further ahead, while the daemon runs, until it is trusted."""
 _WRITTEN_EVERY_MS: Final = 600_000
 _STORED: Final = struct.Struct(">QQQQ")
 _log: Final = Logger()
@@ -46,7 +46,7 @@ class TrustedTime:
 
     @property
     def doubt_left_ms(self) -> int:
-        """For how much longer a daemon has to run until the clock is believed; 0 if it is."""
+        """How much longer a daemon has to run until the clock is trusted; 0 if it is."""
         return DOUBT_MS - self.doubted_ms if self.ahead_ms else 0
 
     def after(self, passed_ms: int, now_ms: int) -> "TrustedTime":
@@ -97,7 +97,7 @@ class TrustedClock:
         return max(0, min(self._trusted.time_ms, now_ms))
 
     def doubt_left_ms(self, now_ms: int) -> int:
-        """Return for how much longer the clock is not believed; 0 if it is."""
+        """Return how much longer the clock is not trusted; 0 if it is."""
         self.trusted_ms(now_ms)
         return self._trusted.doubt_left_ms
 
@@ -121,15 +121,15 @@ class TrustedClock:
                 hours=self._trusted.ahead_ms // _HOUR_MS,
             )
         else:
-            _log.info("the clock is believed again: retention continues")
+            _log.info("the clock is trusted again: retention continues")
 
 
 def doubt_warning(left_ms: int) -> str:
     """Return a message that retention waits, and until when."""
-    return f"the clock is not believed yet: [retention] removes nothing {until_believed(left_ms)}"
+    return f"the clock is not trusted yet: [retention] removes nothing {until_trusted(left_ms)}"
 
 
-def until_believed(left_ms: int) -> str:
+def until_trusted(left_ms: int) -> str:
     """Return until when the clock is in doubt, in words."""
     hours = -(-left_ms // _HOUR_MS)
     return f"until the daemon has run for {hours} more hour{'s' * (hours != 1)}"

@@ -71,7 +71,7 @@ class House:
         self.site.settings = evolve(self.site.settings, **settings)
 
     async def doubt_the_clock(self, days: int) -> None:
-        """Store a view of so many days ago, and have the clock not be believed yet."""
+        """Store a view of so many days ago, so that the clock is not trusted yet."""
         now_ms = int(self.now * 1000)
         website = await self.store.add_website("example.com", 1)
         first = {"first_today": True, "first_of_page": True, "path": "/"}
