@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Final
 
@@ -9,11 +10,12 @@ from attrs import frozen
 
 from medamad.admin.import_requests import ImportDays, ImportRows
 from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportHandlers, UndoImport
-from medamad.admin.protocol import Configuration, GetConfiguration, State, Status
+from medamad.admin.protocol import Configuration, GetConfiguration, ReportDamage, State, Status
 from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
 from medamad.storage.dictionary.limits import limit_warning
 from medamad.storage.environment.folder import open_to_others
+from medamad.storage.environment.tree_check import DamagedValue
 from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.settings import unregistered_warning
 from medamad.web.routes.monitoring import unavailable_reasons
@@ -44,6 +46,7 @@ class AdminHandlers:
         return {
             Status: self.status,
             GetConfiguration: self.configuration,
+            ReportDamage: self.add_damage,
             BeginImport: imports.begin,
             HoldImport: imports.hold,
             ImportRows: imports.rows,
@@ -62,6 +65,10 @@ class AdminHandlers:
             timezone=str(self.site.backend.pipeline.rules.zone),
             min_free_disk=int(self.site.backend.store.settings.min_free_disk),
         )
+
+    async def add_damage(self, request: ReportDamage, _report: ReportProgress) -> None:
+        """Leave what a command found to be damaged out of results."""
+        self.site.backend.store.add_damage(starmap(DamagedValue, request.values))
 
     async def status(self, _request: Status, _report: ReportProgress) -> State:
         """Return the state of the daemon."""
@@ -94,6 +101,7 @@ class AdminHandlers:
             disk_free_bytes=figures.free_disk_bytes,
             last_backup=backend.backups.newest,
             backup_failure=backend.backups.failure,
+            damage=store.damage,
             unavailable_reasons=tuple(unavailable_reasons(self.site)),
             warnings=(
                 *await self.config_warnings(),

@@ -97,9 +97,18 @@ class State(Struct, frozen=True, kw_only=True):
     """When the newest backup in the configured folder was made."""
     backup_failure: str = ""
     """Why the backups need attention; "" if they are fine."""
+    damage: str = ""
+    """What is damaged in the store and what to do about it; "" for nothing."""
     unavailable_reasons: tuple[str, ...] = msgspec.field(name="lacks")
     """Why no hits are accepted; empty if they are."""
     warnings: tuple[str, ...]
+
+
+class ReportDamage(Request, frozen=True):
+    """Report damaged values that a command has found, at most some hundreds."""
+
+    values: tuple[tuple[str, bytes], ...]
+    """Database and key of each."""
 
 
 class GetConfiguration(Request, frozen=True):

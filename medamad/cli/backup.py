@@ -19,13 +19,14 @@ from medamad.cli.support import (
     on_data,
     print_error,
     reject_own_file,
+    report_damage,
     size,
 )
 from medamad.config.schema import load
 from medamad.config.settings import backup_folder
 from medamad.daemon.logs import reason_of
 from medamad.domain.errors import BadRequest
-from medamad.storage.backup import Note, rotate
+from medamad.storage.backup import DamagedData, Note, rotate
 from medamad.storage.offline import make_backup
 
 _NICE: Final = 10
@@ -86,7 +87,11 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
     phases = ProgressPhases(sys.stderr)
 
     def make(file: Path) -> Note:
-        return make_backup(data_dir, file, phases.update, spare_bytes)
+        try:
+            return make_backup(data_dir, file, phases.update, spare_bytes)
+        except DamagedData as error:
+            report_damage(data_dir, error.values)
+            raise
 
     if target is None:
         config = load(arguments.config)

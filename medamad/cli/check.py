@@ -2,36 +2,119 @@
 
 import json
 from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from medamad.cli.support import add_data, add_json, counted, on_data, print_error
+from medamad.cli.exit_statuses import USAGE_STATUS
+from medamad.cli.support import add_data, add_json, counted, on_data, print_error, report_damage
 from medamad.storage.check import StoreCheck
+from medamad.storage.drop_damaged import Dropped, drop_damaged
 from medamad.storage.environment.environment import FILE_NAME, check_there, is_in_use, open_to_read
 from medamad.storage.environment.files import check_is_store, check_readable
-from medamad.storage.environment.tree_check import damage_of
+from medamad.storage.environment.tree_check import read_store
+from medamad.storage.errors import StoreInUse
 
 EXAMPLES: Final = (
     ("medamad check --data /var/lib/medamad", "the store in this folder"),
     ("medamad check --data /var/lib/medamad --json", "the same, for programs"),
+    (
+        "medamad check --data /var/lib/medamad --drop-damaged --dry-run",
+        "what would be lost if damaged segments were removed",
+    ),
 )
 
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
+    parser.add_argument(
+        "--drop-damaged",
+        action="store_true",
+        help="remove damaged segments, and say what is lost; the daemon must be stopped",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="with --drop-damaged: only say what would be lost",
+    )
     add_json(parser)
     add_data(parser)
     parser.epilog = (
-        "Writes nothing, and can run alongside a daemon; meanwhile the daemon cannot\n"
-        "reuse freed space, so its file may grow.\n\n"
+        "Writes nothing without --drop-damaged, and can run alongside a daemon; meanwhile the\n"
+        "daemon cannot reuse freed space, so its file may grow. For --drop-damaged, stop the\n"
+        "daemon together with its socket (systemctl stop medamad.socket medamad). What is lost\n"
+        "may be in a backup: `medamad restore` puts one in the place of the store.\n\n"
         f"{parser.epilog}"
     )
 
 
 def run(arguments: Namespace) -> int:
     """Check the store; the exit status is 1 if anything is wrong with it."""
+    if arguments.dry_run and not arguments.drop_damaged:
+        print_error("--dry-run: only with --drop-damaged")
+        return USAGE_STATUS
+    if arguments.drop_damaged:
+        drop = partial(_drop, is_dry_run=arguments.dry_run, as_json=arguments.json)
+        return on_data(arguments, drop)
     return on_data(arguments, partial(_check, as_json=arguments.json))
+
+
+def _drop(data_dir: Path, *, is_dry_run: bool, as_json: bool) -> int:
+    """Remove what is damaged; the exit status is 1 if the store's trees are."""
+    check_there(data_dir)
+    store = data_dir / FILE_NAME
+    check_is_store(store)
+    check_readable(store)
+    if damage := read_store(store).damage():
+        print_error(f"{store}: {damage}: this cannot be removed; `medamad restore` a backup")
+        return 1
+    try:
+        dropped = drop_damaged(data_dir, is_dry_run=is_dry_run)
+    except StoreInUse as error:
+        raise StoreInUse(
+            f"{error}; stop it first, with its socket: systemctl stop medamad.socket medamad"
+        ) from error
+    if as_json:
+        found = [
+            {
+                "hostname": each.hostname,
+                "what": each.what,
+                "views": each.views,
+                "days": _days_of(each),
+            }
+            for each in dropped
+        ]
+        print(json.dumps({"store": str(store), "dry_run": is_dry_run, "dropped": found}))
+        return 0
+    for each in dropped:
+        print(f"{each.hostname}: {_loss(each)}")
+    if not dropped:
+        print(f"{store}: nothing to remove")
+    elif is_dry_run:
+        print(f"{store}: nothing was removed, as this was a dry run")
+    else:
+        print(f"{store}: removed; `medamad check` reads it again")
+    return 0
+
+
+def _days_of(dropped: Dropped) -> list[str]:
+    """Return the first and the last day, in UTC; nothing if it has no time."""
+    if dropped.span_ms is None or dropped.span_ms[0] > dropped.span_ms[1]:
+        return []
+    return [
+        datetime.fromtimestamp(time_ms / 1000, UTC).date().isoformat()
+        for time_ms in dropped.span_ms
+    ]
+
+
+def _loss(dropped: Dropped) -> str:
+    views = (
+        "an unknown number of views" if dropped.views is None else counted(dropped.views, "view")
+    )
+    days = _days_of(dropped)
+    when = f" from {days[0]} to {days[-1]}" if days else ""
+    return f"{dropped.what}: {views}{when}"
 
 
 def _check(data_dir: Path, *, as_json: bool) -> int:
@@ -41,11 +124,14 @@ def _check(data_dir: Path, *, as_json: bool) -> int:
     store = data_dir / FILE_NAME
     check_is_store(store)
     check_readable(store)
-    if damage := damage_of(store):
+    read = read_store(store)
+    if damage := read.damage():
         # Reading on could kill this process too.
         _report(store, damage, as_json=as_json)
         findings, counts = [damage], {"websites": 0, "views": 0, "blocks": 0, "days": 0}
     else:
+        if values := read.damaged_values():
+            report_damage(data_dir, values)
         findings, counts = _findings(data_dir, as_json=as_json)
     if as_json:
         print(json.dumps({"store": str(store), "findings": findings, **counts}))

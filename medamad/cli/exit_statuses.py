@@ -39,7 +39,8 @@ _OWN: Final = {
     "demo": _OF_A_DAEMON,
     "status": {
         0: "the daemon runs and accepts hits",
-        1: "it runs but accepts no hits, its backups are too old, or it is not responding",
+        1: "it runs but accepts no hits, its backups are too old, its store is damaged, or it is"
+        " not responding",
         NOT_RUNNING_STATUS: "it does not run",
         64: _USAGE,
         78: _CONFIG,

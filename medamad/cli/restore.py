@@ -8,7 +8,7 @@ from typing import Final
 
 from medamad.accounts.first_login import FILE_NAME
 from medamad.cli.signals import ignore_interrupts
-from medamad.cli.support import ProgressPhases, add_data, on_data
+from medamad.cli.support import ProgressPhases, add_data, on_data, print_warning
 from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
 from medamad.storage.errors import StoreInUse
 from medamad.storage.restore import Restored, restore
@@ -56,6 +56,11 @@ def _restore(data_dir: Path, file: Path) -> int:
     if restored.replaced is not None:
         print(
             f"The old store is kept as {restored.replaced}; delete it when you no longer need it."
+        )
+    if restored.damage:
+        print_warning(
+            f"damaged data is in the backup too: {restored.damage};"
+            " `medamad check --drop-damaged` removes it"
         )
     print("All logins have ended. Revoke again the tokens and share links that were revoked since.")
     return 0

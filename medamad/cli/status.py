@@ -56,7 +56,7 @@ def run(arguments: Namespace) -> int:
         _print_json({"running": True, **msgspec.to_builtins(state)})
     else:
         print("\n".join(lines_of(state, data_dir, int(time.time()))))
-    return 1 if state.unavailable_reasons or state.backup_failure else 0
+    return 1 if state.unavailable_reasons or state.backup_failure or state.damage else 0
 
 
 def _look_for_service(arguments: Namespace) -> None:
@@ -116,6 +116,8 @@ def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
         yield f"backup       {made} ({_period(now - state.last_backup)} ago)"
     if state.backup_failure:
         yield f"backups need attention: {state.backup_failure}"
+    if state.damage:
+        yield f"the store is damaged: {state.damage}"
     for reason in state.unavailable_reasons:
         yield f"no hits are accepted: {reason}"
     for warning in state.warnings:

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from attrs import define, frozen
 
 from medamad.accounts import first_login
 from medamad.admin.client import NotRunning, RequestFailed, connect
-from medamad.admin.protocol import SOCKET_NAME, Configuration, GetConfiguration
+from medamad.admin.protocol import SOCKET_NAME, Configuration, GetConfiguration, ReportDamage
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_data_dir
 from medamad.config.values import Size, read_value
 from medamad.daemon.logs import complain, reason_of, warn
@@ -22,6 +22,7 @@ from medamad.daemon.service_paths import ServicePaths
 from medamad.domain.errors import ApiError, BadRequest, Conflict
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME
 from medamad.storage.environment.folder import PRESENCE_NAME
+from medamad.storage.environment.tree_check import DamagedValue
 from medamad.storage.errors import StoreError
 
 
@@ -248,6 +249,13 @@ def min_free_disk(data_dir: Path, file: Path | None) -> int:
         if reported is not None:
             return reported
     return Config().store.min_free_disk
+
+
+def report_damage(data_dir: Path, values: Iterable[DamagedValue]) -> None:
+    """Report damaged values to the daemon, if one is running."""
+    found = tuple((value.database, value.key) for value in values)
+    with suppress(NotRunning, RequestFailed), connect(data_dir) as connection:
+        connection.request(ReportDamage(found), type(None))
 
 
 def effective_config(data_dir: Path, named: Path | None) -> EffectiveConfig:

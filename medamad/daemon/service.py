@@ -269,7 +269,9 @@ class Daemon(Service):
             self._log.warn("{warning}", warning=warning)
         store.broken.addCallback(self._store_broke)
         if check is not None:
-            self._repeat(LOOK_S, TreeCheckAlongside(check, store, data_dir).look)
+            alongside = TreeCheckAlongside(check, store, data_dir)
+            await alongside.look()
+            self._repeat(LOOK_S, alongside.look)
         return store
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:

@@ -1,7 +1,7 @@
 """Read the trees of the store after an unclean shutdown; report a damaged store to commands."""
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -26,7 +26,7 @@ from medamad.storage.environment.folder import (
     read_state,
     write_state,
 )
-from medamad.storage.environment.tree_check import TreeCheck
+from medamad.storage.environment.tree_check import DamagedValue, TreeCheck
 from medamad.storage.errors import DamagedStore, StoreError
 
 CHECK_S: Final = 10.0
@@ -43,7 +43,9 @@ async def check_trees(
     in_thread: Callable[[Callable[[], bool]], Awaitable[bool]],
     supervisor: Supervisor,
 ) -> TreeCheck | None:
-    """Read the store if the last shutdown was not clean; return a check that is not finished.
+    """Read the store if the last shutdown was not clean; return the check.
+
+    It may not be finished. None if there was none, or it could not read the store.
 
     The start waits for CHECK_S, but for all of it where the daemon was killed once more before it
     had read the store: that may have been the damage. A store that could not be read for another
@@ -81,11 +83,14 @@ async def check_trees(
         raise DamagedStore(damage)
     if is_second_time:
         write_state(data_dir, StoreState.OPEN)
-    return None
+    return check
 
 
-class Failing(Protocol):
+class Checked(Protocol):
     """The part of a store that a check needs."""
+
+    def add_damage(self, values: Iterable[DamagedValue]) -> None:
+        """Leave segments that have a damaged value out of results."""
 
     def fail(self, reason: str) -> None:
         """Stop trusting the store."""
@@ -95,11 +100,11 @@ class Failing(Protocol):
 class TreeCheckAlongside:
     """A check that continues alongside the service.
 
-    Damage ends the daemon: the next start finds it.
+    Damage to the trees ends the daemon: the next start finds it.
     """
 
     _check: TreeCheck
-    _store: Failing
+    _store: Checked
     _data_dir: Path
     _is_finished: bool = False
 
@@ -115,8 +120,12 @@ class TreeCheckAlongside:
             return
         if damage:
             self._store.fail(what_to_do(damage, self._data_dir))
-        else:
+            return
+        values = self._check.damaged_values()
+        self._store.add_damage(values)
+        if read_state(self._data_dir) is StoreState.UNCHECKED:
             write_state(self._data_dir, StoreState.OPEN)
+        if not values:
             _log.info("the check of the store has finished: nothing is damaged")
 
 

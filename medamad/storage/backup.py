@@ -12,7 +12,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import count
@@ -30,8 +30,9 @@ from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.files import free_bytes, sync_folder
 from medamad.storage.environment.folder import BACKUP_SUFFIX
 from medamad.storage.environment.meta import FORMAT
-from medamad.storage.environment.tree_check import damage_of
+from medamad.storage.environment.tree_check import DamagedValue, read_store
 from medamad.storage.errors import Damaged, NoBackup, StoreError
+from medamad.storage.segments.damage import WAYS_OUT
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with a phase of the work, how much of it is done, and how much there is in all."""
@@ -49,6 +50,14 @@ _PIECE_BYTES: Final = 1 << 20
 
 def no_progress(_phase: str, _done: int, _total: int) -> None:
     """Report nothing."""
+
+
+class DamagedData(StoreError):
+    """A store has damaged values."""
+
+    def __init__(self, message: str, values: Sequence[DamagedValue]) -> None:
+        super().__init__(message)
+        self.values = values
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,8 +161,8 @@ def back_up(
     """Write a backup of a store as of a transaction, and verify it.
 
     Ends the transaction as soon as all is written, since it keeps freed space from reuse. The file
-    `target` is complete at any time, and `spare_bytes` of its disk stay free. Raises StoreError,
-    OSError; then `target` is as before.
+    `target` is complete at any time, and `spare_bytes` of its disk stay free. Raises DamagedData,
+    other StoreErrors, OSError; then `target` is as before.
     """
     used = environment.used_bytes(txn)
     _check_room(target.parent, used, spare_bytes)
@@ -196,9 +205,12 @@ def dated_names(beginning: str, ending: str, unix_s: float) -> Iterator[str]:
         yield f"{beginning}{stamp}-{number}{ending}"
 
 
-def unpack(file: BinaryIO, note: Note, target: Path, what: str, progress: Progress) -> None:
+def unpack(
+    file: BinaryIO, note: Note, target: Path, what: str, progress: Progress
+) -> list[DamagedValue]:
     """Write the store's file of a backup to `target` and read all of it. Raises NoBackup, OSError.
 
+    Return what is damaged in it, apart from the store's trees, which are no backup if damaged.
     The caller removes `target` afterwards, also after a failure.
     """
     done = 0
@@ -207,16 +219,29 @@ def unpack(file: BinaryIO, note: Note, target: Path, what: str, progress: Progre
             store.write(piece)
             done += len(piece)
             progress(what, done, note.bytes)
-    if damage := damage_of(target, is_private=True):
+    check = read_store(target, is_private=True)
+    if damage := check.damage():
         raise NoBackup(f"the store in it is damaged: {damage}")
+    return check.damaged_values()
 
 
 def _verify(file: BinaryIO, target: Path, progress: Progress) -> None:
     read_again = target.with_name(f".{target.name}.check")
     try:
-        unpack(file, read_note(file), read_again, "reading it again", progress)
+        damaged = unpack(file, read_note(file), read_again, "reading it again", progress)
     finally:
         read_again.unlink(missing_ok=True)
+    if damaged:
+        raise DamagedData(
+            f"no backup was made, as the store is damaged: {damaged_values(damaged)}; {WAYS_OUT}",
+            damaged,
+        )
+
+
+def damaged_values(values: Sequence[DamagedValue]) -> str:
+    """Return a phrase that names damaged values."""
+    more = f" and {len(values) - 1} more" if len(values) > 1 else ""
+    return f"{values[0].place}{more}"
 
 
 @contextmanager

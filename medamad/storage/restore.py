@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 import lmdb
 from attrs import frozen
 
-from medamad.storage.backup import Note, Progress, dated_names, read_note, unpack
+from medamad.storage.backup import Note, Progress, damaged_values, dated_names, read_note, unpack
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME, take_lock
 from medamad.storage.environment.files import (
     free_bytes,
@@ -54,6 +54,8 @@ class Restored:
     note: Note
     replaced: Path | None
     """Where the previous store is kept; None if there was none."""
+    damage: str
+    """What is damaged in the store of the backup; "" for nothing."""
 
 
 def restore(
@@ -77,10 +79,11 @@ def restore(
                 remove_restored(store)
                 _check_room(directory, note)
                 try:
-                    unpack(file, note, new, "unpacking", progress)
+                    damaged = unpack(file, note, new, "unpacking", progress)
                     _make_ready(new, note)
                     give_to_owner(directory, new)
-                    return Restored(note, _put_in_place(new, store, progress, at_last))
+                    kept = _put_in_place(new, store, progress, at_last)
+                    return Restored(note, kept, damaged_values(damaged) if damaged else "")
                 finally:
                     remove_restored(store)
             finally:

@@ -1,6 +1,6 @@
 """The store as the rest of the program uses it: reads return at once, writes are awaited."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, TypeVar
 
@@ -22,11 +22,13 @@ from medamad.storage.compaction.purge import WebsitePurge
 from medamad.storage.dictionary.encode import Dictionary, day_of
 from medamad.storage.environment.environment import Environment
 from medamad.storage.environment.free_space import FreeSpace, Usage
+from medamad.storage.environment.tree_check import DamagedValue
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import StallWatch, Transaction, Writer
-from medamad.storage.errors import Lost
+from medamad.storage.errors import DamagedSegment, Lost
 from medamad.storage.grants import Grants, delete_shares_of
 from medamad.storage.imports import Imports
+from medamad.storage.segments.damage import WAYS_OUT
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
@@ -97,6 +99,31 @@ class Store:
         """Stop trusting the store: fire `broken`, and leave it marked as not closed."""
         if not self.broken.called:
             self.broken.callback(reason)
+
+    def add_damage(self, values: Iterable[DamagedValue]) -> None:
+        """Leave segments that have a damaged value out of results from now on. Any thread.
+
+        Other values are verified when they are read, which is at the start at the latest.
+        """
+        for value in values:
+            partition = self.partitions.find(value.website)
+            if partition is not None and value.segment:
+                partition.damage.add_segment(DamagedSegment(value.segment, value.place))
+
+    def damaged_places(self) -> list[str]:
+        """Return what is known to be damaged."""
+        return [
+            place for partition in self.partitions.all() for place in partition.damaged_places()
+        ]
+
+    @property
+    def damage(self) -> str:
+        """What is damaged and what to do about it; "" if nothing is known to be."""
+        places = self.damaged_places()
+        if not places:
+            return ""
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        return f"damaged data is left out of statistics: {places[0]}{more}; {WAYS_OUT}"
 
     def apply(self, settings: StoreSettings) -> None:
         """Apply changed settings; the size of the map stays until the next start."""

@@ -12,9 +12,9 @@ from support.storage.log_lines import told_in_log
 
 from medamad.daemon.store_check import CHECK_S, TreeCheckAlongside, check_trees
 from medamad.daemon.systemd import Supervisor
-from medamad.storage.environment.environment import FILE_NAME, open_environment
+from medamad.storage.environment.environment import FILE_NAME, open_as_guest, open_environment
 from medamad.storage.environment.folder import StoreState, read_state, write_state
-from medamad.storage.environment.tree_check import TreeCheck
+from medamad.storage.environment.tree_check import DamagedValue, TreeCheck
 from medamad.storage.errors import DamagedStore
 
 PAGE = 4096
@@ -29,6 +29,10 @@ def folder(tmp_path: Path) -> Path:
 @define
 class FailingStore:
     reasons: list[str] = field(factory=list)
+    values: list[DamagedValue] = field(factory=list)
+
+    def add_damage(self, values: list[DamagedValue]) -> None:
+        self.values += values
 
     def fail(self, reason: str) -> None:
         self.reasons.append(reason)
@@ -52,8 +56,30 @@ def damage(folder: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_sound_store_is_opened(folder: Path) -> None:
-    assert await check_trees(folder, at_once, Supervisor()) is None
+    check = await check_trees(folder, at_once, Supervisor())
+    assert check is not None
     assert read_state(folder) is StoreState.OPEN
+    store = FailingStore()
+    await TreeCheckAlongside(check, store, folder).look()
+    assert (store.reasons, store.values) == ([], [])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_value_is_left_out_and_the_store_is_served(folder: Path) -> None:
+    guest = open_as_guest(folder)
+    key = bytes((0, 0, 0, 7, *bytes(11), 9, 32))
+    with guest.lmdb.begin(write=True) as txn:
+        txn.put(key, b"its checksum is wrong", db=guest.databases.segments)
+        txn.put(b"beacon", b"no checksum is looked at", db=guest.databases.codes)
+    guest.close()
+    check = await check_trees(folder, at_once, Supervisor())
+    assert check is not None
+    store = FailingStore()
+    await TreeCheckAlongside(check, store, folder).look()
+    assert store.reasons == []
+    (value,) = store.values
+    assert (value.website, value.segment) == (7, 9)
+    assert value.place == "website 7, segment 9, column 32: its checksum does not match"
 
 
 @pytest_twisted.ensureDeferred

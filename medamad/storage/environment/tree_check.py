@@ -1,4 +1,4 @@
-"""Reads every entry of a store through LMDB in a child process.
+"""Reads every entry of a store through LMDB in a child process, and verifies checksums of values.
 
 LMDB 0.9 has no checksums on its pages and trusts what they say: reading a damaged one may end the
 process by SIGSEGV, SIGBUS or SIGABRT. So a child reads it before the daemon does.
@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from zlib import crc32
 
 import lmdb
-from attrs import define
+from attrs import define, frozen
 
 from medamad.storage.environment.files import check_length, open_lmdb
 from medamad.storage.errors import Damaged, StoreError
@@ -30,6 +30,56 @@ _TRANSACTION_S: Final = 0.5
 _BY_DAMAGE: Final = (SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE)
 _LOOK_EVERY: Final = 256
 """After so many entries the child looks at the clock."""
+_MAX_REPORTED: Final = 200
+"""The most damaged values that the child prints, since nobody reads the pipe until it ends."""
+_CRC_BYTES: Final = 4
+_CRC_FIRST: Final = frozenset({"segments", "counters", "headers", "websites", "import_batches"})
+"""The databases whose values begin with a checksum over the key and the rest."""
+_CRC_LAST: Final = frozenset({"wal", "corrections"})
+"""Those whose values end with it."""
+
+
+@frozen
+class DamagedValue:
+    """A value whose checksum does not match."""
+
+    database: str
+    key: bytes
+
+    @property
+    def website(self) -> int:
+        """The number of the website that it belongs to."""
+        return int.from_bytes(self.key[:4], "big")
+
+    @property
+    def segment(self) -> int:
+        """The number of the segment that it is a column or counter of; 0 for any other value."""
+        is_of_segment = self.database in ("segments", "counters")
+        return int.from_bytes(self.key[12:16], "big") if is_of_segment else 0
+
+    @property
+    def place(self) -> str:
+        """What is damaged."""
+        reason = "its checksum does not match"
+        if self.segment:
+            what = "column" if self.database == "segments" else "counter"
+            place = f"website {self.website}, segment {self.segment}, {what} {self.key[-1]}"
+            return f"{place}: {reason}"
+        return f"{self.database} {self.key.hex()}: {reason}"
+
+
+def is_sound(database: str, key: bytes, value: memoryview) -> bool:
+    """Return whether the checksum of a value matches; True for a value that has none."""
+    if database in _CRC_FIRST:
+        if database == "headers" and not any(key[4:]):  # a watermark, which is read at each start
+            return True
+        crc, rest = value[:_CRC_BYTES], value[_CRC_BYTES:]
+    elif database in _CRC_LAST:
+        crc, rest = value[-_CRC_BYTES:], value[:-_CRC_BYTES]
+    else:
+        crc32(value)  # touches every page of it
+        return True
+    return crc32(rest, crc32(key)).to_bytes(_CRC_BYTES, "little") == crc
 
 
 @define(eq=False)
@@ -37,6 +87,7 @@ class TreeCheck:
     """A child process that reads a store."""
 
     _process: "subprocess.Popen[str]"
+    _written: tuple[str, str] | None = None
 
     @classmethod
     def start(cls, path: Path, *, is_private: bool = False) -> Self:
@@ -65,7 +116,7 @@ class TreeCheck:
 
         Raises StoreError when the child could not read for another reason.
         """
-        output, errors = self._process.communicate()
+        output, errors = self._output()
         status = self._process.returncode
         if status == 0:
             return ""
@@ -74,48 +125,71 @@ class TreeCheck:
             return reason
         if -status not in _BY_DAMAGE:
             raise StoreError(f"the store could not be checked: {reason}")
-        tree = (output.split() or ["its first pages"])[-1]
+        trees = [line for line in output.splitlines() if " " not in line]
+        tree = (trees or ["its first pages"])[-1]
         return f"{tree}: to read it ends the process by {Signals(-status).name}"
+
+    def damaged_values(self) -> list[DamagedValue]:
+        """Return the values whose checksum does not match, at most one for each segment.
+
+        To be called when all is read.
+        """
+        lines = [line.split() for line in self._output()[0].splitlines()]
+        return [DamagedValue(line[0], bytes.fromhex(line[1])) for line in lines if len(line) > 1]
+
+    def _output(self) -> tuple[str, str]:
+        if self._written is None:
+            self._written = self._process.communicate()
+        return self._written
 
     def stop(self) -> None:
         """Stop reading."""
         self._process.kill()
-        self._process.communicate()
+        self._output()
 
 
-def damage_of(path: Path, *, is_private: bool = False) -> str:
-    """Read all of a store's file in a child; return what is damaged, "" for nothing.
-
-    Raises StoreError when it cannot be checked.
-    """
+def read_store(path: Path, *, is_private: bool = False) -> TreeCheck:
+    """Read all of a store's file in a child; return the check, which has finished."""
     check = TreeCheck.start(path, is_private=is_private)
     try:
         check.wait()
-        return check.damage()
     finally:
         check.stop()
+    return check
+
+
+def damage_of(path: Path, *, is_private: bool = False) -> str:
+    """Read all of a store's file in a child; return what is wrong with its trees, "" for nothing.
+
+    Raises StoreError when it cannot be checked.
+    """
+    return read_store(path, is_private=is_private).damage()
 
 
 def read_trees(env: lmdb.Environment, path: Path) -> None:
     """Read every entry of every tree, and print the name of each tree before it is read.
+
+    Print the name and the key in hexadecimal of values whose checksum does not match.
 
     Raises Damaged, or lmdb.Error, where an entry is missing or out of order.
     """
     check_length(env, path)
     with env.begin() as txn, txn.cursor() as cursor:
         names = [bytes(name) for name in cursor.iternext(values=False)]
-    parent = os.getppid()
+    parent, reported = os.getppid(), set[bytes]()
     for name in names:
         text = name.decode("ascii", "replace")
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
         try:
-            _read_tree(env, env.open_db(name, create=False), parent)
+            _read_tree(env, env.open_db(name, create=False), text, parent, reported)
         except (Damaged, lmdb.Error) as error:
             raise Damaged(f"{text}: {error}") from error
 
 
-def _read_tree(env: lmdb.Environment, database: Any, parent: int) -> None:
+def _read_tree(
+    env: lmdb.Environment, database: Any, name: str, parent: int, reported: set[bytes]
+) -> None:
     last, count, transactions, is_read = b"", 0, set(), False
     while not is_read:
         with (
@@ -136,8 +210,8 @@ def _read_tree(env: lmdb.Environment, database: Any, parent: int) -> None:
                 # From the root: a search for a key follows the keys of the branches.
                 if not search.set_key(key):
                     raise Damaged("a key is not found by a search for it")
-                # Touches every page of the value.
-                crc32(cursor.value())
+                if not is_sound(name, key, cursor.value()):
+                    _report(name, key, reported)
                 last = key
                 count += 1
                 if count % _LOOK_EVERY == 0 and time.monotonic() > until:
@@ -148,6 +222,14 @@ def _read_tree(env: lmdb.Environment, database: Any, parent: int) -> None:
             sys.exit("the daemon has gone")
     if len(transactions) == 1 and count != expected:
         raise Damaged(f"{count} entries were read, and there should be {expected}")
+
+
+def _report(name: str, key: bytes, reported: set[bytes]) -> None:
+    """Print a damaged value, unless one of its segment was printed already."""
+    subject = key[:-1] if name in ("segments", "counters") else name.encode() + key
+    if subject not in reported and len(reported) < _MAX_REPORTED:
+        reported.add(subject)
+        sys.stdout.write(f"{name} {key.hex()}\n")
 
 
 def main(path: Path, *, is_private: bool) -> int:

@@ -195,8 +195,8 @@ class Partitions:
         """Load segments, corrections and records; return whether some records have been flushed."""
         partition = self.get_or_create(website)
         headers = self._headers(txn, partition)
-        partition.segments = _tree(website, headers)
-        partition.rollups = _rollups(website, headers)
+        partition.segments = tree_of(website, headers)
+        partition.rollups = rollups_of(website, headers)
         rows, damaged = sound_rows(records)
         for key in damaged:
             place = f"{describe_record(key)}: a damaged record"
@@ -224,7 +224,7 @@ class Partitions:
         database = self._environment.databases.corrections
         for correction in read_corrections(txn, database, website):
             if isinstance(correction, str):
-                partition.damage.add_lost(f"website {website}, {correction}: it is damaged")
+                partition.damage.add_lost(f"{correction}: it is damaged")
                 _log.error("a damaged correction is ignored: {place}", place=correction)
             else:
                 corrections.append(correction)
@@ -260,7 +260,7 @@ class Partitions:
         return self._visitors.setdefault(website, VisitorsLastDay())
 
 
-def _tree(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
+def tree_of(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
     """Return the segments that are no member of a merged one."""
     found: dict[int, Segment] = {}
 
@@ -284,7 +284,8 @@ def _tree(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
     return sorted(outer, key=lambda segment: segment.header.first_sequence)
 
 
-def _rollups(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
+def rollups_of(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:
+    """Return the rollups in the order of their days."""
     rollups = [
         Segment(website, number, header)
         for number, header in headers.items()

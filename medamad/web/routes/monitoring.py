@@ -163,6 +163,11 @@ class Metrics(Collector):
         )
         yield _gauge("store_blocks", "Segments.", figures.segments)
         yield _gauge(
+            "store_damaged",
+            "Damaged parts of the store, which statistics leave out; the log names them.",
+            len(store.damaged_places()),
+        )
+        yield _gauge(
             "store_tail_views", "Views in memtables, not flushed yet.", figures.memtable_views
         )
 
@@ -215,11 +220,15 @@ _RETRY_AFTER_S: Final = 10
 
 
 def health(site: Site, _call: Call) -> Response:
-    """Respond that hits are accepted. Raises Unavailable with the reasons if they are not."""
+    """Respond that hits are accepted, and what is degraded.
+
+    Raises Unavailable with the reasons if they are not.
+    """
     reasons = unavailable_reasons(site)
     if reasons:
         raise Unavailable(f"not ready: {'; '.join(reasons)}", retry_after=_RETRY_AFTER_S)
-    return json_response({"live": True, "ready": True})
+    damage = site.backend.store.damage
+    return json_response({"live": True, "ready": True, **({"degraded": damage} if damage else {})})
 
 
 def live(_call: Call) -> Response:
