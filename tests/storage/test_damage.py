@@ -27,9 +27,11 @@ from twisted.internet import reactor
 from medamad.domain.dimensions import Dimension
 from medamad.domain.websites import Website
 from medamad.query.request import Gap
+from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.dictionary.keys import code_key
-from medamad.storage.environment.environment import open_as_guest
+from medamad.storage.drop_damaged import drop_damaged
+from medamad.storage.environment.environment import open_as_guest, open_to_read
 from medamad.storage.segments.format import header_key
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
@@ -426,3 +428,37 @@ def spoil_path(folder: Path, database: str, path: bytes) -> None:
         value = txn.get(key, db=chosen)
         txn.put(key, value[:-1] + bytes((value[-1] ^ 1,)), db=chosen)
     guest.close()
+
+
+@pytest.mark.parametrize("database", ["segments", "counters", "headers", "corrections"])
+def test_dropping_what_is_damaged_makes_the_store_whole(
+    copies: Callable[[str], Iterator[bytes]], pieces: Pieces, tmp_path: Path, database: str
+) -> None:
+    """At most the views of the segment are lost, and none with a merged segment."""
+    whole = len(expected(pieces)[0])
+    for key in copies(database):
+        if key == header_key(1, 0):
+            continue
+        number = {"headers": int.from_bytes(key[4:], "big"), "corrections": -1}.get(
+            database, segment_of(key)
+        )
+        lost = len(pieces[number][0]) if number in pieces else 0
+        foreseen = drop_damaged(tmp_path / "damaged", is_dry_run=True)
+        assert findings_in(tmp_path / "damaged")[0]
+        dropped = drop_damaged(tmp_path / "damaged", is_dry_run=False)
+        assert dropped == foreseen
+        assert len(dropped) == (number != GROUP)
+        if database in ("segments", "counters"):
+            assert sum(each.views or 0 for each in dropped) == lost
+        findings, views_left = findings_in(tmp_path / "damaged")
+        assert findings == []
+        assert views_left == whole - lost
+
+
+def findings_in(folder: Path) -> tuple[list[str], int]:
+    environment, txn = open_to_read(folder)
+    check = StoreCheck(environment, txn)
+    findings = list(check.findings())
+    txn.abort()
+    environment.close()
+    return findings, check.views
