@@ -16,7 +16,10 @@ NOTE = "only daily totals remain, so some statistics leave them out."
 
 
 def test_days_missing_from_statistics_are_named(march_owner: Client, dashboard_of: Make) -> None:
-    partial = 'figures="2025-03-01/2025-03-08", durations="2025-02-09/2025-02-10"'
+    partial = (
+        'figures="2025-03-01/2025-03-08", durations="2025-02-09/2025-02-10", '
+        'damaged="2025-01-05/2025-01-06"'
+    )
 
     def answer(route: Route) -> None:
         found = route.fetch()
@@ -31,10 +34,14 @@ def test_days_missing_from_statistics_are_named(march_owner: Client, dashboard_o
     expect(note).to_contain_text(NOTE)
     assert "9 Feb 2025" in note.inner_text()
     assert "8 Mar 2025" in note.inner_text()
+    damaged = page.get_by_text("is damaged and left out of all figures")
+    expect(damaged).to_contain_text("Some data from 5 Jan 2025 to 6 Jan 2025 is damaged")
+    expect(damaged).to_have_role("alert")
     partial = ""
     page.get_by_role("button", name="Earlier").click()
     figures(page)
     expect(note).to_have_count(0)
+    expect(damaged).to_have_count(0)
 
 
 def test_bounces_are_shown_for_days_without_times(summed_owner: Client, dashboard_of: Make) -> None:
