@@ -149,3 +149,18 @@ def test_damaged_segments_are_dropped_on_demand(daemon: Daemon) -> None:
     assert response.json["current"]["pageviews"] == VIEWS
     assert "x-medamad-partial" not in response.headers
     assert "degraded" not in client.request("GET", "/health").json
+
+
+@pytest.mark.parametrize("what", ["views", "statistics"])
+def test_the_command_exports_what_is_sound_and_fails(daemon: Daemon, what: str) -> None:
+    place = flip_a_bit(daemon)
+    exported = finished("export", daemon.data, "example.com", "--what", what, "--format", "ndjson")
+    assert exported.returncode == 1
+    assert f"a damaged segment is left out: {place}" in exported.stderr
+    assert "of which damaged data is left out; `medamad check --drop-damaged`" in exported.stderr
+    rows = [json.loads(line) for line in exported.stdout.splitlines()]
+    if what == "views":
+        assert len(rows) == VIEWS
+    else:
+        (summary,) = [row for row in rows if row["report"] == "summary"]
+        assert summary["pageviews"] == VIEWS
