@@ -14,9 +14,23 @@ pytest.register_assert_rewrite("support.storage.contents", "support.storage.scen
 
 # How long an example takes says what else the machine has to do.
 settings.register_profile(
-    "patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "thorough", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("patient")
+settings.register_profile("short", settings.get_profile("thorough"), max_examples=30)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples Hypothesis makes, where a test does not say: all if it is slow."""
+    settings.load_profile("thorough" if config.option.markexpr == "slow" else "short")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Have `-m slow` also run what Hypothesis makes examples for."""
+    if config.option.markexpr == "slow":
+        for item in items:
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(trylast=True)

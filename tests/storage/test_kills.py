@@ -121,7 +121,7 @@ async def check_copy(store: Store, states: Sequence[Told], now_ms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "step"), [(0, 3), *(pytest.param(seed, 1, marks=SLOW) for seed in range(3))]
+    ("seed", "step"), [(0, 9), *(pytest.param(seed, 1, marks=SLOW) for seed in range(3))]
 )
 @pytest_twisted.ensureDeferred
 async def test_a_kill_after_any_transaction_loses_and_repeats_nothing(
@@ -150,7 +150,7 @@ async def test_a_kill_after_any_transaction_loses_and_repeats_nothing(
     }
 
 
-@pytest.mark.parametrize("count", [7, pytest.param(20, marks=SLOW)])
+@pytest.mark.parametrize("count", [4, pytest.param(20, marks=SLOW)])
 @pytest_twisted.ensureDeferred
 async def test_a_store_continues_after_a_kill_as_if_there_had_been_none(
     open_store: OpenStore, tmp_path: Path, count: int
@@ -194,7 +194,7 @@ async def test_a_store_continues_after_a_kill_as_if_there_had_been_none(
     assert gone_on > count // 2
 
 
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=SLOW)])
+@pytest.mark.parametrize("step", [12, pytest.param(1, marks=SLOW)])
 @pytest_twisted.ensureDeferred
 async def test_a_kill_during_a_long_purge_loses_nothing(
     open_store: OpenStore, tmp_path: Path, step: int
