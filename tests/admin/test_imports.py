@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 from support.web.daemon_in_memory import House, build_house
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import LogLevel
@@ -51,6 +51,6 @@ async def test_an_import_is_logged(house: House) -> None:
         website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
     )
     begun = await handlers.begin(request, ignore_progress)
-    with told_in_log(LogLevel.info) as lines:
+    with logged_warnings(LogLevel.info) as lines:
         await handlers.finish(FinishImport(number=begun.number), ignore_progress)
     assert lines == ["import 1 into twin.example is complete: views (0), events (0)"]

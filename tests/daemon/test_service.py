@@ -275,7 +275,7 @@ async def test_a_failed_store_ends_it(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_maintenance_ends_silently_with_the_daemon(tmp_path: Path) -> None:
-    told, is_let_go = Told(), threading.Event()
+    told, is_released = Told(), threading.Event()
     backends: list[Backend] = []
 
     async def prepare(backend: Backend) -> None:
@@ -285,9 +285,9 @@ async def test_maintenance_ends_silently_with_the_daemon(tmp_path: Path) -> None
     daemon.tidy_s = 0.01
     daemon.startService()
     await told.first
-    held = backends[0].store.writer.submit(lambda _txn: is_let_go.wait(PATIENCE_S))
+    held = backends[0].store.writer.submit(lambda _txn: is_released.wait(PATIENCE_S))
     await deferLater(reactor, 0.05)
-    threading.Timer(0.1, is_let_go.set).start()
+    threading.Timer(0.1, is_released.set).start()
     await daemon.stopService()
     assert await held
     # What was queued when the daemon stopped has been written, and its callers are notified now.

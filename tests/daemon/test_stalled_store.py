@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest_twisted
 from support.daemon import HIT, PATIENCE_S, Answer, Daemon, first_headers, running, until
 from support.in_process_daemon import Told, config_in, daemon_of
-from support.storage.log_lines import told_in_log
-from support.storage.stalled_write import Stuck
+from support.storage.log_lines import logged_warnings
+from support.storage.stalled_write import StalledWrite
 from support.storage.visible_hits import paths, seen
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
@@ -56,8 +56,8 @@ async def test_hits_are_rejected_while_the_store_is_stalled(
 
     pipeline, store = backends[0].pipeline, backends[0].store
     store.writer.stall_watch = StallWatch(lambda: now[0])
-    stuck = Stuck.in_writer(store)
-    with told_in_log() as lines:
+    stuck = StalledWrite.in_writer(store)
+    with logged_warnings() as lines:
         early = answered("/event/hit", "a")
         while not len(pipeline.queue):
             await deferLater(reactor, 0.01)
@@ -68,7 +68,7 @@ async def test_hits_are_rejected_while_the_store_is_stalled(
         health = await answered("/health")
         assert (health.status, "has not ended for 10 s" in str(health.json)) == (503, True)
         assert pipeline.uncounted.totals() == {CAPACITY: 2}
-        stuck.is_let_go.set()
+        stuck.is_released.set()
         assert await stuck.done
         # Whether that one will be stored is unknown.
         assert (await early).status == 204

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 from attrs import define, field
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 
 from medamad.daemon.store_check import CHECK_S, TreeCheckAlongside, check_trees
 from medamad.daemon.systemd import Supervisor
@@ -146,7 +146,7 @@ async def test_a_killed_check_leaves_the_store_unchecked(folder: Path) -> None:
     check = TreeCheck.start(folder / FILE_NAME)
     alongside = TreeCheckAlongside(check, store := FailingStore(), folder)
     check.stop()
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         await alongside.look()
     assert store.reasons == []
     assert len(lines) == 1
@@ -166,7 +166,7 @@ async def test_a_store_whose_check_was_killed_at_the_start_is_served_unchecked(
         return process
 
     monkeypatch.setattr(subprocess, "Popen", killed)
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         assert await check_trees(folder, at_once, Supervisor()) is None
     assert any("could not be checked" in line for line in lines)
     assert read_state(folder) is StoreState.UNCHECKED

@@ -17,8 +17,8 @@ from attrs import define, evolve, field
 from support.daemon import MEDAMAD, PATIENCE_S, Daemon, finished
 from support.durability.disks import Mounts, lack, mounts
 from support.storage.bulk_loads import load, made
-from support.storage.contents import held as all_held
 from support.storage.contents import settled
+from support.storage.contents import stored_rows as all_stored
 from support.storage.hits import DAY_MS, NOW_MS, a_view
 from twisted.internet import reactor
 
@@ -244,7 +244,7 @@ async def test_retention_works_on_a_full_disk(
     with pytest.raises(Unavailable, match="min_free_disk"):
         await store.append([a_view(website.number)])
     await settled(store, NOW_MS)
-    times_ms = [view["time_ms"] for view in all_held(store, website)[0]]
+    times_ms = [view["time_ms"] for view in all_stored(store, website)[0]]
     assert 19_000 < len(times_ms) < 21_000
     assert min(times_ms) > NOW_MS - 21 * DAY_MS
     days = store.read(website, lambda snapshot: len(list(snapshot.rollups)))

@@ -12,7 +12,7 @@ import pytest
 import pytest_twisted
 from support.daemon import Client, Daemon, finished, until
 from support.durability.load_clients import HOSTNAME, Connection, Sent, press
-from support.storage.contents import agrees, held, orphans, segments_and_merged, settled
+from support.storage.contents import agrees, orphans, segments_and_merged, settled, stored_rows
 from support.storage.hits import DAY_MS
 from twisted.internet import reactor
 
@@ -96,7 +96,7 @@ async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
     for days in (0, 2):
         await settled(store, int(time.time() * 1000) + days * DAY_MS)
         counted = store.read(website, agrees)
-        views, _ = held(store, website)
+        views, _ = stored_rows(store, website)
         assert Counter(view["path"] for view in views) == expected
     assert counted > 0
     assert segments_and_merged(store.environment)[0] > 0

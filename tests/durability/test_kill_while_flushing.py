@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from support.durability.flush_until_killed import settings
-from support.storage.contents import agrees, held, orphans, segments_and_merged, settled
+from support.storage.contents import agrees, orphans, segments_and_merged, settled, stored_rows
 from twisted.internet import reactor
 
 from medamad.domain.dimensions import Dimension, split_property
@@ -61,7 +61,7 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_while_flushing(
         )
         (website,) = store.websites.all()
         for _ in range(2):
-            views, events = held(store, website)
+            views, events = stored_rows(store, website)
             paths = Counter(row["path"] for row in views)
             assert set(paths) >= set(acknowledged), "an acknowledged hit is missing"
             assert len(set(paths) - set(acknowledged)) <= rounds, "more than was under way"
@@ -117,7 +117,7 @@ async def test_no_hit_is_lost_or_doubled_when_its_day_is_rolled_up(
         store = start_store(tmp_path / "data", settings(1), reactor, SIZES)
         (website,) = store.websites.all()
         for _ in range(2):
-            views, events = held(store, website)
+            views, events = stored_rows(store, website)
             summed, of_events, days = store.read(website, counted)
             paths = summed + Counter(row["path"] for row in views)
             told = of_events + Counter(v for event in events for _, v in event["properties"])

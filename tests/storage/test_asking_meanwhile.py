@@ -10,7 +10,7 @@ import pytest_twisted
 from attrs import define, field
 from support.storage.background_work import Observed
 from support.storage.contents import agrees, rows, segments_and_merged
-from support.storage.scenes import DAY_MS, Append, Scene, Telling, Tidy
+from support.storage.scenes import DAY_MS, Append, Scene, ScenePlayer, Tidy
 from twisted.internet.threads import deferToThread
 
 from medamad.domain.hits import View
@@ -62,27 +62,27 @@ class QueryAccess:
 async def test_every_result_is_of_one_moment(open_store: OpenStore, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - the same each time
     store = open_store(sizes=Sizes(chunk_views=5, merged_members=2, counted_from=seed * 3))
-    telling = await Telling.begin(store)
+    player = await ScenePlayer.begin(store)
     observed = Observed()
-    website = telling.websites[0]
+    website = player.websites[0]
     asking = QueryAccess(store, website)
     threads = [deferToThread(asking.go_on) for _ in range(2)]
     scene = Scene(rng, [website.number])
     try:
         for step in scene.steps(150):
             if isinstance(step, Append | Tidy):
-                await telling.tell(step)
+                await player.run(step)
             if isinstance(step, Append):
-                of_website, _ = telling.told.held(website.number)
+                of_website, _ = player.expected.rows(website.number)
                 sent = {hit.path for hit in step.hits if isinstance(hit, View)}
                 asking.note(sent & {row["path"] for row in of_website})
             observed.look(store)
-        await telling.settle(scene.now_ms + 2 * DAY_MS)
+        await player.settle(scene.now_ms + 2 * DAY_MS)
     finally:
         asking.stopped.set()
     for thread in threads:
         await thread
-    telling.check()
+    player.check()
     assert asking.answers > 10
     assert observed.counts["segments"] > 20
     assert segments_and_merged(store.environment)[1] > 0

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import pytest_twisted
 from support.storage.backups import SIZES, back_up_of, filled
-from support.storage.contents import agrees, held, orphans, settled
+from support.storage.contents import agrees, orphans, settled, stored_rows
 from support.storage.hits import DAY_MS, NOW_MS, unload, views
 from support.storage.kill_at_each_step import killed
 
@@ -54,7 +54,7 @@ async def test_a_backup_of_a_store_in_use_has_its_content(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store, website = await filled(open_store)
-    before = held(store, website)
+    before = stored_rows(store, website)
     told: list[tuple[str, int, int]] = []
     note = back_up_of(store, backup, lambda *told_of: told.append(told_of))
     await store.append(views(41, 50))
@@ -71,13 +71,13 @@ async def test_a_backup_of_a_store_in_use_has_its_content(
     assert files(tmp_path / "again") == {FILE_NAME, f"{FILE_NAME}-lock", "daemon.lock"}
     again = open_store(sizes=SIZES, name="again")
     assert again.websites.all() == [website]
-    assert held(again, website) == before
+    assert stored_rows(again, website) == before
     assert again.account.read() == Account("ada", "hash", 1, 1)
     assert again.account.login(b"digest") is None, "a login has come back"
     assert await again.append(views(35, 35)) == [Outcome.REPEATED]
     await again.append([*views(41, 60), unload(5, 800)])
     await settled(again, NOW_MS + 3 * DAY_MS)
-    assert len(held(again, website)[0]) == 60
+    assert len(stored_rows(again, website)[0]) == 60
     again.read(website, agrees)
     assert orphans(again.environment) == []
     await again.close()
@@ -207,11 +207,11 @@ async def test_a_backup_can_be_killed_at_any_step(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store, website = await filled(open_store)
-    before = held(store, website)
+    before = stored_rows(store, website)
     assert killed("backup", tmp_path / "data", backup) == {"copying", "reading it again"}
     assert files(tmp_path) == {"data", backup.name}
     await store.close()
     restore(backup, tmp_path / "again", no_progress)
     again = open_store(sizes=SIZES, name="again")
-    assert held(again, website) == before
+    assert stored_rows(again, website) == before
     await again.close()

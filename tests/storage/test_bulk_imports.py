@@ -12,14 +12,14 @@ from support.storage.contents import (
     agrees,
     durations,
     entries,
-    held,
     idle,
     orphans,
     segments_and_merged,
     settled,
+    stored_rows,
 )
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, unload, views
-from support.storage.reactor import Listening
+from support.storage.reactor import RecordingReactor
 from twisted.internet.defer import Deferred
 
 from medamad.domain.dimensions import Dimension
@@ -42,7 +42,7 @@ async def test_imported_hits_are_stored_exactly_once(
     bulk = made(1, views_made, events)
     await load(store, website, bulk)
     for _ in range(2):
-        assert held(store, website) == expected(bulk)
+        assert stored_rows(store, website) == expected(bulk)
         store.read(website, agrees)
         assert entries(store, "wal", "beacons") == [0, 0]
         await settled(store, NOW_MS)
@@ -59,10 +59,10 @@ async def test_imports_are_exempt_from_limits_on_new_values(open_store: OpenStor
     website = await store.add_website("example.com", 1)
     bulk = made(1, 2_500, 10)
     await load(store, website, bulk)
-    assert held(store, website) == expected(bulk)
+    assert stored_rows(store, website) == expected(bulk)
     await store.append(views(1, 3))
-    paths = {row["path"] for row in held(store, website)[0]} - set(bulk.texts[Dimension.PATH])
-    assert paths == {"/1", "/2", "(other)"}
+    found = {row["path"] for row in stored_rows(store, website)[0]}
+    assert found - set(bulk.texts[Dimension.PATH]) == {"/1", "/2", "(other)"}
     await store.close()
 
 
@@ -87,14 +87,14 @@ async def test_imports_and_hits_can_interleave(open_store: OpenStore, seed: int)
     under_way = Deferred.fromCoroutine(load_two())
     for more in hits[2:4]:
         await store.append([*more, unload(20, 900)])
-        assert len(held(store, website)[0]) >= 30
+        assert len(stored_rows(store, website)[0]) >= 30
     await under_way
     await store.append(hits[4])
     await settled(store, NOW_MS + 2 * DAY_MS)
     await load(store, website, bulks[3])
     await store.append(hits[5])
     for _ in range(2):
-        views_there, events = held(store, website)
+        views_there, events = stored_rows(store, website)
         store.read(website, agrees)
         of_hits = [row for row in views_there if not row["path"].startswith("/bulk")]
         assert sorted(row["path"] for row in of_hits) == sorted(f"/{n}" for n in range(60))
@@ -125,7 +125,7 @@ async def test_small_segments_of_a_batch_are_combined(open_store: OpenStore) -> 
         first = await add(store, batch, made(seed, views_made, 0), first)
         assert segments_and_merged(store.environment) == (segments, 0)
     await store.imports.finish(batch)
-    assert len(held(store, website)[0]) == 30
+    assert len(stored_rows(store, website)[0]) == 30
     await store.close()
 
 
@@ -156,24 +156,24 @@ async def test_a_vacuum_does_not_delete_texts_of_an_import_under_way(
     open_store: OpenStore, step: int
 ) -> None:
     """The texts of an import are unused until its segments are published."""
-    listening = Listening()
-    store = open_store(sizes=Sizes(chunk_views=10), its_reactor=listening)
+    recording = RecordingReactor()
+    store = open_store(sizes=Sizes(chunk_views=10), its_reactor=recording)
     website = await store.add_website("example.com", 1)
     bulk = made(1, 30, 10)
     tidying: list[Deferred[None]] = []
 
-    def heard(_: object) -> None:
-        if len(listening.results) == step + 1 and not tidying:
+    def on_result(_: object) -> None:
+        if len(recording.results) == step + 1 and not tidying:
             tidying.append(Deferred.fromCoroutine(store.maintain(NOW_MS)))
 
-    listening.results.clear()
-    listening.heard = heard
+    recording.results.clear()
+    recording.on_result = on_result
     await load(store, website, bulk)
-    listening.heard = lambda _: None
+    recording.on_result = lambda _: None
     for done in tidying:
         await done
     for _ in range(2):
-        assert held(store, website) == expected(bulk)
+        assert stored_rows(store, website) == expected(bulk)
         await store.close()
         store = open_store()
     await store.close()
@@ -215,7 +215,7 @@ async def test_events_without_views_and_empty_imports_are_accepted(
         property=whole.property,
     )
     await load(store, website, alone)
-    views_held, events_held = held(store, website)
+    views_held, events_held = stored_rows(store, website)
     assert (len(views_held), len(events_held)) == (0, len(np.unique(whole.event)))
     await store.close()
 

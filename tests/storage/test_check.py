@@ -11,7 +11,7 @@ import pytest_twisted
 from attrs import astuple, evolve
 from support.storage.contents import idle, keys_of, settled
 from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
-from support.storage.scenes import Scene, Telling
+from support.storage.scenes import Scene, ScenePlayer
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
 from medamad.domain.dimensions import Dimension
@@ -194,13 +194,13 @@ async def test_nothing_is_found_after_random_operations(
     open_store: OpenStore,
 ) -> None:
     rng = random.Random(5)  # noqa: S311 - the same each time
-    telling = await Telling.begin(open_store(sizes=SIZES))
-    scene = Scene(rng, [website.number for website in telling.websites])
+    player = await ScenePlayer.begin(open_store(sizes=SIZES))
+    scene = Scene(rng, [website.number for website in player.websites])
     for _ in range(6):
-        await telling.tell_all(scene, 25)
-        await telling.settle(scene.now_ms)
-        assert findings_in(telling.store.environment) == []
-    await telling.store.close()
+        await player.play(scene, 25)
+        await player.settle(scene.now_ms)
+        assert findings_in(player.store.environment) == []
+    await player.store.close()
 
 
 def test_rollups_that_disagree_are_found(folder: Path) -> None:

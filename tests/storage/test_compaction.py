@@ -10,14 +10,14 @@ from support.storage.contents import (
     agrees,
     durations,
     entries,
-    held,
     idle,
     orphans,
     segments_and_merged,
     settled,
+    stored_rows,
 )
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, unload, views
-from support.storage.reactor import Listening
+from support.storage.reactor import RecordingReactor
 from twisted.internet.defer import CancelledError, Deferred
 
 from medamad.domain.dimensions import WidthClass
@@ -47,7 +47,7 @@ async def test_a_memtable_is_flushed_when_it_is_more_than_two_chunks(open_store:
     await idle(store)
     assert segments_and_merged(store.environment) == (1, 0)
     assert entries(store, "wal") == [4]
-    assert len(held(store, website)[0]) == 7
+    assert len(stored_rows(store, website)[0]) == 7
     await store.close()
 
 
@@ -65,7 +65,7 @@ async def test_hits_older_than_a_day_are_flushed_and_merged(open_store: OpenStor
         assert entries(store, "wal") == [0]
         assert (day, segments_and_merged(store.environment)) == (day, (segments, 0))
         assert store.read(website, agrees) > 0
-        assert len(held(store, website)[0]) == day
+        assert len(stored_rows(store, website)[0]) == day
     assert orphans(store.environment) == []
     await store.close()
 
@@ -83,7 +83,7 @@ async def test_events_alone_are_flushed_too(open_store: OpenStore) -> None:
     assert entries(store, "wal") == [2]
     await store.maintain(NOW_MS + 2 + DAY_MS)
     assert entries(store, "wal") == [0]
-    assert len(held(store, website)[1]) == 21
+    assert len(stored_rows(store, website)[1]) == 21
     assert store.read(website, agrees) > 0
     await store.close()
 
@@ -108,7 +108,7 @@ async def test_corrections_that_arrive_during_a_flush_are_kept(
     assert entries(store, "corrections") == [3]
     for _ in range(2):
         assert durations(store, website) == {"/1": 900, "/2": 5, "/3": 0, "/4": 0, "/5": 0, "/9": 0}
-        assert [row["view"] for row in held(store, website)[1]] == [("/9", NOW_MS)]
+        assert [row["view"] for row in stored_rows(store, website)[1]] == [("/9", NOW_MS)]
         store.read(website, agrees)
         await store.close()
         store = open_store(sizes=sizes)
@@ -120,8 +120,8 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
     open_store: OpenStore,
 ) -> None:
     sizes = Sizes(chunk_views=10, counted_from=0)
-    listening = Listening()
-    store = open_store(sizes=sizes, its_reactor=listening)
+    recording = RecordingReactor()
+    store = open_store(sizes=sizes, its_reactor=recording)
     website = await store.add_website("example.com", 1)
     now_ms = NOW_MS + DAY_MS
     await store.append([*views(1, 1), *views(2, 2, NOW_MS + 10)])
@@ -132,14 +132,14 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
 
     between: list[Deferred[Any]] = []
 
-    def heard(result: object) -> None:
+    def on_result(result: object) -> None:
         if isinstance(result, Job):
-            listening.heard = lambda _: None
+            recording.on_result = lambda _: None
             between.append(Deferred.fromCoroutine(store.append([unload(2, 200, now_ms + 9)])))
 
     # The clock was set back: this view is flushed by age before the others are settled.
     await store.append(views(4, 4, NOW_MS))
-    listening.heard = heard
+    recording.on_result = on_result
     await store.maintain(now_ms + 9)
     # It arrived after the segments had been read and before they were replaced.
     assert await between[0] == [Outcome.STORED]
@@ -155,8 +155,8 @@ async def test_corrections_that_arrive_while_segments_are_rewritten_are_kept(
 @pytest_twisted.ensureDeferred
 async def test_hits_are_acknowledged_between_the_steps_of_a_flush(open_store: OpenStore) -> None:
     """A segment of 65,536 views takes many steps; a hit waits for at most one."""
-    listening = Listening()
-    store = open_store(its_reactor=listening)
+    recording = RecordingReactor()
+    store = open_store(its_reactor=recording)
     website = await store.add_website("example.com", 1)
     for first in range(0, 2 * 65_536 + 1, 4_096):
         await store.append(
@@ -169,12 +169,12 @@ async def test_hits_are_acknowledged_between_the_steps_of_a_flush(open_store: Op
         )
     # The first step of the flush is queued by now.
     flushing = Deferred.fromCoroutine(idle(store))
-    listening.results.clear()
+    recording.results.clear()
     appended = 0
     while not flushing.called:
         appended += 1
         await store.append([a_view(time_ms=NOW_MS + DAY_MS)])
-    kinds = ["hit" if isinstance(result, WriteBatch) else "step" for result in listening.results]
+    kinds = ["hit" if isinstance(result, WriteBatch) else "step" for result in recording.results]
     assert kinds.count("step") > 35, "65,536 records alone are cleared in 33 steps"
     in_a_row = {len(list(steps)) for kind, steps in groupby(kinds) if kind == "step"}
     assert in_a_row == {1}, "a hit waited for more than one step"
@@ -200,10 +200,10 @@ async def test_corrections_are_folded_in_once_no_more_can_arrive(
     assert store.read(website, agrees) > 0
     await store.maintain(NOW_MS + SETTLED_MS)
     assert entries(store, "corrections") == [3]
-    before = held(store, website)
+    before = stored_rows(store, website)
     await store.maintain(NOW_MS + SETTLED_MS + 1)
     assert entries(store, "corrections") == [0]
-    assert held(store, website) == before
+    assert stored_rows(store, website) == before
     assert store.read(website, agrees) > 0
     assert orphans(store.environment) == []
     await store.close()
@@ -254,22 +254,22 @@ async def test_a_segment_of_a_cancelled_job_stays_if_it_was_published(
     open_store: OpenStore, at: type
 ) -> None:
     """A stopping daemon cancels its maintenance and still stores and flushes hits."""
-    listening = Listening()
-    store = open_store(sizes=ONE_EACH, its_reactor=listening)
+    recording = RecordingReactor()
+    store = open_store(sizes=ONE_EACH, its_reactor=recording)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 2))
     tidying = Deferred.fromCoroutine(store.maintain(NOW_MS + 2 * DAY_MS))
 
-    def heard(result: object) -> None:
+    def on_result(result: object) -> None:
         # The step after the one with this result is queued by now.
         if isinstance(result, at):
-            listening.heard = lambda _: None
+            recording.on_result = lambda _: None
             tidying.cancel()
 
-    listening.heard = heard
+    recording.on_result = on_result
     with pytest.raises(CancelledError):
         await tidying
-    assert listening.results
+    assert recording.results
     await store.append(views(3, 5, NOW_MS + 2 * DAY_MS))
     await settled(store, NOW_MS + 4 * DAY_MS)
     assert sorted(durations(store, website)) == ["/1", "/2", "/3", "/4", "/5"]
@@ -286,19 +286,19 @@ async def test_a_segment_of_a_cancelled_job_stays_if_it_was_published(
 async def test_a_website_deleted_during_a_flush_leaves_nothing(
     open_store: OpenStore, step: int
 ) -> None:
-    listening = Listening()
-    store = open_store(sizes=ONE_EACH, its_reactor=listening)
+    recording = RecordingReactor()
+    store = open_store(sizes=ONE_EACH, its_reactor=recording)
     website = await store.add_website("example.com", 1)
     await store.append([*views(1, 2), event("b1"), unload(1, 300)])
     await idle(store)
     deleted: list[Deferred[None]] = []
 
-    def heard(_: object) -> None:
-        if len(listening.results) == step + 1 and not deleted:
+    def on_result(_: object) -> None:
+        if len(recording.results) == step + 1 and not deleted:
             deleted.append(Deferred.fromCoroutine(store.delete_website(website)))
 
-    listening.results.clear()
-    listening.heard = heard
+    recording.results.clear()
+    recording.on_result = on_result
     await store.maintain(NOW_MS + 2 * DAY_MS)
     await deleted[0]
     await settled(store, NOW_MS + 2 * DAY_MS)

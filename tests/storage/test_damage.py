@@ -13,15 +13,15 @@ from support.storage.contents import (
     agrees,
     durations,
     entries,
-    held,
     in_order,
     keys_of,
     leaves,
     rows,
     settled,
+    stored_rows,
 )
 from support.storage.hits import DAY_MS, NOW_MS, a_view, event, unload, views
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 from twisted.internet import reactor
 
 from medamad.domain.dimensions import Dimension
@@ -220,12 +220,12 @@ async def test_a_segment_with_a_damaged_column_is_left_out(
         number = segment_of(key)
         met.add(number)
         place = f"website 1, segment {number}, column {key[-1]}: it"
-        with told_in_log() as lines:
+        with logged_warnings() as lines:
             store = open_store(sizes=SIZES, name="damaged")
             (website,) = store.websites.all()
             check_reports(store, website, number, sound_reports)
             for _ in range(3):
-                found = held(store, website)
+                found = stored_rows(store, website)
                 store.read(website, agrees)
                 # Hits go on to be corrected, those of that segment too.
                 await store.append([unload(9, 10**6, LATER_MS + 9), unload(12, 1, LATER_MS + 9)])
@@ -257,12 +257,12 @@ async def test_a_segment_with_a_damaged_counter_is_not_counted(
             agrees(snapshot)
             return sum(map(len, leaves(snapshot.parts)))
 
-        with told_in_log() as lines:
+        with logged_warnings() as lines:
             store = open_store(sizes=SIZES, name="damaged")
             (website,) = store.websites.all()
             whole = expected(pieces)
             for _ in range(2):
-                views_there, events = held(store, website)
+                views_there, events = stored_rows(store, website)
                 assert (views_there, without_views(events)) == whole
                 whole = expected(pieces, without=number)
                 assert store.read(website, count) == len(whole[0])
@@ -283,14 +283,14 @@ async def test_a_segment_with_a_damaged_header_is_left_out(
 ) -> None:
     for key in copies("headers"):
         number = int.from_bytes(key[4:], "big")
-        with told_in_log() as lines:
+        with logged_warnings() as lines:
             store = open_store(sizes=SIZES, name="damaged")
             (website,) = store.websites.all()
             assert reports(store, website) == sound_reports[number]
             assert partial_days(store, website) == {1 if number in (*GROUPED, CORRECTED) else 0}
             for _ in range(2):
                 whole = expected(pieces, without=number or -1)
-                views_there, events = held(store, website)
+                views_there, events = stored_rows(store, website)
                 assert (views_there, without_views(events)) == whole
                 store.read(website, agrees)
                 await settled(store, LATER_MS + 7)
@@ -304,7 +304,7 @@ async def test_a_website_works_without_its_watermark(
     open_store: OpenStore, copies: Callable[[str], Iterator[bytes]]
 ) -> None:
     assert next(copies("headers")) == header_key(1, 0)
-    with told_in_log():
+    with logged_warnings():
         store = open_store(sizes=SIZES, name="damaged")
     (website,) = store.websites.all()
     await store.append([unload(9, 10**6, LATER_MS + 9), *views(20, 22, LATER_MS + 9)])
@@ -326,10 +326,10 @@ async def test_a_damaged_correction_is_left_out(
 ) -> None:
     whole = expected(pieces)
     for key in copies("corrections"):
-        with told_in_log() as lines:
+        with logged_warnings() as lines:
             store = open_store(sizes=SIZES, name="damaged")
             (website,) = store.websites.all()
-            views_there, events = held(store, website)
+            views_there, events = stored_rows(store, website)
             assert without_views(events) == whole[1]
             changed = [row for row in views_there if row not in whole[0]]
             assert len(changed) == (key[4] == 1)
@@ -347,7 +347,7 @@ async def test_a_damaged_segment_is_kept_and_compaction_continues(
     months_later_ms = LATER_MS + 60 * DAY_MS
     for key in copies("segments"):
         number = segment_of(key)
-        with told_in_log():
+        with logged_warnings():
             store = open_store(sizes=SIZES, name="damaged")
             (website,) = store.websites.all()
             await store.append(views(30, 42, months_later_ms))
@@ -381,7 +381,7 @@ async def test_a_damaged_text_is_hidden_and_repaired_by_the_next_hit(
     open_store: OpenStore, spoil: Callable[[str], None]
 ) -> None:
     spoil("dictionary")
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         store = open_store(sizes=SIZES, name="damaged")
         (website,) = store.websites.all()
         assert {"/2", "/3", "(damaged)"} & set(durations(store, website)) == {"/3", "(damaged)"}
@@ -398,7 +398,7 @@ async def test_a_damaged_code_is_repaired_by_the_next_hit(
 ) -> None:
     """The hit must not be counted for another page."""
     spoil("codes")
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         store = open_store(sizes=SIZES, name="damaged")
         await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
         await store.close()
@@ -408,10 +408,10 @@ async def test_a_damaged_code_is_repaired_by_the_next_hit(
 
 async def agrees_with_paths(open_store: OpenStore) -> None:
     """Return whether nothing changed except one more view of the damaged page."""
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         store = open_store(sizes=SIZES, name="damaged")
         (website,) = store.websites.all()
-        paths = [row["path"] for row in held(store, website)[0]]
+        paths = [row["path"] for row in stored_rows(store, website)[0]]
         await store.close()
     assert sorted(paths) == sorted(["/2", "/90", *(f"/{n}" for n in range(1, 19))])
     assert lines == []

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 
 from medamad.daemon.silence import Presence
 from medamad.storage.environment.environment import (
@@ -109,7 +109,7 @@ def test_a_path_that_is_not_a_directory_is_described(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_only_a_regular_file_is_a_store(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / FILE_NAME)
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         for opening in (lambda each: open_environment(each, MAP_SIZE), open_as_guest, open_to_read):
             with pytest.raises(WrongFormat, match=r"store\.mdb: not a store of medamad"):
                 opening(tmp_path)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 
 from medamad.domain.accounts import Account, Scope, Share, Token
 from medamad.storage.check import StoreCheck
@@ -78,7 +78,7 @@ async def test_a_damaged_grant_gives_no_access_and_is_reported(
         assert read_grants(txn, guest.databases, SHARES) == []
     guest.close()
     store = open_store()
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         assert store.tokens.all() == [(b"good", TOKEN)]
         assert store.tokens.find(b"bad") is None
     assert len([line for line in lines if "one of the tokens is damaged" in line]) == 2

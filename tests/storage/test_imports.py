@@ -14,15 +14,15 @@ from support.storage.bulk_loads import Bulk, expected, imported, made, together
 from support.storage.contents import (
     agrees,
     entries,
-    held,
     idle,
     orphans,
     segments_and_merged,
     settled,
+    stored_rows,
 )
 from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
-from support.storage.log_lines import told_in_log
-from support.storage.reactor import Listening
+from support.storage.log_lines import logged_warnings
+from support.storage.reactor import RecordingReactor
 from twisted.internet.defer import Deferred
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
@@ -89,26 +89,26 @@ async def test_a_batch_becomes_visible_and_is_undone_as_a_whole(open_store: Open
     website = await store.add_website("example.com", 1)
     await store.append([event("b1"), *views(1, 12), unload(2, 700)])
     await settled(store, NOW_MS + DAY_MS + 1)
-    before = held(store, website)
+    before = stored_rows(store, website)
     bulk = made(1, 40, 9)
     batch = await begun(store, website)
     await load(store, batch, bulk)
-    assert held(store, website) == before
+    assert stored_rows(store, website) == before
     assert store.imports.batches(website) == []
     # What comes meanwhile is flushed and merged beside it.
     await store.append([*views(13, 40, NOW_MS + DAY_MS), unload(13, 900, NOW_MS + DAY_MS)])
     await settled(store, NOW_MS + 3 * DAY_MS)
-    before = held(store, website)
+    before = stored_rows(store, website)
     whole = await store.imports.finish(batch)
     both = together(before, expected(bulk))
-    assert held(store, website) == both
+    assert stored_rows(store, website) == both
     assert (whole.views, whole.events) == (40, len(np.unique(bulk.event)))
     assert whole.visitors == np.count_nonzero(bulk.first_today)
     assert (whole.first_ms, whole.last_ms) == bulk.time_bounds()
     assert store.imports.batches(website) == [whole]
     for _ in range(2):
         await settled(store, NOW_MS + 9 * DAY_MS)
-        assert held(store, website) == both
+        assert stored_rows(store, website) == both
         store.read(website, agrees)
         assert orphans(store.environment) == findings(store) == []
         assert segments_and_merged(store.environment)[1] > 0
@@ -116,7 +116,7 @@ async def test_a_batch_becomes_visible_and_is_undone_as_a_whole(open_store: Open
         store = open_store(sizes=SIZES)
     assert await store.imports.undo(website, whole.number) == whole
     for _ in range(2):
-        assert held(store, website) == before
+        assert stored_rows(store, website) == before
         store.read(website, agrees)
         await settled(store, NOW_MS + 12 * DAY_MS)
         assert orphans(store.environment) == findings(store) == []
@@ -309,23 +309,23 @@ async def test_after_a_kill_a_start_finds_all_of_a_batch_or_nothing(
     open_store: OpenStore, step: int, of_undoing: bool
 ) -> None:
     """Whichever step of importing or undoing it was the last."""
-    listening = Listening()
-    store = open_store(sizes=SIZES, its_reactor=listening)
+    recording = RecordingReactor()
+    store = open_store(sizes=SIZES, its_reactor=recording)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 12))
     await settled(store, NOW_MS + DAY_MS + 1)
-    before = held(store, website)
+    before = stored_rows(store, website)
     bulk = made(1, 30, 6)
     if of_undoing:
         batch = await begun(store, website)
         await load(store, batch, bulk)
         await store.imports.finish(batch)
         await idle(store)
-    results = len(listening.results)
+    results = len(recording.results)
     stopped: list[Deferred[None]] = []
 
-    def heard(_: object) -> None:
-        if len(listening.results) - results > step and not stopped:
+    def on_result(_: object) -> None:
+        if len(recording.results) - results > step and not stopped:
             stopped.append(Deferred.fromCoroutine(store.close()))
 
     async def work() -> None:
@@ -336,19 +336,19 @@ async def test_after_a_kill_a_start_finds_all_of_a_batch_or_nothing(
             await load(store, begun_now, bulk)
             await store.imports.finish(begun_now)
 
-    listening.heard = heard
+    recording.on_result = on_result
     working = Deferred.fromCoroutine(work())
     working.addErrback(lambda _: None)
     await working
-    listening.heard = lambda _: None
+    recording.on_result = lambda _: None
     if not stopped:
         stopped.append(Deferred.fromCoroutine(store.close()))
     await stopped[0]
     store = open_store(sizes=SIZES)
     whole = bool(store.imports.batches(website))
-    assert held(store, website) == (together(before, expected(bulk)) if whole else before)
+    assert stored_rows(store, website) == (together(before, expected(bulk)) if whole else before)
     await settled(store, NOW_MS + 2 * DAY_MS)
-    assert held(store, website) == (together(before, expected(bulk)) if whole else before)
+    assert stored_rows(store, website) == (together(before, expected(bulk)) if whole else before)
     assert entries(store, "import_batches") == [int(whole)]
     assert orphans(store.environment) == findings(store) == []
     await store.close()
@@ -396,7 +396,7 @@ async def test_a_batch_of_which_rollups_remain_is_undone_as_a_whole(open_store: 
     assert (whole.first_ms, whole.last_ms) == bulk.time_bounds(), "not those of whole days"
     await settled(store, newest_ms + 9 * DAY_MS)
     assert store.read(website, counted) == 52
-    assert held(store, website)[0] == []
+    assert stored_rows(store, website)[0] == []
     assert orphans(store.environment) == findings(store) == []
     await store.imports.undo(website, whole.number)
     await idle(store)
@@ -409,7 +409,7 @@ async def test_a_batch_of_which_rollups_remain_is_undone_as_a_whole(open_store: 
 async def test_a_damaged_batch_is_logged_at_start(open_store: OpenStore) -> None:
     store, website, batch = await loaded(open_store)
     await store.imports.finish(batch)
-    there = held(store, website)
+    there = stored_rows(store, website)
     databases = store.environment.databases
     with (
         store.environment.lmdb.begin(write=True) as txn,
@@ -419,10 +419,10 @@ async def test_a_damaged_batch_is_logged_at_start(open_store: OpenStore) -> None
         key, value = cursor.item()
         txn.put(key, value[:-1] + bytes([value[-1] ^ 1]), db=databases.import_batches)
     await store.close()
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         store = open_store(sizes=SIZES)
     place = f"website {website.number}, batch {key[4:].hex()}"
     assert lines == [f"an import batch is damaged: {place}: its checksum does not match"]
-    assert held(store, website) == there
+    assert stored_rows(store, website) == there
     assert store.imports.batches(website) == []
     await store.close()

@@ -17,8 +17,8 @@ import pytest_twisted
 from attrs import define, field
 from support.storage.contents import agrees, orphans
 from support.storage.hits import NOW_MS, a_view
-from support.storage.naive_store import Told
-from support.storage.scenes import DAY_MS, Append, Delete, Scene, Step, Telling
+from support.storage.naive_store import NaiveStore
+from support.storage.scenes import DAY_MS, Append, Delete, Scene, ScenePlayer, Step
 from twisted.internet import reactor
 
 from medamad.domain.hits import Event, Hit, Unload
@@ -36,7 +36,7 @@ class Copying:
 
     folder: Path
     name: str = "data"
-    history: list[Told] = field(factory=list)
+    history: list[NaiveStore] = field(factory=list)
     """What was acknowledged, change by change."""
     copies: list[tuple[str, int]] = field(factory=list)
     """The folders of the copies, and how many changes had been acknowledged by then."""
@@ -49,8 +49,8 @@ class Copying:
             self.copies.append((name, len(self.history)))
         reactor.callFromThread(call, *args)
 
-    def note(self, told: Told) -> None:
-        self.history.append(copy.deepcopy(told))
+    def note(self, expected: NaiveStore) -> None:
+        self.history.append(copy.deepcopy(expected))
 
 
 def copy_sparsely(source: Path, target: Path) -> None:
@@ -59,31 +59,31 @@ def copy_sparsely(source: Path, target: Path) -> None:
     os.truncate(target, len(data))
 
 
-async def telling_of(open_store: OpenStore, copying: Copying, sizes: Sizes) -> Telling:
+async def telling_of(open_store: OpenStore, copying: Copying, sizes: Sizes) -> ScenePlayer:
     """Begin a scene, and drop the copies made so far."""
-    telling = await Telling.begin(open_store(sizes=sizes, its_reactor=copying))
-    telling.acknowledged = lambda: copying.note(telling.told)
+    player = await ScenePlayer.begin(open_store(sizes=sizes, its_reactor=copying))
+    player.acknowledged = lambda: copying.note(player.expected)
     for name, _ in copying.copies:
         shutil.rmtree(copying.folder / name)
     copying.copies.clear()
-    copying.note(telling.told)
-    return telling
+    copying.note(player.expected)
+    return player
 
 
-def agreeing(store: Store, states: Sequence[Told]) -> Telling:
+def agreeing(store: Store, states: Sequence[NaiveStore]) -> ScenePlayer:
     """Return which of several states a store is in."""
     numbers = {website.number for website in store.websites.all()}
-    possible = [told for told in states if set(told.websites) == numbers]
-    assert possible, "no such websites were told of"
-    for place, told in enumerate(possible):
-        telling = Telling(store, store.websites.all(), copy.deepcopy(told))
+    possible = [expected for expected in states if set(expected.websites) == numbers]
+    assert possible, "no state has these websites"
+    for place, expected in enumerate(possible):
+        player = ScenePlayer(store, store.websites.all(), copy.deepcopy(expected))
         try:
-            telling.check()
+            player.check()
         except AssertionError:
             if place == len(possible) - 1:
                 raise
         else:
-            return telling
+            return player
     raise AssertionError
 
 
@@ -108,13 +108,13 @@ async def check_copies(
     return left_behind
 
 
-async def check_copy(store: Store, states: Sequence[Told], now_ms: int) -> None:
-    telling = agreeing(store, states)
-    for website in telling.websites:
+async def check_copy(store: Store, states: Sequence[NaiveStore], now_ms: int) -> None:
+    player = agreeing(store, states)
+    for website in player.websites:
         store.read(website, agrees)
-    await telling.settle(now_ms)
-    telling.check()
-    for website in telling.websites:
+    await player.settle(now_ms)
+    player.check()
+    for website in player.websites:
         store.read(website, agrees)
     assert orphans(store.environment) == []
     await store.close()
@@ -130,13 +130,13 @@ async def test_a_kill_after_any_transaction_loses_and_repeats_nothing(
     rng = random.Random(seed)  # noqa: S311 - the same each time
     sizes = Sizes(chunk_views=rng.randint(2, 4), merged_members=2, counted_from=rng.randint(0, 3))
     copying = Copying(tmp_path)
-    telling = await telling_of(open_store, copying, sizes)
-    scene = Scene(rng, [website.number for website in telling.websites])
-    await telling.tell_all(scene, 25)
-    await telling.tell(Delete(0))
-    await telling.settle(scene.now_ms + 2 * DAY_MS)
-    telling.check()
-    await telling.store.close()
+    player = await telling_of(open_store, copying, sizes)
+    scene = Scene(rng, [website.number for website in player.websites])
+    await player.play(scene, 25)
+    await player.run(Delete(0))
+    await player.settle(scene.now_ms + 2 * DAY_MS)
+    player.check()
+    await player.store.close()
     assert len(copying.copies) > 80
     left_behind = await check_copies(open_store, copying, sizes, scene.now_ms + 2 * DAY_MS, step)
     assert left_behind >= {
@@ -158,18 +158,18 @@ async def test_a_store_continues_after_a_kill_as_if_there_had_been_none(
     rng = random.Random(7)  # noqa: S311 - the same each time
     sizes = Sizes(chunk_views=3, merged_members=2, counted_from=0)
     copying = Copying(tmp_path)
-    telling = await telling_of(open_store, copying, sizes)
-    scene = Scene(rng, [website.number for website in telling.websites])
+    player = await telling_of(open_store, copying, sizes)
+    scene = Scene(rng, [website.number for website in player.websites])
     done = {1: 0}
     """How many steps had been done when so many changes were acknowledged."""
     steps: list[Step] = []
     for step in scene.steps(40):
-        await telling.tell(step)
-        scene.numbers = [website.number for website in telling.websites]
+        await player.run(step)
+        scene.numbers = [website.number for website in player.websites]
         steps.append(step)
         done[len(copying.history)] = len(steps)
-    await telling.settle(scene.now_ms)
-    await telling.store.close()
+    await player.settle(scene.now_ms)
+    await player.store.close()
 
     gone_on = 0
     for name, acknowledged in copying.copies[:: max(1, len(copying.copies) // count)]:
@@ -177,15 +177,15 @@ async def test_a_store_continues_after_a_kill_as_if_there_had_been_none(
         states = copying.history[acknowledged - 1 : acknowledged + 1]
         again = agreeing(store, states)
         changes = acknowledged
-        if again.told.websites != states[0].websites:
+        if again.expected.websites != states[0].websites:
             changes += 1
         if changes not in done:
             await store.close()
             continue
         gone_on += 1
-        again.told.restart()
+        again.expected.restart()
         for step in steps[done[changes] :]:
-            await again.tell(step)
+            await again.run(step)
             again.check()
         await again.settle(scene.now_ms + 2 * DAY_MS)
         again.check()
@@ -202,7 +202,7 @@ async def test_a_kill_during_a_long_purge_loses_nothing(
     """Thousands of records and keys of a website are deleted in steps."""
     sizes = Sizes(chunk_views=1_500)
     copying = Copying(tmp_path)
-    telling = await telling_of(open_store, copying, sizes)
+    player = await telling_of(open_store, copying, sizes)
     for number in range(2):
         hits: list[Hit] = []
         for each in range(1_600):
@@ -213,11 +213,11 @@ async def test_a_kill_during_a_long_purge_loses_nothing(
             else:
                 properties = (("n", str(each % 5)),)
                 hits.append(Event(website=1, time_ms=NOW_MS, properties=properties, beacon=beacon))
-        await telling.tell(Append(hits))
-    await telling.settle(NOW_MS + 2 * DAY_MS)
-    await telling.tell(Delete(0))
-    await telling.settle(NOW_MS + 2 * DAY_MS)
-    await telling.store.close()
+        await player.run(Append(hits))
+    await player.settle(NOW_MS + 2 * DAY_MS)
+    await player.run(Delete(0))
+    await player.settle(NOW_MS + 2 * DAY_MS)
+    await player.store.close()
     left_behind = await check_copies(open_store, copying, sizes, NOW_MS + 2 * DAY_MS, step)
     assert left_behind >= {"wal", "segments", "dictionary"}
     assert len(copying.copies) > 25

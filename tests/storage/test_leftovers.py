@@ -6,7 +6,7 @@ import pytest
 import pytest_twisted
 from support.storage.contents import entries, idle, settled
 from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.purge import PER_WEBSITE
@@ -26,7 +26,7 @@ async def test_data_of_no_website_is_logged(open_store: OpenStore, name: str) ->
     await settled(store, NOW_MS + DAY_MS + 1)
     await store.append([*views(10, 12, NOW_MS + 2 * DAY_MS), unload(1, 700)])
     await store.close()
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         store = open_store(SIZES)
     assert lines == []
     await idle(store)
@@ -37,7 +37,7 @@ async def test_data_of_no_website_is_logged(open_store: OpenStore, name: str) ->
             cursor.delete()
         txn.put(ELSEWHERE + key[4:], value, db=database)
     await store.close()
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         store = open_store(SIZES)
     line = f"data of no website is ignored: website {int.from_bytes(ELSEWHERE)}: {name}"
     assert line in lines
@@ -51,7 +51,7 @@ async def test_data_of_a_website_being_purged_is_not_logged(open_store: OpenStor
     await store.append([*views(1, 9), event("b1")])
     await store.delete_website(website)
     await store.close()
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         store = open_store(SIZES)
     assert lines == []
     await settled(store, NOW_MS)

@@ -26,8 +26,8 @@ def stored_until_it_failed(folder: Path, most_kib: int) -> dict[str, Any]:
         check=True,
         text=True,
     )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    return outcome
 
 
 @pytest.mark.parametrize("most_kib", [0, 40, 200, 600, 1_500])
@@ -35,14 +35,14 @@ def stored_until_it_failed(folder: Path, most_kib: int) -> dict[str, Any]:
 async def test_a_failed_write_stops_the_store(
     open_store: Callable[..., Store], tmp_path: Path, most_kib: int
 ) -> None:
-    told = stored_until_it_failed(tmp_path / "data", most_kib)
-    assert "the store has failed" in told["refused"]
-    assert "the store has failed" in told["after"], "it went on after a write had failed"
-    assert told["broken"] == [told["refused"]]
-    assert told["read"] == told["acknowledged"]
+    outcome = stored_until_it_failed(tmp_path / "data", most_kib)
+    assert "the store has failed" in outcome["refused"]
+    assert "the store has failed" in outcome["after"], "it continued after a failed write"
+    assert outcome["broken"] == [outcome["refused"]]
+    assert outcome["read"] == outcome["acknowledged"]
     store = open_store()
     (website,) = store.websites.all()
     found = store.read(website, paths_in)
-    assert found[: len(told["acknowledged"])] == told["acknowledged"]
+    assert found[: len(outcome["acknowledged"])] == outcome["acknowledged"]
     assert len(found) == len(set(found))
     await store.close()

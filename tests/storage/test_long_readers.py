@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 from attrs import define
 from support.storage.hits import views
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.environment import Environment, open_environment
@@ -159,7 +159,7 @@ def test_a_long_reader_is_logged_once(small: Environment) -> None:
     clock = Clock()
     long_readers = LongReaders(small, clock)
     reader = small.lmdb.begin()
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         long_readers.log_long_ones()
         clock.now += 100
         # Nothing was written since it began: it keeps nothing.
@@ -186,7 +186,7 @@ async def test_a_store_looks_for_old_readers_regularly(open_store: Callable[...,
     store.free_space.long_readers = LongReaders(store.environment, clock)
     reader = store.environment.lmdb.begin()
     await store.append(views(1, 2))
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         await store.maintain(0)
         clock.now += 61
         await store.maintain(0)

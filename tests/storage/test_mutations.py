@@ -15,10 +15,10 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 from support.storage.bulk_loads import imported, made
-from support.storage.contents import held, idle, settled
+from support.storage.contents import idle, settled, stored_rows
 from support.storage.hits import DAY_MS, NOW_MS, a_view
 from support.storage.open_mutants import LOGIN, SETTINGS, SIZES
-from support.storage.scenes import Scene, Telling
+from support.storage.scenes import Scene, ScenePlayer
 from twisted.internet import reactor
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
@@ -46,7 +46,7 @@ async def with_sums(store: Store) -> None:
             await store.append([evolve(view, properties=(("plan", "pro"),))])
     await idle(store)
     await settled(store, NOW_MS)
-    views, _ = held(store, website)
+    views, _ = stored_rows(store, website)
     assert len(views) == 6
     assert store.read(website, lambda snapshot: len(list(snapshot.rollups))) > 1
 
@@ -85,11 +85,11 @@ async def sound(tmp_path: Path) -> Path:
     await store.shares.add(b"id", Share("id", "club", club.number, 1))
     with store.environment.lmdb.begin(write=True) as txn:
         write_trusted(txn, store.environment, TrustedTime(NOW_MS, 5, DAY_MS))
-    telling = await Telling.begin(store)
+    player = await ScenePlayer.begin(store)
     rng = random.Random(3)  # noqa: S311 - the same each time
-    scene = Scene(rng, [website.number for website in telling.websites])
-    await telling.tell_all(scene, 150)
-    await telling.settle(scene.now_ms)
+    scene = Scene(rng, [website.number for website in player.websites])
+    await player.play(scene, 150)
+    await player.settle(scene.now_ms)
     await store.append([scene.hit() for _ in range(20)])
     await store.close()
     file = tmp_path / "sound.mdb"

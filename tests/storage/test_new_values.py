@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import pytest
 from attrs import define
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 
 from medamad.domain.dimensions import OTHER, Dimension
 from medamad.storage.dictionary.decode import Texts
@@ -132,12 +132,12 @@ def test_a_damaged_mark_is_rebuilt(environment: Environment, place: int) -> None
         damaged = bytearray(txn.get(key, db=names))
         damaged[place] ^= 1
         txn.put(key, bytes(damaged), db=names)
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         assert give(environment, new_names(environment), ["/d"], 5)[0] == 0
     assert lines == [
         "new values are counted again: website 1, dimension 1: its checksum does not match"
     ]
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         assert give(environment, new_names(environment), ["/e"], 5)[0] == 0
     assert lines == []
 

@@ -10,7 +10,14 @@ import pytest
 import pytest_twisted
 from attrs import define, evolve, field
 from support.storage.bulk_loads import code_texts, imported, made
-from support.storage.contents import entries, held, idle, orphans, segments_and_merged, settled
+from support.storage.contents import (
+    entries,
+    idle,
+    orphans,
+    segments_and_merged,
+    settled,
+    stored_rows,
+)
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
 from support.storage.visible_hits import stored_texts
 from twisted.internet import reactor
@@ -65,19 +72,19 @@ async def test_a_flush_without_space_is_retried_later(
     store = open_store(sizes=Sizes(chunk_views=200, counted_from=0), map_size=2 << 20)
     website = await store.add_website("example.com", 1)
     await store.append([event("b301"), *views(1, 300)])
-    before = held(store, website)
+    before = stored_rows(store, website)
     taken = Taken(store.environment)
     taken.all(100_000, 10_000)
     for _ in range(3):
         with pytest.raises(Unavailable, match="map_size"):
             await store.maintain(NOW_MS + 2 * DAY_MS, NOW_MS)
-        assert held(store, website) == before
+        assert stored_rows(store, website) == before
     assert segments_and_merged(store.environment) == (0, 0)
     while taken.give_back():
         pass
     await store.append(views(301, 301, NOW_MS + 30_000))
     await settled(store, NOW_MS + 2 * DAY_MS)
-    views_there, events_there = held(store, website)
+    views_there, events_there = stored_rows(store, website)
     assert len(views_there) == 301
     assert [row["view"] for row in events_there] == [("/301", NOW_MS + 30_000)]
     assert segments_and_merged(store.environment)[0] > 0

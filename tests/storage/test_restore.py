@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 from support.storage.backups import SIZES, back_up_of, filled
-from support.storage.contents import held
+from support.storage.contents import stored_rows
 from support.storage.hits import views
 from support.storage.kill_at_each_step import killed
 
@@ -29,19 +29,19 @@ async def test_the_replaced_store_is_kept(
     store, website = await filled(open_store)
     back_up_of(store, backup)
     await store.append(views(41, 50))
-    later = held(store, website)
+    later = stored_rows(store, website)
     with pytest.raises(StoreInUse, match="another medamad uses this directory"):
         restore(backup, tmp_path / "data", no_progress)
     await store.close()
     kept = restore(backup, tmp_path / "data", no_progress).replaced
     assert kept is not None
     store = open_store(sizes=SIZES)
-    assert len(held(store, website)[0]) == 40
+    assert len(stored_rows(store, website)[0]) == 40
     await store.close()
     (tmp_path / "old").mkdir()
     kept.rename(tmp_path / "old" / FILE_NAME)
     old = open_store(sizes=SIZES, name="old")
-    assert held(old, website) == later
+    assert stored_rows(old, website) == later
     await old.close()
 
 
@@ -75,10 +75,10 @@ async def test_a_restoration_can_be_killed_at_any_step(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store, website = await filled(open_store)
-    before = held(store, website)
+    before = stored_rows(store, website)
     back_up_of(store, backup)
     await store.append(views(41, 50))
-    later = held(store, website)
+    later = stored_rows(store, website)
     await store.close()
     assert killed("restore", tmp_path / "data", backup) == {"unpacking", "putting it in place"}
     stores = [
@@ -89,7 +89,7 @@ async def test_a_restoration_can_be_killed_at_any_step(
         (tmp_path / str(number)).mkdir()
         os.link(file, tmp_path / str(number) / FILE_NAME)
         one = open_store(sizes=SIZES, name=str(number))
-        contents.append(held(one, website))
+        contents.append(stored_rows(one, website))
         await one.close()
     assert contents[0] == before
     assert later in contents, "what was there before is gone"

@@ -13,10 +13,10 @@ import pytest_twisted
 from attrs import evolve
 from support.query.oracle import Entry, Oracle
 from support.query.snapshots import ENDPOINTS, SOURCES, result
-from support.storage.contents import agrees, entries, held, orphans, settled
+from support.storage.contents import agrees, entries, orphans, settled, stored_rows
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, unload, views
-from support.storage.log_lines import told_in_log
-from support.storage.reactor import Listening
+from support.storage.log_lines import logged_warnings
+from support.storage.reactor import RecordingReactor
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel
 
@@ -98,14 +98,14 @@ async def test_results_stay_the_same_while_views_expire(
     store = open_store(sizes=sizes)
     website = await past(store, 9)
     await store.maintain(NOW_MS)
-    before, (rows, _) = answers(store, website), held(store, website)
+    before, (rows, _) = answers(store, website), stored_rows(store, website)
     store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(3)))
     await settled(store, NOW_MS)
     for _ in range(2):
         assert answers(store, website) == before
         assert days_of(store, website) == list(range(-9, -3))
         left = [row for row in rows if row["time_ms"] >= MIDNIGHT_MS - 3 * DAY_MS]
-        assert held(store, website)[0] == left
+        assert stored_rows(store, website)[0] == left
         assert orphans(store.environment) == []
         store.read(website, agrees)
         await store.close()
@@ -125,7 +125,7 @@ async def test_nothing_remains_without_rollups(open_store: OpenStore) -> None:
     store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(3, "nothing")))
     await settled(store, NOW_MS)
     assert days_of(store, website) == []
-    found, events = held(store, website)
+    found, events = stored_rows(store, website)
     assert min(row["time_ms"] for row in (*found, *events)) >= MIDNIGHT_MS - 3 * DAY_MS
     assert (len(found), len(events)) == (12, 8)
     assert ask(store, website, "summary")[0]["current"]["pageviews"] == 12
@@ -138,7 +138,7 @@ async def test_what_was_removed_is_logged_once(open_store: OpenStore) -> None:
     store = open_store(sizes=SMALL)
     await past(store, 9)
     await settled(store, NOW_MS)
-    with told_in_log(LogLevel.info) as lines:
+    with logged_warnings(LogLevel.info) as lines:
         store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(5)))
         await settled(store, NOW_MS)
         removed = f"views (12) and events (8) from before {date_before(5)} were removed"
@@ -185,15 +185,15 @@ async def test_a_renamed_website_keeps_what_the_table_of_its_old_name_keeps(
         others=Keep(2), websites={"example.com": Keep(0), "www.example.com": Keep(1)}
     )
     store = open_store(sizes=SMALL, retention=retention)
-    with told_in_log() as said:
+    with logged_warnings() as lines:
         website = await past(store, 4)
         other = await plain_past(store, "www.example.com", 4)
-        assert (said, store.unregistered_tables()) == ([], [])
+        assert (lines, store.unregistered_tables()) == ([], [])
         renamed = await store.rename_website(website, "other.example", 2)
         assert store.unregistered_tables() == ["example.com"]
         await settled(store, NOW_MS)
         assert (days_of(store, website), days_of(store, other)) == ([], [-4, -3, -2])
-        assert said == [
+        assert lines == [
             (
                 "retention.websites.example.com: no website of this name is registered;"
                 " websites without a table keep their views for at least as long as it says"
@@ -211,18 +211,18 @@ async def test_a_renamed_website_keeps_what_the_table_of_its_old_name_keeps(
 async def test_tables_of_unregistered_websites_are_logged_at_start_and_when_they_change(
     open_store: OpenStore,
 ) -> None:
-    with told_in_log() as said:
+    with logged_warnings() as lines:
         store = open_store(retention=Retention(websites={"a.example": Keep(1)}))
-        assert len(said) == 1
+        assert len(lines) == 1
         other = Retention(websites={"a.example": Keep(2), "b.example": Keep(0)})
         for _ in range(2):
             store.apply(evolve(store.settings, retention=other))
-        assert [line.partition(": ")[0] for line in said[1:]] == ["retention.websites.b.example"]
+        assert [line.partition(": ")[0] for line in lines[1:]] == ["retention.websites.b.example"]
         for hostname in ("a.example", "b.example"):
             website = await store.add_website(hostname, 1)
-        assert len(said) == 2
+        assert len(lines) == 2
         await store.delete_website(website)
-        assert said[2] == said[1]
+        assert lines[2] == lines[1]
     await store.close()
 
 
@@ -286,21 +286,21 @@ async def test_views_that_can_still_be_corrected_do_not_expire(open_store: OpenS
 @pytest_twisted.ensureDeferred
 async def test_corrections_that_arrive_during_an_expiry_are_kept(open_store: OpenStore) -> None:
     """After a clock was set back, a view can be corrected while its rollup is written."""
-    listening = Listening()
-    store = open_store(sizes=SMALL, its_reactor=listening)
+    recording = RecordingReactor()
+    store = open_store(sizes=SMALL, its_reactor=recording)
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 3, MIDNIGHT_MS - 1))
     await settled(store, MIDNIGHT_MS + DAY_MS)
     store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(1)))
     between: list[Deferred[Any]] = []
 
-    def heard(result: object) -> None:
+    def on_result(result: object) -> None:
         if isinstance(result, Job):
-            listening.heard = lambda _: None
+            recording.on_result = lambda _: None
             overlay = Unload(time_ms=MIDNIGHT_MS, beacon="b2", duration_ms=700)
             between.append(Deferred.fromCoroutine(store.append([overlay])))
 
-    listening.heard = heard
+    recording.on_result = on_result
     # Not by `tidy`, which would forget every beacon of the day first.
     (partition,) = store.partitions.all()
     store.maintenance._trusted_ms = MIDNIGHT_MS + 3 * DAY_MS
@@ -345,7 +345,7 @@ async def test_an_event_stays_as_long_as_its_view(open_store: OpenStore) -> None
         await settled(store, MIDNIGHT_MS + 2 * DAY_MS - 1)
         assert ask(store, website, "summary", [("prop_name", "k")])[0]["current"]["pageviews"] == 1
         await settled(store, MIDNIGHT_MS + 3 * DAY_MS)
-        assert held(store, website) == ([], [])
+        assert stored_rows(store, website) == ([], [])
         assert ask(store, website, "properties")[0][0]["events"] == 1
         await store.close()
 
@@ -368,8 +368,8 @@ async def test_texts_of_rollups_are_kept_and_others_are_deleted(open_store: Open
 
 @pytest_twisted.ensureDeferred
 async def test_hits_are_acknowledged_between_the_steps_of_an_expiry(open_store: OpenStore) -> None:
-    listening = Listening()
-    store = open_store(its_reactor=listening)
+    recording = RecordingReactor()
+    store = open_store(its_reactor=recording)
     website = await store.add_website("example.com", 1)
     for day in range(20):
         at_ms = MIDNIGHT_MS - day * DAY_MS
@@ -377,10 +377,10 @@ async def test_hits_are_acknowledged_between_the_steps_of_an_expiry(open_store: 
     await settled(store, NOW_MS)
     store.apply(store.settings.__class__(min_free_disk=0, retention=keeping(1)))
     tidying = Deferred.fromCoroutine(store.maintain(NOW_MS))
-    listening.results.clear()
+    recording.results.clear()
     while not tidying.called:
         await store.append([a_view(time_ms=NOW_MS)])
-    hits = [place for place, found in enumerate(listening.results) if isinstance(found, WriteBatch)]
+    hits = [place for place, found in enumerate(recording.results) if isinstance(found, WriteBatch)]
     assert len(hits) > 5
     assert max(later - earlier for earlier, later in pairwise(hits)) <= 2
     assert len(days_of(store, website)) == 18

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
-from support.storage.contents import held, settled
+from support.storage.contents import settled, stored_rows
 from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 
 from medamad.storage.compaction.planner import Sizes
@@ -53,7 +53,7 @@ async def test_the_forecast_matches_what_is_deleted(
     store = open_store(sizes=sizes, retention=RETENTION)
     await settled(store, NOW_MS)
     (website,) = store.websites.all()
-    left = len(held(store, website)[0])
+    left = len(stored_rows(store, website)[0])
     await store.close()
     after = forecast_of(tmp_path / "data", Keep(3))
     assert (after.views, after.days) == (28, 6) == (left, before.new_days)

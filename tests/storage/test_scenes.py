@@ -8,7 +8,7 @@ import pytest
 import pytest_twisted
 from support.storage.background_work import Observed
 from support.storage.contents import agrees, orphans
-from support.storage.scenes import DAY_MS, Scene, Telling
+from support.storage.scenes import DAY_MS, Scene, ScenePlayer
 
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
@@ -39,20 +39,20 @@ async def test_compaction_keeps_every_hit_exactly_once(open_store: OpenStore, se
 async def play(seed: int, open_store: OpenStore, observed: Observed) -> None:
     rng = random.Random(seed)  # noqa: S311 - the same each time
     sizes = Sizes(rng.randint(1, 8), rng.randint(2, 3), rng.randint(0, 3))
-    telling = await Telling.begin(open_store(sizes=sizes))
-    scene = Scene(rng, [website.number for website in telling.websites])
+    player = await ScenePlayer.begin(open_store(sizes=sizes))
+    scene = Scene(rng, [website.number for website in player.websites])
     for step in scene.steps(120):
-        await telling.tell(step)
-        scene.numbers = [website.number for website in telling.websites]
-        telling.check()
-        observed.look(telling.store)
+        await player.run(step)
+        scene.numbers = [website.number for website in player.websites]
+        player.check()
+        observed.look(player.store)
         if rng.random() < 0.1:
-            await telling.restart(partial(open_store, sizes=sizes))
-            telling.check()
-    await telling.settle(scene.now_ms + 2 * DAY_MS)
-    telling.check()
-    observed.look(telling.store)
-    for website in telling.websites:
-        telling.store.read(website, agrees)
-    assert orphans(telling.store.environment) == []
-    await telling.store.close()
+            await player.restart(partial(open_store, sizes=sizes))
+            player.check()
+    await player.settle(scene.now_ms + 2 * DAY_MS)
+    player.check()
+    observed.look(player.store)
+    for website in player.websites:
+        player.store.read(website, agrees)
+    assert orphans(player.store.environment) == []
+    await player.store.close()

@@ -5,8 +5,8 @@ import pytest_twisted
 from attrs import define
 from support.daemon import PATIENCE_S
 from support.storage.hits import NOW_MS, a_view
-from support.storage.log_lines import told_in_log
-from support.storage.stalled_write import Stuck
+from support.storage.log_lines import logged_warnings
+from support.storage.stalled_write import StalledWrite
 from support.storage.visible_hits import paths, seen
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel
@@ -30,7 +30,7 @@ class Time:
 def test_a_stalled_write_is_logged_once_when_it_begins_and_ends() -> None:
     time = Time()
     stall_watch = StallWatch(time)
-    with told_in_log(LogLevel.info) as lines:
+    with logged_warnings(LogLevel.info) as lines:
         assert stall_watch.look() == ""
         stall_watch.begin()
         time.now += MOST_S - 1
@@ -70,7 +70,7 @@ async def test_a_stalled_store_rejects_hits_until_it_recovers(
     store, time = open_store(), Time()
     website = await store.add_website("example.com", 1)
     store.writer.stall_watch = StallWatch(time)
-    stuck = Stuck.in_writer(store)
+    stuck = StalledWrite.in_writer(store)
     time.now += MOST_S - 1
     waiting = Deferred.fromCoroutine(store.append([a_view(path="/waits")]))
     assert store.unavailable_reason() == ""
@@ -84,7 +84,7 @@ async def test_a_stalled_store_rejects_hits_until_it_recovers(
     with pytest.raises(Unavailable, match="has not ended for 10 s"):
         await store.maintain(NOW_MS)
     assert paths(seen(store, website)) == []
-    stuck.is_let_go.set()
+    stuck.is_released.set()
     assert await stuck.done
     assert await waiting == [Outcome.STORED]
     assert store.unavailable_reason() == ""
@@ -97,15 +97,15 @@ async def test_a_stalled_store_rejects_hits_until_it_recovers(
 @pytest_twisted.ensureDeferred
 async def test_a_stalled_write_does_not_delay_closing(open_store: OpenStore) -> None:
     store = open_store()
-    stuck = Stuck.in_writer(store)
-    with told_in_log() as lines:
+    stuck = StalledWrite.in_writer(store)
+    with logged_warnings() as lines:
         await store.close(within_s=0.01)
     [line] = lines
     assert line == (
         f"{store.environment.path} is left open, as a write does not end;"
         " everything acknowledged is stored"
     )
-    stuck.is_let_go.set()
+    stuck.is_released.set()
     assert await stuck.done
     assert store.writer.stop(PATIENCE_S)
     store.environment.close()

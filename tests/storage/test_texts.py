@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 
 from medamad.domain.dimensions import Dimension
 from medamad.storage.dictionary.decode import DAMAGED, Texts, keep_within
@@ -78,7 +78,7 @@ def test_a_text_whose_key_is_too_short_is_reported(
             if last == count:
                 assert txn.put(key[:-1], txn.pop(key, db=database), db=database)
         encoder.committed()
-        with told_in_log() as lines:
+        with logged_warnings() as lines:
             read = list(texts(Dimension.PATH))
     assert read[code:] == [DAMAGED, *(f"/{number}" for number in range(code + 1, count))]
     assert f"a text is damaged and not shown: website 1, entry {key[:-1].hex()}" in lines
@@ -159,7 +159,7 @@ def test_a_damaged_code_does_not_raise_the_next_code(environment: Environment, b
         name = txn.pop(ENTRY_KEY.pack(1, Dimension.PATH, 39), db=database)
         txn.put(ENTRY_KEY.pack(1, Dimension.PATH, 39 ^ 1 << bit), name, db=database)
     reader = Texts(environment, 1)
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         texts = list(reader(Dimension.PATH))
     assert texts[:39] == paths[:39]
     assert set(texts[39:]) == {DAMAGED}

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import pytest_twisted
 from attrs import define
-from support.storage.contents import held, idle, settled
+from support.storage.contents import idle, settled, stored_rows
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, unload, views
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 from twisted.internet.defer import Deferred, fail
 from twisted.logger import LogLevel
 
@@ -89,7 +89,7 @@ async def test_the_clock_is_trusted_as_long_as_it_does_not_jump(machine: Machine
 @pytest_twisted.ensureDeferred
 async def test_a_clock_ahead_for_less_than_a_day_is_not_trusted(machine: Machine) -> None:
     await machine.run(5)
-    with told_in_log(LogLevel.info) as lines:
+    with logged_warnings(LogLevel.info) as lines:
         right_ms = machine.now_ms
         machine.now_ms += YEAR_MS
         assert await machine.run(24 * 60) == right_ms + DAY_MS
@@ -137,7 +137,7 @@ async def test_the_clock_of_a_machine_off_each_night_is_trusted_days_later(
 async def test_a_clock_starting_in_1970_each_day_is_trusted_days_later(
     machine: Machine,
 ) -> None:
-    with told_in_log(LogLevel.info) as lines:
+    with logged_warnings(LogLevel.info) as lines:
         for _ in range(12):
             machine.is_off_for(16 * HOUR_MS)
             right_ms, machine.now_ms = machine.now_ms, 0
@@ -182,7 +182,7 @@ async def test_without_a_stored_time_the_clock_is_trusted_silently_after_a_day(
     with machine.environment.lmdb.begin(write=True) as txn:
         txn.delete(TRUSTED_TIME, db=machine.environment.databases.meta)
     machine.start()
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         assert await machine.run(24 * 60) == DAY_MS
         assert await machine.run(1) == machine.now_ms
     assert lines == []
@@ -193,7 +193,7 @@ async def test_a_damaged_trusted_time_is_ignored(machine: Machine) -> None:
     for damaged in (b"", b"\0" * 28):
         with machine.environment.lmdb.begin(write=True) as txn:
             txn.put(TRUSTED_TIME, damaged, db=machine.environment.databases.meta)
-        with told_in_log() as lines:
+        with logged_warnings() as lines:
             machine.start()
         assert lines == ["the time that was trusted last is damaged: its checksum does not match"]
         assert await machine.run(1) == MINUTE_MS
@@ -233,10 +233,10 @@ async def test_hits_and_beacons_expire_by_the_trusted_time(open_store: OpenStore
     later_ms = NOW_MS + 2 * MINUTE_MS
     assert await store.append(views(1, 3, later_ms)) == [Outcome.REPEATED] * 3
     assert await store.append([unload(1, 7_000, later_ms)]) == [Outcome.STORED]
-    assert sum(row["duration_ms"] for row in held(store, website)[0]) == 7_000
-    assert len(held(store, website)[0]) == 5
+    assert sum(row["duration_ms"] for row in stored_rows(store, website)[0]) == 7_000
+    assert len(stored_rows(store, website)[0]) == 5
     await settled(store, NOW_MS + 92 * DAY_MS)
-    assert [row["time_ms"] for row in held(store, website)[0]] == [ahead_ms] * 2
+    assert [row["time_ms"] for row in stored_rows(store, website)[0]] == [ahead_ms] * 2
     await store.close()
 
 
@@ -253,11 +253,11 @@ async def test_a_flush_of_a_full_memtable_uses_the_trusted_time(
     await store.append(views(9, 80, NOW_MS + YEAR_MS))
     await idle(store)
     assert len(store.partitions.get_or_create(website.number).leaves()) > 0, "nothing was tended"
-    assert len(held(store, website)[0]) == 80
+    assert len(stored_rows(store, website)[0]) == 80
     await settled_by(store, NOW_MS + YEAR_MS, NOW_MS)
     await store.append(views(81, 160, NOW_MS + YEAR_MS))
     await idle(store)
-    assert len(held(store, website)[0]) == 160
+    assert len(stored_rows(store, website)[0]) == 160
     await store.close()
 
 
@@ -273,7 +273,7 @@ async def test_delayed_retention_is_logged_once(open_store: OpenStore) -> None:
     await store.add_website("example.com", 1)
     await store.append(views(1, 3))
     later_ms = NOW_MS + YEAR_MS
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         await settled_by(store, NOW_MS + 2 * DAY_MS, 0)
         assert store.retention_waits_ms(NOW_MS + 2 * DAY_MS) == 0
         assert lines == []

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 
 import pytest_twisted
 from support.storage.bulk_loads import code_texts, expected, load, made
-from support.storage.contents import agrees, held, idle, segments_and_merged, settled
+from support.storage.contents import agrees, idle, segments_and_merged, settled, stored_rows
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 from support.storage.visible_hits import stored_texts
 from twisted.internet.defer import Deferred
 
@@ -46,11 +46,11 @@ async def name(store: Store, website: Website, *names: str) -> None:
 async def test_used_texts_stay_wherever_they_are_used(open_store: OpenStore) -> None:
     store = open_store(sizes=SIZES)
     website = await fill(store)
-    before = held(store, website)
+    before = stored_rows(store, website)
     await name(store, website, "unused", "also", "the last")
     for days in (10, 11):
         await settled(store, NOW_MS + days * DAY_MS)
-        assert held(store, website) == before
+        assert stored_rows(store, website) == before
         assert stored_texts(store, website, Dimension.COUNTRY) == ["", "DE", "the last"]
         assert {"unused", "also"}.isdisjoint(stored_texts(store, website, Dimension.PATH))
         assert {"unused", "also"}.isdisjoint(stored_texts(store, website, Dimension.PROPERTY))
@@ -58,7 +58,7 @@ async def test_used_texts_stay_wherever_they_are_used(open_store: OpenStore) -> 
         await store.close()
         store = open_store(sizes=SIZES)
     await store.append([a_view(path="/again", country="also", time_ms=NOW_MS + 11 * DAY_MS)])
-    (again,) = (row for row in held(store, website)[0] if row["path"] == "/again")
+    (again,) = (row for row in stored_rows(store, website)[0] if row["path"] == "/again")
     assert again["country"] == "also"
     await store.close()
 
@@ -90,7 +90,7 @@ async def test_texts_of_expired_views_stay_for_queries_that_read_them(
     reader.enter_context(store.snapshot(website))
     for days in (7, 8):
         await settled(store, NOW_MS + days * DAY_MS)
-        assert held(store, website)[0][0]["path"] == "/new"
+        assert stored_rows(store, website)[0][0]["path"] == "/new"
         assert stored_texts(store, website, Dimension.PATH) == ["/old", "/new"]
     later.enter_context(store.snapshot(website))
     reader.close()
@@ -112,7 +112,7 @@ async def test_texts_of_damaged_segments_are_kept(open_store: OpenStore) -> None
         for key, value in list(txn.cursor(db=environment.databases.counters)):
             flipped = bytes([value[0] ^ 1]) + value[1:]
             txn.put(key, flipped, db=environment.databases.counters)
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         await store.maintain(NOW_MS + 10 * DAY_MS)
     assert any("texts are kept" in line for line in lines)
     assert "unused" in stored_texts(store, website, Dimension.PATH)
@@ -130,7 +130,7 @@ async def test_many_texts_are_deleted_in_steps_between_hits(open_store: OpenStor
     for number in range(20):
         await store.append(views(number, number))
     await tidying
-    views_there, events = held(store, website)
+    views_there, events = stored_rows(store, website)
     whole = expected(bulk)
     of_bulk = [row for row in views_there if row["path"].startswith("/bulk")]
     assert (of_bulk, events) == whole

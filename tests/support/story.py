@@ -292,7 +292,7 @@ class Expected:
         return hostname
 
     def restart(self) -> None:
-        """What came early is in memory alone."""
+        """Drop what waits for its load, which is only in memory."""
         self._early.clear()
 
     def _happens(self, site: Site, view: int | None, number: int, now_ms: int) -> Entry:

@@ -1,4 +1,4 @@
-"""What a store holds, read as plain rows; and whether what it counts agrees with that."""
+"""The content of a store as plain rows, and whether its counters agree with them."""
 
 import struct
 from collections import Counter
@@ -39,7 +39,7 @@ StoredRows = tuple[list[Row], list[Row]]
 _KEY_OF_BLOCK = 16
 
 
-def held(store: Store, website: Website) -> StoredRows:
+def stored_rows(store: Store, website: Website) -> StoredRows:
     """Read all views and events of a website. The path of each view has to be its own."""
     return store.read(website, rows)
 
@@ -119,7 +119,7 @@ def _named(view: Row | None) -> tuple[str, int]:
 
 
 def agrees(snapshot: Snapshot) -> int:
-    """Recount each part and group that has counters; returns how many there were."""
+    """Recount each part that has counters; return how many there were."""
     counted = 0
     for part in every(snapshot.parts):
         within = list(leaves([part]))
@@ -217,7 +217,7 @@ def _durations_agree(group: MergedSegment, within: list[ViewColumns]) -> None:
 
 
 def orphans(environment: Environment) -> list[str]:
-    """Name every key that belongs to nothing. Once all is settled there must be none."""
+    """Return every orphaned key. Once all is settled there must be none."""
     databases = environment.databases
     found = []
     with environment.reading() as txn:
@@ -273,7 +273,7 @@ def segments_and_merged(environment: Environment) -> tuple[int, int]:
 
 
 async def settled(store: Store, now_ms: int) -> None:
-    """Have all done that is due, what goes on by itself too."""
+    """Run everything that is due, and wait for background work."""
     await store.maintain(now_ms)
     async with store.maintenance.segments_lock:
         pass
@@ -287,7 +287,7 @@ async def settled(store: Store, now_ms: int) -> None:
 
 
 def durations(store: Store, website: Website) -> dict[str, int]:
-    return {row["path"]: row["duration_ms"] for row in held(store, website)[0]}
+    return {row["path"]: row["duration_ms"] for row in stored_rows(store, website)[0]}
 
 
 def entries(store: Store, *names: str) -> list[int]:
@@ -295,6 +295,6 @@ def entries(store: Store, *names: str) -> list[int]:
 
 
 async def idle(store: Store) -> None:
-    """Wait for what goes on by itself."""
+    """Wait for background work."""
     async with store.maintenance.segments_lock:
         pass

@@ -1,4 +1,4 @@
-"""Hits for the tests of the store, with only what a test cares about said."""
+"""Hits for the tests of the store; a test states only the fields it cares about."""
 
 from itertools import count
 from typing import Any
@@ -12,14 +12,14 @@ _beacons = count()
 
 
 def a_view(website: int = 1, **fields: Any) -> View:
-    said = {
+    defaults = {
         "time_ms": NOW_MS,
         "beacon": f"beacon-{next(_beacons)}",
         "first_today": True,
         "first_of_page": True,
         "path": "/",
     }
-    return View(website=website, **{**said, **fields})
+    return View(website=website, **{**defaults, **fields})
 
 
 def views(first: int, last: int, time_ms: int = NOW_MS) -> list[View]:

@@ -23,7 +23,7 @@ from medamad.storage.restore import restore
 
 
 def killed(*arguments: object) -> set[str]:
-    """Have a piece of work killed at each of its steps; returns what these are of."""
+    """Kill the work at each of its steps; return the kinds of steps."""
     done = subprocess.run(
         [sys.executable, __file__, *map(str, arguments)],
         capture_output=True,
@@ -34,19 +34,19 @@ def killed(*arguments: object) -> set[str]:
     return {step.rpartition(" ")[0] for step in done.stdout.splitlines()}
 
 
-def is_killed(work: Callable[[Progress], object], told: Path) -> bool:
-    """Work until something is told that `told` does not name yet; add that, and die."""
+def is_killed(work: Callable[[Progress], object], log: Path) -> bool:
+    """Work until a step that `log` does not have yet; add it, and die."""
     child = os.fork()
     if child == 0:
-        known = told.read_text().splitlines()
+        known = log.read_text().splitlines()
 
-        def tell(what: str, done: int, _total: int) -> None:
+        def report(what: str, done: int, _total: int) -> None:
             step = f"{what} {done}"
             if step not in known:
-                told.write_text("\n".join([*known, step]))
+                log.write_text("\n".join([*known, step]))
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        work(tell)
+        work(report)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status) or status == 0, status
@@ -57,20 +57,20 @@ def main() -> None:
     what, directory = sys.argv[1], Path(sys.argv[2])
     file = Path(*sys.argv[3:])
 
-    def work(tell: Progress) -> None:
+    def work(progress: Progress) -> None:
         if what == "backup":
-            make_backup(directory, file, tell, 0)
+            make_backup(directory, file, progress, 0)
         else:
-            restore(file, directory, tell)
+            restore(file, directory, progress)
 
-    with NamedTemporaryFile() as told:
-        while is_killed(work, Path(told.name)):
+    with NamedTemporaryFile() as log:
+        while is_killed(work, Path(log.name)):
             assert damage_of(directory / FILE_NAME) == ""
             if what == "backup" and file.exists():
                 with file.open("rb") as backup:
                     for _ in unpacked(backup, read_note(backup)):
                         pass
-        sys.stdout.write(Path(told.name).read_text())
+        sys.stdout.write(Path(log.name).read_text())
 
 
 if __name__ == "__main__":

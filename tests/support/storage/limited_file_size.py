@@ -1,4 +1,4 @@
-"""Stores hits until the file may not become any larger; tells what came of it.
+"""Stores hits until the file may not become any larger; prints the outcome.
 
 Called with a folder and by how many KiB the file may grow. A write beyond that fails as one does
 where the disk fails: not for lack of room, so that the store must not go on.
@@ -47,7 +47,7 @@ def main() -> None:
             break
         acknowledged += paths
     after = awaited(store, store.append([a_view(path="/after")]))
-    told = {
+    outcome = {
         "acknowledged": acknowledged,
         "refused": refused,
         "broken": broken,
@@ -55,7 +55,7 @@ def main() -> None:
         "read": store.read(website, paths_in),
     }
     Deferred.fromCoroutine(store.close())
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(outcome))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is told to the operator while a test runs."""
+"""The log of a test."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,8 @@ from twisted.logger import LogEvent, LogLevel, formatEvent, globalLogPublisher
 
 
 @contextmanager
-def told_in_log(least: Any = LogLevel.warn) -> Iterator[list[str]]:
-    """Gather warnings and errors, or what is told from another level on."""
+def logged_warnings(least: Any = LogLevel.warn) -> Iterator[list[str]]:
+    """Collect log lines, of warnings and errors or from another level on."""
     lines: list[str] = []
 
     def observe(event: LogEvent) -> None:

@@ -1,4 +1,4 @@
-"""What a store has to hold after some hits, kept naively as lists of dicts."""
+"""The expected content of a store, kept naively as lists of dicts."""
 
 import copy
 from typing import Any
@@ -14,8 +14,8 @@ _OWN_NAMES = {"first_today": "p", "first_of_page": "q"}
 
 
 @define(eq=False)
-class Told:
-    """Hits in the order in which they were appended, and what became of them."""
+class NaiveStore:
+    """The expected rows after the hits that were appended."""
 
     websites: dict[int, tuple[list[Row], list[Row]]] = field(factory=dict)
     _known: dict[str, tuple[int, Row]] = field(factory=dict)
@@ -28,10 +28,10 @@ class Told:
         del self.websites[number]
 
     def restart(self) -> None:
-        """What came early is in memory alone."""
+        """Drop what waits for its load, which is only in memory."""
         self._early.clear()
 
-    def hear(self, hit: Hit) -> None:
+    def append(self, hit: Hit) -> None:
         match hit:
             case View():
                 self._view(hit)
@@ -40,8 +40,8 @@ class Told:
             case Event():
                 self._event(hit)
 
-    def held(self, number: int) -> StoredRows:
-        """Return what `held.held` is to give of a website."""
+    def rows(self, number: int) -> StoredRows:
+        """Return the expected result of `contents.stored_rows` for a website."""
         views, events = self.websites[number]
         shown = [
             {**event, "view": of and (of["path"], of["time_ms"])}
@@ -53,8 +53,8 @@ class Told:
     def _view(self, view: View) -> None:
         if view.website not in self.websites or self._find(view.beacon, view.time_ms) is not None:
             return
-        said: dict[str, Any] = asdict(view)
-        row = {_OWN_NAMES.get(name, name): value for name, value in said.items()}
+        fields: dict[str, Any] = asdict(view)
+        row = {_OWN_NAMES.get(name, name): value for name, value in fields.items()}
         for name in ("website", "beacon", "properties", "happened_ms", "visitor", "network"):
             del row[name]
         row["duration_ms"] = 0

@@ -24,7 +24,7 @@ from typing import Any
 from support.query.snapshots import ENDPOINTS, answer
 from support.storage.contents import agrees, rows
 from support.storage.hits import DAY_MS, NOW_MS, a_view
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 from support.storage.page_damage import change
 from twisted.internet.defer import Deferred
 
@@ -54,7 +54,7 @@ QUERIES = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
 
 
 class AtOnce:
-    """A reactor to a store: what a thread wants to be called is called there and then."""
+    """A reactor for a store that runs calls from threads at once."""
 
     def callFromThread(self, call: Callable[..., Any], /, *args: object) -> None:
         call(*args)
@@ -70,7 +70,7 @@ def close(store: Store) -> None:
 
 
 def awaited(store: Store, work: Any) -> Any:
-    """Return what became of something, once the writer has come to it."""
+    """Return the result of work, once the writer has finished it."""
     came: list[Any] = []
     Deferred.fromCoroutine(work).addBoth(came.append)
     while not came:
@@ -106,7 +106,7 @@ def figures(store: Store) -> dict[str, Any]:
 
 
 def answers(snapshot: Snapshot) -> dict[str, Any]:
-    """Ask everything about all time, so that the sums of days are in it."""
+    """Return every report about all time, so that rollups are included."""
     return {
         endpoint: answer(snapshot, endpoint, QUERIES.get(endpoint, []), now_ms=LATER_MS)
         for endpoint in ENDPOINTS
@@ -114,7 +114,7 @@ def answers(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def silently_wrong(found: dict[str, Any], truth: dict[str, Any], lines: list[str]) -> list[str]:
-    """Name what differs and is not named in the log."""
+    """Return what differs and is not named in the log."""
     return [
         what
         for what in sorted(found.keys() | truth.keys())
@@ -123,14 +123,14 @@ def silently_wrong(found: dict[str, Any], truth: dict[str, Any], lines: list[str
 
 
 def is_named(what: str, line: str) -> bool:
-    """Return whether a line of the log says that something may not be what it was."""
+    """Return whether a line of the log reports something as damaged."""
     of_any = WITHOUT_NAME[what.startswith("website")]
     return line.startswith(of_any) or bool(re.search(rf"\b{what}\b", line))
 
 
 def look(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Open the store; give its figures and what was told in the log. Raises StoreError."""
-    with told_in_log() as lines:
+    """Open the store; return its figures and log lines. Raise StoreError."""
+    with logged_warnings() as lines:
         store = opened(folder)
         found = figures(store)
         close(store)
@@ -138,8 +138,8 @@ def look(folder: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def go_on(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Have it do what a store does; give its figures after another start, and what was told."""
-    with told_in_log() as lines:
+    """Let it take hits and run maintenance; return its figures after a restart, and log lines."""
+    with logged_warnings() as lines:
         store = opened(folder)
         take_hits(store)
         for days in (0, 3, 6):
@@ -168,7 +168,7 @@ def take_hits(store: Store) -> None:
 
 
 def delete_all(folder: Path) -> None:
-    """Whatever is stored of a website can be deleted."""
+    """Delete every website."""
     store = opened(folder)
     for website in store.websites.all():
         do(store, store.delete_website(website))
@@ -183,7 +183,7 @@ def do(store: Store, work: Any) -> None:
 
 
 def came_of(folder: Path, truths: Sequence[dict[str, Any]]) -> tuple[str, str]:
-    """Tell in a word what came of a store, and what was said.
+    """Return the outcome for a store in a word, and its message.
 
     `truths`: the figures of one that was not changed, before and after it goes on.
     """

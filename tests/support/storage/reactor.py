@@ -1,4 +1,4 @@
-"""A reactor for a store that tells what becomes of each change."""
+"""A reactor for a store that records the result of each change."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +8,12 @@ from twisted.internet import reactor
 
 
 @define(eq=False)
-class Listening:
-    """A reactor to a store that tells what each change gave, in order, before anyone else hears."""
+class RecordingReactor:
+    """A reactor for a store; records each change's result, in order, before it is delivered."""
 
     results: list[Any] = field(factory=list)
-    heard: Callable[[Any], None] = lambda _: None
-    """Called once the result has been taken."""
+    on_result: Callable[[Any], None] = lambda _: None
+    """Called with each result once it has been delivered."""
 
     def callFromThread(self, call: Callable[..., Any], /, *args: object) -> None:
         reactor.callFromThread(self._deliver, call, *args)
@@ -22,4 +22,4 @@ class Listening:
         result = args[-1] if args else None
         self.results.append(result)
         call(*args)
-        self.heard(result)
+        self.on_result(result)

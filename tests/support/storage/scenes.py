@@ -1,13 +1,13 @@
-"""Random hits over some days on two websites, and what else happens to a store meanwhile."""
+"""Random hits over some days on two websites, and maintenance and deletions in between."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from attrs import define, evolve, field, frozen
-from support.storage.contents import held, settled
+from support.storage.contents import settled, stored_rows
 from support.storage.hits import NOW_MS
-from support.storage.naive_store import Told
+from support.storage.naive_store import NaiveStore
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
@@ -51,7 +51,7 @@ Step = Append | Tidy | Delete
 
 @define
 class Scene:
-    """Makes up the steps. `numbers` are those of the websites that hits go to."""
+    """Generates the steps. `numbers` are those of the websites that get hits."""
 
     rng: random.Random
     numbers: list[int]
@@ -79,7 +79,7 @@ class Scene:
                 yield Delete(self.rng.randrange(len(self.numbers)))
 
     def _overtaken(self) -> Iterator[Step]:
-        """What lay for a day is flushed between an event and the load that it belongs to."""
+        """Yield a flush by age between an event and the load that it belongs to."""
         event, load = self._event(self._new()), self._view()
         yield Append([event])
         yield Tidy(self.now_ms)
@@ -133,7 +133,7 @@ class Scene:
         return self._new()
 
     def _named(self) -> str:
-        """Return the beacon of what belongs to a load: one that was, or is to come."""
+        """Return the beacon of a past or future load."""
         if self._beacons and self.rng.random() < 0.7:
             return self.rng.choice(self._beacons[-12:])
         self._early = [*self._early[-2:], self._new()]
@@ -145,36 +145,36 @@ class Scene:
 
 
 @define
-class Telling:
-    """Does the steps of a scene to a store, and tells them."""
+class ScenePlayer:
+    """Runs the steps of a scene on a store and applies them to the naive store."""
 
     store: Store
     websites: list[Website]
-    told: Told = field(factory=Told)
+    expected: NaiveStore = field(factory=NaiveStore)
     acknowledged: Callable[[], None] = lambda: None
     """Called whenever a change is known to be stored."""
     _under_way: list[Deferred[None]] = field(factory=list)
 
     @classmethod
-    async def begin(cls, store: Store) -> "Telling":
+    async def begin(cls, store: Store) -> "ScenePlayer":
         websites = [await store.add_website(f"{number}.example", 1) for number in range(2)]
-        telling = cls(store, websites)
+        player = cls(store, websites)
         for website in websites:
-            telling.told.add_website(website.number)
-        return telling
+            player.expected.add_website(website.number)
+        return player
 
-    async def tell_all(self, scene: Scene, length: int) -> None:
-        """Make up so many steps, and do them."""
+    async def play(self, scene: Scene, length: int) -> None:
+        """Generate so many steps and run them."""
         for step in scene.steps(length):
-            await self.tell(step)
+            await self.run(step)
             scene.numbers = [website.number for website in self.websites]
 
-    async def tell(self, step: Step) -> None:
+    async def run(self, step: Step) -> None:
         match step:
             case Append(hits):
                 await self.store.append(hits)
                 for hit in hits:
-                    self.told.hear(hit)
+                    self.expected.append(hit)
                 self.acknowledged()
             case Tidy(now_ms, is_awaited):
                 tidying = Deferred.fromCoroutine(self.store.maintain(now_ms))
@@ -186,30 +186,30 @@ class Telling:
             case Delete(place):
                 old = self.websites[place]
                 await self.store.delete_website(old)
-                self.told.delete_website(old.number)
+                self.expected.delete_website(old.number)
                 self.acknowledged()
                 website = await self.store.add_website(old.hostname, 1)
-                self.told.add_website(website.number)
+                self.expected.add_website(website.number)
                 self.websites[place] = website
                 self.acknowledged()
 
     def check(self) -> None:
         for website in self.websites:
-            there, expected = held(self.store, website), self.told.held(website.number)
-            if there == expected:
+            there, wanted = stored_rows(self.store, website), self.expected.rows(website.number)
+            if there == wanted:
                 continue
-            for found, told in zip(there, expected, strict=True):
-                assert [row for row in found if row not in told] == [], "never told so"
-                assert [row for row in told if row not in found] == [], "told, and not there"
-                assert len(found) == len(told)
+            for found, rows in zip(there, wanted, strict=True):
+                assert [row for row in found if row not in rows] == [], "unexpected rows"
+                assert [row for row in rows if row not in found] == [], "missing rows"
+                assert len(found) == len(rows)
 
     async def restart(self, open_store: Callable[[], Store]) -> None:
-        """Stop as the daemon does, and begin anew."""
+        """Stop as the daemon does, and start again."""
         for tidying in self._under_way:
             tidying.cancel()
         self._under_way.clear()
         await self.store.close()
-        self.told.restart()
+        self.expected.restart()
         self.store = open_store()
 
     async def settle(self, now_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""A write into a store that does not end until it is told to."""
+"""A write to a store that lasts until it is released."""
 
 import threading
 
@@ -11,21 +11,21 @@ from medamad.storage.store import Store
 
 
 @define
-class Stuck:
-    """A change that does not end until it is let go."""
+class StalledWrite:
+    """A change that lasts until it is released."""
 
     begun: threading.Event
-    is_let_go: threading.Event
+    is_released: threading.Event
     done: "Deferred[bool]"
 
     @classmethod
-    def in_writer(cls, store: Store) -> "Stuck":
-        begun, is_let_go = threading.Event(), threading.Event()
+    def in_writer(cls, store: Store) -> "StalledWrite":
+        begun, is_released = threading.Event(), threading.Event()
 
         def change(_txn: Transaction) -> bool:
             begun.set()
-            return is_let_go.wait(PATIENCE_S)
+            return is_released.wait(PATIENCE_S)
 
-        stuck = cls(begun, is_let_go, store.writer.submit(change))
+        stuck = cls(begun, is_released, store.writer.submit(change))
         assert begun.wait(PATIENCE_S)
         return stuck

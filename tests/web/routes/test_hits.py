@@ -5,7 +5,7 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 from support.log_failures import LoggedFailures
-from support.storage.log_lines import told_in_log
+from support.storage.log_lines import logged_warnings
 from support.web.client import Answer, Browser
 from support.web.daemon_in_memory import NOW, House
 from twisted.internet.defer import Deferred
@@ -407,7 +407,7 @@ async def test_a_network_cannot_use_up_a_limit_and_it_is_said_where_one_did(
     async def website() -> object:
         return (await owner.ask("GET", "/websites/example.com")).json
 
-    with told_in_log() as lines:
+    with logged_warnings() as lines:
         await hits(house.browser("203.0.113.1"), 4)
         assert await website() == {"hostname": "example.com"}
         await hits(house.browser("203.0.113.9"), 6)
