@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.abuse.mutated_bodies import ENOUGH, ODD, WHOLE, mutated
 from support.web.client import Connection, encoded, parse
-from support.web.daemon_in_memory import House, build_house
+from support.web.daemon_in_memory import Server, build_server
 from twisted.internet.defer import Deferred, DeferredList
 
 from medamad.domain.errors import BadRequest, NotFound
@@ -33,15 +33,15 @@ LOCALES = ("", "de-DE,de;q=0.9", "*", "xx-YY-ZZ", "-" * 200)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[House]:
-    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_house(tmp_path, map_size=4 << 30)))
+def place(tmp_path: Path) -> Iterator[Server]:
+    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_server(tmp_path, map_size=4 << 30)))
     pytest_twisted.blockon(Deferred.fromCoroutine(built.store.add_website("example.com", 1)))
     yield built
     pytest_twisted.blockon(built.pipeline.queue.drained())
     pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
 
 
-async def outcome(place: House, body: bytes, sender: Sender) -> str:
+async def outcome(place: Server, body: bytes, sender: Sender) -> str:
     """Return what becomes of a body; raises whatever is no refusal of the body."""
     try:
         return await place.pipeline.receive(body, sender) or "stored"
@@ -49,14 +49,14 @@ async def outcome(place: House, body: bytes, sender: Sender) -> str:
         return type(refusal).__name__ if len(str(refusal)) < 600 else "a long story"
 
 
-def judged_s(place: House, body: bytes, sender: Sender) -> tuple[float, "Deferred[str]"]:
+def judged_s(place: Server, body: bytes, sender: Sender) -> tuple[float, "Deferred[str]"]:
     """Start processing a body; return the seconds until it is queued or rejected."""
     began = time.thread_time()
     fate = Deferred.fromCoroutine(outcome(place, body, sender))
     return time.thread_time() - began, fate
 
 
-async def send_mutated(place: House, count: int, seed: int) -> tuple[Counter[str], float]:
+async def send_mutated(place: Server, count: int, seed: int) -> tuple[Counter[str], float]:
     """Return how many bodies met which fate, and the most seconds that one took to be judged."""
     source = random.Random(seed)  # noqa: S311 - it is to be repeated
     address = ip_address("198.51.100.7")
@@ -80,7 +80,7 @@ async def send_mutated(place: House, count: int, seed: int) -> tuple[Counter[str
 
 
 @pytest_twisted.ensureDeferred
-async def test_mutated_bodies_are_accepted_or_rejected(place: House) -> None:
+async def test_mutated_bodies_are_accepted_or_rejected(place: Server) -> None:
     found, longest = await send_mutated(place, 10_000, seed=1)
     assert found.keys() == {"stored", "BadRequest", "NotFound"}
     # They have to come far to be of use.
@@ -91,7 +91,7 @@ async def test_mutated_bodies_are_accepted_or_rejected(place: House) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(7_200)
 @pytest_twisted.ensureDeferred
-async def test_a_million_mutated_bodies(place: House, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_million_mutated_bodies(place: Server, capsys: pytest.CaptureFixture[str]) -> None:
     found, longest = await send_mutated(place, 1_000_000, seed=time.time_ns())
     with capsys.disabled():
         os.write(1, f"\n{dict(found)}, the longest {longest * 1_000:.1f} ms\n".encode())
@@ -140,7 +140,7 @@ def json_of(content: object) -> bytes:
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_any_body_is_accepted_or_rejected_quickly(place: House, body: bytes) -> None:
+def test_any_body_is_accepted_or_rejected_quickly(place: Server, body: bytes) -> None:
     connection = Connection(place.site)
     place.now += 1
     connection.push(encoded("POST", "/api/event/hit", {"Content-Length": str(len(body))}) + body)

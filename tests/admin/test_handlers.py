@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 from attrs import evolve
-from support.web.daemon_in_memory import House, build_house
+from support.web.daemon_in_memory import Server, build_server
 from twisted.internet.defer import Deferred
 
 from medamad.admin.handlers import AdminHandlers
@@ -17,8 +17,8 @@ from medamad.storage.settings import Keep, Retention
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_house(tmp_path)))
+def server(tmp_path: Path) -> Iterator[Server]:
+    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_server(tmp_path)))
     yield built
     pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
 
@@ -27,7 +27,7 @@ async def all_is_well() -> list[str]:
     return []
 
 
-async def state(house: House, tmp_path: Path, **fields: Any) -> State:
+async def state(server: Server, tmp_path: Path, **fields: Any) -> State:
     given = {
         "started": 1,
         "listening": (),
@@ -35,33 +35,33 @@ async def state(house: House, tmp_path: Path, **fields: Any) -> State:
         "config_warnings": all_is_well,
         "login_file": tmp_path / "none",
     }
-    handlers = AdminHandlers(site=house.site, **(given | fields))
+    handlers = AdminHandlers(site=server.site, **(given | fields))
     return await handlers.status(Status(), lambda _progress: None)
 
 
 @pytest_twisted.ensureDeferred
-async def test_retention_waiting_for_the_clock_is_a_warning(house: House, tmp_path: Path) -> None:
-    store = house.store
-    await house.doubt_the_clock(days=9)
+async def test_retention_waiting_for_the_clock_is_a_warning(server: Server, tmp_path: Path) -> None:
+    store = server.store
+    await server.doubt_the_clock(days=9)
     store.apply(evolve(store.settings, retention=Retention(others=Keep(5))))
-    assert (await state(house, tmp_path)).warnings == (
+    assert (await state(server, tmp_path)).warnings == (
         (
             "the clock is not trusted yet: [retention] removes nothing until the daemon has run"
             " for 24 more hours"
         ),
     )
     store.apply(evolve(store.settings, retention=Retention(others=Keep(20))))
-    assert (await state(house, tmp_path)).warnings == ()
+    assert (await state(server, tmp_path)).warnings == ()
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_table_without_a_website_is_a_warning(house: House, tmp_path: Path) -> None:
-    website = await house.store.add_website("twin.example", 1)
+async def test_a_table_without_a_website_is_a_warning(server: Server, tmp_path: Path) -> None:
+    website = await server.store.add_website("twin.example", 1)
     kept = Retention(others=Keep(20), websites={"twin.example": Keep(0)})
-    house.store.apply(evolve(house.store.settings, retention=kept))
-    assert (await state(house, tmp_path)).warnings == ()
-    await house.store.rename_website(website, "renamed.example", 2)
-    assert (await state(house, tmp_path)).warnings == (
+    server.store.apply(evolve(server.store.settings, retention=kept))
+    assert (await state(server, tmp_path)).warnings == ()
+    await server.store.rename_website(website, "renamed.example", 2)
+    assert (await state(server, tmp_path)).warnings == (
         (
             "retention.websites.twin.example: no website of this name is registered;"
             " websites without a table keep their views for at least as long as it says"
@@ -71,26 +71,26 @@ async def test_a_table_without_a_website_is_a_warning(house: House, tmp_path: Pa
 
 @pytest_twisted.ensureDeferred
 async def test_what_is_wrong_with_the_configuration_comes_first(
-    house: House, tmp_path: Path
+    server: Server, tmp_path: Path
 ) -> None:
     async def warnings() -> list[str]:
         return ["the configuration on disk is not in use: f: k: r"]
 
-    house.site.settings.data_dir.chmod(0o755)
-    assert (await state(house, tmp_path, config_warnings=warnings)).warnings == (
+    server.site.settings.data_dir.chmod(0o755)
+    assert (await state(server, tmp_path, config_warnings=warnings)).warnings == (
         "the configuration on disk is not in use: f: k: r",
         (
             "every user of this machine may enter the data directory: chmod o="
-            f" {house.site.settings.data_dir}"
+            f" {server.site.settings.data_dir}"
         ),
     )
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_limit_that_is_used_up_is_a_warning(house: House, tmp_path: Path) -> None:
-    website = await house.store.add_website("example.com", 1)
-    house.store.apply(evolve(house.store.settings, other_new_values=1))
-    now_ms = int(house.site.backend.clock() * 1000)
+async def test_a_limit_that_is_used_up_is_a_warning(server: Server, tmp_path: Path) -> None:
+    website = await server.store.add_website("example.com", 1)
+    server.store.apply(evolve(server.store.settings, other_new_values=1))
+    now_ms = int(server.site.backend.clock() * 1000)
     views = [
         View(
             website=website.number,
@@ -103,7 +103,7 @@ async def test_a_limit_that_is_used_up_is_a_warning(house: House, tmp_path: Path
         )
         for browser in ("A", "B")
     ]
-    await house.store.append(views)
-    (warning,) = (await state(house, tmp_path)).warnings
+    await server.store.append(views)
+    (warning,) = (await state(server, tmp_path)).warnings
     assert warning.startswith("example.com: new values of browser count as (other) until midnight")
     assert "[limits] new_values" in warning

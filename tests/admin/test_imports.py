@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from support.storage.log_lines import logged_warnings
-from support.web.daemon_in_memory import House, build_house
+from support.web.daemon_in_memory import Server, build_server
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import LogLevel
 
@@ -14,8 +14,8 @@ from medamad.admin.imports import BeginImport, FinishImport, ImportHandlers
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_house(tmp_path)))
+def server(tmp_path: Path) -> Iterator[Server]:
+    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_server(tmp_path)))
     yield built
     pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
 
@@ -25,9 +25,9 @@ def ignore_progress(_: object) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_abandoned_import_does_not_block_others(house: House) -> None:
-    await house.store.add_website("twin.example", 1)
-    handlers = ImportHandlers(house.store, lambda: 7)
+async def test_an_abandoned_import_does_not_block_others(server: Server) -> None:
+    await server.store.add_website("twin.example", 1)
+    handlers = ImportHandlers(server.store, lambda: 7)
     request = BeginImport(
         website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
     )
@@ -35,18 +35,18 @@ async def test_an_abandoned_import_does_not_block_others(house: House) -> None:
     left.cancel()
     with pytest.raises(CancelledError):
         await left
-    website = house.store.websites.by_hostname("twin.example")
+    website = server.store.websites.by_hostname("twin.example")
     assert website is not None
     # The writer works sequentially: the import began before this is answered.
-    await house.store.rename_website(website, "renamed.example", 2)
-    await house.store.rename_website(website, "twin.example", 3)
+    await server.store.rename_website(website, "renamed.example", 2)
+    await server.store.rename_website(website, "twin.example", 3)
     assert (await handlers.begin(request, ignore_progress)).number == 2
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_import_is_logged(house: House) -> None:
-    await house.store.add_website("twin.example", 1)
-    handlers = ImportHandlers(house.store, lambda: 7)
+async def test_an_import_is_logged(server: Server) -> None:
+    await server.store.add_website("twin.example", 1)
+    handlers = ImportHandlers(server.store, lambda: 7)
     request = BeginImport(
         website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
     )

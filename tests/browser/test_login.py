@@ -85,8 +85,8 @@ def test_a_rejected_cookie_is_explained(daemon: Daemon, dashboard_of: Make) -> N
 
 
 def test_too_many_failures_are_throttled(new_daemon: Daemon, dashboard_of: Make) -> None:
-    stranger = Client(new_daemon.port)
-    dashboard = dashboard_of(stranger)
+    visitor = Client(new_daemon.port)
+    dashboard = dashboard_of(visitor)
     dashboard.page.clock.install(time="2025-03-04T05:00:00Z")
     page = dashboard.open()
     held = HeldRequests(page, "**/api/auth/login")
@@ -96,7 +96,7 @@ def test_too_many_failures_are_throttled(new_daemon: Daemon, dashboard_of: Make)
     page.clock.pause_at("2025-03-04T06:00:00Z")
     wait_s = 0
     while wait_s < LONG_ENOUGH_S:
-        answer = stranger.request("POST", "/api/auth/login", {"username": "x", "password": "y"})
+        answer = visitor.request("POST", "/api/auth/login", {"username": "x", "password": "y"})
         wait_s = int(answer.headers.get("retry-after", "0"))
         if 0 < wait_s < LONG_ENOUGH_S:
             time.sleep(wait_s)

@@ -157,7 +157,7 @@ def test_it_is_shown_in_allowed_frames(known: Client, dashboard_of: Make) -> Non
         figures = page.frame_locator("iframe").locator(".tile-figure")
         expect(figures.first).to_have_text("12")
         with page.expect_console_message(lambda said: "frame-ancestors" in said.text):
-            page.goto(site.address("stranger.localhost"))
+            page.goto(site.address("visitor.localhost"))
         page.locator("iframe").wait_for()
         page.wait_for_load_state("networkidle")
         expect(page.frame_locator("iframe").locator(".tile-figure")).to_have_count(0)

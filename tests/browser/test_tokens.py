@@ -29,9 +29,9 @@ def test_a_token_is_created_shown_once_and_revoked(new_daemon: Daemon, dashboard
     form.get_by_label("Expires").select_option(label="After 30 days")
     form.get_by_role("button", name="Create token").click()
     token = form.get_by_role("figure", name="Token").inner_text()
-    stranger = Client(owner.port)
-    assert status(stranger, token, "/api/website/b.example/summary") == 200
-    assert status(stranger, token, "/api/website/a.example/summary") == 403
+    visitor = Client(owner.port)
+    assert status(visitor, token, "/api/website/b.example/summary") == 200
+    assert status(visitor, token, "/api/website/a.example/summary") == 403
     listed = page.get_by_role("region", name="Tokens", exact=True).get_by_role("listitem")
     expect(listed).to_contain_text(["weekly report"])
     expect(listed).to_contain_text(["Read statistics · b.example"])
@@ -47,4 +47,4 @@ def test_a_token_is_created_shown_once_and_revoked(new_daemon: Daemon, dashboard
     page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
     expect(page.get_by_text("weekly report has been revoked.")).to_be_visible()
     expect(listed).to_have_count(0)
-    assert status(stranger, token, "/api/website/b.example/summary") == 401
+    assert status(visitor, token, "/api/website/b.example/summary") == 401

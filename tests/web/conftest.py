@@ -1,4 +1,4 @@
-"""A site on a real store, collector and account in a temporary directory."""
+"""A site on a real store, pipeline and account in a temporary directory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,31 +6,31 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from support.web.client import Browser
-from support.web.daemon_in_memory import NOW, House, build_house
+from support.web.daemon_in_memory import NOW, Server, build_server
 from twisted.internet.defer import Deferred
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_house(tmp_path)))
+def server(tmp_path: Path) -> Iterator[Server]:
+    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_server(tmp_path)))
     yield built
     pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
 
 
 @pytest.fixture
-def stranger(house: House) -> Browser:
+def visitor(server: Server) -> Browser:
     """A browser that is not logged in."""
-    return house.browser()
+    return server.browser()
 
 
 @pytest.fixture
-def owner(house: House) -> Browser:
+def owner(server: Server) -> Browser:
     """A browser that is logged in."""
-    return pytest_twisted.blockon(Deferred.fromCoroutine(house.owner()))
+    return pytest_twisted.blockon(Deferred.fromCoroutine(server.owner()))
 
 
 @pytest.fixture
-def website(house: House) -> str:
+def website(server: Server) -> str:
     """The hostname of a registered website."""
-    pytest_twisted.blockon(Deferred.fromCoroutine(house.store.add_website("example.com", NOW)))
+    pytest_twisted.blockon(Deferred.fromCoroutine(server.store.add_website("example.com", NOW)))
     return "example.com"

@@ -3,7 +3,7 @@
 import pytest
 import pytest_twisted
 from support.web.client import Browser, Connection, encoded
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 from medamad.web.app import interface_routes
 
@@ -55,10 +55,10 @@ async def test_an_unknown_path_is_404(owner: Browser, target: str) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_path_with_many_segments_is_404(stranger: Browser) -> None:
-    assert (await stranger.ask("GET", "/dashboard" + "/a" * 31)).status == 200
+async def test_a_path_with_many_segments_is_404(visitor: Browser) -> None:
+    assert (await visitor.ask("GET", "/dashboard" + "/a" * 31)).status == 200
     for target in ("/dashboard" + "/a" * 32, "/" * 16_000, "/event" * 2_000, "/%zz" * 4_000):
-        answer = await stranger.ask("GET", target)
+        answer = await visitor.ask("GET", target)
         assert answer.status == 404
         # None of them is decoded.
         assert answer.error == "there is nothing at this address"
@@ -66,8 +66,8 @@ async def test_a_path_with_many_segments_is_404(stranger: Browser) -> None:
 
 @pytest.mark.parametrize("target", ["/%", "/a%zz", "/%ff", "/api/%c3%28", "/user/%4"])
 @pytest_twisted.ensureDeferred
-async def test_a_badly_encoded_path_is_400(stranger: Browser, target: str) -> None:
-    answer = await stranger.ask("GET", target)
+async def test_a_badly_encoded_path_is_400(visitor: Browser, target: str) -> None:
+    answer = await visitor.ask("GET", target)
     assert answer.status == 400
     assert answer.error == "path: an invalid percent-escape, or not valid UTF-8"
 
@@ -85,19 +85,19 @@ async def test_a_badly_encoded_path_is_400(stranger: Browser, target: str) -> No
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_an_unsupported_method_is_405(stranger: Browser, target: str, allowed: str) -> None:
+async def test_an_unsupported_method_is_405(visitor: Browser, target: str, allowed: str) -> None:
     for method in ("PUT", "TRACE", "BREW"):
-        answer = await stranger.ask(method, target)
+        answer = await visitor.ask(method, target)
         assert answer.status == 405
         assert answer.header("Allow") == allowed
         assert answer.error == f"this address takes only {allowed}"
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_absolute_url_is_accepted(house: House, stranger: Browser) -> None:
-    answer = await stranger.ask("GET", "http://stats.example.com/event/ping?u=x")
+async def test_an_absolute_url_is_accepted(server: Server, visitor: Browser) -> None:
+    answer = await visitor.ask("GET", "http://stats.example.com/event/ping?u=x")
     assert (answer.status, answer.body) == (200, b"0")
-    answer = await Connection(house.site).talk(encoded("GET", "http://stats.example.com", {}))
+    answer = await Connection(server.site).talk(encoded("GET", "http://stats.example.com", {}))
     assert answer.header("Location") == "/dashboard/"
 
 
@@ -107,8 +107,8 @@ async def test_segments_may_be_percent_encoded(owner: Browser) -> None:
     assert answer.status == 200
 
 
-def test_both_prefixes_have_the_same_routes(house: House) -> None:
-    routes = interface_routes(house.site.backend).app.url_map.iter_rules()
+def test_both_prefixes_have_the_same_routes(server: Server) -> None:
+    routes = interface_routes(server.site.backend).app.url_map.iter_rules()
     rules = {(rule.rule, *sorted(rule.methods or ())) for rule in routes}
     assert ("/websites/<hostname>", "GET", "HEAD") in rules
     assert ("/event/hit", "POST") in rules
@@ -120,61 +120,61 @@ def test_both_prefixes_have_the_same_routes(house: House) -> None:
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_the_path_of_events_is_configurable(
-    house: House, stranger: Browser, prefix: str, name: str
+    server: Server, visitor: Browser, prefix: str, name: str
 ) -> None:
-    house.set(event_name=name)
+    server.set(event_name=name)
     load = {"e": "load", "b": "b1", "u": "https://example.com/", "p": True, "q": True}
     for place, first in enumerate((name, "event")):
-        answer = await stranger.ask("GET", f"{prefix}/{first}/ping?u=x")
+        answer = await visitor.ask("GET", f"{prefix}/{first}/ping?u=x")
         assert (answer.status, answer.body) == (200, b"0")
         assert answer.header("Access-Control-Allow-Origin") == "*"
-        hit = await stranger.ask("POST", f"{prefix}/{first}/hit", {**load, "b": f"b{place}"})
+        hit = await visitor.ask("POST", f"{prefix}/{first}/hit", {**load, "b": f"b{place}"})
         assert hit.status == 204
         encoded = f"%{ord(first[0]):02x}{first[1:]}"
-        answer = await stranger.ask("GET", f"{prefix}/{encoded}/ping")
+        answer = await visitor.ask("GET", f"{prefix}/{encoded}/ping")
         assert (answer.status, answer.body) == (200, b"0")
-        preflight = await stranger.ask("OPTIONS", f"{prefix}/{first}/hit")
+        preflight = await visitor.ask("OPTIONS", f"{prefix}/{first}/hit")
         assert preflight.status == 204
         assert preflight.header("Access-Control-Allow-Methods") == "OPTIONS, POST"
-        wrong = await stranger.ask("GET", f"{prefix}/{first}/hit")
+        wrong = await visitor.ask("GET", f"{prefix}/{first}/hit")
         assert (wrong.status, wrong.header("Access-Control-Allow-Origin")) == (405, "*")
         for target in (f"{prefix}/{first}", f"{prefix}/{first}/nothing"):
-            assert (await stranger.ask("GET", target)).status == 404
-    house.set(event_name="event")
-    assert (await stranger.ask("GET", f"{prefix}/{name}/ping")).status == 404
-    assert (await stranger.ask("GET", f"{prefix}/event/ping")).status == 200
+            assert (await visitor.ask("GET", target)).status == 404
+    server.set(event_name="event")
+    assert (await visitor.ask("GET", f"{prefix}/{name}/ping")).status == 404
+    assert (await visitor.ask("GET", f"{prefix}/event/ping")).status == 200
 
 
 DETAILS = {"username": "ada", "password": "correct horse"}
 
 
 @pytest_twisted.ensureDeferred
-async def test_everything_is_below_a_base_path_too(house: House, stranger: Browser) -> None:
-    house.set(base_path="/my/stats")
+async def test_everything_is_below_a_base_path_too(server: Server, visitor: Browser) -> None:
+    server.set(base_path="/my/stats")
     for target in ("/my/stats", "/my/stats/", "/my/stats/dashboard", "/"):
-        answer = await stranger.ask("GET", target)
+        answer = await visitor.ask("GET", target)
         assert (answer.status, answer.header("Location")) == (302, "/my/stats/dashboard/")
     for target in ("/my/stats/dashboard/", "/my/stats/dashboard/websites/a.com", "/dashboard/"):
-        answer = await stranger.ask("GET", target)
+        answer = await visitor.ask("GET", target)
         assert b'src="/my/stats/dashboard/assets/main-' in answer.body
         assert b'href="/my/stats/api/user"' in answer.body
         assert b'="/dashboard/' not in answer.body
-    assert b'src="/my/stats/dashboard/' in (await stranger.ask("GET", "/my/stats/share/x")).body
+    assert b'src="/my/stats/dashboard/' in (await visitor.ask("GET", "/my/stats/share/x")).body
     for target in ("script.js", "scripts/default.js", "api/event/ping", "event/ping"):
-        assert (await stranger.ask("GET", f"/my/stats/{target}")).status == 200
-    assert b"- url: /my/stats/api\n" in (await stranger.ask("GET", "/my/stats/openapi.yaml")).body
+        assert (await visitor.ask("GET", f"/my/stats/{target}")).status == 200
+    assert b"- url: /my/stats/api\n" in (await visitor.ask("GET", "/my/stats/openapi.yaml")).body
     for target in ("/my/statsx", "/my/stats/my/stats", "/my/stats/nothing", "/my"):
-        assert (await stranger.ask("GET", target)).status == 404
-    house.set(base_path="")
-    assert b'src="/dashboard/assets/main-' in (await stranger.ask("GET", "/dashboard/")).body
-    assert (await stranger.ask("GET", "/my/stats/script.js")).status == 404
+        assert (await visitor.ask("GET", target)).status == 404
+    server.set(base_path="")
+    assert b'src="/dashboard/assets/main-' in (await visitor.ask("GET", "/dashboard/")).body
+    assert (await visitor.ask("GET", "/my/stats/script.js")).status == 404
 
 
 @pytest.mark.parametrize("prefix", ["/api", ""])
 @pytest_twisted.ensureDeferred
 async def test_the_device_cookie_is_for_the_login_below_the_base_path(
-    house: House, stranger: Browser, prefix: str
+    server: Server, visitor: Browser, prefix: str
 ) -> None:
-    house.set(base_path="/stats")
-    answer = await stranger.ask("POST", f"/stats{prefix}/auth/login", DETAILS)
+    server.set(base_path="/stats")
+    answer = await visitor.ask("POST", f"/stats{prefix}/auth/login", DETAILS)
     assert f"Path=/stats{prefix}/auth/login;" in answer.headers["set-cookie"][1]

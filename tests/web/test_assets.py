@@ -5,7 +5,7 @@ import msgspec
 import pytest
 import pytest_twisted
 from support.web.client import Browser
-from support.web.daemon_in_memory import NOW, House
+from support.web.daemon_in_memory import NOW, Server
 
 from medamad.build import GENERATED
 from medamad.domain.hits import View
@@ -40,9 +40,9 @@ def test_all_encodings_have_the_same_content() -> None:
 
 @pytest.mark.parametrize("coding", FORMS)
 @pytest_twisted.ensureDeferred
-async def test_each_encoding_has_its_own_etag(stranger: Browser, coding: str | None) -> None:
+async def test_each_encoding_has_its_own_etag(visitor: Browser, coding: str | None) -> None:
     accepting = {"Accept-Encoding": coding or "identity"}
-    answer = await stranger.ask("GET", TARGET, headers=accepting)
+    answer = await visitor.ask("GET", TARGET, headers=accepting)
     assert (answer.status, answer.body) == (200, FORMS[coding])
     assert answer.header("Content-Encoding") == coding
     assert answer.header("Vary") == "Accept-Encoding"
@@ -51,20 +51,20 @@ async def test_each_encoding_has_its_own_etag(stranger: Browser, coding: str | N
     assert etag.startswith('"')
     assert etag.endswith('"')
     for known in (etag, f"W/{etag}", f'"x", {etag}', "*"):
-        again = await stranger.ask("GET", TARGET, headers=accepting | {"If-None-Match": known})
+        again = await visitor.ask("GET", TARGET, headers=accepting | {"If-None-Match": known})
         assert (again.status, again.body) == (304, b"")
         assert again.header("ETag") == etag
         assert again.header("Vary") == "Accept-Encoding"
         assert again.header("Cache-Control") == answer.header("Cache-Control")
     for other in FORMS.keys() - {coding}:
         accepting = {"Accept-Encoding": other or "identity", "If-None-Match": etag}
-        again = await stranger.ask("GET", TARGET, headers=accepting)
+        again = await visitor.ask("GET", TARGET, headers=accepting)
         assert (again.status, again.body) == (200, FORMS[other])
 
 
 @pytest_twisted.ensureDeferred
-async def test_head_returns_the_length_of_the_encoding(stranger: Browser) -> None:
-    answer = await stranger.ask("HEAD", TARGET, headers={"Accept-Encoding": "br"})
+async def test_head_returns_the_length_of_the_encoding(visitor: Browser) -> None:
+    answer = await visitor.ask("HEAD", TARGET, headers={"Accept-Encoding": "br"})
     assert (answer.status, answer.body) == (200, b"")
     assert answer.header("Content-Length") == str(len(FORMS["br"] or b""))
 
@@ -102,10 +102,10 @@ def test_the_preferred_encoding_is_sent(accepted: str, coding: str) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_long_responses_are_compressed_if_the_client_accepts_it(
-    house: House, owner: Browser, website: str
+    server: Server, owner: Browser, website: str
 ) -> None:
-    number = house.store.websites.all()[0].number
-    await house.store.append(
+    number = server.store.websites.all()[0].number
+    await server.store.append(
         [
             View(
                 website=number,

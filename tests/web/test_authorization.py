@@ -23,7 +23,7 @@ import pytest_twisted
 from attrs import define, evolve, field, frozen
 from support.openapi import OPERATIONS
 from support.web.client import Browser
-from support.web.daemon_in_memory import HASH, NOW, PASSWORD, USERNAME, House
+from support.web.daemon_in_memory import HASH, NOW, PASSWORD, USERNAME, Server
 
 from medamad.accounts.credentials import IDLE_S, LIFETIME_S, digest, new_token
 from medamad.accounts.shares import make_share
@@ -208,7 +208,7 @@ def is_for_something_else(address: Address, method: str, state: State) -> bool:
 class Shown:
     """The credentials shown to a daemon, each created when first needed."""
 
-    _house: House
+    _house: Server
     _made: dict[str, dict[str, str]] = field(factory=dict)
 
     async def headers(self, which: str) -> dict[str, str]:
@@ -276,9 +276,9 @@ class Shown:
         return new_token() if which == "garbage" else None
 
 
-async def put_right(house: House) -> None:
+async def put_right(server: Server) -> None:
     """Reset to the website, the token and the share link that the table is about."""
-    store = house.store
+    store = server.store
     for website in store.websites.all():
         if website.hostname != HOSTNAME:
             await store.delete_website(website)
@@ -299,20 +299,20 @@ NETWORKS = (f"100.{n >> 8}.{n & 255}.9" for n in count())
 
 @pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.path)
 @pytest_twisted.ensureDeferred
-async def test_each_caller_gets_the_expected_status(house: House, address: Address) -> None:
+async def test_each_caller_gets_the_expected_status(server: Server, address: Address) -> None:
     wrong = []
-    shown = Shown(house)
+    shown = Shown(server)
     pages = {True: cycle(FOREIGN_PAGES), False: cycle(OWN_PAGES)}
     asked = [
         *product(METHODS, STATES, address.prefixes),
         *product(address.methods, FURTHER_STATES, address.prefixes[-1:]),
     ]
     for method, state, prefix in asked:
-        await put_right(house)
+        await put_right(server)
         known = await shown.headers(state.shown)
         peer = INSIDER if address.path in INSIDE else next(NETWORKS)
-        browser = Browser(house.site, peer=peer)
-        house.set(demo=state.demo, metrics_from=INSIDERS)
+        browser = Browser(server.site, peer=peer)
+        server.set(demo=state.demo, metrics_from=INSIDERS)
         body = BODIES.get(f"{method} {address.path}")
         headers = next(pages[state.is_foreign]) | known
         answer = await browser.ask(method, prefix + address.target, body, headers=headers)
@@ -338,15 +338,15 @@ async def test_each_caller_gets_the_expected_status(house: House, address: Addre
 )
 @pytest_twisted.ensureDeferred
 async def test_outsiders_cannot_tell_internal_paths_from_missing_ones(
-    house: House, path: str, peer: str | None
+    server: Server, path: str, peer: str | None
 ) -> None:
     """Nothing tells what is there from what is not: not the status, nor a header."""
-    house.set(metrics_from=INSIDERS, cors_origins=frozenset(["https://app.example"]))
-    token = (await house.owner()).cookie
+    server.set(metrics_from=INSIDERS, cors_origins=frozenset(["https://app.example"]))
+    token = (await server.owner()).cookie
     for method, cookie, headers in product(
         METHODS, (None, token), ({}, {"Origin": "https://app.example"})
     ):
-        browser = Browser(house.site, cookie, peer)
+        browser = Browser(server.site, cookie, peer)
         answer = await browser.ask(method, path, headers=headers)
         nothing = await browser.ask(method, "/nothing", headers=headers)
         assert (answer.status, answer.body) == (404, nothing.body)
@@ -354,38 +354,38 @@ async def test_outsiders_cannot_tell_internal_paths_from_missing_ones(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_rejected_request_changes_nothing(house: House) -> None:
+async def test_a_rejected_request_changes_nothing(server: Server) -> None:
     """Send every change in each state that rejects it, then check that nothing has changed."""
-    await put_right(house)
-    shown = Shown(house)
+    await put_right(server)
+    shown = Shown(server)
     for state in (*STATES, *FURTHER_STATES):
         await shown.headers(state.shown)
-    before = there(house)
+    before = there(server)
     for address, state in product(ADDRESSES, (*STATES, *FURTHER_STATES)):
         for method in address.methods:
             if expected(address, method, state) in (401, 403):
-                browser = Browser(house.site, peer=next(NETWORKS))
-                house.set(demo=state.demo)
+                browser = Browser(server.site, peer=next(NETWORKS))
+                server.set(demo=state.demo)
                 body = BODIES.get(f"{method} {address.path}")
                 headers = FOREIGN_PAGES[0] if state.is_foreign else {}
                 headers = headers | await shown.headers(state.shown)
                 await browser.ask(method, address.target, body, headers=headers)
-    assert there(house) == before
+    assert there(server) == before
 
 
-def there(house: House) -> object:
-    store = house.store
+def there(server: Server) -> object:
+    store = server.store
     tokens = [key for key, _ in store.tokens.all()]
     return store.account.read(), store.websites.all(), tokens, store.shares.all()
 
 
-def test_every_route_is_covered(house: House) -> None:
+def test_every_route_is_covered(server: Server) -> None:
     routes = {
         (re.sub(r"<([a-z]+)>", r"{\1}", rule.rule), method)
         for part in (
-            interface_routes(house.site.backend),
-            file_routes(house.site.backend),
-            operating_routes(house.site.backend, house.site),
+            interface_routes(server.site.backend),
+            file_routes(server.site.backend),
+            operating_routes(server.site.backend, server.site),
         )
         for rule in part.app.url_map.iter_rules()
         for method in rule.methods or ()

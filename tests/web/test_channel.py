@@ -7,16 +7,16 @@ import pytest
 import pytest_twisted
 from support.malformed_http import REFUSED
 from support.web.client import Connection, answers, encoded, over_tls
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 PING = "/event/ping"
 
 
 @pytest.mark.parametrize("at_once", [100_000, 7, 1])
 @pytest_twisted.ensureDeferred
-async def test_malformed_requests_are_rejected(house: House, at_once: int) -> None:
+async def test_malformed_requests_are_rejected(server: Server, at_once: int) -> None:
     for name, request in REFUSED.items():
-        connection = Connection(house.site)
+        connection = Connection(server.site)
         # What follows on the same connection is ignored.
         data = request + encoded("GET", PING, {})
         for start in range(0, len(data), at_once):
@@ -31,8 +31,8 @@ async def test_malformed_requests_are_rejected(house: House, at_once: int) -> No
 
 
 @pytest_twisted.ensureDeferred
-async def test_over_tls_a_rejected_connection_is_closed_with_a_tls_alert(house: House) -> None:
-    connection = over_tls(house.site)
+async def test_over_tls_a_rejected_connection_is_closed_with_a_tls_alert(server: Server) -> None:
+    connection = over_tls(server.site)
     assert (await connection.talk(b"nonsense\r\n\r\n")).status == 400
     assert connection.wire.disconnecting
     assert not connection.wire.half_closed
@@ -51,39 +51,39 @@ def check_drops(connection: Connection) -> None:
     assert connection.wire.aborted
 
 
-def closed_by_itself(_house: House, connection: Connection) -> None:
+def closed_by_itself(_house: Server, connection: Connection) -> None:
     connection.push(encoded("GET", PING, {"Connection": "close"}))
     assert answers(connection) == 1
 
 
-def closed_for_its_silence(house: House, _connection: Connection) -> None:
-    house.reactor.advance(house.site.settings.idle_seconds)
-    house.site.sweep()
+def closed_for_its_silence(server: Server, _connection: Connection) -> None:
+    server.reactor.advance(server.site.settings.idle_seconds)
+    server.site.sweep()
 
 
-def closed_by_a_stop(house: House, _connection: Connection) -> None:
-    house.site.drain()
+def closed_by_a_stop(server: Server, _connection: Connection) -> None:
+    server.site.drain()
 
 
 @pytest.mark.parametrize("close", [closed_by_itself, closed_for_its_silence, closed_by_a_stop])
 def test_over_tls_a_closed_connection_is_dropped_if_it_keeps_sending(
-    house: House, close: Callable[[House, Connection], None]
+    server: Server, close: Callable[[Server, Connection], None]
 ) -> None:
-    connection = over_tls(house.site)
-    close(house, connection)
+    connection = over_tls(server.site)
+    close(server, connection)
     assert connection.wire.disconnecting
     # Sending more does not extend its time.
     for _ in range(2):
         assert not connection.wire.aborted
         connection.push(b"x")
-        house.reactor.advance(house.site.settings.reading_seconds / 2)
-        house.site.sweep()
+        server.reactor.advance(server.site.settings.reading_seconds / 2)
+        server.site.sweep()
     assert connection.wire.aborted
 
 
-def test_over_tls_a_closed_connection_is_dropped_if_it_sends_much(house: House) -> None:
-    connection = over_tls(house.site)
-    closed_by_itself(house, connection)
+def test_over_tls_a_closed_connection_is_dropped_if_it_sends_much(server: Server) -> None:
+    connection = over_tls(server.site)
+    closed_by_itself(server, connection)
     check_drops(connection)
 
 
@@ -101,15 +101,15 @@ def test_over_tls_a_closed_connection_is_dropped_if_it_sends_much(house: House) 
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_valid_hosts_are_accepted(house: House, host: str) -> None:
-    answer = await Connection(house.site).talk(encoded("GET", PING, {"Host": host}))
+async def test_valid_hosts_are_accepted(server: Server, host: str) -> None:
+    answer = await Connection(server.site).talk(encoded("GET", PING, {"Host": host}))
     assert answer.status == 200
 
 
 @pytest_twisted.ensureDeferred
-async def test_http_1_0_needs_no_host_and_closes_the_connection(house: House) -> None:
+async def test_http_1_0_needs_no_host_and_closes_the_connection(server: Server) -> None:
     for peer in ("203.0.113.9", None):
-        connection = Connection(house.site, peer)
+        connection = Connection(server.site, peer)
         answer = await connection.talk(b"GET /openapi.yaml HTTP/1.0\r\n\r\n")
         assert answer.status == 200
         assert answer.header("Connection") == "close"
@@ -117,8 +117,8 @@ async def test_http_1_0_needs_no_host_and_closes_the_connection(house: House) ->
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_connection_serves_many_requests(house: House) -> None:
-    connection = Connection(house.site)
+async def test_a_connection_serves_many_requests(server: Server) -> None:
+    connection = Connection(server.site)
     for _ in range(3):
         answer = await connection.talk(encoded("GET", PING, {}))
         assert (answer.status, answer.header("Connection")) == (200, None)
@@ -144,10 +144,10 @@ async def test_a_connection_serves_many_requests(house: House) -> None:
 )
 @pytest_twisted.ensureDeferred
 async def test_a_client_may_ask_to_close_the_connection(
-    house: House, lines: list[bytes], stays: bool
+    server: Server, lines: list[bytes], stays: bool
 ) -> None:
     fields = b"".join(b"Connection: %b\r\n" % line for line in lines)
-    connection = Connection(house.site)
+    connection = Connection(server.site)
     answer = await connection.talk(b"GET /event/ping HTTP/1.1\r\nHost: a\r\n%b\r\n" % fields)
     assert answer.status == 200
     assert answer.header("Connection") == (None if stays else "close")
@@ -156,29 +156,29 @@ async def test_a_client_may_ask_to_close_the_connection(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_pipelined_requests_are_answered_in_order(house: House) -> None:
-    connection = Connection(house.site)
+async def test_pipelined_requests_are_answered_in_order(server: Server) -> None:
+    connection = Connection(server.site)
     hit = b'{"e":"load","b":"%d","u":"http://example.com/","p":true,"q":true}'
     data = b"".join(encoded("POST", "/event/hit", {}, hit % i) for i in range(3))
     connection.push(data + encoded("GET", "/nothing", {}) + encoded("GET", PING, {}))
     statuses = []
     for _ in range(5):
         statuses.append((await connection.answer()).status)
-        house.reactor.advance(0)
+        server.reactor.advance(0)
     assert statuses == [204, 204, 204, 404, 200]
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_request_may_arrive_byte_by_byte(house: House) -> None:
-    connection = Connection(house.site)
+async def test_a_request_may_arrive_byte_by_byte(server: Server) -> None:
+    connection = Connection(server.site)
     for byte in b"\r\n" + encoded("GET", PING, {}):
         connection.push(bytes([byte]))
     assert (await connection.answer()).status == 200
 
 
 @pytest_twisted.ensureDeferred
-async def test_too_large_a_body_is_rejected_before_it_is_read(house: House) -> None:
-    house.set(max_body_bytes=100)
+async def test_too_large_a_body_is_rejected_before_it_is_read(server: Server) -> None:
+    server.set(max_body_bytes=100)
     for headers, body in [
         ({"Content-Length": "101"}, b""),
         ({"Content-Length": "101", "Expect": "100-continue"}, b""),
@@ -190,7 +190,7 @@ async def test_too_large_a_body_is_rejected_before_it_is_read(house: House) -> N
     ]:
         if headers.get("Content-Length") == "":
             del headers["Content-Length"]
-        connection = Connection(house.site)
+        connection = Connection(server.site)
         request = encoded("POST", "/event/hit", headers) + body
         connection.push(request)
         data = connection.wire.value()
@@ -206,8 +206,8 @@ async def test_too_large_a_body_is_rejected_before_it_is_read(house: House) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_of_the_maximum_size_is_read(house: House) -> None:
-    house.set(max_body_bytes=100)
+async def test_a_body_of_the_maximum_size_is_read(server: Server) -> None:
+    server.set(max_body_bytes=100)
     for data in (
         encoded("POST", "/event/hit", {}, b"x" * 100),
         encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"})
@@ -217,16 +217,16 @@ async def test_a_body_of_the_maximum_size_is_read(house: House) -> None:
         + b"x" * 50
         + b"\r\n0\r\n\r\n",
     ):
-        answer = await Connection(house.site).talk(data, "POST")
+        answer = await Connection(server.site).talk(data, "POST")
         assert answer.status == 400
         assert "JSON" in answer.error
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_in_too_many_chunks_is_rejected(house: House) -> None:
+async def test_a_body_in_too_many_chunks_is_rejected(server: Server) -> None:
     head = encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"})
     for chunks in (b"1\r\n{\r\n" * 10_000, b"1\r\n{\r\n" * 258):
-        connection = Connection(house.site)
+        connection = Connection(server.site)
         answer = await connection.talk(head + chunks, "POST")
         assert answer.status == 400
         assert answer.error.startswith("body: expected at most 256 chunks")
@@ -235,8 +235,8 @@ async def test_a_body_in_too_many_chunks_is_rejected(house: House) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_100_is_sent_if_expected(house: House) -> None:
-    connection = Connection(house.site)
+async def test_a_100_is_sent_if_expected(server: Server) -> None:
+    connection = Connection(server.site)
     connection.push(
         encoded("POST", "/event/hit", {"Content-Length": "2", "Expect": "100-continue"})
     )
@@ -246,11 +246,13 @@ async def test_a_100_is_sent_if_expected(house: House) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_response_to_a_closed_connection_is_dropped(house: House) -> None:
-    connection = Connection(house.site)
+async def test_a_response_to_a_closed_connection_is_dropped(server: Server) -> None:
+    connection = Connection(server.site)
     body = b'{"e":"load","b":"gone","u":"http://example.com/","p":true,"q":true}'
     connection.push(encoded("POST", "/event/hit", {}, body))
     connection.close()
-    await house.pipeline.queue.drained()
+    await server.pipeline.queue.drained()
     assert connection.wire.value() == b""
-    assert house.store.read(house.store.websites.all()[0], lambda seen: len(list(seen.parts))) == 1
+    assert (
+        server.store.read(server.store.websites.all()[0], lambda seen: len(list(seen.parts))) == 1
+    )

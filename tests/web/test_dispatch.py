@@ -7,7 +7,7 @@ import pytest
 import pytest_twisted
 from support.log_failures import LoggedFailures
 from support.web.client import Browser, Connection, encoded
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 from twisted.internet.defer import Deferred, fail
 
 from medamad.query.request import Cancelled
@@ -38,9 +38,9 @@ REFUSED_BODIES = [
 @pytest.mark.parametrize(("method", "target"), [*CHANGES, *READINGS, LOGOUT])
 @pytest_twisted.ensureDeferred
 async def test_401_comes_before_every_other_error(
-    house: House, stranger: Browser, prefix: str, method: str, target: str
+    server: Server, visitor: Browser, prefix: str, method: str, target: str
 ) -> None:
-    house.set(demo=True)
+    server.set(demo=True)
     target = target.replace("example.com", "%zz")
     for headers in (
         {},
@@ -49,7 +49,7 @@ async def test_401_comes_before_every_other_error(
         {"Cookie": "other=1; _me_sess=\xff"},
         {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"},
     ):
-        answer = await stranger.ask(
+        answer = await visitor.ask(
             method, f"{prefix}{target}?limit=x&%zz", body=b"{", headers=headers
         )
         assert answer.status == 401
@@ -79,9 +79,9 @@ async def test_changes_from_another_origin_are_403(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_an_unknown_host_is_rejected_if_hosts_are_configured(
-    house: House, owner: Browser, method: str, target: str, status: int
+    server: Server, owner: Browser, method: str, target: str, status: int
 ) -> None:
-    house.set(hostnames=frozenset({"stats.example.com"}))
+    server.set(hostnames=frozenset({"stats.example.com"}))
     # As by a page whose name was made to stand for our address: of the same origin to its browser.
     rebound = {
         "Host": "evil.example",
@@ -94,7 +94,7 @@ async def test_an_unknown_host_is_rejected_if_hosts_are_configured(
         assert answer.error == "Host: expected one of the hostnames in the service's configuration"
         assert (await owner.ask(*READINGS[0])).status == 200
     if (method, target) in (*CHANGES, *READINGS, LOGOUT):
-        assert (await house.browser().ask(method, target, headers=rebound)).status == 401
+        assert (await server.browser().ask(method, target, headers=rebound)).status == 401
 
 
 @pytest.mark.parametrize(("method", "target"), READINGS)
@@ -121,9 +121,9 @@ async def test_reading_needs_no_origin(owner: Browser, method: str, target: str)
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_demo_cannot_be_changed(
-    house: House, owner: Browser, method: str, target: str
+    server: Server, owner: Browser, method: str, target: str
 ) -> None:
-    house.set(demo=True)
+    server.set(demo=True)
     answer = await owner.ask(method, target, {"hostname": "new.example", "username": "other"})
     assert answer.status == 403
     assert answer.error == "this is a demonstration: nothing can be changed"
@@ -131,8 +131,8 @@ async def test_a_demo_cannot_be_changed(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_demo_allows_logging_in_and_out(house: House, owner: Browser) -> None:
-    house.set(demo=True)
+async def test_a_demo_allows_logging_in_and_out(server: Server, owner: Browser) -> None:
+    server.set(demo=True)
     assert (await owner.ask("GET", "/user")).status == 200
     assert (await owner.ask(*LOGOUT)).status == 204
     assert (await owner.log_in("ada", "correct horse")).status == 200
@@ -175,7 +175,7 @@ async def test_too_large_a_body_is_413_everywhere(owner: Browser) -> None:
 @pytest.mark.parametrize(("method", "target"), [*CHANGES, *READINGS, LOGOUT])
 @pytest_twisted.ensureDeferred
 async def test_401_comes_before_an_error_in_the_body(
-    house: House, owner: Browser, prefix: str, method: str, target: str
+    server: Server, owner: Browser, prefix: str, method: str, target: str
 ) -> None:
     target = f"{prefix}{target.replace('example.com', '%zz')}?x=%zz"
     for headers, body, refusal in (
@@ -184,7 +184,7 @@ async def test_401_comes_before_an_error_in_the_body(
     ):
         for cookie, status in ((None, 401), ("nonsense", 401), (owner.cookie, refusal)):
             sent = headers if cookie is None else headers | {"Cookie": f"_me_sess={cookie}"}
-            answer = await Connection(house.site).talk(encoded(method, target, sent) + body)
+            answer = await Connection(server.site).talk(encoded(method, target, sent) + body)
             assert answer.status == status
             assert answer.error.startswith("the session cookie" if status == 401 else "body: ")
             assert answer.header("Connection") == "close"
@@ -204,21 +204,21 @@ async def test_401_comes_before_an_error_in_the_body(
 )
 @pytest_twisted.ensureDeferred
 async def test_a_public_route_rejects_too_large_a_body_without_a_cookie(
-    house: House, prefix: str, method: str, target: str
+    server: Server, prefix: str, method: str, target: str
 ) -> None:
     request = encoded(method, prefix + target, {"Content-Length": "16385"})
-    answer = await Connection(house.site).talk(request)
+    answer = await Connection(server.site).talk(request)
     assert answer.status == 413
     assert answer.error == "body: expected at most 16384 bytes"
 
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest_twisted.ensureDeferred
-async def test_any_origin_may_read_why_an_event_was_rejected(house: House, prefix: str) -> None:
+async def test_any_origin_may_read_why_an_event_was_rejected(server: Server, prefix: str) -> None:
     for headers, body, status in REFUSED_BODIES:
         sent = headers | {"Origin": "https://a.example"}
         request = encoded("POST", prefix + "/event/hit", sent) + body
-        answer = await Connection(house.site).talk(request)
+        answer = await Connection(server.site).talk(request)
         assert answer.status == status
         assert answer.header("Access-Control-Allow-Origin") == "*"
         assert answer.header("Access-Control-Expose-Headers") == "X-Api-Commit, X-Medamad-Ignored"
@@ -231,13 +231,13 @@ async def test_any_origin_may_read_why_an_event_was_rejected(house: House, prefi
 )
 @pytest_twisted.ensureDeferred
 async def test_configured_origins_may_read_why_a_body_was_rejected(
-    house: House, owner: Browser, prefix: str, origin: str, credentials: str | None
+    server: Server, owner: Browser, prefix: str, origin: str, credentials: str | None
 ) -> None:
-    house.set(cors_origins=frozenset({"https://dash.example"}))
+    server.set(cors_origins=frozenset({"https://dash.example"}))
     for cookie, (headers, body, refusal) in product((owner.cookie, ""), REFUSED_BODIES):
         sent = headers | {"Origin": origin, "Cookie": f"_me_sess={cookie}"}
         request = encoded("POST", prefix + "/websites", sent) + body
-        answer = await Connection(house.site).talk(request)
+        answer = await Connection(server.site).talk(request)
         assert answer.status == (refusal if cookie else 401)
         assert answer.header("Vary") == "Origin"
         assert answer.header("Access-Control-Allow-Origin") == (origin if credentials else None)
@@ -245,8 +245,8 @@ async def test_configured_origins_may_read_why_a_body_was_rejected(
 
 
 @pytest_twisted.ensureDeferred
-async def test_configured_origins_may_read_with_the_cookie(house: House, owner: Browser) -> None:
-    house.set(cors_origins=frozenset({"https://dash.example"}))
+async def test_configured_origins_may_read_with_the_cookie(server: Server, owner: Browser) -> None:
+    server.set(cors_origins=frozenset({"https://dash.example"}))
     origin = {"Origin": "https://dash.example", "Sec-Fetch-Site": "cross-site"}
     for method, target, status in (
         ("GET", "/user", 200),
@@ -269,30 +269,30 @@ async def test_configured_origins_may_read_with_the_cookie(house: House, owner: 
 
 @pytest_twisted.ensureDeferred
 async def test_a_preflight_is_answered_for_configured_origins(
-    house: House, stranger: Browser
+    server: Server, visitor: Browser
 ) -> None:
-    house.set(cors_origins=frozenset({"https://dash.example"}))
+    server.set(cors_origins=frozenset({"https://dash.example"}))
     headers = {"Origin": "https://dash.example", "Access-Control-Request-Method": "PATCH"}
-    answer = await stranger.ask("OPTIONS", "/api/websites/a.example", headers=headers)
+    answer = await visitor.ask("OPTIONS", "/api/websites/a.example", headers=headers)
     assert answer.status == 204
     assert answer.header("Access-Control-Allow-Origin") == "https://dash.example"
     assert answer.header("Access-Control-Allow-Credentials") == "true"
     assert answer.header("Access-Control-Allow-Methods") == "DELETE, GET, HEAD, OPTIONS, PATCH"
     assert answer.header("Access-Control-Allow-Headers") == "Authorization, Content-Type"
-    answer = await stranger.ask("OPTIONS", "/user", headers={"Origin": "https://evil.example"})
+    answer = await visitor.ask("OPTIONS", "/user", headers={"Origin": "https://evil.example"})
     assert answer.status == 204
     assert answer.header("Allow") == "DELETE, GET, HEAD, OPTIONS, PATCH"
     assert answer.header("Access-Control-Allow-Origin") is None
     assert answer.header("Access-Control-Allow-Methods") is None
-    assert (await stranger.ask("OPTIONS", "/nothing")).status == 404
+    assert (await visitor.ask("OPTIONS", "/nothing")).status == 404
 
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest_twisted.ensureDeferred
 async def test_an_internal_error_is_500_and_only_logged(
-    house: House, owner: Browser, website: str, logged_failures: LoggedFailures, prefix: str
+    server: Server, owner: Browser, website: str, logged_failures: LoggedFailures, prefix: str
 ) -> None:
-    house.site.backend.run_query = lambda _question, **_: fail(ZeroDivisionError("a secret"))
+    server.site.backend.run_query = lambda _question, **_: fail(ZeroDivisionError("a secret"))
     answer = await owner.ask("GET", f"{prefix}/website/{website}/pages?path=/secret")
     assert answer.status == 500
     assert answer.error == "an internal error; see the server's log"
@@ -304,25 +304,25 @@ async def test_an_internal_error_is_500_and_only_logged(
 
 @pytest_twisted.ensureDeferred
 async def test_a_change_is_completed_if_the_client_disconnects(
-    house: House, owner: Browser, website: str
+    server: Server, owner: Browser, website: str
 ) -> None:
-    connection = Connection(house.site)
+    connection = Connection(server.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("DELETE", f"/websites/{website}", headers))
     connection.close()
     assert (await owner.ask("GET", "/websites")).status == 200
-    while house.store.websites.all():
-        await house.store.maintain(0)
+    while server.store.websites.all():
+        await server.store.maintain(0)
     assert connection.wire.value() == b""
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_waiting_query_is_cancelled_if_the_client_disconnects(
-    house: House, owner: Browser, website: str
+    server: Server, owner: Browser, website: str
 ) -> None:
     asked: Deferred[bytes] = Deferred()
-    house.site.backend.run_query = lambda _question, **_: asked
-    connection = Connection(house.site)
+    server.site.backend.run_query = lambda _question, **_: asked
+    connection = Connection(server.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("GET", f"/website/{website}/pages", headers))
     connection.close()
@@ -332,7 +332,7 @@ async def test_a_waiting_query_is_cancelled_if_the_client_disconnects(
 
 @pytest_twisted.ensureDeferred
 async def test_a_running_query_is_cancelled_if_the_client_disconnects(
-    house: House, owner: Browser, website: str
+    server: Server, owner: Browser, website: str
 ) -> None:
     begun: list[Callable[[], object]] = []
     asked: Deferred[bytes] = Deferred()
@@ -343,8 +343,8 @@ async def test_a_running_query_is_cancelled_if_the_client_disconnects(
 
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     assert (await owner.ask("POST", "/event/hit", body=body)).status == 204
-    house.site.backend.run_query = ask
-    connection = Connection(house.site)
+    server.site.backend.run_query = ask
+    connection = Connection(server.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("GET", f"/website/{website}/pages?path=/", headers))
     (question,) = begun

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import pytest_twisted
 from support.web.client import Connection, Unread, encoded, over_tls
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 from medamad.web.server.admission import REQUESTS_PER_TURN
 from medamad.web.server.site import ARRIVE_SECONDS
@@ -16,14 +16,14 @@ HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_requests_under_way_are_answered(house: House) -> None:
-    idle, busy = (Connection(house.site) for _ in range(2))
+async def test_requests_under_way_are_answered(server: Server) -> None:
+    idle, busy = (Connection(server.site) for _ in range(2))
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     busy.push(encoded("POST", "/event/hit", {}, body))
-    drained = house.site.drain()
-    assert house.site.drain() is drained
+    drained = server.site.drain()
+    assert server.site.drain() is drained
     assert idle.wire.disconnecting
-    assert Connection(house.site).channel is None
+    assert Connection(server.site).channel is None
     assert not busy.wire.disconnecting
     idle.close()
     answer = await busy.answer()
@@ -46,13 +46,13 @@ async def test_requests_under_way_are_answered(house: House) -> None:
         PING + b"G",
     ],
 )
-def test_incomplete_requests_are_closed_at_once(house: House, part: bytes) -> None:
-    connection = Connection(house.site)
+def test_incomplete_requests_are_closed_at_once(server: Server, part: bytes) -> None:
+    connection = Connection(server.site)
     connection.push(part)
-    house.reactor.advance(0)
+    server.reactor.advance(0)
     assert not connection.wire.disconnecting
     written = connection.wire.value()
-    drained = house.site.drain()
+    drained = server.site.drain()
     assert connection.wire.disconnecting
     # What was to be read before goes out yet.
     assert not connection.wire.aborted
@@ -61,10 +61,10 @@ def test_incomplete_requests_are_closed_at_once(house: House, part: bytes) -> No
     assert drained.called
 
 
-def test_leaving_closes_connections_after_their_next_response(house: House) -> None:
-    connections = [Connection(house.site) for _ in range(2)]
+def test_leaving_closes_connections_after_their_next_response(server: Server) -> None:
+    connections = [Connection(server.site) for _ in range(2)]
     connections[0].push(PING[:9])
-    house.site.close_after_responses()
+    server.site.close_after_responses()
     assert not any(one.wire.disconnecting for one in connections)
     connections[0].push(PING[9:])
     connections[1].push(PING)
@@ -74,20 +74,20 @@ def test_leaving_closes_connections_after_their_next_response(house: House) -> N
         assert one.wire.disconnecting
 
 
-def test_data_that_has_just_arrived_is_waited_for(house: House) -> None:
+def test_data_that_has_just_arrived_is_waited_for(server: Server) -> None:
     wires = [Unread() for _ in range(3)]
-    channels = [house.site.buildProtocol(wire.getPeer()) for wire in wires]
+    channels = [server.site.buildProtocol(wire.getPeer()) for wire in wires]
     for channel, wire in zip(channels, wires, strict=True):
         channel.makeConnection(wire)
     for wire in wires[:2]:
         wire.other_end.send(PING)
-    drained = house.site.drain()
+    drained = server.site.drain()
     assert [wire.disconnecting for wire in wires] == [False, False, True]
     # The reactor comes to it in its next turn.
     channels[0].dataReceived(wires[0].socket.recv(1_000))
     assert wires[0].value().startswith(b"HTTP/1.1 200 OK\r\n")
     assert [wire.disconnecting for wire in wires] == [True, False, True]
-    house.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_SECONDS)
     assert [wire.disconnecting for wire in wires] == [True, True, True]
     for channel in channels:
         channel.connectionLost()
@@ -97,14 +97,14 @@ def test_data_that_has_just_arrived_is_waited_for(house: House) -> None:
         wire.other_end.close()
 
 
-def test_queued_requests_are_answered(house: House) -> None:
-    connections = [Connection(house.site) for _ in range(REQUESTS_PER_TURN + 2)]
+def test_queued_requests_are_answered(server: Server) -> None:
+    connections = [Connection(server.site) for _ in range(REQUESTS_PER_TURN + 2)]
     for connection in connections:
         connection.push(PING)
-    drained = house.site.drain()
+    drained = server.site.drain()
     waiting = connections[REQUESTS_PER_TURN:]
     assert [one.wire.disconnecting for one in waiting] == [False, False]
-    house.reactor.advance(0)
+    server.reactor.advance(0)
     for one in waiting:
         assert one.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
     assert all(one.wire.disconnecting for one in connections)
@@ -113,12 +113,12 @@ def test_queued_requests_are_answered(house: House) -> None:
     assert drained.called
 
 
-def test_a_close_under_way_continues(house: House) -> None:
-    connection = Connection(house.site)
-    house.reactor.advance(house.site.settings.idle_seconds)
-    house.site.sweep()
+def test_a_close_under_way_continues(server: Server) -> None:
+    connection = Connection(server.site)
+    server.reactor.advance(server.site.settings.idle_seconds)
+    server.site.sweep()
     assert connection.wire.disconnecting
-    drained = house.site.drain()
+    drained = server.site.drain()
     assert connection.wire.disconnecting
     assert not connection.wire.aborted
     connection.close()
@@ -127,22 +127,22 @@ def test_a_close_under_way_continues(house: House) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_pipelined_requests_are_not_accepted(house: House) -> None:
-    connection = Connection(house.site)
+async def test_pipelined_requests_are_not_accepted(server: Server) -> None:
+    connection = Connection(server.site)
     hit = b'{"e":"load","b":"%d","u":"http://example.com/","p":true,"q":true}'
     connection.push(b"".join(encoded("POST", "/event/hit", {}, hit % i) for i in range(2)))
-    house.site.drain()
+    server.site.drain()
     answer = await connection.answer()
     assert (answer.status, answer.header("Connection")) == (204, "close")
     assert connection.wire.disconnecting
     assert connection.wire.value() == b""
-    await house.pipeline.queue.drained()
-    (website,) = house.store.websites.all()
-    assert house.store.visitors_last_day(website, int(house.now * 1000)) == 1
+    await server.pipeline.queue.drained()
+    (website,) = server.store.websites.all()
+    assert server.store.visitors_last_day(website, int(server.now * 1000)) == 1
 
 
-def test_draining_without_connections_ends_at_once(house: House) -> None:
-    assert house.site.drain().called
+def test_draining_without_connections_ends_at_once(server: Server) -> None:
+    assert server.site.drain().called
 
 
 def silent(_connection: Connection) -> None:
@@ -170,34 +170,34 @@ def refused(connection: Connection) -> None:
 
 @pytest.mark.parametrize("said", [silent, begun, answered, answered_for_the_last_time, refused])
 def test_over_tls_the_client_need_not_close(
-    house: House, said: Callable[[Connection], None]
+    server: Server, said: Callable[[Connection], None]
 ) -> None:
-    connection = over_tls(house.site)
+    connection = over_tls(server.site)
     said(connection)
-    drained = house.site.drain()
+    drained = server.site.drain()
     assert connection.wire.disconnecting
-    house.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_SECONDS)
     assert connection.wire.transport.disconnecting
     assert not connection.wire.aborted
     connection.close()
     assert drained.called
-    house.reactor.advance(ARRIVE_SECONDS)
-    assert house.reactor.getDelayedCalls() == []
+    server.reactor.advance(ARRIVE_SECONDS)
+    assert server.reactor.getDelayedCalls() == []
 
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_over_tls_a_response_is_waited_for_and_a_moment_longer(house: House) -> None:
-    connection = over_tls(house.site)
+async def test_over_tls_a_response_is_waited_for_and_a_moment_longer(server: Server) -> None:
+    connection = over_tls(server.site)
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     connection.push(encoded("POST", "/event/hit", {}, body))
-    house.site.drain()
-    house.reactor.advance(ARRIVE_SECONDS)
+    server.site.drain()
+    server.reactor.advance(ARRIVE_SECONDS)
     assert not connection.wire.disconnecting
     answer = await connection.answer()
     assert (answer.status, answer.header("Connection")) == (204, "close")
     assert (connection.wire.disconnecting, connection.wire.transport.disconnecting) == (True, False)
-    house.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_SECONDS)
     assert connection.wire.transport.disconnecting
 
 
@@ -214,16 +214,18 @@ class UnreadTLS(Unread):
 
 
 @pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
-def test_over_tls_a_response_is_waited_for_until_it_is_received(house: House, last: bytes) -> None:
+def test_over_tls_a_response_is_waited_for_until_it_is_received(
+    server: Server, last: bytes
+) -> None:
     wire = UnreadTLS()
-    over_tls(house.site, wire).push(PING[:-2] + last + b"\r\n")
+    over_tls(server.site, wire).push(PING[:-2] + last + b"\r\n")
     assert b" 200 OK" in wire.value()
-    house.site.drain()
+    server.site.drain()
     for _ in range(9):
-        house.reactor.advance(ARRIVE_SECONDS)
+        server.reactor.advance(ARRIVE_SECONDS)
         assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
     wire.other_end.recv(10_000)
-    house.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_SECONDS)
     assert wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()
@@ -231,29 +233,29 @@ def test_over_tls_a_response_is_waited_for_until_it_is_received(house: House, la
 
 @pytest.mark.parametrize("said", [silent, begun, answered])
 def test_over_tls_a_vanished_client_with_all_its_responses_is_not_waited_for(
-    house: House, said: Callable[[Connection], None]
+    server: Server, said: Callable[[Connection], None]
 ) -> None:
     wire = UnreadTLS()
-    said(over_tls(house.site, wire))
+    said(over_tls(server.site, wire))
     if wire.value():
         wire.other_end.recv(10_000)
-    house.site.drain()
+    server.site.drain()
     assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
-    house.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_SECONDS)
     assert wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()
 
 
 def test_over_tls_a_client_that_vanished_before_the_deadline_is_not_waited_for(
-    house: House,
+    server: Server,
 ) -> None:
     wire = UnreadTLS()
-    over_tls(house.site, wire)
-    house.reactor.advance(house.site.settings.idle_seconds)
-    house.site.sweep()
+    over_tls(server.site, wire)
+    server.reactor.advance(server.site.settings.idle_seconds)
+    server.site.sweep()
     assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
-    house.site.drain()
+    server.site.drain()
     assert wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()
@@ -262,32 +264,32 @@ def test_over_tls_a_client_that_vanished_before_the_deadline_is_not_waited_for(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_over_tls_a_response_at_the_deadline_is_waited_for(
-    house: House,
+    server: Server,
 ) -> None:
     wire = UnreadTLS()
-    connection = over_tls(house.site, wire)
+    connection = over_tls(server.site, wire)
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     connection.push(encoded("POST", "/event/hit", {}, body))
     connection.channel.time_out()
     wire.clear()
     assert wire.disconnecting
     assert (await connection.answer()).status == 204
-    house.site.drain()
-    house.reactor.advance(ARRIVE_SECONDS)
+    server.site.drain()
+    server.reactor.advance(ARRIVE_SECONDS)
     assert not wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()
 
 
-def test_over_tls_data_that_is_still_arriving_is_read(house: House) -> None:
+def test_over_tls_data_that_is_still_arriving_is_read(server: Server) -> None:
     wire = Unread()
-    connection = over_tls(house.site, wire)
-    house.site.drain()
+    connection = over_tls(server.site, wire)
+    server.site.drain()
     wire.other_end.send(b"x")
-    house.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_SECONDS)
     assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
     connection.push(wire.socket.recv(10))
-    house.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_SECONDS)
     assert wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()

@@ -14,7 +14,7 @@ import pytest_twisted
 from attrs import evolve, frozen
 from support.log_failures import LoggedFailures
 from support.web.client import Answer
-from support.web.daemon_in_memory import PASSWORD, USERNAME, House
+from support.web.daemon_in_memory import PASSWORD, USERNAME, Server
 
 HOSTNAME = "example.com"
 FOREIGN = {"Origin": "https://elsewhere.example", "Sec-Fetch-Site": "cross-site"}
@@ -162,8 +162,8 @@ ERRORS = [
 ]
 
 
-async def ask(house: House, asked: Asked) -> Answer:
-    browser = await house.owner() if asked.cookie else house.browser()
+async def ask(server: Server, asked: Asked) -> Answer:
+    browser = await server.owner() if asked.cookie else server.browser()
     return await again(browser, asked)
 
 
@@ -185,8 +185,8 @@ def registered(website: str) -> str:
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 @pytest_twisted.ensureDeferred
-async def test_each_endpoint_succeeds(house: House, row: Row, prefix: str) -> None:
-    answer = await ask(house, evolve(row.asked, path=prefix + row.asked.path))
+async def test_each_endpoint_succeeds(server: Server, row: Row, prefix: str) -> None:
+    answer = await ask(server, evolve(row.asked, path=prefix + row.asked.path))
     assert answer.status == row.success
     assert answer.header("X-Api-Commit") == "c0ffee1"
     assert bool(answer.body) == (row.success != 204 and row.asked is not LOGIN)
@@ -206,13 +206,13 @@ def provoking(row: Row, status: int) -> Asked:
     return asked
 
 
-async def fault(house: House, asked: Asked) -> Answer:
+async def fault(server: Server, asked: Asked) -> Answer:
     """Remove what the response depends on, after the login."""
-    browser = await house.owner()
+    browser = await server.owner()
     if asked.path.startswith("/event/"):
-        house.pipeline.rules = None
+        server.pipeline.rules = None
     else:
-        house.store.environment.lmdb.close()
+        server.store.environment.lmdb.close()
     return await again(browser, asked)
 
 
@@ -228,13 +228,13 @@ def expected_faults(logged_failures: LoggedFailures) -> Iterator[None]:
     ("row", "status"), ERRORS, ids=lambda value: getattr(value, "name", str(value))
 )
 @pytest_twisted.ensureDeferred
-async def test_each_endpoint_returns_its_errors(house: House, row: Row, status: int) -> None:
+async def test_each_endpoint_returns_its_errors(server: Server, row: Row, status: int) -> None:
     if status == 500:
-        answer = await fault(house, row.asked)
+        answer = await fault(server, row.asked)
         assert "lmdb" not in answer.error.lower()
         assert "attribute" not in answer.error.lower()
     else:
-        answer = await ask(house, provoking(row, status))
+        answer = await ask(server, provoking(row, status))
     assert answer.status == status
     assert answer.error
 

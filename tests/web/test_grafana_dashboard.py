@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 from medamad.web.routes.monitoring import Exposition
 
@@ -19,9 +19,9 @@ LABELS = {"job", "instance"}
 
 
 @pytest.fixture
-def exposed(house: House) -> dict[str, set[str]]:
+def exposed(server: Server) -> dict[str, set[str]]:
     """The names of all figures, with those of their labels."""
-    text = Exposition.of(house.site).text("")[0].decode("utf-8")
+    text = Exposition.of(server.site).text("")[0].decode("utf-8")
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
         assert family.documentation

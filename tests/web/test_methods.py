@@ -6,16 +6,16 @@ import pytest
 import pytest_twisted
 from support.openapi import OPERATIONS
 from support.web.client import Browser, Connection, encoded
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 from medamad.web.app import file_routes, interface_routes
 
 
-def addresses(house: House) -> dict[str, set[str]]:
+def addresses(server: Server) -> dict[str, set[str]]:
     """Return the methods of every address, parameters filled in."""
     found: dict[str, set[str]] = {}
     for make, prefixes in ((interface_routes, ("", "/api")), (file_routes, ("",))):
-        for rule in make(house.site.backend).app.url_map.iter_rules():
+        for rule in make(server.site.backend).app.url_map.iter_rules():
             address = rule.rule.replace("<hostname>", "example.com")
             address = re.sub("<[^>]*>", "none", address)
             for prefix in prefixes:
@@ -25,14 +25,14 @@ def addresses(house: House) -> dict[str, set[str]]:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_head_is_get_without_the_body(house: House, owner: Browser) -> None:
+async def test_head_is_get_without_the_body(server: Server, owner: Browser) -> None:
     seen = 0
-    for address, methods in addresses(house).items():
+    for address, methods in addresses(server).items():
         if "GET" not in methods:
             answer = await owner.ask("HEAD", address)
             assert (answer.status, answer.body) == (405, b""), address
             continue
-        for browser in (owner, house.browser()):
+        for browser in (owner, server.browser()):
             whole, head = [await browser.ask(method, address) for method in ("GET", "HEAD")]
             seen += whole.status == 200
             assert (head.status, head.body) == (whole.status, b""), address
@@ -47,8 +47,8 @@ async def test_head_is_get_without_the_body(house: House, owner: Browser) -> Non
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_head_request_leaves_the_connection_usable(house: House) -> None:
-    connection = Connection(house.site)
+async def test_a_head_request_leaves_the_connection_usable(server: Server) -> None:
+    connection = Connection(server.site)
     for _ in range(2):
         for address in ("/event/ping", "/openapi.yaml", "/nothing", "/websites"):
             assert (await connection.talk(encoded("HEAD", address, {}), "HEAD")).body == b""
@@ -56,22 +56,22 @@ async def test_a_head_request_leaves_the_connection_usable(house: House) -> None
 
 
 @pytest_twisted.ensureDeferred
-async def test_options_lists_the_methods_of_every_path(house: House) -> None:
-    stranger = house.browser()
-    found = addresses(house)
+async def test_options_lists_the_methods_of_every_path(server: Server) -> None:
+    visitor = server.browser()
+    found = addresses(server)
     described = [entry.path.replace("{share}", "none") for entry in OPERATIONS]
     assert {re.sub("{[^}]*}", "example.com", path) for path in described} >= {
         address for address in found if address.startswith("/website")
     }
     for address, methods in found.items():
-        answer = await stranger.ask("OPTIONS", address)
+        answer = await visitor.ask("OPTIONS", address)
         assert (answer.status, answer.body) == (204, b""), address
         assert answer.header("Allow") == ", ".join(sorted({*methods, "OPTIONS"})), address
 
 
 @pytest_twisted.ensureDeferred
-async def test_options_of_the_whole_server(house: House) -> None:
-    connection = Connection(house.site)
+async def test_options_of_the_whole_server(server: Server) -> None:
+    connection = Connection(server.site)
     for _ in range(2):
         answer = await connection.talk(encoded("OPTIONS", "*", {}))
         assert answer.status == 204
@@ -82,8 +82,8 @@ async def test_options_of_the_whole_server(house: House) -> None:
 @pytest.mark.parametrize("method", ["PUT", "TRACE", "BREW", "get", "Get", "hEAD", "1", "M-SEARCH"])
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_other_methods_are_405(house: House, owner: Browser, method: str) -> None:
-    for address, methods in addresses(house).items():
+async def test_other_methods_are_405(server: Server, owner: Browser, method: str) -> None:
+    for address, methods in addresses(server).items():
         answer = await owner.ask(method, address)
         assert answer.status == 405, address
         assert answer.header("Allow") == ", ".join(sorted({*methods, "OPTIONS"})), address

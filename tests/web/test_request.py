@@ -3,11 +3,11 @@
 import pytest
 import pytest_twisted
 from support.web.client import Connection, encoded
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 
 @pytest.mark.parametrize("name", ["If-Modified-Since", "if-modified-since", "iF-mODIFIED-sINCE"])
 @pytest_twisted.ensureDeferred
-async def test_header_names_are_read_in_any_case(house: House, name: str) -> None:
+async def test_header_names_are_read_in_any_case(server: Server, name: str) -> None:
     request = encoded("GET", "/event/ping", {name: "nonsense"})
-    assert (await Connection(house.site).talk(request)).status == 400
+    assert (await Connection(server.site).talk(request)).status == 400

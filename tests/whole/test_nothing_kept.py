@@ -11,7 +11,7 @@ pytestmark = pytest.mark.daemon
 FOUR, SIX = "203.0.113.77", "2001:db8:77:1:a11:ce55:0:7"
 ELSEWHERE = "198.51.100.77"
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
-QUERY, COOKIE, BODY = "query-of-a-stranger", "cookie-of-a-stranger", "body-of-a-stranger"
+QUERY, COOKIE, BODY = "query-of-a-visitor", "cookie-of-a-visitor", "body-of-a-visitor"
 BEHIND_A_PROXY = '[server]\ntrusted_proxies = ["127.0.0.1"]\n'
 
 

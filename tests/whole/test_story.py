@@ -39,7 +39,7 @@ from support.story import (
     stories,
 )
 from support.web.client import Answer, Browser
-from support.web.daemon_in_memory import NOW, PASSWORD, SOURCES, USERNAME, House, build_house
+from support.web.daemon_in_memory import NOW, PASSWORD, SOURCES, USERNAME, Server, build_server
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.threads import blockingCallFromThread, deferToThread
@@ -72,13 +72,13 @@ class Narrator:
         self.rng = rng
         self.retention = Retention()
         self.tidying: list[Deferred[None]] = []
-        self.house: House
+        self.server: Server
         self.owner: Browser
 
     async def begin(self) -> None:
         OBSERVED.forget()
-        self.house = await build_house(self.data_dir, sizes=self.sizes)
-        self.owner = self.house.browser()
+        self.server = await build_server(self.data_dir, sizes=self.sizes)
+        self.owner = self.server.browser()
         await self.owner.log_in(USERNAME, PASSWORD)
         for site in self.expected.sites:
             await self.ask("POST", "/websites", {"hostname": site.hostname}, status=201)
@@ -88,7 +88,7 @@ class Narrator:
         for tidying in self.tidying:
             tidying.cancel()
         self.tidying.clear()
-        await self.house.store.close()
+        await self.server.store.close()
 
     async def ask(
         self, method: str, target: str, content: object = None, *, status: int = 200
@@ -119,7 +119,7 @@ class Narrator:
                 await self._restart()
             case Wait():
                 self.now_ms += step.ms
-                self.house.now = self.now_ms / 1000
+                self.server.now = self.now_ms / 1000
             case Tidy():
                 await self._tidy(is_awaited=step.is_awaited)
             case Retain():
@@ -127,7 +127,7 @@ class Narrator:
                 self._retain()
             case Check():
                 await self.check()
-        OBSERVED.look(self.house.store)
+        OBSERVED.look(self.server.store)
 
     async def _change(self, step: Rename | Delete) -> None:
         if isinstance(step, Rename):
@@ -156,13 +156,13 @@ class Narrator:
         self.expected.load(load, self.now_ms)
 
     async def _hit(self, sent: dict[str, object], headers: dict[str, str] | None = None) -> None:
-        answer = await self.house.browser().ask(
+        answer = await self.server.browser().ask(
             "POST", "/event/hit", body=json.dumps(sent).encode(), headers=headers
         )
         assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, None), (sent, answer)
 
     async def _tidy(self, *, is_awaited: bool) -> None:
-        tidying = Deferred.fromCoroutine(self.house.store.maintain(self.now_ms))
+        tidying = Deferred.fromCoroutine(self.server.store.maintain(self.now_ms))
         if is_awaited:
             await tidying
         else:
@@ -173,13 +173,13 @@ class Narrator:
         """Restart the daemon; the login survives unless it has expired."""
         await self.end()
         self.expected.restart()
-        self.house = await build_house(self.data_dir, self.now_ms / 1000, self.sizes)
+        self.server = await build_server(self.data_dir, self.now_ms / 1000, self.sizes)
         self._retain()
-        cookie, self.owner = self.owner.cookie, self.house.browser()
+        cookie, self.owner = self.owner.cookie, self.server.browser()
         self.owner.cookie = cookie
 
     def _retain(self) -> None:
-        store = self.house.store
+        store = self.server.store
         store.apply(evolve(store.settings, retention=self.retention))
 
     async def settle(self) -> None:
@@ -187,10 +187,10 @@ class Narrator:
         for tidying in self.tidying:
             await tidying
         self.tidying.clear()
-        await settled(self.house.store, self.now_ms)
-        for website in self.house.store.websites.all():
-            self.house.store.read(website, agrees)
-        assert orphans(self.house.store.environment) == []
+        await settled(self.server.store, self.now_ms)
+        for website in self.server.store.websites.all():
+            self.server.store.read(website, agrees)
+        assert orphans(self.server.store.environment) == []
 
     async def check(self) -> None:
         rng = self.rng

@@ -36,14 +36,14 @@ SOURCES = Sources({"google.com": "Google"})
 
 
 def at_once(question: Callable[[], Any], client: object = ()) -> Deferred[Any]:
-    """Answer a question in this thread."""
+    """Run a query in this thread."""
     assert isinstance(client, tuple)
     return execute(question)
 
 
 @define(eq=False)
-class House:
-    """The daemon without its sockets. `now` is the time, in Unix seconds.
+class Server:
+    """The whole daemon without its sockets. `now` is the time, in Unix seconds.
 
     Hits are stored by `append`, which tests may replace.
     """
@@ -80,12 +80,12 @@ class House:
         await self.store.maintain(now_ms, 0)
 
 
-async def build_house(
+async def build_server(
     data_dir: Path,
     now: float = NOW,
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
     map_size: int = 64 << 20,
-) -> House:
+) -> Server:
     """Assemble the daemon on a directory and what it contains."""
     store = start_store(
         data_dir / "data", StoreSettings(map_size=map_size, min_free_disk=0), reactor, sizes
@@ -125,7 +125,7 @@ async def build_house(
         clock=clock,
         reactor=turns,
     )
-    built = House(site, store, pipeline, turns, store.append, now)
+    built = Server(site, store, pipeline, turns, store.append, now)
     if store.account.read() is None:
         await store.account.put(Account(USERNAME, HASH, created=NOW, updated=NOW))
     return built

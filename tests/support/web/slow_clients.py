@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from support.web.client import Connection
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 HEAD_BYTES: Final = 1_000
 """More than the head of an answer, and than what stands around a piece."""
 
 
-def slow(house: House, peer: str = "203.0.113.9") -> Connection:
+def slow(server: Server, peer: str = "203.0.113.9") -> Connection:
     """Return a connection of which the transport is full after each piece."""
-    connection = Connection(house.site, peer)
+    connection = Connection(server.site, peer)
     wire = connection.wire
     write = type(wire).write
 
@@ -25,12 +25,12 @@ def slow(house: House, peer: str = "203.0.113.9") -> Connection:
     return connection
 
 
-def leave(house: House, connections: Iterable[Connection], *, goes: bool) -> None:
+def leave(server: Server, connections: Iterable[Connection], *, goes: bool) -> None:
     """Close connections that receive nothing more, as clients or timeouts would."""
     for connection in connections:
         if not goes:
             for _ in range(2):
-                house.reactor.advance(house.site.settings.reading_seconds + 1)
-                house.site.sweep()
+                server.reactor.advance(server.site.settings.reading_seconds + 1)
+                server.site.sweep()
             assert connection.wire.aborted
         connection.close()

@@ -1,7 +1,7 @@
 import pytest
 import pytest_twisted
 from support.web.client import Browser
-from support.web.daemon_in_memory import PASSWORD, USERNAME, House
+from support.web.daemon_in_memory import PASSWORD, USERNAME, Server
 
 LOGIN, LOGOUT, USER = "/auth/login", "/auth/logout", "/user"
 DETAILS = {"username": USERNAME, "password": PASSWORD}
@@ -9,8 +9,8 @@ DETAILS = {"username": USERNAME, "password": PASSWORD}
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest_twisted.ensureDeferred
-async def test_login_sets_the_cookie(stranger: Browser, prefix: str) -> None:
-    answer = await stranger.ask("POST", prefix + LOGIN, DETAILS)
+async def test_login_sets_the_cookie(visitor: Browser, prefix: str) -> None:
+    answer = await visitor.ask("POST", prefix + LOGIN, DETAILS)
     assert answer.status == 200
     assert answer.body == b""
     assert answer.header("X-Api-Commit") == "c0ffee1"
@@ -30,8 +30,8 @@ async def test_login_sets_the_cookie(stranger: Browser, prefix: str) -> None:
         "SameSite=Strict",
         "Secure",
     ]
-    stranger.cookie = token
-    assert (await stranger.ask("GET", prefix + USER)).status == 200
+    visitor.cookie = token
+    assert (await visitor.ask("GET", prefix + USER)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ async def test_login_sets_the_cookie(stranger: Browser, prefix: str) -> None:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_wrong_credentials_are_401(stranger: Browser, details: dict[str, str]) -> None:
-    answer = await stranger.ask("POST", LOGIN, details)
+async def test_wrong_credentials_are_401(visitor: Browser, details: dict[str, str]) -> None:
+    answer = await visitor.ask("POST", LOGIN, details)
     assert answer.status == 401
     assert answer.error
     assert answer.header("Set-Cookie") is None
@@ -66,10 +66,8 @@ async def test_wrong_credentials_are_401(stranger: Browser, details: dict[str, s
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_malformed_credentials_are_400(
-    stranger: Browser, details: object, field: str
-) -> None:
-    answer = await stranger.ask("POST", LOGIN, details)
+async def test_malformed_credentials_are_400(visitor: Browser, details: object, field: str) -> None:
+    answer = await visitor.ask("POST", LOGIN, details)
     assert answer.status == 400
     assert answer.error.startswith(f"{field}: ")
 
@@ -86,60 +84,60 @@ async def test_malformed_credentials_are_400(
 )
 @pytest_twisted.ensureDeferred
 async def test_a_body_that_is_not_json_is_400(
-    stranger: Browser, body: bytes, content_type: str, message: str
+    visitor: Browser, body: bytes, content_type: str, message: str
 ) -> None:
-    answer = await stranger.ask("POST", LOGIN, body=body, headers={"Content-Type": content_type})
+    answer = await visitor.ask("POST", LOGIN, body=body, headers={"Content-Type": content_type})
     assert answer.status == 400
     assert answer.error.startswith(message)
 
 
 @pytest_twisted.ensureDeferred
-async def test_login_from_another_origin_is_403(house: House, stranger: Browser) -> None:
-    answer = await stranger.ask("POST", LOGIN, DETAILS, headers={"Sec-Fetch-Site": "cross-site"})
+async def test_login_from_another_origin_is_403(server: Server, visitor: Browser) -> None:
+    answer = await visitor.ask("POST", LOGIN, DETAILS, headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.status == 403
     assert answer.error == "this request comes from a page of another origin"
-    house.set(cors_origins=frozenset({"https://dash.example"}))
+    server.set(cors_origins=frozenset({"https://dash.example"}))
     headers = {"Sec-Fetch-Site": "same-site", "Origin": "https://dash.example"}
-    answer = await stranger.ask("POST", LOGIN, DETAILS, headers=headers)
+    answer = await visitor.ask("POST", LOGIN, DETAILS, headers=headers)
     assert answer.status == 200
     assert answer.header("Access-Control-Allow-Credentials") == "true"
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_network_is_throttled_after_ten_failures(house: House, stranger: Browser) -> None:
+async def test_a_network_is_throttled_after_ten_failures(server: Server, visitor: Browser) -> None:
     for _ in range(10):
-        answer = await stranger.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
+        answer = await visitor.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
         assert answer.status == 401
-    answer = await stranger.ask("POST", LOGIN, DETAILS)
+    answer = await visitor.ask("POST", LOGIN, DETAILS)
     assert answer.status == 429
     assert answer.error
     assert int(answer.header("Retry-After") or 0) >= 1
-    elsewhere = house.browser("198.51.100.7")
+    elsewhere = server.browser("198.51.100.7")
     assert (await elsewhere.log_in(USERNAME, PASSWORD)).status == 200
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_known_browser_is_not_throttled_by_others(house: House, stranger: Browser) -> None:
-    answer = await house.browser().log_in(USERNAME, PASSWORD)
+async def test_a_known_browser_is_not_throttled_by_others(server: Server, visitor: Browser) -> None:
+    answer = await server.browser().log_in(USERNAME, PASSWORD)
     _, device = (cookie.partition(";")[0] for cookie in answer.headers["set-cookie"])
     for _ in range(10):
-        await stranger.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
-    assert (await stranger.ask("POST", LOGIN, DETAILS)).status == 429
-    answer = await stranger.ask("POST", LOGIN, DETAILS, headers={"Cookie": f"{device}0"})
+        await visitor.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
+    assert (await visitor.ask("POST", LOGIN, DETAILS)).status == 429
+    answer = await visitor.ask("POST", LOGIN, DETAILS, headers={"Cookie": f"{device}0"})
     assert answer.status == 429
-    answer = await stranger.ask("POST", LOGIN, DETAILS, headers={"Cookie": device})
+    answer = await visitor.ask("POST", LOGIN, DETAILS, headers={"Cookie": device})
     assert answer.status == 200
     # It opens nothing by itself.
-    assert (await stranger.ask("GET", USER, headers={"Cookie": device})).status == 401
+    assert (await visitor.ask("GET", USER, headers={"Cookie": device})).status == 401
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_forged_device_cookie_is_not_a_known_browser(stranger: Browser) -> None:
+async def test_a_forged_device_cookie_is_not_a_known_browser(visitor: Browser) -> None:
     for _ in range(10):
-        await stranger.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
+        await visitor.ask("POST", LOGIN, {"username": USERNAME, "password": "wrong"})
     for value in ("", "a.b", "x" * 5_000, "\xff"):
         headers = {"Cookie": f"_me_device={value}"}
-        assert (await stranger.ask("POST", LOGIN, DETAILS, headers=headers)).status == 429
+        assert (await visitor.ask("POST", LOGIN, DETAILS, headers=headers)).status == 429
 
 
 @pytest_twisted.ensureDeferred
@@ -160,17 +158,17 @@ async def test_logout_ends_the_session_and_clears_the_cookie(owner: Browser) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_logout_needs_a_login(stranger: Browser) -> None:
-    assert (await stranger.ask("POST", LOGOUT)).status == 401
-    stranger.cookie = "nonsense"
-    answer = await stranger.ask("POST", LOGOUT)
+async def test_logout_needs_a_login(visitor: Browser) -> None:
+    assert (await visitor.ask("POST", LOGOUT)).status == 401
+    visitor.cookie = "nonsense"
+    answer = await visitor.ask("POST", LOGOUT)
     assert answer.status == 401
     assert answer.error
 
 
 @pytest_twisted.ensureDeferred
-async def test_logout_leaves_other_sessions(house: House, owner: Browser) -> None:
-    other = house.browser()
+async def test_logout_leaves_other_sessions(server: Server, owner: Browser) -> None:
+    other = server.browser()
     await other.log_in(USERNAME, PASSWORD)
     await owner.ask("POST", LOGOUT)
     assert (await other.ask("GET", USER)).status == 200

@@ -7,7 +7,7 @@ import pytest
 import pytest_twisted
 from support.storage.bulk_loads import load, made
 from support.web.client import Browser, Connection, encoded
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 from medamad.domain.dimensions import Dimension
 from medamad.storage.segments.format import Column
@@ -16,13 +16,13 @@ VIEWS = 500
 PATH = "/api/website/example.com"
 
 
-async def damage_column(house: House, column: int) -> None:
+async def damage_column(server: Server, column: int) -> None:
     """Store two segments, and flip a bit in a column of the first."""
-    website = await house.store.add_website("example.com", 1)
+    website = await server.store.add_website("example.com", 1)
     for begin in (1, VIEWS + 1):
-        await load(house.store, website, made(begin, VIEWS, 50))
-    (first, *_) = house.store.partitions.get_or_create(website.number).leaves()
-    environment = house.store.environment
+        await load(server.store, website, made(begin, VIEWS, 50))
+    (first, *_) = server.store.partitions.get_or_create(website.number).leaves()
+    environment = server.store.environment
     key = first.key + bytes((column,))
     with environment.lmdb.begin(write=True) as txn:
         value = txn.get(key, db=environment.databases.segments)
@@ -41,8 +41,8 @@ async def reports(owner: Browser) -> dict[str, tuple[object, str | None]]:
 
 @pytest.mark.parametrize("column", [Dimension.PATH, Column.DURATION])
 @pytest_twisted.ensureDeferred
-async def test_reports_agree_and_name_the_days(house: House, owner: Browser, column: int) -> None:
-    await damage_column(house, column)
+async def test_reports_agree_and_name_the_days(server: Server, owner: Browser, column: int) -> None:
+    await damage_column(server, column)
     await reports(owner)
     found = await reports(owner)
     (partial,) = {header for _, header in found.values()}
@@ -57,12 +57,12 @@ async def test_reports_agree_and_name_the_days(house: House, owner: Browser, col
 
 @pytest.mark.parametrize("what", ["views", "events", "statistics"])
 @pytest_twisted.ensureDeferred
-async def test_an_export_says_what_it_leaves_out(house: House, owner: Browser, what: str) -> None:
-    await damage_column(house, Column.SEQUENCE if what == "events" else Dimension.PATH)
+async def test_an_export_says_what_it_leaves_out(server: Server, owner: Browser, what: str) -> None:
+    await damage_column(server, Column.SEQUENCE if what == "events" else Dimension.PATH)
     target = f"{PATH}/export?what={what}"
     if what != "statistics":
         # The rows are made while they are sent: the first export is cut off.
-        connection = Connection(house.site)
+        connection = Connection(server.site)
         connection.push(encoded("GET", target, {"Cookie": f"_me_sess={owner.cookie}"}))
         assert connection.wire.aborted
     response = await owner.ask("GET", target)

@@ -32,8 +32,8 @@ POLICY = {
 
 @pytest.mark.parametrize("target", ["/", "/dashboard"])
 @pytest_twisted.ensureDeferred
-async def test_the_root_redirects_to_the_dashboard(stranger: Browser, target: str) -> None:
-    answer = await stranger.ask("GET", target, headers={"Host": "evil.example"})
+async def test_the_root_redirects_to_the_dashboard(visitor: Browser, target: str) -> None:
+    answer = await visitor.ask("GET", target, headers={"Host": "evil.example"})
     assert answer.status == 302
     assert answer.header("Location") == "/dashboard/"
     assert answer.body == b""
@@ -57,8 +57,8 @@ async def test_the_root_redirects_to_the_dashboard(stranger: Browser, target: st
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_every_path_of_the_dashboard_is_the_page(stranger: Browser, target: str) -> None:
-    answer = await stranger.ask("GET", target)
+async def test_every_path_of_the_dashboard_is_the_page(visitor: Browser, target: str) -> None:
+    answer = await visitor.ask("GET", target)
     assert (answer.status, answer.body) == (200, PAGE)
     assert answer.header("Content-Type") == "text/html; charset=utf-8"
     assert answer.header("Cache-Control") == "no-cache"
@@ -82,8 +82,8 @@ def test_the_page_has_a_content_security_policy() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest_twisted.ensureDeferred
-async def test_the_dashboards_files_are_served(stranger: Browser, name: str) -> None:
-    answer = await stranger.ask("GET", f"/dashboard/{name}")
+async def test_the_dashboards_files_are_served(visitor: Browser, name: str) -> None:
+    answer = await visitor.ask("GET", f"/dashboard/{name}")
     assert (answer.status, answer.body) == (200, (DASHBOARD / name).read_bytes())
     assert answer.header("X-Content-Type-Options") == "nosniff"
     forever = "public, max-age=31536000, immutable"
@@ -104,38 +104,38 @@ async def test_the_dashboards_files_are_served(stranger: Browser, name: str) -> 
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_an_unknown_file_is_404(stranger: Browser, target: str) -> None:
-    answer = await stranger.ask("GET", target)
+async def test_an_unknown_file_is_404(visitor: Browser, target: str) -> None:
+    answer = await visitor.ask("GET", target)
     assert answer.status == 404
     assert answer.error == "there is nothing at this address"
 
 
 @pytest.mark.parametrize("target", ["/dashboard/%zz", "/dashboard/%ff"])
 @pytest_twisted.ensureDeferred
-async def test_a_badly_encoded_path_is_400(stranger: Browser, target: str) -> None:
-    answer = await stranger.ask("GET", target)
+async def test_a_badly_encoded_path_is_400(visitor: Browser, target: str) -> None:
+    answer = await visitor.ask("GET", target)
     assert answer.status == 400
     assert answer.error.startswith("path: ")
 
 
 @pytest_twisted.ensureDeferred
-async def test_pages_support_only_get(stranger: Browser) -> None:
-    answer = await stranger.ask("POST", "/dashboard/websites/example.com")
+async def test_pages_support_only_get(visitor: Browser) -> None:
+    answer = await visitor.ask("POST", "/dashboard/websites/example.com")
     assert answer.status == 405
     assert answer.header("Allow") == "GET, HEAD, OPTIONS"
 
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest_twisted.ensureDeferred
-async def test_the_openapi_document_is_served(stranger: Browser, prefix: str) -> None:
-    answer = await stranger.ask("GET", f"{prefix}/openapi.yaml")
+async def test_the_openapi_document_is_served(visitor: Browser, prefix: str) -> None:
+    answer = await visitor.ask("GET", f"{prefix}/openapi.yaml")
     assert answer.status == 200
     assert answer.header("Content-Type") == "application/yaml"
     assert answer.header("X-Api-Commit") == "c0ffee1"
     assert answer.body.startswith(b"# ")
     assert b"\n  version: 0.5.0\n" in answer.body
     accepting = {"Accept-Encoding": "gzip"}
-    packed = await stranger.ask("GET", f"{prefix}/openapi.yaml", headers=accepting)
+    packed = await visitor.ask("GET", f"{prefix}/openapi.yaml", headers=accepting)
     assert packed.header("Content-Encoding") == "gzip"
     assert gzip.decompress(packed.body) == answer.body
 

@@ -11,7 +11,7 @@ import pytest
 import pytest_twisted
 from support.storage.bulk_loads import load, made
 from support.web.client import Answer, Connection, encoded, parse
-from support.web.daemon_in_memory import House, build_house
+from support.web.daemon_in_memory import Server, build_server
 from support.web.slow_clients import leave, slow
 from twisted.internet.defer import Deferred, succeed
 
@@ -27,17 +27,17 @@ from medamad.web.routes.exports import MAX_EXPORTS, MAX_EXPORTS_PER_NETWORK
 PATH = "/api/website/example.com/export"
 
 
-async def filled(house: House, views: int = 2_000) -> Website:
-    website = await house.store.add_website("example.com", 1)
-    await load(house.store, website, made(1, views, views // 10))
+async def filled(server: Server, views: int = 2_000) -> Website:
+    website = await server.store.add_website("example.com", 1)
+    await load(server.store, website, made(1, views, views // 10))
     return website
 
 
 async def asked(
-    house: House, target: str = PATH, method: str = "GET", over: Connection | None = None
+    server: Server, target: str = PATH, method: str = "GET", over: Connection | None = None
 ) -> Connection:
-    owner = await house.owner()
-    connection = over or Connection(house.site)
+    owner = await server.owner()
+    connection = over or Connection(server.site)
     connection.push(encoded(method, target, {"Cookie": f"_me_sess={owner.cookie}"}))
     return connection
 
@@ -54,9 +54,9 @@ def taken_apart(data: bytes) -> tuple[Answer, bytes]:
 
 @pytest.mark.parametrize("what", ["views", "events", "statistics"])
 @pytest_twisted.ensureDeferred
-async def test_a_file_is_sent(house: House, what: str) -> None:
-    website = await filled(house)
-    connection = await asked(house, f"{PATH}?what={what}")
+async def test_a_file_is_sent(server: Server, what: str) -> None:
+    website = await filled(server)
+    connection = await asked(server, f"{PATH}?what={what}")
     answer, body = taken_apart(connection.wire.value())
     for name, value in (
         ("Content-Type", "text/csv; charset=utf-8; header=present"),
@@ -72,67 +72,67 @@ async def test_a_file_is_sent(house: House, what: str) -> None:
     if what == "statistics":
         (summary,) = [row for row in rows if row["report"] == "summary"]
         assert summary["pageviews"] == "2000"
-    assert house.site.backend.exports == {}
+    assert server.site.backend.exports == {}
     # The connection stays open.
     connection.wire.clear()
     assert (await connection.talk(encoded("GET", "/event/ping", {}))).status == 200
-    assert house.store.read(website, lambda snapshot: len(list(snapshot.parts))) > 0
+    assert server.store.read(website, lambda snapshot: len(list(snapshot.parts))) > 0
 
 
 @pytest_twisted.ensureDeferred
-async def test_every_format_is_sent(house: House) -> None:
-    await filled(house, 50)
-    _, lines = taken_apart((await asked(house, f"{PATH}?format=ndjson")).wire.value())
+async def test_every_format_is_sent(server: Server) -> None:
+    await filled(server, 50)
+    _, lines = taken_apart((await asked(server, f"{PATH}?format=ndjson")).wire.value())
     assert len(lines.splitlines()) == 50
-    _, file = taken_apart((await asked(house, f"{PATH}?format=parquet")).wire.value())
+    _, file = taken_apart((await asked(server, f"{PATH}?format=parquet")).wire.value())
     assert pyarrow.parquet.read_table(io.BytesIO(file)).num_rows == 50
 
 
 @pytest_twisted.ensureDeferred
 async def test_an_export_is_produced_only_as_fast_as_it_is_read(tmp_path: Path) -> None:
-    house = await build_house(tmp_path, sizes=Sizes(chunk_views=1_000))
-    await filled(house, 8_000)
-    before = len(taken_apart((await asked(house)).wire.value())[1])
-    wire = (await asked(house, over=slow(house))).wire
+    server = await build_server(tmp_path, sizes=Sizes(chunk_views=1_000))
+    await filled(server, 8_000)
+    before = len(taken_apart((await asked(server)).wire.value())[1])
+    wire = (await asked(server, over=slow(server))).wire
     steps = 0
     while not wire.value().endswith(b"\r\n0\r\n\r\n"):
         size = len(wire.value())
         assert size < (steps + 1) * (WRITTEN_BYTES + 2_000)
         # A client that reads now and then gets the rest.
-        house.reactor.advance(10)
-        house.site.sweep()
+        server.reactor.advance(10)
+        server.site.sweep()
         assert not wire.aborted
         assert len(wire.value()) == size
         wire.producer.resumeProducing()
         steps += 1
     assert steps > 10
     assert len(taken_apart(wire.value())[1]) == before
-    await house.store.close()
+    await server.store.close()
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_report_of_many_rows_is_produced_in_one_turn(tmp_path: Path) -> None:
     """Under load, each further turn is a long wait."""
-    house = await build_house(tmp_path)
-    await filled(house, 2 * STEP_ROWS + 100)
-    turns = slowly(house, 0)
-    _, body = taken_apart((await asked(house, f"{PATH}?what=statistics")).wire.value())
+    server = await build_server(tmp_path)
+    await filled(server, 2 * STEP_ROWS + 100)
+    turns = slowly(server, 0)
+    _, body = taken_apart((await asked(server, f"{PATH}?what=statistics")).wire.value())
     rows = list(csv.DictReader(io.StringIO(body.decode(), newline="")))
     assert sum(row["report"] == "pages" for row in rows) == 2 * STEP_ROWS + 100
     # 19 reports, the parts before and after them, and the end.
     assert turns[0] <= 22
-    await house.store.close()
+    await server.store.close()
 
 
-def slowly(house: House, seconds: float) -> list[int]:
+def slowly(server: Server, seconds: float) -> list[int]:
     """Make producing each piece of an export take time; return the counters."""
-    backend, made_pieces = house.site.backend, [0]
+    backend, made_pieces = server.site.backend, [0]
     ask = backend.run_query
 
     async def ask_slowly(question: Callable[[], object]) -> object:
         found = await ask(question)
-        house.reactor.advance(seconds)
-        house.site.sweep()
+        server.reactor.advance(seconds)
+        server.site.sweep()
         made_pieces[0] += 1
         return found
 
@@ -142,36 +142,36 @@ def slowly(house: House, seconds: float) -> list[int]:
 
 @pytest_twisted.ensureDeferred
 async def test_a_client_that_reads_at_once_is_never_too_slow(tmp_path: Path) -> None:
-    house = await build_house(tmp_path, sizes=Sizes(chunk_views=500))
-    await filled(house, 8_000)
-    made_pieces = slowly(house, 50)
-    connection = await asked(house)
-    assert made_pieces[0] * 50 > 2 * house.site.settings.answer_seconds
+    server = await build_server(tmp_path, sizes=Sizes(chunk_views=500))
+    await filled(server, 8_000)
+    made_pieces = slowly(server, 50)
+    connection = await asked(server)
+    assert made_pieces[0] * 50 > 2 * server.site.settings.answer_seconds
     assert len(taken_apart(connection.wire.value())[1].splitlines()) == 8_001
     assert not connection.wire.aborted
-    await house.store.close()
+    await server.store.close()
 
 
 @pytest_twisted.ensureDeferred
 async def test_an_export_has_a_deadline(tmp_path: Path) -> None:
-    house = await build_house(tmp_path, sizes=Sizes(chunk_views=500))
-    await filled(house, 8_000)
-    house.set(stream_seconds=300)
-    slowly(house, 50)
-    connection = await asked(house)
-    house.reactor.advance(11)
-    house.site.sweep()
+    server = await build_server(tmp_path, sizes=Sizes(chunk_views=500))
+    await filled(server, 8_000)
+    server.set(stream_seconds=300)
+    slowly(server, 50)
+    connection = await asked(server)
+    server.reactor.advance(11)
+    server.site.sweep()
     assert connection.wire.aborted
     connection.close()
-    assert house.site.backend.exports == {}
-    await house.store.close()
+    assert server.site.backend.exports == {}
+    await server.store.close()
 
 
 @pytest_twisted.ensureDeferred
 async def test_an_unfinished_export_is_freed_in_a_thread(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await filled(house, 3_000)
+    await filled(server, 3_000)
     ended_in: list[bool] = []
     in_thread = [False]
     encoded = ExportRequest.encoded
@@ -190,8 +190,8 @@ async def test_an_unfinished_export_is_freed_in_a_thread(
             in_thread[0] = False
 
     monkeypatch.setattr(ExportRequest, "encoded", recorded)
-    house.site.backend.run_query = ask
-    connection = await asked(house, over=slow(house))
+    server.site.backend.run_query = ask
+    connection = await asked(server, over=slow(server))
     assert not ended_in
     connection.close()
     assert ended_in == [True]
@@ -199,9 +199,9 @@ async def test_an_unfinished_export_is_freed_in_a_thread(
 
 @pytest_twisted.ensureDeferred
 async def test_a_report_is_cancelled_if_the_client_disconnects(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await filled(house)
+    await filled(server)
     steps: list[Callable[[], object]] = []
 
     def ask(step: Callable[[], object], **_: object) -> Deferred[object]:
@@ -215,8 +215,8 @@ async def test_a_report_is_cancelled_if_the_client_disconnects(
 
     reports = {**export.ROW_REPORTS, "pages": report}
     monkeypatch.setattr(export, "ROW_REPORTS", reports)
-    house.site.backend.run_query = ask
-    connection = await asked(house, f"{PATH}?what=statistics")
+    server.site.backend.run_query = ask
+    connection = await asked(server, f"{PATH}?what=statistics")
     # Before it come the beginning of the file and two other reports.
     for _ in range(3):
         steps[0]()
@@ -226,36 +226,38 @@ async def test_a_report_is_cancelled_if_the_client_disconnects(
 
 @pytest.mark.parametrize("goes", [True, False])
 @pytest_twisted.ensureDeferred
-async def test_a_client_that_stops_reading_is_dropped(house: House, goes: bool) -> None:
-    await filled(house, 3_000)
+async def test_a_client_that_stops_reading_is_dropped(server: Server, goes: bool) -> None:
+    await filled(server, 3_000)
     connections = [
-        await asked(house, over=slow(house, f"198.51.{number // MAX_EXPORTS_PER_NETWORK}.{number}"))
+        await asked(
+            server, over=slow(server, f"198.51.{number // MAX_EXPORTS_PER_NETWORK}.{number}")
+        )
         for number in range(MAX_EXPORTS)
     ]
-    assert house.site.backend.exports.total() == MAX_EXPORTS
-    refused = await (await asked(house)).answer()
+    assert server.site.backend.exports.total() == MAX_EXPORTS
+    refused = await (await asked(server)).answer()
     assert (refused.status, refused.error) == (503, "too many exports at once")
     assert refused.header("Retry-After") == "10"
-    refused = await (await asked(house, over=Connection(house.site, "198.51.0.99"))).answer()
+    refused = await (await asked(server, over=Connection(server.site, "198.51.0.99"))).answer()
     assert (refused.status, refused.error) == (429, "too many exports at once from there")
-    leave(house, connections, goes=goes)
-    assert house.site.backend.exports == {}
-    assert house.store.partitions.leases.all_ended(1 << 60, 1)
+    leave(server, connections, goes=goes)
+    assert server.site.backend.exports == {}
+    assert server.store.partitions.leases.all_ended(1 << 60, 1)
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_failed_export_is_cut_off(house: House) -> None:
-    website = await filled(house, 10_000)
-    connection = await asked(house, over=slow(house))
+async def test_a_failed_export_is_cut_off(server: Server) -> None:
+    website = await filled(server, 10_000)
+    connection = await asked(server, over=slow(server))
     wire = connection.wire
-    await house.store.delete_website(website)
+    await server.store.delete_website(website)
     for _ in range(40):
         if wire.aborted:
             break
         wire.producer.resumeProducing()
     assert wire.aborted
     assert not wire.value().endswith(b"\r\n0\r\n\r\n")
-    assert house.site.backend.exports == {}
+    assert server.site.backend.exports == {}
     connection.close()
 
 
@@ -271,28 +273,28 @@ async def test_a_failed_export_is_cut_off(house: House) -> None:
 )
 @pytest_twisted.ensureDeferred
 async def test_invalid_requests_are_rejected(
-    house: House, target: str, status: int, message: str
+    server: Server, target: str, status: int, message: str
 ) -> None:
-    await filled(house, 10)
-    answer = await (await asked(house, target)).answer()
+    await filled(server, 10)
+    answer = await (await asked(server, target)).answer()
     assert answer.status == status
     assert message in answer.error
-    assert house.site.backend.exports == {}
+    assert server.site.backend.exports == {}
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_needs_the_permission_to_read(house: House) -> None:
-    await filled(house, 10)
-    answer = await Connection(house.site).talk(encoded("GET", PATH, {}))
-    assert (answer.status, house.site.backend.exports) == (401, {})
+async def test_it_needs_the_permission_to_read(server: Server) -> None:
+    await filled(server, 10)
+    answer = await Connection(server.site).talk(encoded("GET", PATH, {}))
+    assert (answer.status, server.site.backend.exports) == (401, {})
 
 
 @pytest_twisted.ensureDeferred
-async def test_head_is_supported(house: House) -> None:
-    await filled(house, 10)
-    connection = await asked(house, method="HEAD")
+async def test_head_is_supported(server: Server) -> None:
+    await filled(server, 10)
+    connection = await asked(server, method="HEAD")
     data = connection.wire.value()
     assert data.startswith(b"HTTP/1.1 200 OK\r\n")
     assert data.endswith(b"\r\n\r\n")
     assert b"Content-Disposition: attachment" in data
-    assert house.site.backend.exports == {}
+    assert server.site.backend.exports == {}

@@ -7,7 +7,7 @@ from attrs import evolve
 from support.log_failures import LoggedFailures
 from support.storage.log_lines import logged_warnings
 from support.web.client import Answer, Browser
-from support.web.daemon_in_memory import NOW, House
+from support.web.daemon_in_memory import NOW, Server
 from twisted.internet.defer import Deferred
 
 from medamad.domain.dimensions import Dimension
@@ -39,21 +39,21 @@ def open_to_all(answer: Answer) -> bool:
 @pytest.mark.parametrize("content_type", ["text/plain;charset=UTF-8", "application/json", None])
 @pytest_twisted.ensureDeferred
 async def test_a_load_is_stored(
-    house: House, stranger: Browser, website: str, target: str, content_type: str | None
+    server: Server, visitor: Browser, website: str, target: str, content_type: str | None
 ) -> None:
     headers = {"User-Agent": FIREFOX, "Accept-Language": "de-AT,de;q=0.8"}
     if content_type:
         headers["Content-Type"] = content_type
     body = msgspec.json.encode(load())
-    answer = await stranger.ask("POST", target, body=body, headers=headers)
+    answer = await visitor.ask("POST", target, body=body, headers=headers)
     assert answer.status == 204
     assert answer.body == b""
     assert answer.header("X-Medamad-Ignored") is None
     assert answer.header("X-Api-Commit") == "c0ffee1"
     assert open_to_all(answer)
-    found = house.store.websites.by_hostname(website)
+    found = server.store.websites.by_hostname(website)
     assert found is not None
-    assert house.store.visitors_last_day(found, NOW * 1000) == 1
+    assert server.store.visitors_last_day(found, NOW * 1000) == 1
 
 
 @pytest.mark.usefixtures("website")
@@ -117,11 +117,11 @@ async def test_an_ignored_hit_says_why(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_global_privacy_control_is_respected_if_configured(
-    house: House, stranger: Browser, header: str, value: str, *, objects: bool, respected: bool
+    server: Server, visitor: Browser, header: str, value: str, *, objects: bool, respected: bool
 ) -> None:
-    house.pipeline.rules = evolve(house.pipeline.rules, respect_gpc=respected)
+    server.pipeline.rules = evolve(server.pipeline.rules, respect_gpc=respected)
     for target in (HIT, "/event/h%69t"):
-        answer = await stranger.ask("POST", target, load(), headers={header: value})
+        answer = await visitor.ask("POST", target, load(), headers={header: value})
         assert answer.status == 204
         expected = "gpc" if objects and respected else None
         assert answer.header("X-Medamad-Ignored") == expected
@@ -130,30 +130,30 @@ async def test_global_privacy_control_is_respected_if_configured(
 @pytest.mark.parametrize("target", [HIT, "/event/h%69t"])
 @pytest_twisted.ensureDeferred
 async def test_a_page_of_another_website_cannot_report(
-    house: House, stranger: Browser, website: str, target: str
+    server: Server, visitor: Browser, website: str, target: str
 ) -> None:
     foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
-    answer = await stranger.ask("POST", target, load(), headers=foreign)
+    answer = await visitor.ask("POST", target, load(), headers=foreign)
     assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, "origin")
     assert open_to_all(answer)
-    house.pipeline.rules = evolve(house.pipeline.rules, origins="any")
-    answer = await stranger.ask("POST", target, load(), headers=foreign)
+    server.pipeline.rules = evolve(server.pipeline.rules, origins="any")
+    answer = await visitor.ask("POST", target, load(), headers=foreign)
     assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, None)
-    found = house.store.websites.by_hostname(website)
+    found = server.store.websites.by_hostname(website)
     assert found is not None
-    assert house.store.visitors_last_day(found, NOW * 1000) == 1
+    assert server.store.visitors_last_day(found, NOW * 1000) == 1
 
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_blocked_address_is_ignored(house: House) -> None:
-    answer = await house.browser("192.0.2.77").ask("POST", HIT, load())
+async def test_a_blocked_address_is_ignored(server: Server) -> None:
+    answer = await server.browser("192.0.2.77").ask("POST", HIT, load())
     assert answer.header("X-Medamad-Ignored") == "blocked"
     behind = {"X-Forwarded-For": "192.0.2.77"}
-    answer = await house.browser("10.0.0.1").ask("POST", HIT, load(), headers=behind)
+    answer = await server.browser("10.0.0.1").ask("POST", HIT, load(), headers=behind)
     assert answer.header("X-Medamad-Ignored") is None
-    house.set(trusted_proxies=Networks([ip_network("10.0.0.0/8")]))
-    answer = await house.browser("10.0.0.1").ask("POST", HIT, load(b="b2"), headers=behind)
+    server.set(trusted_proxies=Networks([ip_network("10.0.0.0/8")]))
+    answer = await server.browser("10.0.0.1").ask("POST", HIT, load(b="b2"), headers=behind)
     assert answer.header("X-Medamad-Ignored") == "blocked"
 
 
@@ -182,8 +182,8 @@ async def test_a_blocked_address_is_ignored(house: House) -> None:
 )
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_malformed_hit_is_400(stranger: Browser, body: bytes, field: str) -> None:
-    answer = await stranger.ask("POST", HIT, body=body)
+async def test_a_malformed_hit_is_400(visitor: Browser, body: bytes, field: str) -> None:
+    answer = await visitor.ask("POST", HIT, body=body)
     assert answer.status == 400
     assert answer.error.startswith(field)
     assert open_to_all(answer)
@@ -195,9 +195,9 @@ async def test_a_malformed_hit_is_400(stranger: Browser, body: bytes, field: str
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_hit_for_an_unknown_website_is_404(
-    stranger: Browser, body: dict[str, object]
+    visitor: Browser, body: dict[str, object]
 ) -> None:
-    answer = await stranger.ask("POST", HIT, body)
+    answer = await visitor.ask("POST", HIT, body)
     assert answer.status == 404
     assert "other.example" in answer.error
     assert open_to_all(answer)
@@ -205,10 +205,10 @@ async def test_a_hit_for_an_unknown_website_is_404(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_too_many_hits_from_a_network_are_429(house: House, stranger: Browser) -> None:
-    house.pipeline.rules = evolve(house.pipeline.rules, hits_per_minute=1)
-    assert (await stranger.ask("POST", HIT, load())).status == 204
-    answer = await stranger.ask("POST", HIT, load(b="b2"))
+async def test_too_many_hits_from_a_network_are_429(server: Server, visitor: Browser) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, hits_per_minute=1)
+    assert (await visitor.ask("POST", HIT, load())).status == 204
+    answer = await visitor.ask("POST", HIT, load(b="b2"))
     assert answer.status == 429
     assert answer.error
     assert answer.header("Retry-After") == "60"
@@ -218,16 +218,16 @@ async def test_too_many_hits_from_a_network_are_429(house: House, stranger: Brow
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_long_request_takes_several_places_in_the_queue(
-    house: House, stranger: Browser
+    server: Server, visitor: Browser
 ) -> None:
-    house.pipeline.queue.settings = QueueSettings(max_waiting=2)
+    server.pipeline.queue.settings = QueueSettings(max_waiting=2)
     long = "x" * 2_000
     for body, headers in (
         (load(u=f"https://example.com/?{long}"), {}),
         (load(), {"Cookie": f"a={long}"}),
     ):
-        short = Deferred.fromCoroutine(stranger.ask("POST", HIT, load()))
-        answer = await stranger.ask("POST", HIT, body, headers=headers)
+        short = Deferred.fromCoroutine(visitor.ask("POST", HIT, load()))
+        answer = await visitor.ask("POST", HIT, body, headers=headers)
         assert (answer.status, answer.error) == (503, "too many hits wait to be stored")
         assert answer.header("Retry-After") == "1"
         assert open_to_all(answer)
@@ -236,12 +236,12 @@ async def test_a_long_request_takes_several_places_in_the_queue(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_hit_that_cannot_be_stored_is_503(house: House, stranger: Browser) -> None:
+async def test_a_hit_that_cannot_be_stored_is_503(server: Server, visitor: Browser) -> None:
     async def full(_hits: object) -> list[object]:
         raise Unavailable("the disk is full", retry_after=30)
 
-    house.append = full
-    answer = await stranger.ask("POST", HIT, load())
+    server.append = full
+    answer = await visitor.ask("POST", HIT, load())
     assert (answer.status, answer.error) == (503, "the disk is full")
     assert answer.header("Retry-After") == "30"
 
@@ -249,13 +249,13 @@ async def test_a_hit_that_cannot_be_stored_is_503(house: House, stranger: Browse
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_an_internal_error_is_500_and_logged(
-    house: House, stranger: Browser, logged_failures: LoggedFailures
+    server: Server, visitor: Browser, logged_failures: LoggedFailures
 ) -> None:
     async def broken(_hits: object) -> list[object]:
         raise ZeroDivisionError("secret")
 
-    house.append = broken
-    answer = await stranger.ask("POST", HIT, load())
+    server.append = broken
+    answer = await visitor.ask("POST", HIT, load())
     assert answer.status == 500
     assert answer.error == "an internal error; see the server's log"
     assert len(logged_failures.take(ZeroDivisionError)) == 1
@@ -263,17 +263,17 @@ async def test_an_internal_error_is_500_and_logged(
 
 @pytest_twisted.ensureDeferred
 async def test_hits_are_accepted_in_demo_mode_and_from_any_origin(
-    house: House, stranger: Browser, website: str
+    server: Server, visitor: Browser, website: str
 ) -> None:
-    house.set(demo=True)
+    server.set(demo=True)
     headers = {"Origin": f"https://{website}", "Sec-Fetch-Site": "cross-site"}
-    assert (await stranger.ask("POST", HIT, load(), headers=headers)).status == 204
+    assert (await visitor.ask("POST", HIT, load(), headers=headers)).status == 204
 
 
 @pytest.mark.parametrize("target", ["/event/ping", "/api/event/ping?u=example.com%2Fa"])
 @pytest_twisted.ensureDeferred
-async def test_a_ping_is_unique_once_a_day(stranger: Browser, target: str) -> None:
-    answer = await stranger.ask("GET", target)
+async def test_a_ping_is_unique_once_a_day(visitor: Browser, target: str) -> None:
+    answer = await visitor.ask("GET", target)
     assert answer.status == 200
     assert answer.body == b"0"
     assert answer.header("Content-Type") == "text/plain; charset=utf-8"
@@ -282,50 +282,50 @@ async def test_a_ping_is_unique_once_a_day(stranger: Browser, target: str) -> No
     assert open_to_all(answer)
     for second in range(1, 4):
         since = {"If-Modified-Since": answer.header("Last-Modified") or ""}
-        answer = await stranger.ask("GET", target, headers=since)
+        answer = await visitor.ask("GET", target, headers=since)
         assert (answer.status, answer.body) == (200, b"1")
         assert answer.header("Last-Modified") == f"Sun, 15 Jun 2025 00:00:0{second} GMT"
 
 
 @pytest.mark.parametrize("target", ["/event/ping?n=a.test/100%", "/api/event/ping?n=a.test/a&b"])
 @pytest_twisted.ensureDeferred
-async def test_a_ping_returns_the_number_of_earlier_views(stranger: Browser, target: str) -> None:
+async def test_a_ping_returns_the_number_of_earlier_views(visitor: Browser, target: str) -> None:
     headers: dict[str, str] = {}
     for before in (b"0", b"1", b"2"):
-        answer = await stranger.ask("GET", target, headers=headers)
+        answer = await visitor.ask("GET", target, headers=headers)
         assert (answer.status, answer.body) == (200, before)
         headers = {"If-Modified-Since": answer.header("Last-Modified") or ""}
     headers = {"If-Modified-Since": "Sun, 15 Jun 2025 23:59:59 GMT"}
-    assert (await stranger.ask("GET", target, headers=headers)).body == b"3600"
+    assert (await visitor.ask("GET", target, headers=headers)).body == b"3600"
 
 
 @pytest.mark.parametrize("query", ["n=a.test/%00", "n=x&u=a%00b"])
 @pytest_twisted.ensureDeferred
-async def test_a_ping_without_a_page_is_rejected(stranger: Browser, query: str) -> None:
-    answer = await stranger.ask("GET", f"/event/ping?{query}")
+async def test_a_ping_without_a_page_is_rejected(visitor: Browser, query: str) -> None:
+    answer = await visitor.ask("GET", f"/event/ping?{query}")
     assert (answer.status, answer.error) == (400, "n: expected text without NUL")
 
 
 @pytest.mark.usefixtures("website")
 @pytest.mark.parametrize("path", ["//event/", "/api//event/"])
 @pytest_twisted.ensureDeferred
-async def test_events_may_be_sent_with_a_double_slash(stranger: Browser, path: str) -> None:
-    assert (await stranger.ask("GET", f"{path}ping")).body == b"0"
-    assert (await stranger.ask("POST", f"{path}hit", load())).status == 204
+async def test_events_may_be_sent_with_a_double_slash(visitor: Browser, path: str) -> None:
+    assert (await visitor.ask("GET", f"{path}ping")).body == b"0"
+    assert (await visitor.ask("POST", f"{path}hit", load())).status == 204
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_ping_dated_yesterday_is_unique_again(stranger: Browser) -> None:
+async def test_a_ping_dated_yesterday_is_unique_again(visitor: Browser) -> None:
     since = {"If-Modified-Since": "Sat, 14 Jun 2025 00:00:07 GMT"}
-    answer = await stranger.ask("GET", PING, headers=since)
+    answer = await visitor.ask("GET", PING, headers=since)
     assert (answer.status, answer.body) == (200, b"0")
     assert answer.header("Last-Modified") == MIDNIGHT
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "2025-06-15T00:00:00Z", "Sun, 32 Jun 2025"])
 @pytest_twisted.ensureDeferred
-async def test_a_ping_with_an_invalid_date_is_400(stranger: Browser, date: str) -> None:
-    answer = await stranger.ask("GET", PING, headers={"If-Modified-Since": date})
+async def test_a_ping_with_an_invalid_date_is_400(visitor: Browser, date: str) -> None:
+    answer = await visitor.ask("GET", PING, headers={"If-Modified-Since": date})
     assert answer.status == 400
     assert answer.error.startswith("If-Modified-Since: ")
     assert open_to_all(answer)
@@ -333,15 +333,15 @@ async def test_a_ping_with_an_invalid_date_is_400(stranger: Browser, date: str) 
 
 @pytest.mark.parametrize("target", ["/event/ping?u=%zz", "/event/p%69ng?u=%ff"])
 @pytest_twisted.ensureDeferred
-async def test_a_badly_encoded_ping_is_400(stranger: Browser, target: str) -> None:
-    answer = await stranger.ask("GET", target)
+async def test_a_badly_encoded_ping_is_400(visitor: Browser, target: str) -> None:
+    answer = await visitor.ask("GET", target)
     assert answer.status == 400
     assert answer.error.startswith("u: ")
 
 
 @pytest_twisted.ensureDeferred
-async def test_head_of_a_ping_has_no_body(stranger: Browser) -> None:
-    answer = await stranger.ask("HEAD", PING)
+async def test_head_of_a_ping_has_no_body(visitor: Browser) -> None:
+    answer = await visitor.ask("HEAD", PING)
     assert (answer.status, answer.body) == (200, b"")
     assert answer.header("Content-Length") == "1"
 
@@ -351,13 +351,13 @@ async def test_head_of_a_ping_has_no_body(stranger: Browser) -> None:
     [(HIT, "POST"), ("/api/event/hit", "POST"), (PING, "GET"), ("/api/event/ping", "GET")],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_preflight_allows_any_origin(stranger: Browser, target: str, method: str) -> None:
+async def test_a_preflight_allows_any_origin(visitor: Browser, target: str, method: str) -> None:
     headers = {
         "Origin": "https://example.com",
         "Access-Control-Request-Method": method,
         "Access-Control-Request-Headers": "content-type",
     }
-    answer = await stranger.ask("OPTIONS", target, headers=headers)
+    answer = await visitor.ask("OPTIONS", target, headers=headers)
     assert answer.status == 204
     assert open_to_all(answer)
     assert method in (answer.header("Access-Control-Allow-Methods") or "").split(", ")
@@ -375,9 +375,9 @@ async def test_a_preflight_allows_any_origin(stranger: Browser, target: str, met
 )
 @pytest_twisted.ensureDeferred
 async def test_other_methods_are_405(
-    stranger: Browser, method: str, target: str, allowed: str
+    visitor: Browser, method: str, target: str, allowed: str
 ) -> None:
-    answer = await stranger.ask(method, target)
+    answer = await visitor.ask(method, target)
     assert answer.status == 405
     assert answer.header("Allow") == allowed
     assert open_to_all(answer)
@@ -386,10 +386,10 @@ async def test_other_methods_are_405(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_network_cannot_use_up_a_limit_and_it_is_said_where_one_did(
-    house: House, owner: Browser
+    server: Server, owner: Browser
 ) -> None:
-    house.store.apply(
-        evolve(house.store.settings, new_values={**NEW_VALUES, Dimension.UTM_CAMPAIGN: 8})
+    server.store.apply(
+        evolve(server.store.settings, new_values={**NEW_VALUES, Dimension.UTM_CAMPAIGN: 8})
     )
     names = iter(range(1_000))
 
@@ -408,17 +408,17 @@ async def test_a_network_cannot_use_up_a_limit_and_it_is_said_where_one_did(
         return (await owner.ask("GET", "/websites/example.com")).json
 
     with logged_warnings() as lines:
-        await hits(house.browser("203.0.113.1"), 4)
+        await hits(server.browser("203.0.113.1"), 4)
         assert await website() == {"hostname": "example.com"}
-        await hits(house.browser("203.0.113.9"), 6)
+        await hits(server.browser("203.0.113.9"), 6)
         assert await campaigns() == {*(f"c{number}" for number in range(6)), "(other)"}
-        await hits(house.browser("198.51.100.1"), 1)
+        await hits(server.browser("198.51.100.1"), 1)
     assert "c10" in await campaigns()
     assert await website() == {"hostname": "example.com", "limitsReached": ["utm_campaign"]}
     said = [line for line in lines if "utm_campaign" in line]
     assert len(said) == 1
     assert "example.com: new values of utm_campaign count as (other)" in said[0]
     assert "[limits] new_utm" in said[0]
-    house.set(metrics_from=Networks([ip_network("127.0.0.0/8")]))
-    metrics = await house.browser("127.0.0.1", "localhost").ask("GET", "/metrics")
+    server.set(metrics_from=Networks([ip_network("127.0.0.0/8")]))
+    metrics = await server.browser("127.0.0.1", "localhost").ask("GET", "/metrics")
     assert b"\nmedamad_new_values_limits_reached 1.0\n" in metrics.body

@@ -6,7 +6,7 @@ import pytest_twisted
 from attrs import evolve
 from prometheus_client.parser import text_string_to_metric_families
 from support.web.client import Answer, Browser
-from support.web.daemon_in_memory import USERNAME, House
+from support.web.daemon_in_memory import USERNAME, Server
 
 from medamad.domain.hits import Hit
 from medamad.ingest.networks import Networks
@@ -20,10 +20,10 @@ LOAD = '{"e": "load", "b": "%s", "u": "https://example.com/", "p": true, "q": tr
 
 
 @pytest.fixture
-def watcher(house: House) -> Browser:
+def watcher(server: Server) -> Browser:
     """What may see inside."""
-    house.set(metrics_from=LOCAL)
-    return house.browser(peer="127.0.0.1", host="localhost")
+    server.set(metrics_from=LOCAL)
+    return server.browser(peer="127.0.0.1", host="localhost")
 
 
 def figures(answer: Answer) -> dict[str, float]:
@@ -47,8 +47,8 @@ async def test_health_is_ok_while_hits_are_accepted(watcher: Browser) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_health_says_why_hits_are_not_accepted(house: House, watcher: Browser) -> None:
-    store = house.store
+async def test_health_says_why_hits_are_not_accepted(server: Server, watcher: Browser) -> None:
+    store = server.store
     store.apply(evolve(store.settings, min_free_disk=1 << 60))
     answer = await watcher.ask("GET", "/health")
     assert answer.status == 503
@@ -59,37 +59,37 @@ async def test_health_says_why_hits_are_not_accepted(house: House, watcher: Brow
     assert figures(await watcher.ask("GET", "/metrics"))["medamad_ready"] == 0
     store.apply(evolve(store.settings, min_free_disk=0))
     assert (await watcher.ask("GET", "/health")).status == 200
-    house.store.writer._fault = "the store has failed: a test"
+    server.store.writer._fault = "the store has failed: a test"
     assert (await watcher.ask("GET", "/health")).error == "not ready: the store has failed: a test"
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stopping_daemon_is_not_ready(house: House) -> None:
-    assert unavailable_reasons(house.site) == []
-    house.site.drain()
-    assert unavailable_reasons(house.site) == ["the daemon is stopping"]
+async def test_a_stopping_daemon_is_not_ready(server: Server) -> None:
+    assert unavailable_reasons(server.site) == []
+    server.site.drain()
+    assert unavailable_reasons(server.site) == ["the daemon is stopping"]
 
 
 @pytest_twisted.ensureDeferred
-async def test_metrics_count_events(house: House, watcher: Browser, website: str) -> None:
-    stranger = house.browser()
+async def test_metrics_count_events(server: Server, watcher: Browser, website: str) -> None:
+    visitor = server.browser()
     before = figures(await watcher.ask("GET", "/metrics"))
     for beacon in "abc":
         body = (LOAD % beacon).encode()
-        assert (await stranger.ask("POST", "/event/hit", body=body)).status == 204
-    assert (await stranger.ask("POST", "/event/hit", body=b"{}")).status == 400
+        assert (await visitor.ask("POST", "/event/hit", body=body)).status == 204
+    assert (await visitor.ask("POST", "/event/hit", body=b"{}")).status == 400
     elsewhere = (LOAD % "d").replace("example.com", "example.org").encode()
-    assert (await stranger.ask("POST", "/event/hit", body=elsewhere)).status == 404
+    assert (await visitor.ask("POST", "/event/hit", body=elsewhere)).status == 404
     robot = {"User-Agent": "Googlebot/2.1"}
     body = (LOAD % "e").encode()
-    assert (await stranger.ask("POST", "/event/hit", body=body, headers=robot)).status == 204
+    assert (await visitor.ask("POST", "/event/hit", body=body, headers=robot)).status == 204
     wrong = {"username": USERNAME, "password": "wrong"}
-    assert (await stranger.ask("POST", "/auth/login", wrong)).status == 401
-    share = await house.site.backend.shares.make("club", 1, password="secret of a club", embed=())
+    assert (await visitor.ask("POST", "/auth/login", wrong)).status == 401
+    share = await server.site.backend.shares.make("club", 1, password="secret of a club", embed=())
     for _ in range(2):
         guess = {"password": "wrong"}
-        assert (await stranger.ask("POST", f"/shared/{share.id}", guess)).status == 401
-    owner = await house.owner()
+        assert (await visitor.ask("POST", f"/shared/{share.id}", guess)).status == 401
+    owner = await server.owner()
     assert (await owner.ask("GET", f"/website/{website}/pages")).status == 200
     after = figures(await watcher.ask("GET", "/metrics"))
     assert {
@@ -124,21 +124,21 @@ async def test_metrics_count_events(house: House, watcher: Browser, website: str
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_table_without_a_website_is_counted(house: House, watcher: Browser) -> None:
+async def test_a_table_without_a_website_is_counted(server: Server, watcher: Browser) -> None:
     kept = Retention(websites={"twin.example": Keep(0)})
-    house.store.apply(evolve(house.store.settings, retention=kept))
+    server.store.apply(evolve(server.store.settings, retention=kept))
     name = "medamad_retention_websites_unknown"
     assert figures(await watcher.ask("GET", "/metrics"))[name] == 1
-    await house.store.add_website("twin.example", 1)
+    await server.store.add_website("twin.example", 1)
     assert figures(await watcher.ask("GET", "/metrics"))[name] == 0
 
 
 @pytest_twisted.ensureDeferred
 async def test_metrics_say_how_long_retention_has_waited_for_the_clock(
-    house: House, watcher: Browser
+    server: Server, watcher: Browser
 ) -> None:
-    store = house.store
-    await house.doubt_the_clock(days=9)
+    store = server.store
+    await server.doubt_the_clock(days=9)
     name = "medamad_retention_waits_seconds"
     for days, waits_s in ((20, 0), (5, pytest.approx(86_400, abs=3_600))):
         kept = Retention(others=Keep(days))
@@ -148,17 +148,17 @@ async def test_metrics_say_how_long_retention_has_waited_for_the_clock(
 
 @pytest_twisted.ensureDeferred
 async def test_the_duration_of_hits_is_measured(
-    house: House, watcher: Browser, website: str
+    server: Server, watcher: Browser, website: str
 ) -> None:
     assert website
 
     async def slowly(hits: Sequence[Hit]) -> list[Outcome]:
-        house.reactor.advance(0.3)
-        return await house.store.append(hits)
+        server.reactor.advance(0.3)
+        return await server.store.append(hits)
 
-    house.append = slowly
+    server.append = slowly
     body = (LOAD % "a").encode()
-    assert (await house.browser().ask("POST", "/event/hit", body=body)).status == 204
+    assert (await server.browser().ask("POST", "/event/hit", body=body)).status == 204
     found = figures(await watcher.ask("GET", "/metrics"))
     assert found["medamad_hit_duration_seconds_bucket le=0.25"] == 0
     assert found["medamad_hit_duration_seconds_bucket le=0.5"] == 1
@@ -228,12 +228,12 @@ async def test_an_unknown_format_falls_back_to_plain_text(watcher: Browser, acce
 )
 @pytest_twisted.ensureDeferred
 async def test_the_client_address_must_be_certain(
-    house: House, peer: str | None, headers: dict[str, str], status: int
+    server: Server, peer: str | None, headers: dict[str, str], status: int
 ) -> None:
-    house.set(metrics_from=LOCAL, trusted_proxies=Networks([ip_network("10.0.0.0/8")]))
+    server.set(metrics_from=LOCAL, trusted_proxies=Networks([ip_network("10.0.0.0/8")]))
     for path in ("/health", "/metrics"):
         assert (
-            await house.browser(peer, "[::1]:8080").ask("GET", path, headers=headers)
+            await server.browser(peer, "[::1]:8080").ask("GET", path, headers=headers)
         ).status == status
 
 
@@ -249,11 +249,11 @@ async def test_the_client_address_must_be_certain(
 )
 @pytest_twisted.ensureDeferred
 async def test_only_the_configured_proxy_header_is_read(
-    house: House, headers: dict[str, str], status: int
+    server: Server, headers: dict[str, str], status: int
 ) -> None:
     proxies = Networks([ip_network("10.0.0.0/8")])
-    house.set(metrics_from=LOCAL, trusted_proxies=proxies, proxy_header="Forwarded")
-    proxy = house.browser("10.0.0.1", "[::1]:8080")
+    server.set(metrics_from=LOCAL, trusted_proxies=proxies, proxy_header="Forwarded")
+    proxy = server.browser("10.0.0.1", "[::1]:8080")
     assert (await proxy.ask("GET", "/metrics", headers=headers)).status == status
 
 
@@ -271,29 +271,29 @@ async def test_only_the_configured_proxy_header_is_read(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_hostname_means_a_proxy(house: House, host: str, status: int) -> None:
-    house.set(metrics_from=EVERYONE, metrics_from_unix=True)
+async def test_a_hostname_means_a_proxy(server: Server, host: str, status: int) -> None:
+    server.set(metrics_from=EVERYONE, metrics_from_unix=True)
     for path in ("/health", "/metrics"):
         for peer in ("127.0.0.1", "::1", None):
-            assert (await house.browser(peer, host).ask("GET", path)).status == status
-        assert (await house.browser("203.0.113.9", host).ask("GET", path)).status == 200
+            assert (await server.browser(peer, host).ask("GET", path)).status == status
+        assert (await server.browser("203.0.113.9", host).ask("GET", path)).status == 200
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_unix_socket_may_be_allowed(house: House) -> None:
-    house.set(metrics_from_unix=True)
-    local = house.browser(peer=None, host="localhost")
+async def test_a_unix_socket_may_be_allowed(server: Server) -> None:
+    server.set(metrics_from_unix=True)
+    local = server.browser(peer=None, host="localhost")
     assert (await local.ask("GET", "/metrics")).status == 200
     passed_on = {"X-Forwarded-For": "127.0.0.1"}
     assert (await local.ask("GET", "/metrics", headers=passed_on)).status == 404
-    house.set(trust_unix=True)
+    server.set(trust_unix=True)
     assert (await local.ask("GET", "/metrics", headers=passed_on)).status == 404
-    house.set(metrics_from=LOCAL)
+    server.set(metrics_from=LOCAL)
     assert (await local.ask("GET", "/metrics", headers=passed_on)).status == 200
 
 
 @pytest_twisted.ensureDeferred
-async def test_by_default_only_this_machine_is_allowed(house: House) -> None:
+async def test_by_default_only_this_machine_is_allowed(server: Server) -> None:
     assert (
-        await house.browser(peer="127.0.0.1", host="localhost").ask("GET", "/metrics")
+        await server.browser(peer="127.0.0.1", host="localhost").ask("GET", "/metrics")
     ).status == 404

@@ -6,7 +6,7 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 from support.web.client import Answer, Browser
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 from medamad.domain.errors import Unavailable
 from medamad.ingest.networks import Networks
@@ -31,19 +31,19 @@ def image(answer: Answer) -> None:
     assert answer.header("Set-Cookie") is None
 
 
-async def figures(house: House, statistic: str) -> object:
-    owner = await house.owner()
+async def figures(server: Server, statistic: str) -> object:
+    owner = await server.owner()
     return (await owner.ask("GET", f"/website/example.com/{statistic}")).json
 
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
 @pytest_twisted.ensureDeferred
 async def test_a_view_is_stored_before_the_response(
-    house: House, stranger: Browser, prefix: str
+    server: Server, visitor: Browser, prefix: str
 ) -> None:
     headers = {**PAGE, "User-Agent": FIREFOX, "Accept-Language": "de-AT"}
-    image(await stranger.ask("GET", f"{prefix}/event/pixel.gif", headers=headers))
-    (page,) = await figures(house, "pages")
+    image(await visitor.ask("GET", f"{prefix}/event/pixel.gif", headers=headers))
+    (page,) = await figures(server, "pages")
     assert (page["path"], page["visitors"], page["pageviews"]) == ("/a", 1, 1)
     for statistic, name, value in (
         ("sources", "source", "News"),
@@ -52,43 +52,43 @@ async def test_a_view_is_stored_before_the_response(
         ("countries", "country", "Unknown"),
         ("referrers", "referrer", ""),
     ):
-        (row,) = await figures(house, statistic)
+        (row,) = await figures(server, statistic)
         assert row[name] == value
 
 
 @pytest_twisted.ensureDeferred
 async def test_if_modified_since_says_whether_the_visitor_was_here_today(
-    house: House, stranger: Browser
+    server: Server, visitor: Browser
 ) -> None:
     since: dict[str, str] = {}
     for second, path in enumerate(["/a", "/b", "/a"]):
         headers = {"Referer": f"https://example.com{path}", **since}
-        answer = await stranger.ask("GET", PIXEL, headers=headers)
+        answer = await visitor.ask("GET", PIXEL, headers=headers)
         image(answer)
         assert answer.header("Last-Modified") == f"Sun, 15 Jun 2025 00:00:0{second} GMT"
         since = {"If-Modified-Since": answer.header("Last-Modified") or ""}
-    summary = (await figures(house, "summary"))["current"]
+    summary = (await figures(server, "summary"))["current"]
     assert (summary["visitors"], summary["pageviews"]) == (1, 3)
     rows = {
-        row["path"]: (row["visitors"], row["pageviews"]) for row in await figures(house, "pages")
+        row["path"]: (row["visitors"], row["pageviews"]) for row in await figures(server, "pages")
     }
     assert rows == {"/a": (1, 2), "/b": (0, 1)}
     yesterday = {"If-Modified-Since": "Sat, 14 Jun 2025 00:00:09 GMT"}
-    image(await stranger.ask("GET", PIXEL, headers=PAGE | yesterday))
-    assert (await figures(house, "summary"))["current"]["visitors"] == 2
+    image(await visitor.ask("GET", PIXEL, headers=PAGE | yesterday))
+    assert (await figures(server, "summary"))["current"]["visitors"] == 2
 
 
 @pytest_twisted.ensureDeferred
-async def test_page_and_referrer_may_be_named(house: House, stranger: Browser) -> None:
+async def test_page_and_referrer_may_be_named(server: Server, visitor: Browser) -> None:
     url, referrer = (
         quote("https://example.com/b c?x=1", ""),
         quote("https://www.news.example/1", ""),
     )
     target = f"{PIXEL}?u={url}&r={referrer}"
-    image(await stranger.ask("GET", target, headers={"Referer": "https://www.example.com/"}))
-    (page,) = await figures(house, "pages")
+    image(await visitor.ask("GET", target, headers={"Referer": "https://www.example.com/"}))
+    (page,) = await figures(server, "pages")
     assert page["path"] == "/b c"
-    (row,) = await figures(house, "referrers?grouped=false")
+    (row,) = await figures(server, "referrers?grouped=false")
     assert row["referrer"] == "news.example/1"
 
 
@@ -112,16 +112,16 @@ async def test_page_and_referrer_may_be_named(house: House, stranger: Browser) -
 )
 @pytest_twisted.ensureDeferred
 async def test_a_page_reports_only_for_its_own_website(
-    house: House, stranger: Browser, headers: dict[str, str], ignored: str | None
+    server: Server, visitor: Browser, headers: dict[str, str], ignored: str | None
 ) -> None:
     target = f"{PIXEL}?u=https://example.com/"
-    answer = await stranger.ask("GET", target, headers=headers)
+    answer = await visitor.ask("GET", target, headers=headers)
     image(answer)
     assert answer.header("X-Medamad-Ignored") == ignored
-    summary = (await figures(house, "summary"))["current"]
+    summary = (await figures(server, "summary"))["current"]
     assert summary["pageviews"] == (ignored is None)
-    house.pipeline.rules = evolve(house.pipeline.rules, origins="any")
-    answer = await stranger.ask("GET", target, headers=headers)
+    server.pipeline.rules = evolve(server.pipeline.rules, origins="any")
+    answer = await visitor.ask("GET", target, headers=headers)
     assert answer.header("X-Medamad-Ignored") is None
 
 
@@ -145,62 +145,62 @@ async def test_a_page_reports_only_for_its_own_website(
 )
 @pytest_twisted.ensureDeferred
 async def test_malformed_parameters_are_400(
-    house: House, stranger: Browser, target: str, headers: dict[str, str], message: str
+    server: Server, visitor: Browser, target: str, headers: dict[str, str], message: str
 ) -> None:
-    answer = await stranger.ask("GET", target, headers=headers)
+    answer = await visitor.ask("GET", target, headers=headers)
     assert (answer.status, answer.error) == (400, message)
     assert answer.header("Access-Control-Allow-Origin") == "*"
-    assert (await figures(house, "summary"))["current"]["pageviews"] == 0
+    assert (await figures(server, "summary"))["current"]["pageviews"] == 0
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_page_of_an_unknown_website_is_404(stranger: Browser) -> None:
-    answer = await stranger.ask("GET", PIXEL, headers={"Referer": "https://x.example/"})
+async def test_a_page_of_an_unknown_website_is_404(visitor: Browser) -> None:
+    answer = await visitor.ask("GET", PIXEL, headers={"Referer": "https://x.example/"})
     assert (answer.status, answer.error) == (404, "u: no website is registered for x.example")
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_ignored_view_gets_an_image_and_a_reason(house: House, stranger: Browser) -> None:
-    rules = house.pipeline.rules
-    house.pipeline.rules = evolve(
+async def test_an_ignored_view_gets_an_image_and_a_reason(server: Server, visitor: Browser) -> None:
+    rules = server.pipeline.rules
+    server.pipeline.rules = evolve(
         rules, respect_gpc=True, blocked=Networks([ip_network("198.51.100.0/24")])
     )
-    blocked = house.browser("198.51.100.7")
+    blocked = server.browser("198.51.100.7")
     for browser, further, target, reason in (
-        (stranger, {"User-Agent": "Googlebot/2.1"}, PIXEL, "bot"),
-        (stranger, {"Sec-GPC": "1"}, PIXEL, "gpc"),
-        (stranger, {}, f"{PIXEL}?r=https://spam.example/", "spam"),
+        (visitor, {"User-Agent": "Googlebot/2.1"}, PIXEL, "bot"),
+        (visitor, {"Sec-GPC": "1"}, PIXEL, "gpc"),
+        (visitor, {}, f"{PIXEL}?r=https://spam.example/", "spam"),
         (blocked, {}, PIXEL, "blocked"),
     ):
         answer = await browser.ask("GET", target, headers=PAGE | further)
         image(answer)
         assert answer.header("X-Medamad-Ignored") == reason
-    rows = await figures(house, "ignored")
+    rows = await figures(server, "ignored")
     assert {row["reason"] for row in rows} == {"bot", "gpc", "spam", "blocked"}
-    assert (await figures(house, "summary"))["current"]["pageviews"] == 0
+    assert (await figures(server, "summary"))["current"]["pageviews"] == 0
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_view_that_cannot_be_stored_is_503(house: House, stranger: Browser) -> None:
+async def test_a_view_that_cannot_be_stored_is_503(server: Server, visitor: Browser) -> None:
     async def full(_hits: object) -> list[object]:
         raise Unavailable("the disk is full", retry_after=30)
 
-    house.append = full
-    answer = await stranger.ask("GET", PIXEL, headers=PAGE)
+    server.append = full
+    answer = await visitor.ask("GET", PIXEL, headers=PAGE)
     assert (answer.status, answer.error) == (503, "the disk is full")
 
 
 @pytest_twisted.ensureDeferred
-async def test_head_counts_nothing(house: House, stranger: Browser) -> None:
-    answer = await stranger.ask("HEAD", PIXEL, headers=PAGE)
+async def test_head_counts_nothing(server: Server, visitor: Browser) -> None:
+    answer = await visitor.ask("HEAD", PIXEL, headers=PAGE)
     assert (answer.status, answer.body) == (200, b"")
     assert answer.header("Content-Length") == "43"
-    assert (await figures(house, "summary"))["current"]["pageviews"] == 0
+    assert (await figures(server, "summary"))["current"]["pageviews"] == 0
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_pixel_follows_the_configured_path(house: House, stranger: Browser) -> None:
-    house.set(event_name="pulse")
-    image(await stranger.ask("GET", "/pulse/pixel.gif", headers=PAGE))
-    image(await stranger.ask("GET", "/api/pulse/pixel.gif", headers=PAGE))
-    assert (await figures(house, "summary"))["current"]["pageviews"] == 2
+async def test_the_pixel_follows_the_configured_path(server: Server, visitor: Browser) -> None:
+    server.set(event_name="pulse")
+    image(await visitor.ask("GET", "/pulse/pixel.gif", headers=PAGE))
+    image(await visitor.ask("GET", "/api/pulse/pixel.gif", headers=PAGE))
+    assert (await figures(server, "summary"))["current"]["pageviews"] == 2

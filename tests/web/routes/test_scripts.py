@@ -4,7 +4,7 @@ from itertools import chain, combinations
 import pytest
 import pytest_twisted
 from support.web.client import Browser
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 from medamad.build import GENERATED
 from medamad.domain.accounts import SCRIPT_TYPES
@@ -29,8 +29,8 @@ def test_every_set_of_features_was_built() -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_tracker_is_served_to_every_page(stranger: Browser) -> None:
-    answer = await stranger.ask("GET", "/script.js", headers={"Origin": "https://example.com"})
+async def test_the_tracker_is_served_to_every_page(visitor: Browser) -> None:
+    answer = await visitor.ask("GET", "/script.js", headers={"Origin": "https://example.com"})
     assert answer.status == 200
     assert answer.body == DEFAULT
     assert answer.header("Content-Type") == "text/javascript; charset=utf-8"
@@ -41,10 +41,10 @@ async def test_the_tracker_is_served_to_every_page(stranger: Browser) -> None:
     assert answer.header("Vary") == "Accept-Encoding"
     assert answer.header("Set-Cookie") is None
     known = {"If-None-Match": answer.header("ETag") or ""}
-    again = await stranger.ask("GET", "/script.js", headers=known)
+    again = await visitor.ask("GET", "/script.js", headers=known)
     assert (again.status, again.body) == (304, b"")
     assert again.header("Access-Control-Allow-Origin") == "*"
-    head = await stranger.ask("HEAD", "/script.js")
+    head = await visitor.ask("HEAD", "/script.js")
     assert (head.status, head.body) == (200, b"")
     assert head.header("Content-Length") == str(len(DEFAULT))
 
@@ -52,15 +52,15 @@ async def test_the_tracker_is_served_to_every_page(stranger: Browser) -> None:
 @pytest.mark.parametrize("name", ["count.js", "lib-2.min.js", "stats"])
 @pytest_twisted.ensureDeferred
 async def test_the_name_of_the_tracker_is_configurable(
-    house: House, stranger: Browser, name: str
+    server: Server, visitor: Browser, name: str
 ) -> None:
-    assert (await stranger.ask("GET", f"/{name}")).status == 404
-    house.set(script_name=name)
+    assert (await visitor.ask("GET", f"/{name}")).status == 404
+    server.set(script_name=name)
     for target in (f"/{name}", "/script.js"):
-        answer = await stranger.ask("GET", target)
+        answer = await visitor.ask("GET", target)
         assert (answer.status, answer.body) == (200, DEFAULT)
-    assert (await stranger.ask("POST", f"/{name}")).status == 405
-    assert (await stranger.ask("GET", f"/api/{name}")).status == 404
+    assert (await visitor.ask("POST", f"/{name}")).status == 405
+    assert (await visitor.ask("GET", f"/api/{name}")).status == 404
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ async def test_the_name_of_the_tracker_is_configurable(
 )
 @pytest_twisted.ensureDeferred
 async def test_the_account_chooses_the_trackers_features(
-    house: House, owner: Browser, stranger: Browser, script_type: list[str], name: str
+    server: Server, owner: Browser, visitor: Browser, script_type: list[str], name: str
 ) -> None:
-    house.set(script_name="s.js")
-    before = await stranger.ask("GET", "/script.js")
+    server.set(script_name="s.js")
+    before = await visitor.ask("GET", "/script.js")
     change = {"settings": {"script_type": script_type}}
     assert (await owner.ask("PATCH", "/api/user", change)).status == 200
     for target in ("/script.js", "/s.js"):
-        answer = await stranger.ask("GET", target)
+        answer = await visitor.ask("GET", target)
         assert (answer.status, answer.body) == (200, script(name))
         assert (answer.header("ETag") == before.header("ETag")) is (name == "default")
 
@@ -98,8 +98,8 @@ async def test_the_account_chooses_the_trackers_features(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_each_script_has_its_own_path(stranger: Browser, asked: str, name: str) -> None:
-    answer = await stranger.ask("GET", f"/scripts/{asked}.js")
+async def test_each_script_has_its_own_path(visitor: Browser, asked: str, name: str) -> None:
+    answer = await visitor.ask("GET", f"/scripts/{asked}.js")
     assert (answer.status, answer.body) == (200, script(f"named/{name}"))
     assert answer.body == script(name).replace(b"'api'", b"'../api'") != script(name)
     assert answer.header("Access-Control-Allow-Origin") == "*"
@@ -124,27 +124,27 @@ async def test_each_script_has_its_own_path(stranger: Browser, asked: str, name:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_other_scripts_are_404(stranger: Browser, target: str) -> None:
-    answer = await stranger.ask("GET", target)
+async def test_other_scripts_are_404(visitor: Browser, target: str) -> None:
+    answer = await visitor.ask("GET", target)
     assert answer.status == 404
     assert answer.error
 
 
 @pytest_twisted.ensureDeferred
-async def test_scripts_send_to_the_configured_path(house: House, stranger: Browser) -> None:
-    before = await stranger.ask("GET", "/script.js")
+async def test_scripts_send_to_the_configured_path(server: Server, visitor: Browser) -> None:
+    before = await visitor.ask("GET", "/script.js")
     assert b"event/" in before.body
     for name in ("pulse", "a.b-c_d"):
-        house.set(event_name=name)
+        server.set(event_name=name)
         for target, plain in (
             ("/script.js", DEFAULT),
             ("/scripts/not-found.js", script("named/not-found")),
         ):
-            answer = await stranger.ask("GET", target)
+            answer = await visitor.ask("GET", target)
             assert answer.body == plain.replace(b"event/", name.encode() + b"/")
             assert answer.header("ETag") != before.header("ETag")
-            packed = await stranger.ask("GET", target, headers={"Accept-Encoding": "br, gzip"})
+            packed = await visitor.ask("GET", target, headers={"Accept-Encoding": "br, gzip"})
             assert packed.header("Content-Encoding") == "gzip"
             assert gzip.decompress(packed.body) == answer.body
-    house.set(event_name="event")
-    assert (await stranger.ask("GET", "/script.js")).body == DEFAULT
+    server.set(event_name="event")
+    assert (await visitor.ask("GET", "/script.js")).body == DEFAULT

@@ -7,7 +7,7 @@ import pytest
 import pytest_twisted
 from attrs import define
 from support.web.client import Answer, Browser
-from support.web.daemon_in_memory import NOW, House, build_house
+from support.web.daemon_in_memory import NOW, Server, build_server
 from twisted.internet.defer import Deferred
 
 from medamad.accounts.tokens import make_token
@@ -22,7 +22,7 @@ ADDRESSES = ("10.0.0.1", "1.2.3.4:80", "::1", "[2001:db8::1]:443", " 1.2.3.4", "
 
 
 @define
-class Server:
+class ServerSender:
     """Sends hits with a token."""
 
     browser: Browser
@@ -35,10 +35,12 @@ class Server:
         return await self.browser.ask("POST", HIT, body, headers=self.headers)
 
 
-async def server(house: House, scope: Scope = Scope.SEND, peer: str = "203.0.113.9") -> Server:
+async def server_sender(
+    server: Server, scope: Scope = Scope.SEND, peer: str = "203.0.113.9"
+) -> ServerSender:
     text, key, token = make_token("a", scope, None, None, NOW)
-    await house.store.tokens.add(key, token)
-    return Server(house.browser(peer), {"Authorization": f"Bearer {text}"})
+    await server.store.tokens.add(key, token)
+    return ServerSender(server.browser(peer), {"Authorization": f"Bearer {text}"})
 
 
 async def ask(owner: Browser, name: str, **parameters: str) -> Any:
@@ -50,9 +52,9 @@ async def ask(owner: Browser, name: str, **parameters: str) -> Any:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_long_hit_takes_several_places_in_the_queue(house: House) -> None:
-    house.pipeline.queue.settings = QueueSettings(max_waiting=2)
-    sender = await server(house)
+async def test_a_long_hit_takes_several_places_in_the_queue(server: Server) -> None:
+    server.pipeline.queue.settings = QueueSettings(max_waiting=2)
+    sender = await server_sender(server)
     short = Deferred.fromCoroutine(sender.load("/", visitor="v1"))
     assert (await sender.load("/?" + "x" * 2_000, visitor="v1")).status == 503
     assert (await short).status == 204
@@ -62,9 +64,9 @@ async def test_a_long_hit_takes_several_places_in_the_queue(house: House) -> Non
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_first_views_are_distinguished_from_later_ones(
-    house: House, owner: Browser, scope: Scope
+    server: Server, owner: Browser, scope: Scope
 ) -> None:
-    sender = await server(house, scope)
+    sender = await server_sender(server, scope)
     for visitor, path in (("v1", "/"), ("v1", "/"), ("v1", "/a"), ("v2", "/"), ("v2", "/")):
         assert (await sender.load(path, visitor=visitor)).status == 204
     current = (await ask(owner, "summary"))["current"]
@@ -79,13 +81,13 @@ async def test_first_views_are_distinguished_from_later_ones(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_visitor_is_new_the_next_day_and_on_another_website(
-    house: House, owner: Browser
+    server: Server, owner: Browser
 ) -> None:
-    await house.store.add_website("other.example", NOW)
-    sender = await server(house)
+    await server.store.add_website("other.example", NOW)
+    sender = await server_sender(server)
     await sender.load(visitor="v1")
     assert (await sender.load(visitor="v1", u="https://other.example/")).status == 204
-    house.now += DAY_S
+    server.now += DAY_S
     await sender.load(visitor="v1")
     await sender.load(visitor="v1")
     assert (await ask(owner, "summary"))["current"]["visitors"] == 2
@@ -97,14 +99,14 @@ async def test_a_visitor_is_new_the_next_day_and_on_another_website(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_repeated_hit_counts_once_also_for_its_visitor(
-    house: House, owner: Browser
+    server: Server, owner: Browser
 ) -> None:
-    sender = await server(house)
+    sender = await server_sender(server)
     three_days_ago = (NOW - 3 * DAY_S) * 1000
     for _ in range(3):
         assert (await sender.load(visitor="v", b="same", time=three_days_ago)).status == 204
-        house.now += 3_600
-        await house.store.maintain(int(house.now * 1000))
+        server.now += 3_600
+        await server.store.maintain(int(server.now * 1000))
     current = (await ask(owner, "summary"))["current"]
     assert (current["visitors"], current["pageviews"]) == (1, 1)
 
@@ -120,9 +122,9 @@ async def test_a_repeated_hit_counts_once_also_for_its_visitor(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_hit_counts_at_the_time_that_it_states(
-    house: House, owner: Browser, time: object, at: str
+    server: Server, owner: Browser, time: object, at: str
 ) -> None:
-    sender = await server(house)
+    sender = await server_sender(server)
     assert (await sender.load("/then", p=True, q=True, time=time)).status == 204
     custom = {"e": "custom", "g": "example.com", "d": {"sold": 1}, "time": time}
     answer = await sender.browser.ask("POST", HIT, custom, headers=sender.headers)
@@ -134,8 +136,8 @@ async def test_a_hit_counts_at_the_time_that_it_states(
         assert [row["name"] for row in await ask(owner, "properties", start=at, end=at)] == ["sold"]
         assert len(await ask(owner, "pages")) == 2
         # Sealed, they are where they were.
-        await house.store.maintain(int(house.now * 1000))
-        async with house.store.maintenance.segments_lock:
+        await server.store.maintain(int(server.now * 1000))
+        async with server.store.maintenance.segments_lock:
             pass
 
 
@@ -143,9 +145,9 @@ async def test_a_hit_counts_at_the_time_that_it_states(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_times_long_ago_or_in_the_future_are_rejected(
-    house: House, owner: Browser, time: float
+    server: Server, owner: Browser, time: float
 ) -> None:
-    sender = await server(house)
+    sender = await server_sender(server)
     refused = await sender.load(p=True, q=True, time=time * 1000)
     assert (refused.status, refused.error) == (400, "time: expected one of the last 7 days")
     assert (await sender.load(p=True, q=True, time=(NOW + 30) * 1000)).status == 204
@@ -155,8 +157,10 @@ async def test_times_long_ago_or_in_the_future_are_rejected(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_agent_language_and_country_come_from_the_body(house: House, owner: Browser) -> None:
-    sender = await server(house)
+async def test_agent_language_and_country_come_from_the_body(
+    server: Server, owner: Browser
+) -> None:
+    sender = await server_sender(server)
     sender.headers |= {"User-Agent": "curl/8.0", "Accept-Language": "fr"}
     said = {"userAgent": FIREFOX, "language": "de-AT,de;q=0.9", "country": "jp"}
     assert (await sender.load(visitor="v", **said)).status == 204
@@ -170,8 +174,8 @@ async def test_agent_language_and_country_come_from_the_body(house: House, owner
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_an_unknown_country_code_counts_as_none(house: House, owner: Browser) -> None:
-    sender = await server(house)
+async def test_an_unknown_country_code_counts_as_none(server: Server, owner: Browser) -> None:
+    sender = await server_sender(server)
     for said in ({}, {"country": "ZZ"}, {"country": "xx"}):
         assert (await sender.load(visitor=f"v {said}", **said)).status == 204
     (row,) = await ask(owner, "countries")
@@ -180,13 +184,13 @@ async def test_an_unknown_country_code_counts_as_none(house: House, owner: Brows
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_the_servers_own_address_and_headers_are_ignored(house: House) -> None:
+async def test_the_servers_own_address_and_headers_are_ignored(server: Server) -> None:
     """As networks the operator has blocked, or other websites' pages, trackers are ignored."""
-    sender = await server(house, peer="192.0.2.9")
+    sender = await server_sender(server, peer="192.0.2.9")
     sender.headers["Origin"] = "https://elsewhere.example"
     answer = await sender.load(visitor="v")
     assert (answer.status, answer.header("X-Medamad-Ignored")) == (204, None)
-    blocked = await house.browser("192.0.2.9").ask(
+    blocked = await server.browser("192.0.2.9").ask(
         "POST", HIT, {"e": "load", "b": "x", "u": "https://example.com/", "p": True, "q": True}
     )
     assert blocked.header("X-Medamad-Ignored") == "blocked"
@@ -206,13 +210,13 @@ async def test_the_servers_own_address_and_headers_are_ignored(house: House) -> 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_without_a_token_the_fields_are_rejected(
-    house: House, owner: Browser, name: str, value: object, where: str
+    server: Server, owner: Browser, name: str, value: object, where: str
 ) -> None:
     body = {"e": "load", "b": "b", "u": "https://example.com/", "p": True, "q": True, name: value}
     # An escape in the path is beyond the lane.
     target = HIT if where == "the lane" else "/api/event/%68it"
     for headers in ({}, {"Authorization": "Basic YTpi"}):
-        refused = await house.browser().ask("POST", target, body, headers=headers)
+        refused = await server.browser().ask("POST", target, body, headers=headers)
         assert (refused.status, refused.error) == (401, f"{name}: may only be sent with a token")
     assert await ask(owner, "pages") == []
 
@@ -244,9 +248,9 @@ async def test_without_a_token_the_fields_are_rejected(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_malformed_field_is_named(
-    house: House, owner: Browser, members: dict[str, object], reason: str
+    server: Server, owner: Browser, members: dict[str, object], reason: str
 ) -> None:
-    sender = await server(house)
+    sender = await server_sender(server)
     refused = await sender.load(**members)
     assert (refused.status, refused.error) == (400, reason)
     assert await ask(owner, "pages") == []
@@ -254,39 +258,39 @@ async def test_a_malformed_field_is_named(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_token_cannot_end_views_of_other_websites(house: House, owner: Browser) -> None:
-    other = await house.store.add_website("other.example", NOW)
+async def test_a_token_cannot_end_views_of_other_websites(server: Server, owner: Browser) -> None:
+    other = await server.store.add_website("other.example", NOW)
     text, key, token = make_token("a", Scope.SEND, [other.number], None, NOW)
-    await house.store.tokens.add(key, token)
+    await server.store.tokens.add(key, token)
     limited = {"Authorization": f"Bearer {text}"}
-    await (await server(house)).load(visitor="v", b="theirs")
+    await (await server_sender(server)).load(visitor="v", b="theirs")
     unload = {"e": "unload", "b": "theirs", "m": 5_000}
-    assert (await house.browser().ask("POST", HIT, unload, headers=limited)).status == 204
+    assert (await server.browser().ask("POST", HIT, unload, headers=limited)).status == 204
     assert (await ask(owner, "summary"))["current"]["duration"] == 0
-    refused = await Server(house.browser(), limited).load(visitor="v")
+    refused = await ServerSender(server.browser(), limited).load(visitor="v")
     assert (refused.status, refused.error) == (403, "u: the token is not for example.com")
 
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_the_visitor_id_is_not_stored(house: House) -> None:
-    sender = await server(house)
+async def test_the_visitor_id_is_not_stored(server: Server) -> None:
+    sender = await server_sender(server)
     await sender.load(visitor="a-name-to-look-for")
-    path = house.store.environment.path
+    path = server.store.environment.path
     assert b"a-name-to-look-for" not in path.read_bytes()
 
 
 @pytest_twisted.ensureDeferred
 async def test_visitors_are_recognised_after_a_restart(tmp_path: Path) -> None:
-    house = await build_house(tmp_path)
-    await house.store.add_website("example.com", NOW)
-    sender = await server(house)
+    server = await build_server(tmp_path)
+    await server.store.add_website("example.com", NOW)
+    sender = await server_sender(server)
     assert (await sender.load(visitor="v")).status == 204
-    await house.store.close()
-    house = await build_house(tmp_path, NOW + 3_600)
-    again = Server(house.browser(), sender.headers, sent=1)
+    await server.store.close()
+    server = await build_server(tmp_path, NOW + 3_600)
+    again = ServerSender(server.browser(), sender.headers, sent=1)
     assert (await again.load("/a", visitor="v")).status == 204
     assert (await again.load("/a", visitor="w")).status == 204
-    current = (await ask(await house.owner(), "summary"))["current"]
+    current = (await ask(await server.owner(), "summary"))["current"]
     assert (current["visitors"], current["pageviews"]) == (2, 3)
-    await house.store.close()
+    await server.store.close()

@@ -1,7 +1,7 @@
 import pytest
 import pytest_twisted
 from support.web.client import Browser
-from support.web.daemon_in_memory import NOW, House
+from support.web.daemon_in_memory import NOW, Server
 
 SHARES = "/websites/example.com/shares"
 PASSWORD = "open sesame"
@@ -18,7 +18,7 @@ async def made(owner: Browser, **details: object) -> str:
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_link_is_created_listed_opened_and_revoked(
-    house: House, owner: Browser, prefix: str
+    server: Server, owner: Browser, prefix: str
 ) -> None:
     answer = await owner.ask(
         "POST", prefix + SHARES, {"name": " club ", "embed": ["https://a.example"]}
@@ -35,7 +35,7 @@ async def test_a_link_is_created_listed_opened_and_revoked(
     }
     assert answer.json == known
     assert (await owner.ask("GET", prefix + SHARES)).json == [known]
-    reader = house.browser()
+    reader = server.browser()
     opened = await reader.ask("GET", f"{prefix}/shared/{share}")
     assert opened.json == {"protected": False, "hostname": "example.com"}
     headers = {"X-Medamad-Share": share}
@@ -52,11 +52,11 @@ async def test_a_link_is_created_listed_opened_and_revoked(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_link_with_a_password_reveals_nothing_without_it(
-    house: House, owner: Browser
+    server: Server, owner: Browser
 ) -> None:
     share = await made(owner, password=PASSWORD)
     other = await made(owner, password=PASSWORD)
-    reader = house.browser()
+    reader = server.browser()
     assert (await reader.ask("GET", f"/shared/{share}")).json == {"protected": True}
     refused = await reader.ask("POST", f"/shared/{share}", {"password": "wrong"})
     assert (refused.status, refused.error) == (401, "the password is wrong")
@@ -80,25 +80,27 @@ async def test_a_link_with_a_password_reveals_nothing_without_it(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_link_is_not_revoked_through_another_website(house: House, owner: Browser) -> None:
-    await house.store.add_website("other.example", NOW)
+async def test_a_link_is_not_revoked_through_another_website(
+    server: Server, owner: Browser
+) -> None:
+    await server.store.add_website("other.example", NOW)
     share = await made(owner)
     refused = await owner.ask("DELETE", f"/websites/other.example/shares/{share}")
     assert refused.status == 404
     assert (await owner.ask("GET", "/websites/other.example/shares")).json == []
-    assert (await house.browser().ask("GET", f"/shared/{share}")).status == 200
+    assert (await server.browser().ask("GET", f"/shared/{share}")).status == 200
 
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_link_survives_a_rename_but_not_a_deletion(house: House, owner: Browser) -> None:
+async def test_a_link_survives_a_rename_but_not_a_deletion(server: Server, owner: Browser) -> None:
     share = await made(owner)
     await owner.ask("PATCH", "/websites/example.com", {"hostname": "new.example"})
-    opened = await house.browser().ask("GET", f"/shared/{share}")
+    opened = await server.browser().ask("GET", f"/shared/{share}")
     assert opened.json == {"protected": False, "hostname": "new.example"}
     await owner.ask("DELETE", "/websites/new.example")
-    assert (await house.browser().ask("GET", f"/shared/{share}")).status == 404
-    assert (await house.browser().ask("GET", f"/share/{share}")).status == 404
+    assert (await server.browser().ask("GET", f"/shared/{share}")).status == 404
+    assert (await server.browser().ask("GET", f"/share/{share}")).status == 404
 
 
 @pytest.mark.parametrize(
@@ -139,10 +141,10 @@ async def test_invalid_links_are_rejected(
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_its_page_may_be_embedded_by_its_origins(
-    house: House, owner: Browser, embed: list[str], ancestors: str, origin: str
+    server: Server, owner: Browser, embed: list[str], ancestors: str, origin: str
 ) -> None:
     share = await made(owner, embed=embed)
-    page = await house.browser().ask("GET", f"/share/{share}?period=7d")
+    page = await server.browser().ask("GET", f"/share/{share}?period=7d")
     assert page.status == 200
     assert page.header("Content-Type") == "text/html; charset=utf-8"
     policy = page.header("Content-Security-Policy")
@@ -159,9 +161,9 @@ async def test_its_page_may_be_embedded_by_its_origins(
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_page_of_an_unknown_link_is_404(stranger: Browser) -> None:
-    page = await stranger.ask("GET", f"/share/{'x' * 24}")
+async def test_the_page_of_an_unknown_link_is_404(visitor: Browser) -> None:
+    page = await visitor.ask("GET", f"/share/{'x' * 24}")
     assert page.status == 404
     assert page.header("Content-Type") == "text/html; charset=utf-8"
     assert "frame-ancestors 'none'" in str(page.header("Content-Security-Policy"))
-    assert (await stranger.ask("GET", "/share")).status == 404
+    assert (await visitor.ask("GET", "/share")).status == 404

@@ -4,7 +4,7 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 from support.web.client import Browser
-from support.web.daemon_in_memory import NOW, House
+from support.web.daemon_in_memory import NOW, Server
 
 from medamad.storage.settings import Keep, Retention
 
@@ -201,9 +201,9 @@ async def test_parameters_select_rows(owner: Browser, rest: str, values: list[st
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_summary_over_time(house: House, owner: Browser) -> None:
+async def test_a_summary_over_time(server: Server, owner: Browser) -> None:
     await visit(owner)
-    house.now += 3600
+    server.now += 3600
     figures = {"visitors": 2, "pageviews": 3, "bounce_percentage": 1.0, "duration": 6500}
     nothing = {"visitors": 0, "pageviews": 0, "bounce_percentage": 0, "duration": 0}
     period = "start=2025-06-15T15:00:00Z&end=2025-06-15T16:59:59Z"
@@ -297,10 +297,10 @@ async def test_an_invalid_parameter_is_400_and_named(owner: Browser, name: str) 
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("prefix", ["/", "/api/"])
 @pytest_twisted.ensureDeferred
-async def test_401_comes_first(stranger: Browser, prefix: str, name: str) -> None:
+async def test_401_comes_first(visitor: Browser, prefix: str, name: str) -> None:
     for hostname in ("example.com", "a" * 254, "%zz"):
         for query in ("", "?limit=0&start=x&path[x]=1", "?%zz"):
-            answer = await stranger.ask("GET", f"{prefix}website/{hostname}/{name}{query}")
+            answer = await visitor.ask("GET", f"{prefix}website/{hostname}/{name}{query}")
             assert answer.status == 401
             assert answer.error
 
@@ -345,7 +345,7 @@ async def test_hostnames_are_normalised(owner: Browser) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_ignored_hits_are_counted_by_reason(house: House, owner: Browser) -> None:
+async def test_ignored_hits_are_counted_by_reason(server: Server, owner: Browser) -> None:
     hit = {"e": "load", "b": "b", "u": "http://example.com/", "p": True, "q": True}
     for _ in range(2):
         await owner.ask("POST", "/event/hit", hit, headers={"User-Agent": "Googlebot/2.1"})
@@ -354,19 +354,19 @@ async def test_ignored_hits_are_counted_by_reason(house: House, owner: Browser) 
         {"reason": "bot", "hits": 2, "last": NOW},
         {"reason": "spam", "hits": 1, "last": NOW},
     ]
-    house.now += 90_000
+    server.now += 90_000
     assert await get(owner, "ignored") == []
 
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_the_response_says_what_daily_totals_lack(house: House, owner: Browser) -> None:
+async def test_the_response_says_what_daily_totals_lack(server: Server, owner: Browser) -> None:
     await visit(owner)
     before = [await get(owner, name) for name in ALL]
-    house.store.apply(evolve(house.store.settings, retention=Retention(others=Keep(1))))
-    await house.store.maintain(int((house.now + 3 * 86_400) * 1000))
+    server.store.apply(evolve(server.store.settings, retention=Retention(others=Keep(1))))
+    await server.store.maintain(int((server.now + 3 * 86_400) * 1000))
     assert [await get(owner, name) for name in ALL] == before
-    day = datetime.fromtimestamp(house.now, UTC).date().isoformat()
+    day = datetime.fromtimestamp(server.now, UTC).date().isoformat()
     cut = f"start={day}T00:00:01Z"
     for rest, told in (
         ("summary", None),

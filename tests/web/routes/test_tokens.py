@@ -3,7 +3,7 @@ import re
 import pytest
 import pytest_twisted
 from support.web.client import Browser
-from support.web.daemon_in_memory import NOW, House
+from support.web.daemon_in_memory import NOW, Server
 
 TOKENS = "/user/tokens"
 
@@ -12,7 +12,7 @@ TOKENS = "/user/tokens"
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
 async def test_a_token_is_created_shown_once_listed_used_and_revoked(
-    house: House, owner: Browser, prefix: str
+    server: Server, owner: Browser, prefix: str
 ) -> None:
     wanted = {
         "name": "report",
@@ -39,7 +39,7 @@ async def test_a_token_is_created_shown_once_listed_used_and_revoked(
     listed = await owner.ask("GET", prefix + TOKENS)
     assert listed.json == [known]
     headers = {"Authorization": f"Bearer {text}"}
-    reader = house.browser()
+    reader = server.browser()
     assert (await reader.ask("GET", "/website/example.com/pages", headers=headers)).status == 200
     assert (await owner.ask("DELETE", f"{prefix}{TOKENS}/{known['id']}")).status == 204
     assert (await reader.ask("GET", "/website/example.com/pages", headers=headers)).status == 401
@@ -99,12 +99,12 @@ async def test_invalid_tokens_are_rejected(
 
 @pytest_twisted.ensureDeferred
 async def test_tokens_survive_a_new_password_but_not_a_deletion(
-    house: House, owner: Browser
+    server: Server, owner: Browser
 ) -> None:
     made = await owner.ask("POST", TOKENS, {"name": "a", "scope": "read"})
     assert isinstance(made.json, dict)
     headers = {"Authorization": f"Bearer {made.json['token']}"}
     assert (await owner.ask("PATCH", "/user", {"password": "another"})).status == 200
-    assert (await house.browser().ask("GET", "/websites", headers=headers)).status == 200
+    assert (await server.browser().ask("GET", "/websites", headers=headers)).status == 200
     assert (await owner.ask("DELETE", "/user")).status == 204
-    assert (await house.browser().ask("GET", "/websites", headers=headers)).status == 401
+    assert (await server.browser().ask("GET", "/websites", headers=headers)).status == 401

@@ -4,7 +4,7 @@ from importlib.metadata import metadata, version
 import pytest
 import pytest_twisted
 from support.web.client import Browser
-from support.web.daemon_in_memory import NOW, PASSWORD, USERNAME, House
+from support.web.daemon_in_memory import NOW, PASSWORD, USERNAME, Server
 
 from medamad import __version__
 
@@ -27,8 +27,8 @@ async def test_the_account_is_shown(owner: Browser, prefix: str) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_everything_can_be_changed_at_once(house: House, owner: Browser) -> None:
-    house.now += 5
+async def test_everything_can_be_changed_at_once(server: Server, owner: Browser) -> None:
+    server.now += 5
     change = {
         "username": "grace",
         "password": "a new one",
@@ -44,23 +44,23 @@ async def test_everything_can_be_changed_at_once(house: House, owner: Browser) -
     }
     assert answer.json == expected
     assert (await owner.ask("GET", USER)).json == expected
-    assert (await house.browser().log_in("grace", "a new one")).status == 200
+    assert (await server.browser().log_in("grace", "a new one")).status == 200
 
 
 @pytest.mark.parametrize("change", [{}, {"unknown": 1}, {"settings": {}}])
 @pytest_twisted.ensureDeferred
 async def test_an_empty_change_changes_nothing(
-    house: House, owner: Browser, change: dict[str, object]
+    server: Server, owner: Browser, change: dict[str, object]
 ) -> None:
     before = (await owner.ask("GET", USER)).json
-    house.now += 5
+    server.now += 5
     answer = await owner.ask("PATCH", USER, change)
     assert (answer.status, answer.json) == (200, before)
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_new_password_ends_every_other_session(house: House, owner: Browser) -> None:
-    other = house.browser()
+async def test_a_new_password_ends_every_other_session(server: Server, owner: Browser) -> None:
+    other = server.browser()
     await other.log_in(USERNAME, PASSWORD)
     assert (await owner.ask("PATCH", USER, {"password": "a new one"})).status == 200
     assert (await owner.ask("GET", USER)).status == 200
@@ -102,7 +102,7 @@ async def test_an_invalid_change_is_400_and_changes_nothing(
 
 @pytest_twisted.ensureDeferred
 async def test_deleting_the_account_resets_the_service(
-    house: House, owner: Browser, website: str
+    server: Server, owner: Browser, website: str
 ) -> None:
     answer = await owner.ask("DELETE", USER)
     assert (answer.status, answer.body) == (204, b"")
@@ -111,15 +111,17 @@ async def test_deleting_the_account_resets_the_service(
     await owner.log_in(USERNAME, PASSWORD)
     assert (await owner.ask("GET", "/websites")).json == []
     assert (await owner.ask("GET", f"/websites/{website}")).status == 404
-    assert house.store.account.read() is not None
+    assert server.store.account.read() is not None
 
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_deleting_the_account_clears_the_rejected_hits(house: House, owner: Browser) -> None:
-    uncounted = house.pipeline.uncounted
-    await house.store.add_website("other.example", NOW)
-    numbers = [website.number for website in house.store.websites.all()]
+async def test_deleting_the_account_clears_the_rejected_hits(
+    server: Server, owner: Browser
+) -> None:
+    uncounted = server.pipeline.uncounted
+    await server.store.add_website("other.example", NOW)
+    numbers = [website.number for website in server.store.websites.all()]
     for number in (None, *numbers):
         uncounted.count(number, "bot", NOW)
     assert (await owner.ask("DELETE", USER)).status == 204
@@ -145,7 +147,7 @@ async def test_usage_describes_the_machine(owner: Browser) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_usage_counts_hits(house: House, owner: Browser, stranger: Browser) -> None:
+async def test_usage_counts_hits(server: Server, owner: Browser, visitor: Browser) -> None:
     async def hits() -> dict[str, object]:
         return (await owner.ask("GET", "/api/user/usage")).json["hits"]
 
@@ -157,8 +159,8 @@ async def test_usage_counts_hits(house: House, owner: Browser, stranger: Browser
         ("https://www2.example.com/b", 404),
         ("ftp://example.com/", 400),
     ):
-        house.now += 1
-        answer = await stranger.ask("POST", "/event/hit", {**load, "b": url[:20], "u": url})
+        server.now += 1
+        answer = await visitor.ask("POST", "/event/hit", {**load, "b": url[:20], "u": url})
         assert answer.status == status
     expected = {
         "accepted": 1,
@@ -178,7 +180,7 @@ async def test_usage_counts_hits(house: House, owner: Browser, stranger: Browser
 
 
 @pytest_twisted.ensureDeferred
-async def test_usage_describes_the_service(house: House, owner: Browser) -> None:
+async def test_usage_describes_the_service(server: Server, owner: Browser) -> None:
     usage = (await owner.ask("GET", "/user/usage")).json
     assert usage["tracker"] == {"script_name": "script.js", "event_name": "event"}
     assert usage["service"] == {
@@ -191,7 +193,7 @@ async def test_usage_describes_the_service(house: House, owner: Browser) -> None
     }
     assert version("medamad") == __version__
     assert metadata("medamad")["License-Expression"] == usage["service"]["licence"]
-    house.set(demo=True, script_name="s.js", event_name="pulse")
+    server.set(demo=True, script_name="s.js", event_name="pulse")
     usage = (await owner.ask("GET", "/user/usage")).json
     assert usage["tracker"] == {"script_name": "s.js", "event_name": "pulse"}
     assert usage["service"]["demo"] is True

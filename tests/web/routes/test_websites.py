@@ -1,7 +1,7 @@
 import pytest
 import pytest_twisted
 from support.web.client import Browser
-from support.web.daemon_in_memory import House
+from support.web.daemon_in_memory import Server
 
 WEBSITES = "/websites"
 LONGEST = ".".join(["a" * 63] * 3 + ["a" * 61])
@@ -47,7 +47,7 @@ async def test_the_list_is_in_order_of_hostname(owner: Browser) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_the_list_counts_the_visitors_of_a_day(
-    house: House, owner: Browser, website: str
+    server: Server, owner: Browser, website: str
 ) -> None:
     load = {"e": "load", "u": f"http://{website}/", "q": True}
     for beacon, is_first in (("b1", True), ("b2", False), ("b3", True)):
@@ -57,7 +57,7 @@ async def test_the_list_counts_the_visitors_of_a_day(
         assert answer.json == [{"hostname": website, "summary": {"visitors": 2}}]
     answer = await owner.ask("GET", f"{WEBSITES}?summary=0")
     assert answer.json == [{"hostname": website}]
-    house.now += 86_401
+    server.now += 86_401
     answer = await owner.ask("GET", f"{WEBSITES}?summary=true")
     assert answer.json == [{"hostname": website, "summary": {"visitors": 0}}]
 
