@@ -104,7 +104,7 @@ async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
     await store.close()
     checked = finished("check", daemon.data)
     assert checked.returncode == 0, checked.stderr
-    assert f"1 websites, {expected.total()} views" in checked.stdout
+    assert f"1 website, {expected.total():,} views" in checked.stdout
 
 
 @pytest.mark.parametrize("rounds", [5, MORE, MANY])
