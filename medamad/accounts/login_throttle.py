@@ -74,16 +74,12 @@ class LoginThrottle:
         the wait for the next one.
         """
         self._account.forget(now)
-        is_joint = self._joint and network not in self._known
-        if is_joint and (joint_delay := self._joint_delay(now)):
-            row, delay = self._account, joint_delay
-            here = self._under_way.total()
+        if self._joint and network not in self._known and self._is_from_many(now):
+            row, here = self._account, self._under_way.total()
         else:
-            row, delay = self._networks.get(network, _Failures(0, now)), 0
+            row, here = self._networks.get(network, _Failures(0, now)), self._under_way[network]
             row.forget(now)
-            if row.failures:
-                delay = _delay(max(row.failures, self._account.failures))
-            here = self._under_way[network]
+        delay = _delay(max(row.failures, self._account.failures)) if row.failures else 0
         left = row.since + delay - now
         if left > 0:
             row.lots = min(row.lots + 1, _MOST_LOTS)
@@ -99,11 +95,11 @@ class LoginThrottle:
             row.since = now
         self._under_way[network] += 1
 
-    def _joint_delay(self, now: float) -> int:
-        """Return the seconds between the attempts of all networks together."""
+    def _is_from_many(self, now: float) -> bool:
+        """Return whether ten networks have failures."""
         while self._networks and now - next(iter(self._networks.values())).since > _FORGOTTEN_S:
             self._networks.popitem(last=False)
-        return _delay(len(self._networks))
+        return len(self._networks) >= _FREE
 
     def ended(self, network: bytes) -> None:
         """End an admitted attempt, whatever its outcome."""

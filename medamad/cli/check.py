@@ -16,6 +16,8 @@ from medamad.storage.environment.files import check_is_store, check_readable
 from medamad.storage.environment.tree_check import read_store
 from medamad.storage.errors import StoreInUse
 
+_NEEDED: Final = frozenset({"websites", "import_batches"})
+"""The databases whose values cannot be removed without what depends on them."""
 EXAMPLES: Final = (
     ("medamad check --data /var/lib/medamad", "the store in this folder"),
     ("medamad check --data /var/lib/medamad --json", "the same, for programs"),
@@ -61,14 +63,18 @@ def run(arguments: Namespace) -> int:
 
 
 def _drop(data_dir: Path, *, is_dry_run: bool, as_json: bool) -> int:
-    """Remove what is damaged; the exit status is 1 if the store's trees are."""
+    """Remove what is damaged; the exit status is 1 if some of it cannot be removed."""
     check_there(data_dir)
     store = data_dir / FILE_NAME
     check_is_store(store)
     check_readable(store)
-    if damage := read_store(store).damage():
+    read = read_store(store)
+    if damage := read.damage():
         print_error(f"{store}: {damage}: this cannot be removed; `medamad restore` a backup")
         return 1
+    needed = [value.place for value in read.damaged_values() if value.database in _NEEDED]
+    for place in needed:
+        print_error(f"{store}: {place}: this cannot be removed; `medamad restore` a backup")
     try:
         dropped = drop_damaged(data_dir, is_dry_run=is_dry_run)
     except StoreInUse as error:
@@ -86,7 +92,7 @@ def _drop(data_dir: Path, *, is_dry_run: bool, as_json: bool) -> int:
             for each in dropped
         ]
         print(json.dumps({"store": str(store), "dry_run": is_dry_run, "dropped": found}))
-        return 0
+        return 1 if needed else 0
     for each in dropped:
         print(f"{each.hostname}: {_loss(each)}")
     if not dropped:
@@ -95,7 +101,7 @@ def _drop(data_dir: Path, *, is_dry_run: bool, as_json: bool) -> int:
         print(f"{store}: nothing was removed, as this was a dry run")
     else:
         print(f"{store}: removed; `medamad check` reads it again")
-    return 0
+    return 1 if needed else 0
 
 
 def _days_of(dropped: Dropped) -> list[str]:

@@ -28,6 +28,7 @@ _WEEKDAYS: Final = (1.1, 1.15, 1.1, 1.05, 0.95, 0.7, 0.8)
 _RETURN_PROBABILITY: Final = 0.18
 _UNLOAD_PROBABILITY: Final = 0.88
 _BOUNCE_PROBABILITY: Final = 0.28
+_LIVE_FACTOR: Final = 6
 
 
 @frozen(kw_only=True)
@@ -93,8 +94,11 @@ def visits_by_day(
 def live_hits(
     plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES
 ) -> Iterator[Hit]:
-    """Yield the hits that follow those of a plan, by time and without end: as many a day."""
-    views = max(1, plan.views // plan.days)
+    """Yield the hits that follow those of a plan, by time and without end.
+
+    There are more than before, so that nearly always somebody has a page open.
+    """
+    views = max(1, _LIVE_FACTOR * plan.views // plan.days)
     for day in count(1):
         until_ms = plan.until_ms + day * DAY_MS
         of_day = evolve(plan, until_ms=until_ms, days=1, views=views, seed=plan.seed + day)

@@ -112,9 +112,10 @@ class Store:
 
     def damaged_places(self) -> list[str]:
         """Return what is known to be damaged."""
-        return [
+        of_partitions = [
             place for partition in self.partitions.all() for place in partition.damaged_places()
         ]
+        return [*self.websites.damaged, *of_partitions]
 
     @property
     def damage(self) -> str:

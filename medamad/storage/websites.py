@@ -29,16 +29,20 @@ class Websites:
     _databases: Databases
     _by_hostname: Mapping[str, Website] = field(default=_NONE)
     _by_number: Mapping[int, Website] = field(default=_NONE)
+    damaged: tuple[str, ...] = ()
+    """What is damaged of the websites that are ignored for it."""
     _log = Logger()
 
     def load(self, txn: Txn) -> None:
         """Load all websites. A damaged one is ignored and logged."""
-        websites = []
+        websites, damaged = [], []
         for found in read_websites(txn, self._databases):
             if isinstance(found, str):
                 self._log.error("a damaged website is ignored: {place}", place=found)
+                damaged.append(found)
             else:
                 websites.append(found)
+        self.damaged = tuple(damaged)
         self._publish({website.hostname: website for website in websites})
 
     def all(self) -> list[Website]:

@@ -232,6 +232,18 @@ def test_networks_guess_together_from_the_tenth_on() -> None:
     assert wait(throttle, ABROAD, now + 3_601) == 0
 
 
+def test_one_of_ten_networks_that_goes_on_alone_is_slowed_like_one() -> None:
+    throttle = LoginThrottle(draw=lambda _: 0, joint=True)
+    for network in many(10):
+        throttle.failed(network, NOW)
+    attempts = 0
+    for second in range(3_600):
+        if wait(throttle, HOME, NOW + second) == 0:
+            throttle.failed(HOME, NOW + second)
+            attempts += 1
+    assert attempts < 70
+
+
 def test_attempts_of_many_networks_at_once_are_not_admitted_together() -> None:
     throttle = LoginThrottle(joint=True)
     for network in many(12):

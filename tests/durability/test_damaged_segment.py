@@ -151,6 +151,23 @@ def test_damaged_segments_are_dropped_on_demand(daemon: Daemon) -> None:
     assert "degraded" not in client.request("GET", "/health").json
 
 
+def test_a_damaged_website_is_reported_and_needs_a_backup(daemon: Daemon) -> None:
+    guest = open_as_guest(daemon.data)
+    with guest.lmdb.begin(write=True) as txn, txn.cursor(db=guest.databases.websites) as cursor:
+        cursor.first()
+        key, value = cursor.item()
+        cursor.put(key, value[:-1] + bytes((value[-1] ^ 1,)))
+    guest.close()
+    daemon.start()
+    client = daemon.client()
+    assert client.get("/health")["degraded"]
+    assert "website" in json.loads(finished("status", daemon.data, "--json").stdout)["damage"]
+    daemon.stop()
+    dropped = finished("check", daemon.data, "--drop-damaged")
+    assert dropped.returncode == 1
+    assert "medamad restore" in dropped.stderr
+
+
 @pytest.mark.parametrize("what", ["views", "statistics"])
 def test_the_command_exports_what_is_sound_and_fails(daemon: Daemon, what: str) -> None:
     place = flip_a_bit(daemon)

@@ -114,7 +114,15 @@ class Compactor:
 
     async def add_segment(self, partition: Partition, content: Content) -> None:
         """Add imported views and events, which were never in the write-ahead log."""
-        await self.run(await self._submit(partial(self._plan_segment, partition, content)))
+        while True:
+            try:
+                await self.run(await self._submit(partial(self._plan_segment, partition, content)))
+            except DamagedSegment as error:
+                if error.number in partition.damage.numbers:
+                    raise
+                partition.damage.add_segment(error)
+                continue
+            break
         await self.purge()
 
     async def add_rollups(self, partition: Partition, days: Sequence[ImportedRollup]) -> None:
@@ -160,6 +168,7 @@ class Compactor:
         try:
             await in_shrinking_steps(self._submit, step, VacuumCursor(), _STEP_TEXTS)
         except DamagedSegment as error:
+            partition.damage.add_segment(error)
             _log.error("unused texts are kept, as a segment is damaged: {place}", place=str(error))
 
     # In the writer thread
