@@ -30,6 +30,8 @@ BAD_VALUES = {
     "locale": "x",
     "what": "x",
     "format": "x",
+    "views": "x",
+    "order": "x",
 }
 BAD_OPERATOR = "like"
 
