@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Have `-m slow` also run what Hypothesis makes examples for."""
+    """Make `-m slow` also select the tests that Hypothesis makes examples for."""
     if config.option.markexpr == "slow":
         for item in items:
             if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

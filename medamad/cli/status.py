@@ -13,7 +13,14 @@ import msgspec
 from medamad.admin.client import NotRunning, RequestFailed, connect
 from medamad.admin.protocol import State, Status
 from medamad.cli.exit_statuses import NOT_RUNNING_STATUS
-from medamad.cli.support import add_data, format_bytes, print_error, report_config_error, settle
+from medamad.cli.support import (
+    add_data,
+    counted,
+    format_bytes,
+    print_error,
+    report_config_error,
+    settle,
+)
 from medamad.config.schema import Config, ConfigError
 from medamad.storage.environment.environment import is_in_use
 from medamad.storage.errors import StoreError
@@ -93,12 +100,12 @@ def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
     yield f"medamad {state.version} ({state.commit}) runs on {data_dir}"
     yield f"since        {since} ({_period(now - state.started)}), process {state.pid}"
     yield f"listening    {', '.join(state.listening)}; {state.connections:,} connections"
-    yield f"websites     {state.websites:,}, {state.visitors:,} pages open now"
+    yield f"websites     {state.websites:,}, {counted(state.visitors, 'page')} open now"
     refused = sum(state.refused.values())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in state.refused.items())
-    counted = "in 24 hours" if now - state.started >= _DAY_S else "since the start"
+    period = "in 24 hours" if now - state.started >= _DAY_S else "since the start"
     yield (
-        f"hits         {state.accepted:,} accepted, {refused:,} not counted {counted}"
+        f"hits         {state.accepted:,} accepted, {refused:,} not counted {period}"
         f"{f' ({reasons})' if reasons else ''}"
     )
     yield (

@@ -105,5 +105,7 @@ async def test_a_limit_that_is_used_up_is_a_warning(server: Server, tmp_path: Pa
     ]
     await server.store.append(views)
     (warning,) = (await state(server, tmp_path)).warnings
-    assert warning.startswith("example.com: new values of browser count as (other) until midnight")
+    assert warning.startswith(
+        "example.com: new values of browser, all of them or those of one network, count as (other)"
+    )
     assert "[limits] new_values" in warning

@@ -32,7 +32,7 @@ def test_it_describes_a_running_and_a_stopped_daemon(tmp_path: Path) -> None:
             r"since        \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+ (s|min)\), process "
             + str(daemon.pid),
             f"listening    tcp:{daemon.port}:interface=127.0.0.1; 0 connections",
-            "websites     1, 1 pages open now",
+            "websites     1, 1 page open now",
             "hits         1 accepted, 1 not counted since the start (unknown-website 1)",
             r"at present   \d\.\d hits/s in the last full minute, 0 waiting",
             r"commits      \d+, \d+\.\d ms each",

@@ -51,10 +51,10 @@ def values_of(text: bytes) -> int:
 def limit_warning(hostname: str, dimension: Dimension) -> str:
     """Return the warning that a limit on new values of a website is used up, with what to do."""
     return (
-        f"{hostname}: new values of {dimension.attribute} count as {OTHER} until midnight UTC, as a"
-        " daily limit, or one network's quarter of it, is used up; if they are genuine, raise"
-        f" [limits] {_KEYS.get(dimension, 'new_values')}, otherwise add the network to"
-        " [events] blocked"
+        f"{hostname}: new values of {dimension.attribute}, all of them or those of one network,"
+        f" count as {OTHER} until midnight UTC: a daily limit, or the network's quarter of it, is"
+        f" used up; if they are genuine, raise [limits] {_KEYS.get(dimension, 'new_values')},"
+        " otherwise add the network to [events] blocked"
     )
 
 

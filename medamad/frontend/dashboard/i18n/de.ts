@@ -51,7 +51,7 @@ export const de: Catalogue = {
   "view.live-title":
     "In den letzten fünf Minuten geöffnet und noch nicht verlassen. Zwei Tabs zählen zweimal, und Filter wirken hier nicht.",
   "limited.note":
-    "Heute gab es zu viele neue Werte: Weitere zählen als „(other)“. „medamad status“ sagt, was zu tun ist.",
+    "Heute gab es zu viele neue Werte: manche weiteren zählen als „(other)“. „medamad status“ sagt, was zu tun ist.",
   "unvisited.since": "Keine Aufrufe seit {when}",
   "unvisited.why":
     "Normalerweise gibt es um diese Zeit Aufrufe. Ist das Skript noch auf den Seiten eingebunden?",

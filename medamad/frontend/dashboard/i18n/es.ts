@@ -51,7 +51,7 @@ export const es: Catalogue = {
   "view.live-title":
     "Páginas abiertas en los últimos cinco minutos que aún no se han dejado. Dos pestañas cuentan dos veces, y los filtros no se aplican.",
   "limited.note":
-    "Hoy ha habido demasiados valores nuevos: los siguientes se cuentan como «(other)». «medamad status» indica qué hacer.",
+    "Hoy ha habido demasiados valores nuevos: algunos de los siguientes se cuentan como «(other)». «medamad status» indica qué hacer.",
   "unvisited.since": "Sin vistas desde {when}",
   "unvisited.why":
     "Este sitio web suele tener vistas a esta hora. ¿Sigue el script en sus páginas?",

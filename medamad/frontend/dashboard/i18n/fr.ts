@@ -52,7 +52,7 @@ export const fr: Catalogue = {
   "view.live-title":
     "Pages ouvertes au cours des cinq dernières minutes et pas encore quittées. Deux onglets comptent deux fois, et les filtres ne s’appliquent pas.",
   "limited.note":
-    "Trop de nouvelles valeurs aujourd’hui : les suivantes comptent comme « (other) ». « medamad status » indique que faire.",
+    "Trop de nouvelles valeurs aujourd’hui : certaines des suivantes comptent comme « (other) ». « medamad status » indique que faire.",
   "unvisited.since": "Aucune page vue depuis {when}",
   "unvisited.why":
     "D’habitude, ce site est visité à cette heure. Le script est-il toujours dans ses pages ?",

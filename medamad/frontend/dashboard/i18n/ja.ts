@@ -49,7 +49,7 @@ export const ja: Catalogue = {
   "view.live-title":
     "過去5分間に開かれ、まだ閉じられていないページの数です。2つのタブは2と数えられ、フィルターは適用されません。",
   "limited.note":
-    "今日は新しい値が多すぎるため、以降の値は「(other)」として計測されます。対処方法は「medamad status」で確認できます。",
+    "今日は新しい値が多すぎるため、以降の一部の値は「(other)」として計測されます。対処方法は「medamad status」で確認できます。",
   "unvisited.since": "{when}以降、ページビューなし",
   "unvisited.why":
     "通常、この時間帯にはページビューがあります。スクリプトはページに残っていますか？",

@@ -7,7 +7,7 @@ export const view = {
   "view.live-title":
     "Pages opened in the last five minutes and not left yet. Two tabs count twice, and filters don’t apply.",
   "limited.note":
-    "Too many new values today: further ones count as “(other)”. “medamad status” says what to do.",
+    "Too many new values today: some further ones count as “(other)”. “medamad status” says what to do.",
   "unvisited.since": "No views since {when}",
   "unvisited.why": "This website usually has views at this time. Is the script still on its pages?",
   "view.partial":
