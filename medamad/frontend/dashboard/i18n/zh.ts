@@ -46,7 +46,8 @@ export const zh: Catalogue = {
   "view.live.one": "当前打开 {n} 个页面",
   "view.live.other": "当前打开 {n} 个页面",
   "view.live-title": "最近五分钟内打开且尚未离开的页面。两个标签页计为两次，筛选条件不适用。",
-  "limited.note": "今天的新值过多，部分后续新值将计为“(other)”。运行“medamad status”可查看处理方法。",
+  "limited.note":
+    "今天的新值过多，部分后续新值将计为“(other)”。运行“medamad status”可查看处理方法。",
   "unvisited.since": "自{when}起没有浏览",
   "unvisited.why": "此网站平时在这个时段有浏览。脚本还在页面中吗？",
   "view.partial":
