@@ -11,7 +11,7 @@ from attrs import frozen
 
 from medamad.cli.support import add_data, add_json, on_data, print_table
 from medamad.domain.errors import NotFound
-from medamad.storage.grants import G, Kind
+from medamad.storage.grants import G, GrantKind
 from medamad.storage.offline import list_grants, revoke_grant
 
 Hostnames: TypeAlias = Mapping[int, str]
@@ -22,7 +22,7 @@ Hostnames: TypeAlias = Mapping[int, str]
 class GrantCommands(Generic[G]):
     """The commands `list` and `revoke` for one kind of grant, called `one` in messages."""
 
-    kind: Kind[G]
+    kind: GrantKind[G]
     one: str
     as_json: Callable[[G, Hostnames], dict[str, object]]
     """Return the JSON members of a grant."""

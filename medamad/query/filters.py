@@ -17,7 +17,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query import rows
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Filter, Query
 from medamad.query.rows import Naming
-from medamad.storage.segments.parts import Texts
+from medamad.storage.segments.parts import CodeTexts
 
 Mask: TypeAlias = NDArray[np.bool_]
 """Which of n things match, shape (n,)."""
@@ -182,7 +182,7 @@ def casefolded(names: Iterable[str]) -> list[str]:
 
 
 def code_masks(
-    texts: Texts, query: Query, sources: Sources, cancellation: Cancellation
+    texts: CodeTexts, query: Query, sources: Sources, cancellation: Cancellation
 ) -> dict[Dimension, Mask]:
     """Return for each filtered dimension which codes match all filters on it, by code."""
     masks: dict[Dimension, Mask] = {}
@@ -195,7 +195,7 @@ def code_masks(
     return masks
 
 
-def property_mask(texts: Texts, query: Query, cancellation: Cancellation) -> Mask:
+def property_mask(texts: CodeTexts, query: Query, cancellation: Cancellation) -> Mask:
     """Return which properties match every filter on their name and their value, by code."""
     filters = [tuple(query.filters_on((field,))) for field in PROPERTY_FIELDS]
 
@@ -220,7 +220,7 @@ def matches_without_view(query: Query) -> bool:
 
 
 def text_pieces(
-    texts: Texts, dimension: Dimension, begin: int, cancellation: Cancellation
+    texts: CodeTexts, dimension: Dimension, begin: int, cancellation: Cancellation
 ) -> Iterator[Sequence[str]]:
     """Return the texts of a dimension from a code on, in pieces."""
     all_texts = texts(dimension)
@@ -235,7 +235,7 @@ def text_pieces(
 
 
 def _cached_mask(
-    texts: Texts,
+    texts: CodeTexts,
     dimension: Dimension,
     key: Hashable,
     match: Callable[[Sequence[str]], Mask],

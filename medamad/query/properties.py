@@ -14,14 +14,14 @@ from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
 from medamad.query.scan import ViewFilter, damaged_days, find_views, leaves
 from medamad.storage.segments.parts import (
     NO_EVENTS,
+    CodeTexts,
+    EventColumns,
     EventCounts,
     EventRows,
-    Events,
     EventSums,
     MergedSegment,
     Part,
     Rollup,
-    Texts,
     ViewColumns,
 )
 from medamad.storage.segments.snapshot import Snapshot
@@ -72,7 +72,7 @@ def count_properties(
     return PropertyCounts(labels.texts, events, total, Gaps(gaps | loose_gaps) | damage)
 
 
-def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Iterator[Events]:
+def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Iterator[EventColumns]:
     """Count a part's events of its own views, by its counters if these are enough.
 
     Return the loose events that are still to be counted.
@@ -124,7 +124,7 @@ class _Labels:
 
     @classmethod
     def of(
-        cls, texts: Texts, query: Query, cancellation: Cancellation, *, by_value: bool
+        cls, texts: CodeTexts, query: Query, cancellation: Cancellation, *, by_value: bool
     ) -> "_Labels":
         """Return the labels of a website's properties."""
         names = _names(texts, cancellation)
@@ -149,7 +149,7 @@ class _Names:
     of_code: NDArray[np.int64] = field(factory=lambda: np.zeros(0, np.int64))
 
 
-def _names(texts: Texts, cancellation: Cancellation) -> _Names:
+def _names(texts: CodeTexts, cancellation: Cancellation) -> _Names:
     """Return the names of all properties, splitting only those that are not in the cache."""
     names: _Names = texts.cache.get(_Names) or _Names()
     numbers = {name: number for number, name in enumerate(names.texts)}
@@ -213,7 +213,7 @@ class _Counter:
         self._total += int(sums.events[matched].sum())
         return True
 
-    def add(self, events: Events, mask: Mask | None, *, has_distinct_names: bool) -> None:
+    def add(self, events: EventColumns, mask: Mask | None, *, has_distinct_names: bool) -> None:
         """Add the events of which `mask` selects rows.
 
         The rows of an event must follow each other. `has_distinct_names` says that no event has a
@@ -274,10 +274,10 @@ class _EventFilter:
         return mask
 
     def loose(
-        self, pieces: Sequence[Events], properties: Mask | None
-    ) -> tuple[Events, set[DayGap]]:
+        self, pieces: Sequence[EventColumns], properties: Mask | None
+    ) -> tuple[EventColumns, set[DayGap]]:
         """Return the matching events among loose ones, and the gaps of those whose view is gone."""
-        events: Events = EventRows(
+        events: EventColumns = EventRows(
             event=np.concatenate([NO_EVENTS.event, *(piece.event for piece in pieces)]),
             time_ms=np.concatenate([NO_EVENTS.time_ms, *(piece.time_ms for piece in pieces)]),
             view=np.concatenate([NO_EVENTS.view, *(piece.view for piece in pieces)]),
@@ -307,7 +307,7 @@ class _EventFilter:
         return _some(events, mask), gaps
 
 
-def _some(events: Events, mask: NDArray[np.bool_]) -> Events:
+def _some(events: EventColumns, mask: NDArray[np.bool_]) -> EventColumns:
     if mask.all():
         return events
     event, view, code = (column[mask] for column in (events.event, events.view, events.property))

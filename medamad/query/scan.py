@@ -14,7 +14,7 @@ from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.storage.segments.parts import (
     Codes,
-    Events,
+    EventColumns,
     MergedSegment,
     Part,
     Rollup,
@@ -281,7 +281,7 @@ def _loose_views(
     return loose[loose > 0]
 
 
-def _loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[Events]:
+def _loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[EventColumns]:
     for part in leaves(snapshot.parts):
         cancellation.check()
         least_ms, greatest_ms = part.event_time_bounds

@@ -48,7 +48,7 @@ from medamad.storage.segments.parts import (
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_part
 from medamad.storage.segments.rollup import disagreements, encode_rollup, open_rollup
 from medamad.storage.wal.beacons import SECRET
-from medamad.storage.wal.records import Kind, describe_record, read_watermark, sound_rows
+from medamad.storage.wal.records import RecordKind, describe_record, read_watermark, sound_rows
 from medamad.storage.websites import read_websites, tombstones
 
 _NUMBER: Final = struct.Struct(">I")
@@ -225,13 +225,13 @@ class StoreCheck:
             self._greatest_sequence = max(
                 self._greatest_sequence, watermark, int(found.keys["sequence"].max())
             )
-        views = rows.get(Kind.VIEW)
+        views = rows.get(RecordKind.VIEW)
         if views is not None:
             self.views += int(np.count_nonzero(views.keys["sequence"] > watermark))
             for place, dimension in enumerate(VIEW_DIMENSIONS):
                 codes = views.values["codes"][:, place]
                 yield from _unnamed(f"website {website}, write-ahead log", dimension, codes, names)
-        properties = rows.get(Kind.PROPERTY)
+        properties = rows.get(RecordKind.PROPERTY)
         if properties is not None:
             codes = properties.values["property"]
             yield from _unnamed(

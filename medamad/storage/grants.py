@@ -23,7 +23,7 @@ _log: Final = Logger()
 
 
 @frozen
-class Kind(Generic[G]):
+class GrantKind(Generic[G]):
     """A kind of grant: the prefix of its names in meta, and the most there may be."""
 
     prefix: bytes
@@ -32,20 +32,20 @@ class Kind(Generic[G]):
     what: str
 
 
-TOKENS: Final = Kind(TOKEN, Token, MAX_TOKENS, "tokens")
+TOKENS: Final = GrantKind(TOKEN, Token, MAX_TOKENS, "tokens")
 """Tokens, keyed by their SHA-256."""
-SHARES: Final = Kind(SHARE, Share, MAX_SHARES, "share links")
+SHARES: Final = GrantKind(SHARE, Share, MAX_SHARES, "share links")
 """Share links, keyed by their ids."""
 
 
-def read_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes) -> G | None:
+def read_grant(txn: Txn, databases: Databases, kind: GrantKind[G], key: bytes) -> G | None:
     """Return a grant, None for a missing or damaged one."""
     name = kind.prefix + key
     stored = txn.get(name, db=databases.meta)
     return None if stored is None else _read(kind, name, stored)
 
 
-def read_grants(txn: Txn, databases: Databases, kind: Kind[G]) -> list[tuple[bytes, G]]:
+def read_grants(txn: Txn, databases: Databases, kind: GrantKind[G]) -> list[tuple[bytes, G]]:
     """Return all grants of a kind with their keys, in order of creation."""
     found = [
         (name.removeprefix(kind.prefix), grant)
@@ -55,7 +55,7 @@ def read_grants(txn: Txn, databases: Databases, kind: Kind[G]) -> list[tuple[byt
     return sorted(found, key=lambda one: (one[1].created, one[1].number, one[0]))
 
 
-def add_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: G) -> None:
+def insert_grant(txn: Txn, databases: Databases, kind: GrantKind[G], key: bytes, grant: G) -> None:
     """Store another grant. Raises Conflict if there are too many."""
     if sum(1 for _ in _stored(txn, databases, kind.prefix)) >= kind.most:
         raise Conflict(f"there are {kind.most} {kind.what} already, revoke one first")
@@ -65,13 +65,13 @@ def add_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: 
     write_grant(txn, databases, kind, key, evolve(grant, number=number))
 
 
-def write_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes, grant: G) -> None:
+def write_grant(txn: Txn, databases: Databases, kind: GrantKind[G], key: bytes, grant: G) -> None:
     """Store a grant, replacing any other with its key."""
     name = kind.prefix + key
     txn.put(name, with_checksum(name, msgspec.json.encode(grant)), db=databases.meta)
 
 
-def delete_grant(txn: Txn, databases: Databases, kind: Kind[G], key: bytes) -> bool:
+def delete_grant(txn: Txn, databases: Databases, kind: GrantKind[G], key: bytes) -> bool:
     """Revoke a grant; return whether it existed."""
     return bool(txn.delete(kind.prefix + key, db=databases.meta))
 
@@ -96,7 +96,7 @@ def damaged_grants(txn: Txn, databases: Databases) -> Iterator[str]:
     yield from _damaged(txn, databases, SHARES)
 
 
-def _damaged(txn: Txn, databases: Databases, kind: Kind[G]) -> Iterator[str]:
+def _damaged(txn: Txn, databases: Databases, kind: GrantKind[G]) -> Iterator[str]:
     for name, stored in _stored(txn, databases, kind.prefix):
         try:
             _decode(kind, name, stored)
@@ -112,7 +112,7 @@ def _stored(txn: Txn, databases: Databases, prefix: bytes) -> Iterator[tuple[byt
             found = cursor.next()
 
 
-def _read(kind: Kind[G], name: bytes, stored: bytes) -> G | None:
+def _read(kind: GrantKind[G], name: bytes, stored: bytes) -> G | None:
     try:
         return _decode(kind, name, stored)
     except Damaged as error:
@@ -120,7 +120,7 @@ def _read(kind: Kind[G], name: bytes, stored: bytes) -> G | None:
         return None
 
 
-def _decode(kind: Kind[G], name: bytes, stored: bytes) -> G:
+def _decode(kind: GrantKind[G], name: bytes, stored: bytes) -> G:
     try:
         return msgspec.json.decode(verified(name, stored), type=kind.type)
     except msgspec.DecodeError as error:
@@ -133,7 +133,7 @@ class Grants(Generic[G]):
 
     _environment: Environment
     _writer: Writer
-    _kind: Kind[G]
+    _kind: GrantKind[G]
 
     def find(self, key: bytes) -> G | None:
         """Return a grant, None for a missing or damaged one."""
@@ -149,7 +149,7 @@ class Grants(Generic[G]):
         """Store another grant. Raises Conflict if there are too many."""
         databases = self._environment.databases
         await self._writer.submit(
-            lambda txn: add_grant(txn.lmdb, databases, self._kind, key, grant)
+            lambda txn: insert_grant(txn.lmdb, databases, self._kind, key, grant)
         )
 
     async def change(self, key: bytes, change: Callable[[G], G]) -> None:

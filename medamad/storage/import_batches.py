@@ -117,12 +117,12 @@ _KEY: Final = struct.Struct(">II")
 _WEBSITE: Final = struct.Struct(">I")
 
 
-class State(IntEnum):
-    """What is to be seen of a batch. Part of the store's format."""
+class BatchState(IntEnum):
+    """How far a batch is. Part of the store's format."""
 
     UNFINISHED = 0
-    WHOLE = 1
-    LEAVING = 2
+    COMPLETE = 1
+    BEING_REMOVED = 2
 
 
 class ImportBatch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -137,7 +137,7 @@ class ImportBatch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     made: int
     spans: tuple[Span, ...]
     """Which numbers its hits came with, and which they have here."""
-    state: State = State.UNFINISHED
+    state: BatchState = BatchState.UNFINISHED
     views: int = 0
     visitors: int = 0
     events: int = 0
@@ -204,11 +204,11 @@ def check_new(batches: Sequence[ImportBatch], digest: str, newest: int) -> None:
     `newest` is the greatest number of a batch that the other one was checked against.
     """
     for batch in batches:
-        if batch.state is State.UNFINISHED:
+        if batch.state is BatchState.UNFINISHED:
             raise Conflict("another import into this website is under way")
-        if batch.state is State.WHOLE and batch.digest == digest:
+        if batch.state is BatchState.COMPLETE and batch.digest == digest:
             raise Conflict(f"the same was imported before, as number {batch.number}")
-        if batch.state is State.WHOLE and batch.number > newest:
+        if batch.state is BatchState.COMPLETE and batch.number > newest:
             raise Conflict("another import has come in between: try again")
 
 
@@ -228,7 +228,7 @@ def origins_of(store: str, batches: Sequence[ImportBatch]) -> Origins:
         span
         for batch in batches
         for span in batch.spans
-        if batch.state is State.WHOLE and span.store
+        if batch.state is BatchState.COMPLETE and span.store
     ]
     return Origins(store, joined_spans(spans))
 
@@ -288,13 +288,15 @@ class ImportRemoval:
     def _hide_known(self, website: int, number: int, txn: Transaction) -> ImportBatch:
         batch = read_batch(txn.lmdb, self._environment.databases, website, number)
         partition = self._partitions.find(website)
-        if partition is None or batch is None or batch.state is State.LEAVING:
+        if partition is None or batch is None or batch.state is BatchState.BEING_REMOVED:
             raise NotFound(f"batch: nothing was imported as number {number}")
         self._hide(batch, partition, txn)
         return batch
 
     def _hide(self, batch: ImportBatch, partition: Partition, txn: Transaction) -> None:
-        write_batch(txn.lmdb, self._environment.databases, replace(batch, state=State.LEAVING))
+        write_batch(
+            txn.lmdb, self._environment.databases, replace(batch, state=BatchState.BEING_REMOVED)
+        )
 
         def hidden() -> None:
             partition.hide(batch.number)

@@ -114,7 +114,7 @@ class ImportedRollup:
         )
 
 
-def rollups_of(
+def group_by_day(
     counts: Iterable[DayCounts], codes: Mapping[Dimension, Mapping[str, int]], batch: int
 ) -> list[ImportedRollup]:
     """Group counts, which are in order of days, into the rollups of days."""

@@ -16,10 +16,10 @@ from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.import_batches import (
+    BatchState,
     ImportBatch,
     ImportRemoval,
     Origins,
-    State,
     check_new,
     check_ranges,
     next_number,
@@ -30,7 +30,7 @@ from medamad.storage.import_batches import (
     spans_of,
     write_batch,
 )
-from medamad.storage.import_content import DayCounts, TextEncoder, rollups_of, texts_by_dimension
+from medamad.storage.import_content import DayCounts, TextEncoder, group_by_day, texts_by_dimension
 from medamad.storage.segments.build import Content, concatenate
 from medamad.storage.segments.counters import VISITORS
 from medamad.storage.segments.format import VISITOR
@@ -105,7 +105,7 @@ class Imports:
         """Return the complete import batches of a website. For any thread."""
         with self._environment.reading() as txn:
             found = sound_batches(txn, self._environment.databases, website.number)
-        return [batch for batch in found if batch.state is State.WHOLE]
+        return [batch for batch in found if batch.state is BatchState.COMPLETE]
 
     def origins(self, website: Website) -> Origins:
         """Return where the hits of a website are from. For any thread. Raises Damaged."""
@@ -170,7 +170,7 @@ class Imports:
                 dimension: dict(zip(known, found[dimension].tolist(), strict=True))
                 for dimension, known in texts.items()
             }
-            await self._compactor.add_rollups(partition, rollups_of(counts, codes, batch.number))
+            await self._compactor.add_rollups(partition, group_by_day(counts, codes, batch.number))
         if (totals := self._totals.get(batch.number)) is not None:
             totals.add_days(counts)
 
@@ -215,10 +215,10 @@ class Imports:
         for found in read_batches(txn, self._environment.databases, website.number):
             if isinstance(found, str):
                 self._log.error("an import batch is damaged: {place}", place=found)
-            elif found.state is not State.WHOLE:
+            elif found.state is not BatchState.COMPLETE:
                 self._partitions.get_or_create(website.number).hide(found.number)
                 self._removal.add(found)
-                if found.state is State.UNFINISHED:
+                if found.state is BatchState.UNFINISHED:
                     self._log_unfinished(website, found)
 
     def _log_unfinished(self, website: Website, batch: ImportBatch) -> None:
@@ -273,9 +273,9 @@ class Imports:
         if partition is None:
             raise NotFound("hostname: the website has been deleted")
         known = read_batch(txn.lmdb, databases, batch.website, batch.number)
-        if known is None or known.state is State.LEAVING:
+        if known is None or known.state is BatchState.BEING_REMOVED:
             raise _given_up(batch)
-        if known.state is State.WHOLE:
+        if known.state is BatchState.COMPLETE:
             raise Conflict(f"batch: the import of number {batch.number} has ended")
         return partition
 
@@ -315,7 +315,7 @@ class Imports:
         first_ms, last_ms = (0, 0) if bounds == NO_TIME else bounds
         whole = replace(
             batch,
-            state=State.WHOLE,
+            state=BatchState.COMPLETE,
             views=sum(header.views for header in headers),
             visitors=totals.visitors,
             events=sum(header.events for header in headers),

@@ -24,8 +24,14 @@ from medamad.storage.environment.environment import (
 from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.trusted_clock import read_trusted
 from medamad.storage.errors import Damaged, DamagedSegment, NoStore, StoreError
-from medamad.storage.grants import G, Kind
-from medamad.storage.import_batches import ImportBatch, Origins, State, origins_of, sound_batches
+from medamad.storage.grants import G, GrantKind
+from medamad.storage.import_batches import (
+    BatchState,
+    ImportBatch,
+    Origins,
+    origins_of,
+    sound_batches,
+)
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot, SnapshotReader
@@ -116,7 +122,7 @@ class Guest:
         environment = self._environment
         partitions = Partitions(environment, CHUNK_VIEWS, Leases(_NoReactor()))
         for batch in self._batches(website):
-            if batch.state is not State.WHOLE:
+            if batch.state is not BatchState.COMPLETE:
                 partitions.get_or_create(website.number).hide(batch.number)
         records = wal_records(self._txn, environment.databases, website.number)
         partitions.load(self._txn, website.number, records)
@@ -124,7 +130,7 @@ class Guest:
 
     def batches(self, website: Website) -> list[ImportBatch]:
         """Return the complete import batches of a website."""
-        return [batch for batch in self._batches(website) if batch.state is State.WHOLE]
+        return [batch for batch in self._batches(website) if batch.state is BatchState.COMPLETE]
 
     def _batches(self, website: Website) -> list[ImportBatch]:
         return sound_batches(self._txn, self._environment.databases, website.number)
@@ -156,28 +162,28 @@ class _NoReactor:
 
 
 @frozen
-class Listed(Generic[G]):
+class GrantList(Generic[G]):
     """The grants of a kind with their keys, and the hostnames of websites by number."""
 
     grants: list[tuple[bytes, G]]
     hostnames: dict[int, str]
 
 
-def list_grants(directory: Path, kind: Kind[G]) -> Listed[G]:
+def list_grants(directory: Path, kind: GrantKind[G]) -> GrantList[G]:
     """Return the tokens or the share links. Raises StoreError, as do the functions below."""
     with _guest(directory, write=False) as (txn, databases):
         found = grants.read_grants(txn, databases, kind)
         hostnames = {website.number: website.hostname for website in _websites(txn, databases)}
-        return Listed(found, hostnames)
+        return GrantList(found, hostnames)
 
 
-def add_grant(directory: Path, kind: Kind[G], key: bytes, grant: G) -> None:
+def add_grant(directory: Path, kind: GrantKind[G], key: bytes, grant: G) -> None:
     """Add a token or share link, valid at once. Raises Conflict if there are too many."""
     with _guest(directory, write=True) as (txn, databases):
-        grants.add_grant(txn, databases, kind, key, grant)
+        grants.insert_grant(txn, databases, kind, key, grant)
 
 
-def revoke_grant(directory: Path, kind: Kind[G], key: bytes) -> bool:
+def revoke_grant(directory: Path, kind: GrantKind[G], key: bytes) -> bool:
     """Revoke a token or share link at once; return whether it existed."""
     with _guest(directory, write=True) as (txn, databases):
         return grants.delete_grant(txn, databases, kind, key)

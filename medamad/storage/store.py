@@ -21,7 +21,7 @@ from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.purge import WebsitePurge
 from medamad.storage.dictionary.encode import Dictionary, day_of
 from medamad.storage.environment.environment import Environment
-from medamad.storage.environment.free_space import FreeSpace, Usage
+from medamad.storage.environment.free_space import FreeSpace, MapUsage
 from medamad.storage.environment.tree_check import DamagedValue
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import StallWatch, Transaction, Writer
@@ -37,7 +37,7 @@ from medamad.storage.websites import Websites
 
 
 @frozen(kw_only=True)
-class Figures:
+class StoreSizes:
     """Sizes of a store at a moment."""
 
     used_bytes: int
@@ -165,7 +165,7 @@ class Store:
             if number == website.number and last == day
         )
 
-    def usage(self) -> Usage:
+    def usage(self) -> MapUsage:
         """Return how much of the store's space is in use."""
         with self.environment.reading() as txn:
             return self.free_space.usage(txn)
@@ -194,14 +194,14 @@ class Store:
         """Detects writes that do not end, if it is called regularly."""
         return self.writer.stall_watch
 
-    def figures(self) -> Figures:
+    def figures(self) -> StoreSizes:
         """Return the sizes of the store."""
         usage, partitions = self.usage(), self.partitions.all()
         try:
             free_disk_bytes = self.free_space.free_disk()
         except OSError:
             free_disk_bytes = 0
-        return Figures(
+        return StoreSizes(
             used_bytes=usage.used,
             map_bytes=usage.total,
             free_disk_bytes=free_disk_bytes,

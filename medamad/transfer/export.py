@@ -27,7 +27,7 @@ from medamad.storage.import_batches import Origins
 from medamad.storage.segments.format import FLAG_OF
 from medamad.storage.segments.parts import (
     NO_TIME,
-    Events,
+    EventColumns,
     ViewColumns,
 )
 from medamad.storage.segments.snapshot import Snapshot
@@ -190,7 +190,7 @@ def _events_of(part: ViewColumns, _snapshot: Snapshot) -> NDArray[np.uint64]:
     return found[:, np.argsort(found[0], kind="stable")]
 
 
-def _copied(events: Events, view: NDArray[Any]) -> NDArray[np.uint64]:
+def _copied(events: EventColumns, view: NDArray[Any]) -> NDArray[np.uint64]:
     columns = (events.event, events.time_ms, view, events.property)
     return np.stack([column.astype(np.uint64) for column in columns])
 

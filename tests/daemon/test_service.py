@@ -30,7 +30,7 @@ from medamad.daemon import runtime
 from medamad.daemon.service import QUERY_THREADS, Started
 from medamad.domain.accounts import Login
 from medamad.domain.dimensions import Dimension
-from medamad.storage.dictionary.decode import Texts
+from medamad.storage.dictionary.decode import WebsiteTexts
 from medamad.storage.environment.environment import LOCK_NAME, open_environment
 from medamad.storage.environment.trusted_clock import TrustedTime, write_trusted
 from medamad.web.backend import Backend
@@ -355,7 +355,7 @@ async def test_it_releases_memory_while_it_runs(
     store = backends[0].store
     (website,) = store.websites.all()
     texts = store.read(website, lambda seen: seen.texts)
-    assert isinstance(texts, Texts)
+    assert isinstance(texts, WebsiteTexts)
     assert list(texts(Dimension.PATH)) == ["/"]
     # Unused entries are evicted when the cache is full.
     while texts.size():

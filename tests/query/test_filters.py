@@ -19,7 +19,7 @@ from medamad.query.filters import (
     property_mask,
 )
 from medamad.query.request import Cancellation, Filter
-from medamad.storage.segments.parts import Texts
+from medamad.storage.segments.parts import CodeTexts
 
 NAMES = ("", "/", "/About", "/about/us", "/straße", "/50%_*", "/a,b")
 ABOUT = {"/About", "/about/us"}
@@ -201,7 +201,7 @@ VIEWS = [view(1, "p", os="Linux", browser="Firefox"), view(2, "p", os="Windows")
 EVENTS = [event(0, 1, a="x", b="y"), event(0, None, a="z")]
 
 
-def masks_of(texts: Texts, *parameters: tuple[str, str]) -> dict[Dimension, Mask]:
+def masks_of(texts: CodeTexts, *parameters: tuple[str, str]) -> dict[Dimension, Mask]:
     return code_masks(texts, query_from(parameters), SOURCES, Cancellation())
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from medamad.domain.dimensions import Dimension, property_text
-from medamad.storage.import_content import DayCounts, rollups_of, texts_by_dimension
+from medamad.storage.import_content import DayCounts, group_by_day, texts_by_dimension
 from medamad.storage.segments.counters import SUMS, VIEWS, VISITORS
 from medamad.storage.segments.parts import (
     NO_TIME,
@@ -30,7 +30,7 @@ def test_texts_are_encoded_and_parts_of_a_day_are_summed() -> None:
         Dimension.OS: ["b"],
     }
     codes = {Dimension.PATH: {"a": 9, "b": 2, "c": 4}, Dimension.OS: {"b": 0}}
-    one, other = (day.content() for day in rollups_of(given, codes, 3))
+    one, other = (day.content() for day in group_by_day(given, codes, 3))
     assert (one.day, one.span, one.import_batch, one.views) == (
         5,
         (5 * DAY_MS, 6 * DAY_MS - 1),
@@ -51,7 +51,7 @@ def test_texts_are_encoded_and_parts_of_a_day_are_summed() -> None:
 def test_events_are_counted_by_name_too() -> None:
     texts = {property_text(name, value): n for n, (name, value) in enumerate(PAIRS)}
     given = [counts(5, Dimension.PROPERTY, **dict.fromkeys(texts, 4))]
-    day = rollups_of(given, {Dimension.PROPERTY: texts}, 1)[0].content()
+    day = group_by_day(given, {Dimension.PROPERTY: texts}, 1)[0].content()
     assert (day.views, day.time_bounds, day.event_time_bounds) == (0, NO_TIME, day.span)
     events = day.event_sums()
     assert events.codes.tolist() == [0, 1, 2]

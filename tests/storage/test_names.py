@@ -5,7 +5,7 @@ import pytest
 
 from medamad.domain.dimensions import OTHER, Dimension, split_property
 from medamad.domain.errors import NotFound
-from medamad.storage.dictionary.decode import DAMAGED, Texts
+from medamad.storage.dictionary.decode import DAMAGED, WebsiteTexts
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.environment import Environment
 
@@ -38,7 +38,7 @@ def give_properties(
         encoder = names.encoder(txn, day * DAY_MS)
         codes = [encoder.property_codes(1, (pair,)) for pair in properties]
     encoder.committed()
-    texts = Texts(environment, 1)(Dimension.PROPERTY)
+    texts = WebsiteTexts(environment, 1)(Dimension.PROPERTY)
     return [split_property(texts[code]) for (code,) in codes]
 
 
@@ -47,7 +47,7 @@ def test_codes_count_up_and_stay(environment: Environment) -> None:
     assert give(environment, names, ["/a", "/b", "/a"]) == [0, 1, 0]
     assert give(environment, names, ["/b", "/c"]) == [1, 2]
     assert give(environment, new_names(environment), ["/c", "/a"]) == [2, 0]
-    assert list(Texts(environment, 1)(Dimension.PATH)) == ["/a", "/b", "/c"]
+    assert list(WebsiteTexts(environment, 1)(Dimension.PATH)) == ["/a", "/b", "/c"]
 
 
 def test_each_website_and_dimension_has_its_own_codes(environment: Environment) -> None:
@@ -64,13 +64,13 @@ def test_a_failed_transaction_leaves_no_code_behind(environment: Environment) ->
         assert names.encoder(txn, 0).code(1, Dimension.PATH, "/lost") == 0
         txn.abort()
     assert give(environment, names, ["/kept"]) == [0]
-    assert list(Texts(environment, 1)(Dimension.PATH)) == ["/kept"]
+    assert list(WebsiteTexts(environment, 1)(Dimension.PATH)) == ["/kept"]
 
 
 def test_new_values_beyond_the_daily_limit_become_other(environment: Environment) -> None:
     names = new_names(environment)
     assert give(environment, names, ["/a", "/b", "/c", "/d", "/a", "/e"]) == [0, 1, 2, 3, 0, 3]
-    assert Texts(environment, 1)(Dimension.PATH)[3] == OTHER
+    assert WebsiteTexts(environment, 1)(Dimension.PATH)[3] == OTHER
 
 
 def test_daily_limits_survive_a_restart_and_reset_the_next_day(environment: Environment) -> None:
@@ -129,7 +129,7 @@ def test_a_long_value_counts_as_several(environment: Environment) -> None:
     paths = ["a" * 256, "b" * 257, "é" * 257]
     assert give(environment, names, paths, day=5) == [0, 1, 2]
     assert give(environment, names, ["/c", "a" * 256], day=5) == [3, 0]
-    assert Texts(environment, 1)(Dimension.PATH)[3] == OTHER
+    assert WebsiteTexts(environment, 1)(Dimension.PATH)[3] == OTHER
     for again in (names, new_names(environment, bounds)):
         assert give(environment, again, ["/d"], day=5) == [3]
         assert give(environment, again, ["/d"], website=2, day=5) == [0]
@@ -168,11 +168,11 @@ def test_one_event_has_each_property_once(environment: Environment) -> None:
 @pytest.mark.parametrize("text", ["", "ünïcode", "x" * 2048, "😀"])
 def test_any_text_round_trips(environment: Environment, text: str) -> None:
     assert give(environment, new_names(environment), [text]) == [0]
-    assert list(Texts(environment, 1)(Dimension.PATH)) == [text]
+    assert list(WebsiteTexts(environment, 1)(Dimension.PATH)) == [text]
 
 
 def test_a_reader_sees_texts_added_since(environment: Environment) -> None:
-    names, reader = new_names(environment), Texts(environment, 1)
+    names, reader = new_names(environment), WebsiteTexts(environment, 1)
     assert list(reader(Dimension.PATH)) == []
     give(environment, names, ["/a"])
     assert list(reader(Dimension.PATH)) == ["/a"]
@@ -185,12 +185,12 @@ def test_setting_the_clock_back_a_day_resets_no_limit(environment: Environment) 
     give(environment, names, ["/a", "/b"], day=6)
     give(environment, names, ["/c"], day=5)
     assert give(environment, names, ["/d", "/e"], day=6) == [3, 4]
-    assert list(Texts(environment, 1)(Dimension.PATH)[3:]) == ["/d", OTHER]
+    assert list(WebsiteTexts(environment, 1)(Dimension.PATH)[3:]) == ["/d", OTHER]
 
 
 def test_the_texts_of_a_deleted_website_are_not_found(environment: Environment) -> None:
     give(environment, new_names(environment), ["/a", "/b"])
-    texts = Texts(environment, 1)
+    texts = WebsiteTexts(environment, 1)
     assert list(texts(Dimension.PATH)) == ["/a", "/b"]
     texts.is_deleted = True
     with pytest.raises(NotFound):
@@ -214,14 +214,14 @@ def test_codes_of_deleted_texts_are_not_reused(
     give(environment, names, ["/a", "/b", "/c", "/d"])
     with environment.lmdb.begin(write=True) as txn:
         assert names.remove(txn, 1, Dimension.PATH, np.array(used, np.bool_), 0, 2_000) is None
-    assert list(Texts(environment, 1)(Dimension.PATH)) == left
+    assert list(WebsiteTexts(environment, 1)(Dimension.PATH)) == left
     for known in (names, new_names(environment, bounds)):
         again = give(environment, known, ["/a", "/b", "/c", "/d", "/a"])
         assert again[-1] == again[0]
     kept = [code for code, text in enumerate(left) if text != DAMAGED]
     assert [code for code in again[:4] if code < 4] == kept
     assert len(set(again[:4])) == 4
-    assert Texts(environment, 1)(Dimension.PATH)[again[0]] == "/a"
+    assert WebsiteTexts(environment, 1)(Dimension.PATH)[again[0]] == "/a"
 
 
 def test_texts_are_vacuumed_in_steps(environment: Environment) -> None:
@@ -233,7 +233,7 @@ def test_texts_are_vacuumed_in_steps(environment: Environment) -> None:
         with environment.lmdb.begin(write=True) as txn:
             begin = names.remove(txn, 1, Dimension.PATH, np.zeros(0, np.bool_), begin, 2_000)
     assert begins == [0, 2_000, 4_000]
-    assert set(Texts(environment, 1)(Dimension.PATH)) == {DAMAGED, "/4499"}
+    assert set(WebsiteTexts(environment, 1)(Dimension.PATH)) == {DAMAGED, "/4499"}
 
 
 def test_an_import_after_a_restart_resets_no_limit(environment: Environment) -> None:
@@ -244,7 +244,7 @@ def test_an_import_after_a_restart_resets_no_limit(environment: Environment) -> 
         assert encoder.any_code(1, Dimension.PATH, "/old") == 2
     encoder.committed()
     codes = give(environment, names, ["/c", "/d"], day=6)
-    texts = Texts(environment, 1)(Dimension.PATH)
+    texts = WebsiteTexts(environment, 1)(Dimension.PATH)
     assert [texts[code] for code in codes] == ["/c", OTHER]
 
 
@@ -258,7 +258,7 @@ def test_limits_reset_daily_after_the_clock_was_once_ahead(
         for day in range(10, 20):
             texts = [f"/{known is names}/{day}/{number}" for number in range(4)]
             codes = give(environment, known, texts, day=day)
-            kept = Texts(environment, 1)(Dimension.PATH)
+            kept = WebsiteTexts(environment, 1)(Dimension.PATH)
             assert [kept[code] for code in codes] == [*texts[:3], OTHER]
 
 
@@ -275,7 +275,7 @@ def test_neither_a_clock_ahead_nor_an_import_resets_the_limits(
         encoder.any_code(1, Dimension.PATH, "/old")
     encoder.committed()
     codes = give(environment, names, ["/c", "/d"], day=6)
-    texts = Texts(environment, 1)(Dimension.PATH)
+    texts = WebsiteTexts(environment, 1)(Dimension.PATH)
     assert [texts[code] for code in codes] == ["/c", OTHER]
     assert give_properties(environment, names, [("size", "xxl"), ("colour", "red")], day=6) == [
         ("size", OTHER),

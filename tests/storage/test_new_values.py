@@ -7,7 +7,7 @@ from attrs import define
 from support.storage.log_lines import logged_warnings
 
 from medamad.domain.dimensions import OTHER, Dimension
-from medamad.storage.dictionary.decode import Texts
+from medamad.storage.dictionary.decode import WebsiteTexts
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.dictionary.limits import count_mark_key
 from medamad.storage.environment.environment import Environment
@@ -53,7 +53,7 @@ def give(
         encoder = names.encoder(Counted(txn, steps), day * DAY_MS)  # type: ignore[arg-type]
         codes = [encoder.code(*PATHS, text) for text in texts]
     encoder.committed()
-    known = Texts(environment, 1)(Dimension.PATH)
+    known = WebsiteTexts(environment, 1)(Dimension.PATH)
     return sum(known[code] != OTHER for code in codes), len(steps)
 
 
@@ -113,7 +113,7 @@ def test_each_property_name_has_its_own_mark(environment: Environment) -> None:
             encoder = names.encoder(txn, 5 * DAY_MS)
             codes = [encoder.property_codes(1, (("size", value),)) for value in values]
         encoder.committed()
-        texts = Texts(environment, 1)(Dimension.PROPERTY)
+        texts = WebsiteTexts(environment, 1)(Dimension.PROPERTY)
         return sum(not texts[code].endswith(OTHER) for (code,) in codes)
 
     assert given("s", "m") == 2

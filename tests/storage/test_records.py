@@ -11,8 +11,8 @@ from medamad.storage.environment.environment import open_environment
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.format import header_key
 from medamad.storage.wal.records import (
-    Kind,
     Record,
+    RecordKind,
     binding_record,
     describe_record,
     duration_record,
@@ -42,7 +42,7 @@ def test_keys_sort_by_website_then_time_then_sequence() -> None:
 
 
 def test_a_view_round_trips_as_columns() -> None:
-    rows = rows_by_kind([VIEW, RECORDS["unload"], VIEW])[Kind.VIEW]
+    rows = rows_by_kind([VIEW, RECORDS["unload"], VIEW])[RecordKind.VIEW]
     assert len(rows) == 2
     assert rows.keys["website"].tolist() == [7, 7]
     assert rows.keys["time_ms"].tolist() == [1_790_000_000_123] * 2
@@ -54,7 +54,11 @@ def test_a_view_round_trips_as_columns() -> None:
 
 def test_the_other_kinds_round_trip_as_columns() -> None:
     rows = rows_by_kind(RECORDS.values())
-    unload, event, binding = rows[Kind.DURATION], rows[Kind.PROPERTY], rows[Kind.BINDING]
+    unload, event, binding = (
+        rows[RecordKind.DURATION],
+        rows[RecordKind.PROPERTY],
+        rows[RecordKind.BINDING],
+    )
     assert (unload.values["view"][0], unload.values["duration_ms"][0]) == (41, 86_400_000)
     assert [int(event.values[name][0]) for name in ("event", "view", "property")] == [40, 41, 9]
     assert [int(binding.values[name][0]) for name in ("event", "view")] == [40, 41]
@@ -87,7 +91,10 @@ def test_a_damaged_record_does_not_hide_the_others() -> None:
     view, unload = RECORDS["view"], RECORDS["unload"]
     damaged = (view[0], view[1][:-1] + b"x")
     rows, keys = sound_rows([view, damaged, unload, view])
-    assert {kind: len(found) for kind, found in rows.items()} == {Kind.VIEW: 2, Kind.DURATION: 1}
+    assert {kind: len(found) for kind, found in rows.items()} == {
+        RecordKind.VIEW: 2,
+        RecordKind.DURATION: 1,
+    }
     assert keys == [view[0]]
 
 

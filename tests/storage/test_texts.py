@@ -8,7 +8,7 @@ from attrs import frozen
 from support.storage.log_lines import logged_warnings
 
 from medamad.domain.dimensions import Dimension
-from medamad.storage.dictionary.decode import DAMAGED, Texts, keep_within
+from medamad.storage.dictionary.decode import DAMAGED, WebsiteTexts, keep_within
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.dictionary.keys import ENTRY_KEY
 from medamad.storage.environment.environment import Environment
@@ -18,7 +18,7 @@ SIZE = sum(map(sys.getsizeof, LONG))
 
 
 @pytest.fixture
-def websites(environment: Environment) -> list[Texts]:
+def websites(environment: Environment) -> list[WebsiteTexts]:
     """Three websites with equally many texts, all of which were requested."""
     names = Dictionary(environment.databases, {}, 1_000)
     for website in (1, 2, 3):
@@ -27,7 +27,7 @@ def websites(environment: Environment) -> list[Texts]:
             for text in LONG:
                 encoder.code(website, Dimension.PATH, text)
         encoder.committed()
-    websites = [Texts(environment, website) for website in (1, 2, 3)]
+    websites = [WebsiteTexts(environment, website) for website in (1, 2, 3)]
     for texts in websites:
         assert list(texts(Dimension.PATH)) == LONG
     return websites
@@ -57,7 +57,7 @@ class Named:
 def test_texts_added_while_reading_are_not_reported_missing(
     environment: Environment,
 ) -> None:
-    texts = Texts(Named(environment, Dictionary(environment.databases, {}, 1_000)), 1)  # type: ignore[arg-type]
+    texts = WebsiteTexts(Named(environment, Dictionary(environment.databases, {}, 1_000)), 1)  # type: ignore[arg-type]
     for asked in range(4):
         assert len(texts(Dimension.PATH)) == asked
     assert DAMAGED not in texts(Dimension.PATH)
@@ -68,7 +68,7 @@ def test_a_text_whose_key_is_too_short_is_reported(
     environment: Environment, count: int, code: int
 ) -> None:
     names, database = Dictionary(environment.databases, {}, 1_000), environment.databases.dictionary
-    texts = Texts(environment, 1)
+    texts = WebsiteTexts(environment, 1)
     key = ENTRY_KEY.pack(1, Dimension.PATH, code)
     for first, last in ((0, code), (code, count)):
         with environment.lmdb.begin(write=True) as txn:
@@ -84,16 +84,16 @@ def test_a_text_whose_key_is_too_short_is_reported(
     assert f"a text is damaged and not shown: website 1, entry {key[:-1].hex()}" in lines
 
 
-def sizes(websites: Sequence[Texts]) -> list[int]:
+def sizes(websites: Sequence[WebsiteTexts]) -> list[int]:
     return [texts.size() for texts in websites]
 
 
-def look(websites: Sequence[Texts], bound: int, times: int) -> None:
+def look(websites: Sequence[WebsiteTexts], bound: int, times: int) -> None:
     for _ in range(times):
         keep_within(bound, websites)
 
 
-def test_evicted_texts_are_read_again(websites: list[Texts]) -> None:
+def test_evicted_texts_are_read_again(websites: list[WebsiteTexts]) -> None:
     texts = websites[0]
     held = texts(Dimension.PATH)
     assert texts.size() == SIZE
@@ -106,14 +106,14 @@ def test_evicted_texts_are_read_again(websites: list[Texts]) -> None:
     assert texts.size() == SIZE
 
 
-def test_texts_in_use_are_not_evicted(websites: list[Texts]) -> None:
+def test_texts_in_use_are_not_evicted(websites: list[WebsiteTexts]) -> None:
     texts = websites[0]
     with texts._lock:
         texts.clear()
     assert texts.size() == SIZE
 
 
-def test_unused_texts_are_evicted_when_there_are_too_many(websites: list[Texts]) -> None:
+def test_unused_texts_are_evicted_when_there_are_too_many(websites: list[WebsiteTexts]) -> None:
     look(websites, 2 * SIZE, 20)
     assert sizes(websites) == [SIZE, SIZE, SIZE]
     websites[1](Dimension.PATH)
@@ -129,12 +129,12 @@ def test_unused_texts_are_evicted_when_there_are_too_many(websites: list[Texts])
     assert sizes(websites) == [0, 0, 0]
 
 
-def test_texts_are_kept_while_there_is_room(websites: list[Texts]) -> None:
+def test_texts_are_kept_while_there_is_room(websites: list[WebsiteTexts]) -> None:
     look(websites, 3 * SIZE, 100)
     assert sizes(websites) == [SIZE, SIZE, SIZE]
 
 
-def test_texts_in_use_are_kept_even_beyond_the_limit(websites: list[Texts]) -> None:
+def test_texts_in_use_are_kept_even_beyond_the_limit(websites: list[WebsiteTexts]) -> None:
     for _ in range(100):
         look(websites, 0, 1)
         for texts in websites:
@@ -158,7 +158,7 @@ def test_a_damaged_code_does_not_raise_the_next_code(environment: Environment, b
     with environment.lmdb.begin(write=True) as txn:
         name = txn.pop(ENTRY_KEY.pack(1, Dimension.PATH, 39), db=database)
         txn.put(ENTRY_KEY.pack(1, Dimension.PATH, 39 ^ 1 << bit), name, db=database)
-    reader = Texts(environment, 1)
+    reader = WebsiteTexts(environment, 1)
     with logged_warnings() as lines:
         texts = list(reader(Dimension.PATH))
     assert texts[:39] == paths[:39]
@@ -167,7 +167,7 @@ def test_a_damaged_code_does_not_raise_the_next_code(environment: Environment, b
     assert "a text is damaged and not shown" in lines[0]
     (code,) = give(environment, "/new")
     assert 40 <= code < 80
-    for each in (reader, Texts(environment, 1)):
+    for each in (reader, WebsiteTexts(environment, 1)):
         texts = list(each(Dimension.PATH))
         assert texts[:39] == paths[:39]
         assert set(texts[39:code]) == {DAMAGED}

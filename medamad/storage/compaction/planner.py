@@ -22,7 +22,7 @@ from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment
 from medamad.storage.import_content import ImportedRollup
-from medamad.storage.segments.build import Content, concatenate, content_of, key_ms, weight
+from medamad.storage.segments.build import Content, concatenate, content_of, segment_key_ms, weight
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.read import OpenSegment, open_segment
@@ -273,7 +273,7 @@ class Planner:
     def _segment_draft(
         self, access: WriterAccess, partition: Partition, content: Content
     ) -> SegmentDraft:
-        number, key = self._reserve(access, partition, key_ms(content))
+        number, key = self._reserve(access, partition, segment_key_ms(content))
         return SegmentDraft(
             number=number,
             key=key,

@@ -131,7 +131,7 @@ class TextCache:
 
 
 @define(eq=False)
-class Texts:
+class WebsiteTexts:
     """The texts of one website by code, read from the store on first use. For any thread.
 
     A list only ever grows. One that was cleared is read again.
@@ -227,7 +227,7 @@ class Texts:
             _log.error("a text is damaged and not shown: {place}", place=describe_entry(key))
 
 
-def keep_within(bound: int, held: Iterable[Texts]) -> None:
+def keep_within(bound: int, held: Iterable[WebsiteTexts]) -> None:
     """Clear texts while they take more than `bound` bytes, the longest unused first.
 
     Call it now and then; texts that were used during its last 40 calls stay.

@@ -113,7 +113,7 @@ _ENOUGH_WITHIN: Final = 4 * _MIB
 
 
 @frozen
-class Usage:
+class MapUsage:
     """Bytes of the store in use, and the bytes that it can grow to.
 
     Freed pages that a reader keeps from reuse count as in use.
@@ -137,11 +137,11 @@ class FreeSpace:
     def _none_yet(self) -> LongReaders:
         return LongReaders(self._environment)
 
-    def usage(self, txn: Txn) -> Usage:
+    def usage(self, txn: Txn) -> MapUsage:
         """Return how much of the store is in use."""
         map_size = self._environment.lmdb.info()["map_size"]
         used = self._environment.used_bytes(txn)
-        return Usage(used + self.long_readers.kept_bytes(used, map_size), map_size)
+        return MapUsage(used + self.long_readers.kept_bytes(used, map_size), map_size)
 
     def free_disk(self) -> int:
         """Return the free bytes of the disk. Raises OSError if the folder is missing."""

@@ -30,9 +30,9 @@ from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
+    EventColumns,
     EventCounts,
     EventRows,
-    Events,
     ViewColumns,
     enclosing_bounds,
 )
@@ -69,7 +69,7 @@ class Content:
     duration_ms: NDArray[np.unsignedinteger[Any]]
     numbers: Mapping[ViewNumber, NDArray[np.unsignedinteger[Any]]]
     codes: Mapping[Dimension, Codes]
-    events: Events
+    events: EventColumns
     import_batch: int = 0
     """The import batch that all of it belongs to, 0 for none."""
 
@@ -103,7 +103,7 @@ def weight(views: int, rows: int) -> int:
     return max(views, rows // _ROWS_PER_VIEW)
 
 
-def content_of(parts: Iterable[ViewColumns], events: Iterable[Events] = ()) -> Content:
+def content_of(parts: Iterable[ViewColumns], events: Iterable[EventColumns] = ()) -> Content:
     """Copy parts, and further loose events, in the order of sequence numbers."""
     pieces = [_piece(part) for part in parts]
     return concatenate([*pieces, *(evolve(_NOTHING, events=loose) for loose in events)])
@@ -157,7 +157,7 @@ def _piece(part: ViewColumns) -> Content:
     )
 
 
-def _joined(pieces: Sequence[Events]) -> Events:
+def _joined(pieces: Sequence[EventColumns]) -> EventColumns:
     """Concatenate events, in the order of their numbers."""
     event = np.concatenate([piece.event.astype(np.uint64) for piece in pieces])
     order = np.argsort(event, kind="stable")
@@ -169,7 +169,7 @@ def _joined(pieces: Sequence[Events]) -> Events:
     )
 
 
-def _own_and_loose(content: Content) -> tuple[Events, Events]:
+def _own_and_loose(content: Content) -> tuple[EventColumns, EventColumns]:
     events, sequence = content.events, content.sequence
     if not len(sequence):
         return NO_EVENTS, events
@@ -178,7 +178,7 @@ def _own_and_loose(content: Content) -> tuple[Events, Events]:
     return _some(events, is_own, place), _some(events, ~is_own, events.view)
 
 
-def _some(events: Events, mask: NDArray[np.bool_], view: NDArray[Any]) -> Events:
+def _some(events: EventColumns, mask: NDArray[np.bool_], view: NDArray[Any]) -> EventColumns:
     return EventRows(
         events.event[mask],
         events.time_ms[mask],
@@ -198,7 +198,7 @@ class EncodedSegment:
 def encode_segment(
     content: Content, key: bytes, names_of: NumberNames, *, counted_from: int
 ) -> EncodedSegment:
-    """Encode a segment. `key` is the prefix of its keys, with `key_ms` of the content.
+    """Encode a segment. `key` is the prefix of its keys, with `segment_key_ms` of the content.
 
     It has counters if it has at least `counted_from` views and events.
     """
@@ -206,7 +206,7 @@ def encode_segment(
     events, time_ms, sequence = content.events, content.time_ms, content.sequence
     numbered = [column for column in (sequence, events.event) if len(column)]
     header = SegmentHeader(
-        key_ms=key_ms(content),
+        key_ms=segment_key_ms(content),
         first_sequence=min(int(column[0]) for column in numbered),
         last_sequence=max(int(column[-1]) for column in numbered),
         views=len(content),
@@ -225,7 +225,7 @@ def encode_segment(
     return EncodedSegment(header, _segment_puts(content, own, loose, key, header))
 
 
-def key_ms(content: Content) -> int:
+def segment_key_ms(content: Content) -> int:
     """Return the time in the keys of a segment of this content: its earliest."""
     return max(0, min(_bounds(content.time_ms)[0], _bounds(content.events.time_ms)[0]))
 
@@ -234,7 +234,7 @@ def _bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
     return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
 
 
-def has_distinct_names(events: Events, names_of: NumberNames) -> bool:
+def has_distinct_names(events: EventColumns, names_of: NumberNames) -> bool:
     """Return whether no event has two properties of the same name."""
     codes, places = np.unique(events.property, return_inverse=True)
     names = names_of(codes)
@@ -245,7 +245,7 @@ def has_distinct_names(events: Events, names_of: NumberNames) -> bool:
 
 
 def _segment_puts(
-    content: Content, own: Events, loose: Events, key: bytes, header: SegmentHeader
+    content: Content, own: EventColumns, loose: EventColumns, key: bytes, header: SegmentHeader
 ) -> Iterator[Put]:
     own_time: dict[int, NDArray[Any]] = {Column.OWN_TIME: own.time_ms}
     if header.has_lags:

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
-from medamad.storage.dictionary.decode import Texts as WebsiteTexts
+from medamad.storage.dictionary.decode import WebsiteTexts
 from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Databases
 from medamad.storage.errors import DamagedSegment

@@ -8,7 +8,7 @@ import numpy as np
 from attrs import define, evolve, field
 from twisted.logger import Logger
 
-from medamad.storage.dictionary.decode import Texts, keep_within
+from medamad.storage.dictionary.decode import WebsiteTexts, keep_within
 from medamad.storage.environment.access import Leases, QueryAccess, WriterAccess
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.writer import Transaction
@@ -29,8 +29,8 @@ from medamad.storage.visitors import DAY_MS, VisitorsLastDay, newest_ms, visitor
 from medamad.storage.wal.log import WriteBatch
 from medamad.storage.wal.memtable import Memtable
 from medamad.storage.wal.records import (
-    Kind,
     Record,
+    RecordKind,
     Rows,
     describe_record,
     read_watermark,
@@ -108,7 +108,7 @@ class Partitions:
             created = Partition(
                 website=website,
                 memtable=Memtable(self._chunk_views),
-                texts=Texts(self._environment, website),
+                texts=WebsiteTexts(self._environment, website),
                 databases=self._environment.databases,
             )
             # Another thread may have created it meanwhile.
@@ -294,7 +294,7 @@ def rollups_of(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segme
     return sorted(rollups, key=lambda rollup: rollup.header.key_ms)
 
 
-def _before(rows: Mapping[Kind, Rows], segments: Iterable[Segment]) -> int:
+def _before(rows: Mapping[RecordKind, Rows], segments: Iterable[Segment]) -> int:
     """Return the sequence number before all records; without records, the greatest of segments."""
     if rows:
         return min(int(found.keys["sequence"].min()) for found in rows.values()) - 1
@@ -306,8 +306,8 @@ def _after(rows: Rows, watermark: int) -> Rows:
     return rows if counts.all() else Rows(rows.keys[counts], rows.values[counts])
 
 
-def _visitor_times(rows: Mapping[Kind, Rows]) -> Sequence[int]:
-    views = rows.get(Kind.VIEW)
+def _visitor_times(rows: Mapping[RecordKind, Rows]) -> Sequence[int]:
+    views = rows.get(RecordKind.VIEW)
     if views is None:
         return ()
     times: list[int] = views.keys["time_ms"][(views.values["flags"] & VISITOR) != 0].tolist()

@@ -36,7 +36,7 @@ def enclosing_bounds(bounds: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return least, greatest
 
 
-class Events(Protocol):
+class EventColumns(Protocol):
     """The properties of events as columns of shape (m,), a row for each property of an event.
 
     Rows are in ascending order of `event`. The rows of an event have the same view.
@@ -151,11 +151,11 @@ class ViewColumns(HasCounters, Protocol):
         """Shape (n,): milliseconds on the page, 0 if unknown."""
 
     @property
-    def own(self) -> Events:
+    def own(self) -> EventColumns:
         """The events of this part's views. Their `view` is an index into this part."""
 
     @property
-    def loose(self) -> Events:
+    def loose(self) -> EventColumns:
         """The events of other views, or of none. Their `view` is a sequence number, or 0."""
 
     def slots(self) -> Counters | None:
@@ -264,7 +264,7 @@ class Rollup(HasCounters):
         return EventCounts(sums.codes, sums.events, sums.total)  # type: ignore[arg-type]
 
 
-class Texts(Protocol):
+class CodeTexts(Protocol):
     """The texts of a website's codes: `texts(dimension)[code]`."""
 
     @property

@@ -32,8 +32,8 @@ from medamad.storage.segments.format import (
 )
 from medamad.storage.segments.parts import (
     Codes,
+    EventColumns,
     EventCounts,
-    Events,
     MergedSegment,
     ViewColumns,
 )
@@ -166,11 +166,11 @@ class OpenSegment(OpenedBase):
         return duration_ms
 
     @property
-    def own(self) -> Events:
+    def own(self) -> EventColumns:
         return _StoredEvents(self._stored, _OWN, self._header.own_rows, None)
 
     @property
-    def loose(self) -> Events:
+    def loose(self) -> EventColumns:
         return _StoredEvents(self._stored, _LOOSE, self._header.loose_rows, self._overlay)
 
     def codes(self, dimension: Dimension) -> Codes:

@@ -24,8 +24,8 @@ from medamad.storage.segments.counters import (
 from medamad.storage.segments.format import Column, Day, Segment, SegmentHeader, encode_column
 from medamad.storage.segments.parts import (
     NO_TIME,
+    EventColumns,
     EventCounts,
-    Events,
     EventSums,
     PathDurations,
     Rollup,
@@ -144,9 +144,9 @@ def merge_rollups(days: Sequence[RollupContent], names_of: NumberNames) -> Rollu
 
 
 def encode_rollup(sums: RollupContent, key: bytes) -> EncodedSegment:
-    """Encode a rollup. `key` is the prefix of its keys, with `key_ms` of the rollup."""
+    """Encode a rollup. `key` is the prefix of its keys, with `rollup_key_ms` of it."""
     header = SegmentHeader(
-        key_ms=key_ms(sums),
+        key_ms=rollup_key_ms(sums),
         first_sequence=sums.sequences[0],
         last_sequence=sums.sequences[1],
         views=sums.views,
@@ -171,7 +171,7 @@ def encode_rollup(sums: RollupContent, key: bytes) -> EncodedSegment:
     return EncodedSegment(header, _puts(sums, key))
 
 
-def key_ms(sums: RollupContent) -> int:
+def rollup_key_ms(sums: RollupContent) -> int:
     """Return the time in the keys of a rollup."""
     return max(0, sums.span[0])
 
@@ -321,7 +321,7 @@ def _joined(durations: Sequence[PathDurations]) -> PathDurations:
     )
 
 
-def _event_sums(events: Events, names_of: NumberNames) -> EventSums:
+def _event_sums(events: EventColumns, names_of: NumberNames) -> EventSums:
     if not len(events):
         return NO_EVENT_SUMS
     codes, places = np.unique(events.property, return_inverse=True)

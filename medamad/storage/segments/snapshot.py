@@ -14,10 +14,10 @@ from medamad.storage.segments.corrections import Overlays
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.parts import (
     NO_TIME,
-    Events,
+    CodeTexts,
+    EventColumns,
     Part,
     Rollup,
-    Texts,
     ViewColumns,
     enclosing_bounds,
 )
@@ -45,13 +45,13 @@ class Snapshot:
     which keeps its segments readable. One thread at a time uses an open snapshot.
     """
 
-    texts: Texts
+    texts: CodeTexts
     segments: tuple[Segment, ...] = ()
     """Segments and merged segments that are in no other, by their first sequence number."""
     overlays: Overlays = field(factory=dict)
     chunks: tuple[ViewColumns, ...] = ()
     """The views of the memtable."""
-    events: Sequence[Events] = ()
+    events: Sequence[EventColumns] = ()
     """The events of the memtable. Their `view` is a sequence number."""
     rollup_segments: tuple[Segment, ...] = ()
     left_out_ms: tuple[tuple[int, int], ...] = ()

@@ -20,12 +20,12 @@ from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
+    EventColumns,
     EventCounts,
     EventRows,
-    Events,
     ViewColumns,
 )
-from medamad.storage.wal.records import Kind, Rows
+from medamad.storage.wal.records import RecordKind, Rows
 
 CHUNK_VIEWS: Final = 65_536
 """The views of a full chunk."""
@@ -234,7 +234,7 @@ class Cut:
     latest_ms: int
     """No record up to the watermark has a later time."""
     chunks: tuple[ChunkViews, ...]
-    events: Events
+    events: EventColumns
 
 
 @define(eq=False)
@@ -270,23 +270,23 @@ class Memtable:
         """Whether there is neither view nor event."""
         return not self.chunks and not self.events.length
 
-    def extend(self, rows: Mapping[Kind, Rows]) -> None:
+    def extend(self, rows: Mapping[RecordKind, Rows]) -> None:
         """Add records, whose views all have greater sequence numbers than those here."""
         latest_ms = NO_TIME[1]
         for of_kind in rows.values():
             self.last_sequence = max(self.last_sequence, int(of_kind.keys["sequence"].max()))
             latest_ms = max(latest_ms, int(of_kind.keys["time_ms"].max()))
         before = max(len(self.chunks) - 1, 0)
-        if Kind.VIEW in rows:
-            views = rows[Kind.VIEW]
+        if RecordKind.VIEW in rows:
+            views = rows[RecordKind.VIEW]
             self._add_views(_ascending(views, views.keys["sequence"]))
-        if Kind.DURATION in rows:
-            self._add_durations(rows[Kind.DURATION])
-        if Kind.PROPERTY in rows:
-            events = rows[Kind.PROPERTY]
+        if RecordKind.DURATION in rows:
+            self._add_durations(rows[RecordKind.DURATION])
+        if RecordKind.PROPERTY in rows:
+            events = rows[RecordKind.PROPERTY]
             self._add_properties(_ascending(events, events.values["event"]))
-        if Kind.BINDING in rows:
-            self._bind(rows[Kind.BINDING])
+        if RecordKind.BINDING in rows:
+            self._bind(rows[RecordKind.BINDING])
         for chunk in self.chunks[before:]:
             chunk.latest_ms = max(chunk.latest_ms, latest_ms)
         if not self.chunks:
@@ -299,7 +299,7 @@ class Memtable:
                 return chunk.duration_ms(view)
         return 0
 
-    def publish(self) -> tuple[tuple[ViewColumns, ...], tuple[Events, ...]]:
+    def publish(self) -> tuple[tuple[ViewColumns, ...], tuple[EventColumns, ...]]:
         """Return the present views and events, which never change."""
         events = self._published_events()
         return (
@@ -363,7 +363,7 @@ class Memtable:
             times.append(int(self.events.arrays["time_ms"][: self.events.length].min()))
         self.oldest_ms = min(times, default=NO_TIME[0])
 
-    def _published_events(self) -> Events:
+    def _published_events(self) -> EventColumns:
         self._are_bindings_shared = True
         return EventRows(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
 

@@ -32,7 +32,7 @@ Record: TypeAlias = tuple[bytes, bytes]
 """Key and value as stored."""
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """The first byte of a record. Part of the store's format."""
 
     VIEW = 1
@@ -72,10 +72,10 @@ PROPERTY_DTYPE: Final = np.dtype(
 BINDING_DTYPE: Final = np.dtype([("kind", "u1"), ("event", "<u8"), ("view", "<u8"), ("crc", "<u4")])
 
 _DTYPES: Final = {
-    Kind.VIEW: VIEW_DTYPE,
-    Kind.DURATION: DURATION_DTYPE,
-    Kind.PROPERTY: PROPERTY_DTYPE,
-    Kind.BINDING: BINDING_DTYPE,
+    RecordKind.VIEW: VIEW_DTYPE,
+    RecordKind.DURATION: DURATION_DTYPE,
+    RecordKind.PROPERTY: PROPERTY_DTYPE,
+    RecordKind.BINDING: BINDING_DTYPE,
 }
 _FLAGS: Final = {
     are_set: sum(int(flag) for flag in compress(FLAG_OF.values(), are_set))
@@ -105,22 +105,22 @@ def view_record(
     key: bytes, flags: tuple[bool, ...], numbers: Sequence[int], codes: Sequence[int]
 ) -> Record:
     """Return the record of a view, in the order of FLAG_OF, ViewNumber and VIEW_DIMENSIONS."""
-    return _with_crc(key, _VIEW.pack(Kind.VIEW, _FLAGS[flags], *numbers, *codes))
+    return _with_crc(key, _VIEW.pack(RecordKind.VIEW, _FLAGS[flags], *numbers, *codes))
 
 
 def duration_record(key: bytes, view: int, duration_ms: int) -> Record:
     """Return the record of the duration of the view with that sequence number."""
-    return _with_crc(key, _DURATION.pack(Kind.DURATION, view, duration_ms))
+    return _with_crc(key, _DURATION.pack(RecordKind.DURATION, view, duration_ms))
 
 
 def property_record(key: bytes, event: int, view: int, code: int) -> Record:
     """Return the record of one property of an event; `view` is 0 for none."""
-    return _with_crc(key, _PROPERTY.pack(Kind.PROPERTY, event, view, code))
+    return _with_crc(key, _PROPERTY.pack(RecordKind.PROPERTY, event, view, code))
 
 
 def binding_record(key: bytes, event: int, view: int) -> Record:
     """Return the record that binds an event to its view."""
-    return _with_crc(key, _BINDING.pack(Kind.BINDING, event, view))
+    return _with_crc(key, _BINDING.pack(RecordKind.BINDING, event, view))
 
 
 def _with_crc(key: bytes, value: bytes) -> Record:
@@ -140,21 +140,21 @@ class Rows:
         return len(self.keys)
 
 
-def rows_by_kind(records: Iterable[Record]) -> dict[Kind, Rows]:
+def rows_by_kind(records: Iterable[Record]) -> dict[RecordKind, Rows]:
     """Return records that are known to be undamaged as columns, by kind and in the order given."""
-    keys = {kind.value: bytearray() for kind in Kind}
-    values = {kind.value: bytearray() for kind in Kind}
+    keys = {kind.value: bytearray() for kind in RecordKind}
+    values = {kind.value: bytearray() for kind in RecordKind}
     for key, value in records:
         keys[value[0]] += key
         values[value[0]] += value
     return {
         kind: Rows(np.frombuffer(keys[kind], KEY_DTYPE), np.frombuffer(values[kind], _DTYPES[kind]))
-        for kind in Kind
+        for kind in RecordKind
         if keys[kind]
     }
 
 
-def sound_rows(records: Iterable[Record]) -> tuple[dict[Kind, Rows], list[bytes]]:
+def sound_rows(records: Iterable[Record]) -> tuple[dict[RecordKind, Rows], list[bytes]]:
     """Return stored records as columns by kind, and the keys of the damaged ones.
 
     A record is sound if its kind is known, its width is that of its kind and its checksum matches.
@@ -167,7 +167,7 @@ def sound_rows(records: Iterable[Record]) -> tuple[dict[Kind, Rows], list[bytes]
     crcs = np.fromiter(map(crc32, values_of, map(crc32, keys_of)), np.uint32, len(whole))
     may_be_sound &= crcs == _CRC_RESIDUE
     is_sound = np.zeros(len(whole), np.bool_)
-    rows: dict[Kind, Rows] = {}
+    rows: dict[RecordKind, Rows] = {}
     for kind, dtype in _DTYPES.items():
         # The kinds differ in width.
         places = np.flatnonzero(may_be_sound & (widths == dtype.itemsize))

@@ -40,13 +40,13 @@ from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
+    CodeTexts,
+    EventColumns,
     EventCounts,
     EventRows,
-    Events,
     MergedSegment,
     Part,
     Rollup,
-    Texts,
     enclosing_bounds,
 )
 from medamad.storage.segments.rollup import RollupContent, rollup_of
@@ -64,9 +64,9 @@ class MadePart:
     flags: NDArray[np.uint8]
     duration_ms: NDArray[np.uint32]
     columns: dict[Dimension, Codes]
-    own: Events
-    loose: Events
-    texts: Texts
+    own: EventColumns
+    loose: EventColumns
+    texts: CodeTexts
     is_counted: bool
     import_batch: int = 0
 
@@ -178,7 +178,7 @@ class MadeSnapshot(Snapshot):
 
 
 class Dictionary:
-    """Texts by code, in the order in which they come: the `Texts` of a snapshot."""
+    """Texts by code, in the order in which they come: the `CodeTexts` of a snapshot."""
 
     def __init__(self) -> None:
         self.cache = TextCache()
@@ -280,7 +280,7 @@ def _timeless(counters: Counters) -> Counters:
 
 def _part(
     views: Sequence[Entry] | None,
-    events: Events | None,
+    events: EventColumns | None,
     names: Dictionary,
     *,
     is_counted: bool | None,
@@ -316,7 +316,7 @@ def _part(
     )
 
 
-def _own_and_loose(events: Events, sequence: list[int]) -> tuple[Events, Events]:
+def _own_and_loose(events: EventColumns, sequence: list[int]) -> tuple[EventColumns, EventColumns]:
     is_own = np.array([view in sequence for view in events.view.tolist()], np.bool_)
     place = [sequence.index(view) for view in events.view[is_own].tolist()]
     own = EventRows(
@@ -333,7 +333,7 @@ def _own_and_loose(events: Events, sequence: list[int]) -> tuple[Events, Events]
     )
 
 
-def _events(events: Sequence[tuple[int, Entry]], names: Dictionary) -> Events:
+def _events(events: Sequence[tuple[int, Entry]], names: Dictionary) -> EventColumns:
     rows = [
         (
             number,

@@ -22,7 +22,7 @@ from medamad.storage.segments.format import (
     header_key,
 )
 from medamad.storage.segments.parts import (
-    Events,
+    EventColumns,
     MergedSegment,
     Part,
     ViewColumns,
@@ -94,7 +94,11 @@ def _views(part: ViewColumns, snapshot: Snapshot) -> Iterator[tuple[int, Row]]:
 
 
 def _gather(
-    piece: Events, snapshot: Snapshot, view_of: Any, events: dict[int, Row], views: dict[int, Row]
+    piece: EventColumns,
+    snapshot: Snapshot,
+    view_of: Any,
+    events: dict[int, Row],
+    views: dict[int, Row],
 ) -> None:
     texts = snapshot.texts(Dimension.PROPERTY) if len(piece) else ()
     before: set[int] = set(events)
