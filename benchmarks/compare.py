@@ -63,7 +63,7 @@ def _ask_duck(duck: DuckStore, asked: Sequence[Query]) -> float:
 
 
 def check(asked: list[Query], our: QueryClient, duck: DuckStore) -> None:
-    """Prepare and run every query. Raise AssertionError if the two results differ."""
+    """Prepare and run every query. Raises AssertionError if the two results differ."""
     for query in asked:
         body, _ = our.ask(address(query))
         duck.prepare(query)

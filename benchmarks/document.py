@@ -53,7 +53,7 @@ def _commands(results: Sequence[Result]) -> str:
 def replaced(text: str, name: str, part: str) -> str:
     """Return the text with a part replaced.
 
-    Raise ValueError if its two marker lines are missing.
+    Raises ValueError if its two marker lines are missing.
     """
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
     if text.count(begin) != 1 or text.count(end) != 1:

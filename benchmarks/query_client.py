@@ -30,7 +30,7 @@ class QueryClient:
     def ask(self, address: str) -> tuple[bytes, float]:
         """Return the body of the response, and the milliseconds until it was complete.
 
-        Raise AssertionError with the response if its status is not 200.
+        Raises AssertionError with the response if its status is not 200.
         """
         request = f"GET {address} HTTP/1.1\r\n{self._heads}\r\n".encode()
         began = time.perf_counter()

@@ -107,7 +107,7 @@ class Tokens:
     ) -> tuple[str, Token]:
         """Make a token, and return it with its text, which is not stored.
 
-        Raise BadRequest, Conflict.
+        Raises BadRequest, Conflict.
         """
         text, key, token = make_token(name, scope, websites, expires, int(self._clock()))
         await self._store.add(key, token)

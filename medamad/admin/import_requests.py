@@ -66,7 +66,7 @@ def rows_request(number: int, piece: ImportedHits) -> ImportRows:
 
 
 def rows_of(request: ImportRows) -> ImportedHits:
-    """Return the rows of a request. Raise BadRequest if they are inconsistent."""
+    """Return the rows of a request. Raises BadRequest if they are inconsistent."""
     views = _columns(request.views, _VIEW_COLUMNS)
     events = _columns(request.events, _EVENT_COLUMNS)
     codes = {dimension: views.pop(dimension.attribute) for dimension in VIEW_DIMENSIONS}
@@ -146,7 +146,7 @@ def days_request(number: int, counts: Sequence[DayCounts]) -> ImportDays:
 
 
 def counts_of(request: ImportDays, last_day: int) -> list[DayCounts]:
-    """Return the figures of a request. Raise BadRequest if they are invalid or out of order."""
+    """Return the figures of a request. Raises BadRequest if they are invalid or out of order."""
     counts = []
     for figures in request.figures:
         if not last_day <= figures.day <= _LAST_DAY or figures.span[0] > figures.span[1]:

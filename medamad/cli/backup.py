@@ -112,7 +112,7 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
 
 
 def _target(file: Path, data_dir: Path) -> Path:
-    """Return the path to write, with links resolved. Raise BadRequest for anything but a file."""
+    """Return the path to write, with links resolved. Raises BadRequest for anything but a file."""
     if file.name == "-":
         raise BadRequest("FILE: expected a file, not -: a backup is verified after it is written")
     target = Path(os.path.realpath(file))

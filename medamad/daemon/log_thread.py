@@ -104,7 +104,7 @@ class LogThread:
     def _write(self, text: str) -> None:
         """Write the rest of the text before, then a text; keep the rest of a partial write.
 
-        Raise OSError if nothing of it can be written.
+        Raises OSError if nothing of it can be written.
         """
         self._write_rest()
         whole = self._rest = text.encode(self._encoding, "backslashreplace")

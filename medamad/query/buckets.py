@@ -48,7 +48,7 @@ def make_buckets(interval: str, start_ms: int, end_ms: int, zone: tzinfo) -> Buc
     """Return every bucket that overlaps start_ms ≤ time ≤ end_ms, or none if that is empty.
 
     The first may begin before `start_ms`. An hour or a minute is split where the zone changes its
-    offset, so that each bucket has one offset. Raise BadRequest for an unknown interval and for
+    offset, so that each bucket has one offset. Raises BadRequest for an unknown interval and for
     more than MAX_BUCKETS.
     """
     if interval not in INTERVALS:

@@ -135,7 +135,7 @@ def parse_filters(parameters: Iterable[tuple[str, str]]) -> tuple[Filter, ...]:
     """Return the filters among the decoded parameters of a query string.
 
     `path[neq]=/x`, or `path=/x` for `eq`. All filters must hold. The lists of one operator on
-    one field form one list. Other parameters are ignored. Raise BadRequest for an unknown operator
+    one field form one list. Other parameters are ignored. Raises BadRequest for an unknown operator
     and for the first filter beyond MAX_FILTERS.
     """
     filters: dict[Filter, None] = {}

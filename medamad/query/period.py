@@ -50,7 +50,7 @@ class Instant:
 
 
 def parse_instant(text: str, field: str) -> Instant:
-    """Return the instant of an RFC 3339 section 5.6 date-time. Raise BadRequest naming `field`.
+    """Return the instant of an RFC 3339 section 5.6 date-time. Raises BadRequest naming `field`.
 
     The offset is required. `t` and `z` may be lower case, and a space may replace `T` and the `+`
     of the offset. As on Unix clocks, a leap second (23:59:60 in UTC) is the second after it.
@@ -149,7 +149,7 @@ ALWAYS: Final = Period()
 def parse_period(start: str | None, end: str | None) -> Period:
     """Return the period between two instants.
 
-    Raise BadRequest if malformed or the wrong way round.
+    Raises BadRequest if malformed or the wrong way round.
     """
     first = None if start is None else parse_instant(start, "start")
     last = None if end is None else parse_instant(end, "end")
@@ -168,7 +168,7 @@ def parse_period(start: str | None, end: str | None) -> Period:
 def previous_period(period: Period) -> Period:
     """Return the period of the same length just before one.
 
-    Raise BadRequest without both bounds.
+    Raises BadRequest without both bounds.
     """
     if period.start_ms is None or period.end_ms is None:
         raise BadRequest("previous: expected start and end to be given as well")

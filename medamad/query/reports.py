@@ -67,7 +67,7 @@ def summary(
 ) -> Result[Summary]:
     """Return the figures `current`, and on demand `previous` and the series `interval`.
 
-    Raise BadRequest for an unknown interval or zone, for too many buckets, and for `previous`
+    Raises BadRequest for an unknown interval or zone, for too many buckets, and for `previous`
     without both bounds of the period.
     """
     period = query.period

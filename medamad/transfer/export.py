@@ -110,7 +110,7 @@ def views(source: ExportSource) -> Iterator[RowPiece]:
 
 
 def _read(snapshot: Snapshot, read: Callable[[Snapshot], T]) -> T:
-    """Return what a function reads. Raise DamageFound, since what was written cannot be changed."""
+    """Return what a function reads. Raises DamageFound, as what was written cannot be changed."""
     try:
         return snapshot.read_once(read)
     except DamagedSegment as error:
@@ -349,7 +349,7 @@ class ExportRequest:
         """Return the bytes of the file in pieces. Each step does a little work.
 
         The gaps of views and events come with the first bytes, those of each report with its last.
-        Raise BadRequest, at the first step, if a package that the format needs is not installed.
+        Raises BadRequest, at the first step, if a package that the format needs is not installed.
         """
         gaps = {}
         if self.table is not STATISTICS_TABLE:

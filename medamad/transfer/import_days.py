@@ -264,7 +264,7 @@ class DaySurvey(Survey):
 
 
 def are_day_files(files: Sequence[ImportFile]) -> bool:
-    """Return whether files have daily figures. Raise BadRequest if they cannot be combined."""
+    """Return whether files have daily figures. Raises BadRequest if they cannot be combined."""
     sources = sorted({import_file.source for import_file in files})
     if not DAY_SOURCES.keys() & sources:
         return False

@@ -247,7 +247,7 @@ class RowGatherer:
     def gather(self, files: Sequence[ImportFile]) -> Iterator[ImportedHits | None]:
         """Read the files; yield a chunk, or None if there is none yet, after every step.
 
-        Raise BadRequest if a file has changed since the survey.
+        Raises BadRequest if a file has changed since the survey.
         """
         context = ReadContext(self._survey.index)
         for place, (file, row) in enumerate(number_rows(files, context), 1):
@@ -335,7 +335,7 @@ class RowGatherer:
         self.first_ms, self.last_ms = min(self.first_ms, time_ms), max(self.last_ms, time_ms)
 
     def _local_number(self, store: str, number: int) -> int:
-        """Return the number that a hit gets in this store. Raise BadRequest if it has none."""
+        """Return the number that a hit gets in this store. Raises BadRequest if it has none."""
         if self._span.store != store or not self._span.place(number):
             matching = (span for span in self._spans if span.store == store and span.place(number))
             span = next(matching, None)

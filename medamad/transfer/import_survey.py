@@ -54,7 +54,7 @@ class ImportFile:
 
     @classmethod
     def of(cls, path: Path, source: str | None, target: ImportTarget | None = None) -> "ImportFile":
-        """Return a file, detecting its source if None is stated. Raise BadRequest or OSError."""
+        """Return a file, detecting its source if None is stated. Raises BadRequest or OSError."""
         with _open_named(path) as file:
             source = source or detect_source(read_head(file))
             if source is None:
@@ -64,17 +64,17 @@ class ImportFile:
         return cls(path, source, target or ImportTarget(), fingerprint)
 
     def open(self) -> AbstractContextManager[BinaryIO]:
-        """Open the file. Raise BadRequest with its name."""
+        """Open the file. Raises BadRequest with its name."""
         return _open_named(self.path, self.fingerprint)
 
     def rows(self, context: ReadContext | None = None) -> Iterator[HitRow | RejectedRow]:
-        """Yield the rows. Raise BadRequest with the name of the file."""
+        """Yield the rows. Raises BadRequest with the name of the file."""
         context = context or ReadContext(VisitorIndex(self.target.rules.zone))
         with self.open() as file:
             yield from ROW_SOURCES[self.source].reader(file, self.target, context)
 
     def day_rows(self) -> Iterator[DayRow | RejectedRow]:
-        """Yield the rows of one of DAY_SOURCES. Raise BadRequest with the name of the file."""
+        """Yield the rows of one of DAY_SOURCES. Raises BadRequest with the name of the file."""
         with self.open() as file:
             yield from DAY_SOURCES[self.source].reader(file, self.target)
 

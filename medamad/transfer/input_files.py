@@ -69,7 +69,7 @@ class _Prefix(io.RawIOBase):
 def open_input(path: Path, fingerprint: FileFingerprint | None = None) -> Iterator[BinaryIO]:
     """Open a file, decompressing it if it is compressed with gzip.
 
-    With a `fingerprint`, a file that grows is read up to its size at that time. Raise BadRequest,
+    With a `fingerprint`, a file that grows is read up to its size at that time. Raises BadRequest,
     on opening or after reading, if the file is no longer the same.
     """
     with path.open("rb") as file:
@@ -103,7 +103,7 @@ _ENCRYPTED: Final = 1
 def open_zip(file: BinaryIO) -> Iterator[ZipFile]:
     """Open a zip archive and check its members' sizes against zip bombs.
 
-    Raise BadRequest on opening, or while it is read, if the archive is damaged or too large.
+    Raises BadRequest on opening, or while it is read, if the archive is damaged or too large.
     """
     try:
         with ZipFile(file) as archive:

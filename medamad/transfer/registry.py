@@ -159,7 +159,7 @@ def detect_source(head: bytes) -> str | None:
     A file whose first line is a log line is a log, whatever else it looks like: visitors control
     the text of log lines, but not the first line of any other file.
 
-    Raise BadRequest for text in UTF-16, unless it matches: a database may start the same way.
+    Raises BadRequest for text in UTF-16, unless it matches: a database may start the same way.
     """
     if _starts_with_log_line(head):
         return "access-log"

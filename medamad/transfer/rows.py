@@ -153,7 +153,7 @@ _DATE_LENGTH: Final = len("2026-01-31")
 
 
 def parse_day(text: str) -> int:
-    """Return the day number of a date such as 2026-01-31. Raise ValueError for anything else."""
+    """Return the day number of a date such as 2026-01-31. Raises ValueError for anything else."""
     day = date.fromisoformat(text).toordinal() - _EPOCH
     if day < 0 or len(text) != _DATE_LENGTH:
         raise ValueError(text)

@@ -253,7 +253,7 @@ def row_parser(
     """Return a function that parses a record, with these columns, into a row.
 
     It takes a line number and the record, in which None stands for an unknown value. Columns with
-    other names are ignored. Raise BadRequest with the name of a required column that is missing.
+    other names are ignored. Raises BadRequest with the name of a required column that is missing.
     """
     existing = set(columns)
     row_type: type[HitRow]

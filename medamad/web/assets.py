@@ -133,7 +133,7 @@ def make_asset(content: bytes, content_type: bytes, headers: Headers) -> Asset:
 def files_below(folder: Path) -> Mapping[str, Path]:
     """Return the files below a folder by their paths, without the compressed copies.
 
-    Raise FileNotFoundError if the package was built without them.
+    Raises FileNotFoundError if the package was built without them.
     """
     files = {
         file.relative_to(folder).as_posix(): file

@@ -182,7 +182,7 @@ class Routes:
     def _stream(self, call: Call, access: Access, response: Response) -> Stream | None:
         """Return the stream of a body that is long or made piece by piece, None for any other.
 
-        Long statistics are limited per network, since share links may be public. Raise TooMany,
+        Long statistics are limited per network, since share links may be public. Raises TooMany,
         Unavailable.
         """
         body, request = response.body, call.request

@@ -21,7 +21,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,18}\Z")
 def decode(text: bytes, field: str) -> str:
     """Undo the percent-encoding of a text (RFC 3986 section 2.1).
 
-    Raise BadRequest naming `field` for an invalid escape, or if the result is not UTF-8.
+    Raises BadRequest naming `field` for an invalid escape, or if the result is not UTF-8.
     """
     if b"%" in text:
         text = _unescaped(text, field)
@@ -83,7 +83,7 @@ class QueryParameters:
 def parse_query_string(text: bytes) -> QueryParameters:
     """Decode the query string of a URL, where `+` is a space.
 
-    Raise BadRequest naming the parameter that is badly encoded or contains a NUL, and for too many
+    Raises BadRequest naming the parameter that is badly encoded or contains a NUL, and for too many
     parameters, which are counted before any is decoded.
     """
     if text.count(b"&") >= MAX_PARAMETERS:

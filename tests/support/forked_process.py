@@ -49,7 +49,7 @@ class ForkedProcess:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and return the exit status. Raise TimeoutExpired."""
+        """Wait for the end and return the exit status. Raises TimeoutExpired."""
         if self.returncode is None:
             end = os.pidfd_open(self.pid)
             try:

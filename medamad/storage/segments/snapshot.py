@@ -103,7 +103,7 @@ class Snapshot:
                 self._release()
 
     def read_once(self, read: Callable[["Snapshot"], T]) -> T:
-        """Return what a function reads. Raise DamagedSegment, for results that cannot start over.
+        """Return what a function reads. Raises DamagedSegment, for results that cannot start over.
 
         The next snapshot leaves the damaged segment out.
         """

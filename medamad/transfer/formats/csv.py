@@ -105,7 +105,7 @@ def is_csv(head: bytes) -> bool:
 
 
 def read_csv(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[HitRow | RejectedRow]:
-    """Yield the rows of a file of ours. Raise BadRequest if it is none."""
+    """Yield the rows of a file of ours. Raises BadRequest if it is not one."""
     with closing(read_cells(file)) as lines:
         _, names = next(lines, (1, []))
         parse = row_parser(names, latest_ms)
@@ -122,7 +122,7 @@ def read_records(
 ) -> Iterator[tuple[int, dict[str, str]] | RejectedRow]:
     """Yield the line number and cells, by column, of each row of another program's file.
 
-    Raise BadRequest for a file without the columns in `needed`, naming the one that is missing.
+    Raises BadRequest for a file without the columns in `needed`, naming the one that is missing.
     """
     with closing(read_cells(file)) as lines:
         _, names = next(lines, (1, []))
@@ -144,7 +144,7 @@ def cells_by_column(
 
 
 def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
-    """Yield the line on which each row starts, and its cells. Raise BadRequest if it is not CSV."""
+    """Yield the line on which each row starts, and its cells. Raises BadRequest if not CSV."""
     csv.field_size_limit(_MAX_CELL)
     lines = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
     reader = csv.reader(_lines_of(lines), strict=True)
@@ -163,8 +163,8 @@ def read_cells(file: IO[bytes]) -> Generator[tuple[int, list[str]], None, None]:
 def _lines_of(file: io.TextIOWrapper) -> Iterator[str]:
     """Yield the lines of a file.
 
-    Raise BadRequest with the number of a line that is too long or not UTF-8. The decoder reads many
-    lines ahead, so its own error could not name the line.
+    Raises BadRequest with the number of a line that is too long or not UTF-8. The decoder reads
+    many lines ahead, so its own error could not name the line.
     """
     for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), ""), 1):
         if len(line) == _MAX_LINE:

@@ -19,7 +19,7 @@ MISSING: Final = "format: Parquet needs the extra `parquet` (see Install in the 
 
 
 def pyarrow() -> Any:
-    """Return the library. Raise BadRequest if it is not installed."""
+    """Return the library. Raises BadRequest if it is not installed."""
     try:
         import pyarrow.parquet  # noqa: PLC0415 - large and optional
     except ImportError:
@@ -122,7 +122,7 @@ def type_of(library: Any, column: ExportColumn) -> Any:
 
 
 def read_parquet(file: BinaryIO, latest_ms: int = MAX_MS) -> Iterator[HitRow | RejectedRow]:
-    """Yield the rows of a file of ours. Raise BadRequest if it is none."""
+    """Yield the rows of a file of ours. Raises BadRequest if it is not one."""
     library = pyarrow()
     try:
         parquet_file = library.parquet.ParquetFile(file)

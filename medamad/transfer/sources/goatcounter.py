@@ -76,7 +76,7 @@ def is_goatcounter(head: bytes) -> bool:
 def read_goatcounter(
     file: BinaryIO, target: ImportTarget, context: ReadContext
 ) -> Iterator[HitRow | RejectedRow]:
-    """Yield the rows of a CSV export. Raise BadRequest if it is none, or of an unknown version."""
+    """Yield the rows of a CSV export. Raises BadRequest if it is not one of a known version."""
     match = _HEAD.match(file.readline())
     if match is None:
         raise BadRequest("Path: the file has no such column")
@@ -263,7 +263,7 @@ def is_goatcounter_days(head: bytes) -> bool:
 
 
 def read_goatcounter_days(file: BinaryIO, target: ImportTarget) -> Iterator[DayRow | RejectedRow]:
-    """Yield the rows of a JSON export. Raise BadRequest if it is none, or of an unknown version."""
+    """Yield the rows of a JSON export. Raises BadRequest if it is not one of a known version."""
     with open_zip(file) as archive:
         yield from _JsonReader(archive, target).rows()
 

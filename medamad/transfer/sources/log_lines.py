@@ -112,7 +112,7 @@ def is_log_line(line: bytes) -> bool:
 def parse_log_line(line: bytes) -> LoggedRequest | None:
     """Return the request of a line, or None if it is JSON about something else.
 
-    Raise LogLineError if the line is invalid.
+    Raises LogLineError if the line is invalid.
     """
     if line.startswith(b"{"):
         return _parse_json(line)

@@ -59,7 +59,7 @@ def is_medama(head: bytes) -> bool:
 def read_medama(
     file: BinaryIO, target: ImportTarget, context: ReadContext
 ) -> Iterator[HitRow | RejectedRow]:
-    """Yield the website's rows in the database. Raise BadRequest if it cannot be read."""
+    """Yield the website's rows in the database. Raises BadRequest if it cannot be read."""
     library = _duckdb()
     try:
         with library.connect(file.name, read_only=True) as database:

@@ -28,7 +28,7 @@ _COUNTRY: Final = re.compile(r"([A-Z]{2})(?:-[A-Z0-9]{1,3})?\Z")
 def parse_time_ms(text: str) -> int:
     """Return an ISO 8601 date-time in Unix milliseconds; it is in UTC if it names no zone.
 
-    Raise ValueError for anything else.
+    Raises ValueError for anything else.
     """
     moment = datetime.fromisoformat(text.strip())
     time_ms = round(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)

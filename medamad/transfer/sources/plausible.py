@@ -209,7 +209,7 @@ def is_plausible(head: bytes) -> bool:
 
 
 def read_plausible(file: BinaryIO, target: ImportTarget) -> Iterator[DayRow | RejectedRow]:
-    """Yield the rows of an export, or of one of its tables. Raise BadRequest if it is none."""
+    """Yield the rows of an export, or of one of its tables. Raises BadRequest if it is not one."""
     normalizer = _Normalizer.of(target)
     if not is_zipfile(file):
         file.seek(0)

@@ -60,7 +60,7 @@ def is_umami(head: bytes) -> bool:
 def read_umami(
     file: BinaryIO, target: ImportTarget, context: ReadContext
 ) -> Iterator[HitRow | RejectedRow]:
-    """Yield the rows of an export. Raise BadRequest if it is none."""
+    """Yield the rows of an export. Raises BadRequest if it is not one."""
     if not is_zipfile(file):
         file.seek(0)
         yield from _EventReader(target, context).rows(file)

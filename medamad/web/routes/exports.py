@@ -53,7 +53,7 @@ class _File:
     """The gaps in what has been made."""
 
     async def begin(self, *, is_complete: bool) -> None:
-        """Make the first piece, or all of them. Raise the error if one cannot be made."""
+        """Make the first piece, or all of them. Raises the error if one cannot be made."""
         self._ready.append(await self._call.run_query(self._step))
         while is_complete and self._ready[-1] is not None:
             self._ready.append(await self._make())
@@ -101,7 +101,7 @@ class _File:
 
 
 def request_from(parameters: QueryParameters) -> ExportRequest:
-    """Return the export that is requested. Raise BadRequest naming the parameter."""
+    """Return the export that is requested. Raises BadRequest naming the parameter."""
     return ExportRequest(
         what=parameters.choice("what", WHAT) or WHAT[0],
         format=parameters.choice("format", FORMAT_NAMES) or FORMAT_NAMES[0],

@@ -65,7 +65,7 @@ _NO_ROBOTS: Final = (b"X-Robots-Tag", b"noindex, nofollow")
 def read_dashboard(folder: Path = _DASHBOARD) -> Mapping[str, Asset]:
     """Return the dashboard's files by their paths below /dashboard/.
 
-    Raise FileNotFoundError if the package was built without them, or without one of the pages.
+    Raises FileNotFoundError if the package was built without them, or without one of the pages.
     """
     files = files_below(folder)
     for page in (_PAGE, _SHARE_PAGE):
@@ -198,7 +198,7 @@ def add_description(routes: Routes) -> None:
 def add_to(routes: Routes) -> None:
     """Add the dashboard and the scripts.
 
-    Raise FileNotFoundError if the package was built without them.
+    Raises FileNotFoundError if the package was built without them.
     """
     read_dashboard()
     routes.add("GET", "/", _redirect_to_dashboard, Access.OPEN)

@@ -133,7 +133,7 @@ def _ignored(reason: str | None) -> Headers:
 
 
 def _ping(call: Call) -> pings.Ping:
-    """Return what the visitor's browser remembers of today. Raise BadRequest."""
+    """Return what the visitor's browser remembers of today. Raises BadRequest."""
     value = call.request.headers.joined(b"If-Modified-Since")
     since = None if value is None else value.decode("latin-1")
     return pings.answer(since, call.backend.clock(), call.backend.pipeline.rules.zone)

@@ -26,7 +26,7 @@ Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[An
 
 
 def query_from(parameters: QueryParameters, statistic: Statistic) -> Query:
-    """Return the query of a statistic. Raise BadRequest naming the parameter."""
+    """Return the query of a statistic. Raises BadRequest naming the parameter."""
     query = evolve(
         _query_without_rows(parameters),
         is_brief=statistic.can_be_brief and parameters.boolean("summary", default=False),

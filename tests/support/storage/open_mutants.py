@@ -129,7 +129,7 @@ def is_named(what: str, line: str) -> bool:
 
 
 def look(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Open the store; return its figures and log lines. Raise StoreError."""
+    """Open the store; return its figures and log lines. Raises StoreError."""
     with logged_warnings() as lines:
         store = opened(folder)
         found = figures(store)
