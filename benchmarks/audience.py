@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 from weighted_draws import coded
 
-from medamad.demo.people import Person, Place, Weighted, draw_person, skewed
+from medamad.demo.people import Country, Person, Weighted, draw_person, skewed
 from medamad.domain.dimensions import Dimension, WidthClass, major_version
 
 PLANS: Final = ("free", "reader", "supporter", "school", "business")
@@ -38,13 +38,13 @@ _FURTHER: Final = """
 """
 
 
-def _place(line: str) -> Place:
+def _place(line: str) -> Country:
     country, hours_ahead, *locales = line.split()
-    return Place(country, float(hours_ahead), skewed(tuple(locales)))
+    return Country(country, float(hours_ahead), skewed(tuple(locales)))
 
 
 _LINES: Final = [line for line in _FURTHER.replace("\n", "|").split("|") if line.strip()]
-_PLACES: Final[Weighted[Place]] = skewed(tuple(map(_place, _LINES)), 0.7)
+_PLACES: Final[Weighted[Country]] = skewed(tuple(map(_place, _LINES)), 0.7)
 
 
 @frozen(eq=False)

@@ -12,10 +12,10 @@ from attrs import frozen
 
 from medamad.admin.protocol import (
     MAX_FRAME_BYTES,
+    AdminRequest,
     Done,
     Progress,
     Refused,
-    Request,
     Response,
     reachable,
 )
@@ -41,7 +41,7 @@ def nothing(_progress: Progress) -> None:
 
 
 @frozen(eq=False)
-class Connection:
+class AdminConnection:
     """A connection to a running daemon, for one request at a time; to be closed."""
 
     _socket: socket.socket
@@ -57,7 +57,7 @@ class Connection:
         self._socket.close()
 
     def request(
-        self, request: Request, result: type[T], progress: Callable[[Progress], None] = nothing
+        self, request: AdminRequest, result: type[T], progress: Callable[[Progress], None] = nothing
     ) -> T:
         """Send a request and return its result. Raises RequestFailed."""
         self.send(request)
@@ -68,7 +68,7 @@ class Connection:
             raise RequestFailed(response.reason)
         return _result(response, result)
 
-    def send(self, request: Request) -> None:
+    def send(self, request: AdminRequest) -> None:
         """Send a request without waiting. Raises RequestFailed; ValueError if it is too large."""
         frame = msgspec.msgpack.encode(request)
         if len(frame) > MAX_FRAME_BYTES:
@@ -108,7 +108,7 @@ def _connection_errors() -> Iterator[None]:
         raise RequestFailed(f"the connection to the daemon was lost: {error}") from None
 
 
-def connect(data_dir: Path, timeout_s: float = RESPONSE_TIMEOUT_S) -> Connection:
+def connect(data_dir: Path, timeout_s: float = RESPONSE_TIMEOUT_S) -> AdminConnection:
     """Connect to the daemon on a data directory. Raises NotRunning, RequestFailed."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout_s)
@@ -122,7 +122,7 @@ def connect(data_dir: Path, timeout_s: float = RESPONSE_TIMEOUT_S) -> Connection
         connection.close()
         reason = error.strerror or error
         raise RequestFailed(f"{data_dir}: the daemon there cannot be reached: {reason}") from None
-    return Connection(connection)
+    return AdminConnection(connection)
 
 
 def _result(done: Done, result: type[T]) -> T:

@@ -10,7 +10,13 @@ from attrs import frozen
 
 from medamad.admin.import_requests import ImportDays, ImportRows
 from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportHandlers, UndoImport
-from medamad.admin.protocol import Configuration, GetConfiguration, ReportDamage, State, Status
+from medamad.admin.protocol import (
+    Configuration,
+    DaemonState,
+    GetConfiguration,
+    ReportDamage,
+    Status,
+)
 from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
 from medamad.storage.dictionary.limits import limit_warning
@@ -70,7 +76,7 @@ class AdminHandlers:
         """Leave what a command found to be damaged out of results."""
         self.site.backend.store.add_damage(starmap(DamagedValue, request.values))
 
-    async def status(self, _request: Status, _report: ReportProgress) -> State:
+    async def status(self, _request: Status, _report: ReportProgress) -> DaemonState:
         """Return the state of the daemon."""
         backend = self.site.backend
         pipeline, store, now = backend.pipeline, backend.store, backend.clock()
@@ -79,7 +85,7 @@ class AdminHandlers:
         visitors = await backend.run_query(
             lambda: sum(store.live_visitors(website, now_ms) for website in websites)
         )
-        return State(
+        return DaemonState(
             version=VERSION,
             commit=backend.settings.commit,
             pid=os.getpid(),

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from medamad.admin.protocol import Request
+from medamad.admin.protocol import AdminRequest
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_content import DayCounts
@@ -34,7 +34,7 @@ _EVENT_COLUMNS: Final[Mapping[str, str]] = {
 }
 
 
-class ImportRows(Request, frozen=True, kw_only=True):
+class ImportRows(AdminRequest, frozen=True, kw_only=True):
     """Rows of a batch: columns of numbers as they are in memory, and texts by dimension."""
 
     number: int
@@ -111,7 +111,7 @@ _OF_ALL: Final = 0
 _DIMENSIONS: Final = frozenset({*VIEW_DIMENSIONS, Dimension.PROPERTY})
 
 
-class Figures(Struct, frozen=True, array_like=True):
+class DayFigures(Struct, frozen=True, array_like=True):
     """A `DayCounts`: `dimension` is 0 for none, `sums` are as they are in memory."""
 
     day: int
@@ -121,11 +121,11 @@ class Figures(Struct, frozen=True, array_like=True):
     sums: bytes
 
 
-class ImportDays(Request, frozen=True):
+class ImportDays(AdminRequest, frozen=True):
     """Figures of some days, in order; a day may be spread over several requests."""
 
     number: int
-    figures: tuple[Figures, ...]
+    figures: tuple[DayFigures, ...]
 
 
 def days_request(number: int, counts: Sequence[DayCounts]) -> ImportDays:
@@ -133,7 +133,7 @@ def days_request(number: int, counts: Sequence[DayCounts]) -> ImportDays:
     return ImportDays(
         number,
         tuple(
-            Figures(
+            DayFigures(
                 entry.day,
                 entry.span,
                 _OF_ALL if entry.dimension is None else int(entry.dimension),

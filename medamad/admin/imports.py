@@ -18,7 +18,7 @@ from medamad.admin.import_requests import (
     rows_of,
     whole_days,
 )
-from medamad.admin.protocol import Request
+from medamad.admin.protocol import AdminRequest
 from medamad.admin.server import ReportProgress
 from medamad.domain.errors import ApiError, NotFound
 from medamad.domain.websites import Website
@@ -35,7 +35,7 @@ MAX_PENDING_BYTES: Final = 32 << 20
 """The size at which fewer rows are also stored, since texts may be long."""
 
 
-class BeginImport(Request, frozen=True, kw_only=True):
+class BeginImport(AdminRequest, frozen=True, kw_only=True):
     """Begin a batch; see `storage.imports.Imports.begin`."""
 
     website: str
@@ -45,19 +45,19 @@ class BeginImport(Request, frozen=True, kw_only=True):
     newest: int
 
 
-class HoldImport(Request, frozen=True):
+class HoldImport(AdminRequest, frozen=True):
     """Wait until an import has ended. If the command exits before, the import is abandoned."""
 
     number: int
 
 
-class FinishImport(Request, frozen=True):
+class FinishImport(AdminRequest, frozen=True):
     """Finish a batch, which makes it visible."""
 
     number: int
 
 
-class UndoImport(Request, frozen=True):
+class UndoImport(AdminRequest, frozen=True):
     """Remove a batch."""
 
     website: str

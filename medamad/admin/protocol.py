@@ -16,7 +16,7 @@ _MAX_ADDRESS_BYTES: Final = 107
 """The size of sun_path (unix(7)), less the null byte."""
 
 
-class Request(Struct, frozen=True, tag=True):
+class AdminRequest(Struct, frozen=True, tag=True):
     """A request of a command. The name of its class is its tag."""
 
 
@@ -62,11 +62,11 @@ def reachable(data_dir: Path) -> Iterator[str]:
         os.close(folder)
 
 
-class Status(Request, frozen=True):
+class Status(AdminRequest, frozen=True):
     """Request the state of the daemon."""
 
 
-class State(Struct, frozen=True, kw_only=True):
+class DaemonState(Struct, frozen=True, kw_only=True):
     """The state of a running daemon. Times are whole Unix seconds, sizes bytes."""
 
     version: str
@@ -104,14 +104,14 @@ class State(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class ReportDamage(Request, frozen=True):
+class ReportDamage(AdminRequest, frozen=True):
     """Report damaged values that a command has found, at most some hundreds."""
 
     values: tuple[tuple[str, bytes], ...]
     """Database and key of each."""
 
 
-class GetConfiguration(Request, frozen=True):
+class GetConfiguration(AdminRequest, frozen=True):
     """Request what commands need to know of the configuration."""
 
 

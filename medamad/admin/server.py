@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from twisted.protocols.basic import Int32StringReceiver
 from twisted.python.failure import Failure
 
-from medamad.admin.protocol import MAX_FRAME_BYTES, Done, Progress, Refused, Request, reachable
+from medamad.admin.protocol import MAX_FRAME_BYTES, AdminRequest, Done, Progress, Refused, reachable
 from medamad.build import VERSION
 from medamad.domain.errors import ApiError
 from medamad.storage.errors import StoreError
@@ -28,18 +28,18 @@ _FAULT: Final = "internal error; the daemon's log has the details"
 
 ReportProgress: TypeAlias = Callable[[Progress], None]
 Handle: TypeAlias = Callable[[Any, ReportProgress], Awaitable[object]]
-Handlers: TypeAlias = Mapping[type[Request], Handle]
+Handlers: TypeAlias = Mapping[type[AdminRequest], Handle]
 """The handler of each kind of request."""
 
 
-class Channel(Int32StringReceiver):
+class CommandChannel(Int32StringReceiver):
     """The connection of a command. One request is processed at a time, and one more may wait."""
 
     MAX_LENGTH = MAX_FRAME_BYTES
     _log = Logger()
     transport: Any
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "AdminServer") -> None:
         self._server = server
         self._under_way: Deferred[None] | None = None
         self._waiting: bytes | None = None
@@ -112,7 +112,7 @@ class Channel(Int32StringReceiver):
 
 
 @define(eq=False)
-class Server(Factory):
+class AdminServer(Factory):
     """The factory of connections."""
 
     _log = Logger()
@@ -120,8 +120,8 @@ class Server(Factory):
 
     _handlers: Handlers
     _reactor: Any
-    channels: set[Channel] = field(factory=set, init=False)
-    _decoder: msgspec.msgpack.Decoder[Request] = field(init=False)
+    channels: set[CommandChannel] = field(factory=set, init=False)
+    _decoder: msgspec.msgpack.Decoder[AdminRequest] = field(init=False)
     _open: AsyncExitStack = field(factory=AsyncExitStack, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -145,9 +145,9 @@ class Server(Factory):
                 server._open.push_async_callback(server._close, port)
         return server
 
-    def buildProtocol(self, _address: object) -> Channel:
+    def buildProtocol(self, _address: object) -> CommandChannel:
         """Return the protocol of a new connection."""
-        return Channel(self)
+        return CommandChannel(self)
 
     def seconds(self) -> float:
         """Return the reactor's time."""
@@ -189,5 +189,5 @@ class Server(Factory):
         )
 
 
-def _union(handlers: Iterable[type[Request]]) -> Any:
+def _union(handlers: Iterable[type[AdminRequest]]) -> Any:
     return Union[tuple(handlers)]  # noqa: UP007 - the types are known only at run time

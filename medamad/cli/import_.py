@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from medamad.admin.client import Connection, NotRunning, RequestFailed, connect
+from medamad.admin.client import AdminConnection, NotRunning, RequestFailed, connect
 from medamad.admin.imports import (
     BeginImport,
     Begun,
@@ -54,7 +54,7 @@ from medamad.transfer.registry import SOURCE_NAMES
 from medamad.transfer.rows import format_day
 
 
-class Listed(msgspec.Struct):
+class ListedImport(msgspec.Struct):
     """An import in the list."""
 
     number: int
@@ -72,7 +72,7 @@ def list_imports(data_dir: Path, *, as_json: bool) -> int:
     """Print the list; return the exit status."""
     with reading_beside(data_dir) as guest:
         found = [
-            Listed(
+            ListedImport(
                 number=batch.number,
                 website=website.hostname,
                 source=batch.source,
@@ -107,7 +107,7 @@ def _dates(batch: ImportBatch) -> tuple[str, str]:
     return date_of_time(batch.first_ms), date_of_time(batch.last_ms)
 
 
-def _line(each: Listed) -> str:
+def _line(each: ListedImport) -> str:
     return (
         f"{each.number}  {each.website}  {each.made}  {counted(each.views, 'view')}, "
         f"{counted(each.events, 'event')}, {each.first} to {each.last}: {each.source!r}"
@@ -274,7 +274,9 @@ def _print_unskipped(found: Survey, what: str) -> None:
     )
 
 
-def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namespace) -> int:
+def _send(
+    plan: Plan, daemon: AdminConnection, holding: AdminConnection, arguments: Namespace
+) -> int:
     begun = daemon.request(
         BeginImport(
             website=plan.website.hostname,
@@ -303,7 +305,7 @@ def _send(plan: Plan, daemon: Connection, holding: Connection, arguments: Namesp
 
 
 @contextmanager
-def _undone_on_failure(plan: Plan, daemon: Connection, number: int) -> Iterator[None]:
+def _undone_on_failure(plan: Plan, daemon: AdminConnection, number: int) -> Iterator[None]:
     try:
         yield
     except (RequestFailed, BadRequest, OSError) as error:

@@ -12,7 +12,7 @@ from attrs import define, frozen
 
 from medamad.admin.import_requests import days_request, rows_request
 from medamad.admin.imports import Ended
-from medamad.admin.protocol import Request
+from medamad.admin.protocol import AdminRequest
 from medamad.cli.support import counted, print_error
 from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
@@ -129,7 +129,7 @@ class Plan:
         known = self.known
         return DayGatherer(self.survey.days, known.zone, known.today, known.there)
 
-    def requests(self, gathering: Gathered, number: int) -> Iterator[Request | None]:
+    def requests(self, gathering: Gathered, number: int) -> Iterator[AdminRequest | None]:
         """Yield the requests that import it; None for a step without one."""
         if isinstance(gathering, RowGatherer):
             for piece in gathering.gather(self.files):

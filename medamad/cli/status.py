@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from medamad.admin.client import NotRunning, RequestFailed, connect
-from medamad.admin.protocol import State, Status
+from medamad.admin.protocol import DaemonState, Status
 from medamad.cli.exit_statuses import NOT_RUNNING_STATUS
 from medamad.cli.support import (
     add_data,
@@ -51,7 +51,7 @@ def run(arguments: Namespace) -> int:
     data_dir = config.data_dir(os.environ)
     try:
         with connect(data_dir) as connection:
-            state = connection.request(Status(), State)
+            state = connection.request(Status(), DaemonState)
     except NotRunning as error:
         if _is_in_use(data_dir):
             message = f"{data_dir}: a daemon uses it but is not accepting commands yet"
@@ -94,7 +94,7 @@ def _print_json(value: object) -> None:
     print(msgspec.json.encode(value).decode("utf-8"))
 
 
-def lines_of(state: State, data_dir: Path, now: int) -> Iterator[str]:
+def lines_of(state: DaemonState, data_dir: Path, now: int) -> Iterator[str]:
     """Return the state as lines of text."""
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.started))
     yield f"medamad {state.version} ({state.commit}) runs on {data_dir}"

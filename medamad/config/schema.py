@@ -67,7 +67,7 @@ _Allowance = Annotated[int, Meta(ge=0, le=100_000_000)]
 _Days = Annotated[int, Meta(ge=0, le=36_500)]
 
 
-class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ServerSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[server]: where the daemon listens and whom it trusts."""
 
     listen: Endpoints = Endpoints(("tcp:8080:interface=127.0.0.1",))
@@ -83,7 +83,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     event_name: EventName = EventName("event")
 
 
-class Store(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class StoreSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[store]: how hits are stored."""
 
     map_size: MapSize = MapSize(64 << 30)
@@ -92,7 +92,7 @@ class Store(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     min_free_disk: Size = Size(512 << 20)
 
 
-class Events(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class EventsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[events]: which hits count, and as what."""
 
     timezone: ZoneInfo = ZoneInfo("UTC")
@@ -104,7 +104,7 @@ class Events(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     blocked: PathText = PathText("")
 
 
-class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[limits]: bounds of what outsiders can make grow."""
 
     hits_per_minute: _Allowance = 6_000
@@ -127,7 +127,7 @@ class WebsiteRetention(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     after: After | None = None
 
 
-class Retention(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RetentionSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[retention]: how long views are kept."""
 
     raw_days: _Days = 0
@@ -135,7 +135,7 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     websites: dict[str, WebsiteRetention] = {}
 
 
-class Backup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BackupSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[backup]: where `medamad backup --rotate` writes, and how old the newest backup may be."""
 
     folder: PathText = PathText("")
@@ -143,7 +143,7 @@ class Backup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     max_age_hours: Annotated[int, Meta(ge=0, le=100_000)] = 48
 
 
-class Log(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LogSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[log]: the format and level of the log."""
 
     format: LogFormat = "text"
@@ -153,26 +153,26 @@ class Log(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole file."""
 
-    server: Server = Server()
-    store: Store = Store()
-    events: Events = Events()
-    limits: Limits = Limits()
-    retention: Retention = Retention()
-    backup: Backup = Backup()
-    log: Log = Log()
+    server: ServerSection = ServerSection()
+    store: StoreSection = StoreSection()
+    events: EventsSection = EventsSection()
+    limits: LimitsSection = LimitsSection()
+    retention: RetentionSection = RetentionSection()
+    backup: BackupSection = BackupSection()
+    log: LogSection = LogSection()
 
 
 @frozen(kw_only=True)
 class Config:
     """The configuration. `file` is the file that it was read from, None for the defaults."""
 
-    server: Server = field(factory=Server)
-    store: Store = field(factory=Store)
-    events: Events = field(factory=Events)
-    limits: Limits = field(factory=Limits)
-    retention: Retention = field(factory=Retention)
-    backup: Backup = field(factory=Backup)
-    log: Log = field(factory=Log)
+    server: ServerSection = field(factory=ServerSection)
+    store: StoreSection = field(factory=StoreSection)
+    events: EventsSection = field(factory=EventsSection)
+    limits: LimitsSection = field(factory=LimitsSection)
+    retention: RetentionSection = field(factory=RetentionSection)
+    backup: BackupSection = field(factory=BackupSection)
+    log: LogSection = field(factory=LogSection)
     file: Path | None = None
     warnings: tuple[str, ...] = field(default=(), eq=False)
     """What the operator should change in the file although the daemon can use it."""
@@ -229,7 +229,7 @@ def _remove_retired(file: Path, content: dict[str, object]) -> Iterator[str]:
         )
 
 
-def _trusts_everybody(file: Path, server: Server) -> Iterator[str]:
+def _trusts_everybody(file: Path, server: ServerSection) -> Iterator[str]:
     """Return a warning for each network of every address among the trusted proxies."""
     for proxy in server.trusted_proxies:
         if proxy.endswith("/0"):
@@ -258,7 +258,7 @@ def load_data_dir(file: Path) -> Config:
         found = msgspec.convert(_read_toml(file), _OnlyData, dec_hook=read_value)
     except msgspec.ValidationError as error:
         raise ConfigError(file, "server.data_dir", str(error)) from None
-    return Config(server=Server(data_dir=found.server.data_dir), file=file)
+    return Config(server=ServerSection(data_dir=found.server.data_dir), file=file)
 
 
 def _read_toml(file: Path) -> dict[str, object]:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from medamad.build import commit
 from medamad.config.lists import Lists, load_lists
-from medamad.config.schema import INSTALLED, Config, ConfigError, Log
+from medamad.config.schema import INSTALLED, Config, ConfigError, LogSection
 from medamad.domain.backups import BackupPlan
 from medamad.domain.dimensions import Dimension
 from medamad.ingest.networks import Networks
@@ -156,7 +156,7 @@ class Replaceable:
     store: StoreSettings
     web: WebSettings
     backups: BackupPlan
-    log: Log
+    log: LogSection
 
     @classmethod
     def read(cls, config: Config, data_dir: Path) -> Self:

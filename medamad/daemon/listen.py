@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred, execute
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.error import CannotListenError
 
-from medamad.config.schema import Config, ConfigError, Server
+from medamad.config.schema import Config, ConfigError, ServerSection
 from medamad.daemon.logs import reason_of
 from medamad.daemon.systemd import Inherited, inherited_sockets
 from medamad.web.server.endpoints import (
@@ -89,7 +89,7 @@ class Endpoint(Protocol):
 
 
 @frozen
-class Place:
+class ListenEndpoint:
     """A place to listen at; `text` describes it to the operator."""
 
     text: str
@@ -153,7 +153,7 @@ class _PortOfIPv6(tcp.Port):
 
 def configured_places(
     config: Config, reactor: Any, sockets: Sequence[Inherited] = ()
-) -> list[Place]:
+) -> list[ListenEndpoint]:
     """Return the places that the configuration names, to be opened beside sockets of systemd.
 
     Raises ConfigError.
@@ -165,16 +165,16 @@ def configured_places(
     found = []
     for text in texts:
         if text not in bounds:
-            found.append(_other_place(config, text, reactor))
+            found.append(_other_endpoint(config, text, reactor))
             continue
         bound = bounds[text]
         kind = _OnlyIPv6 if bound.address.is_ipv6 and bound.port in of_both else TCP4ServerEndpoint
         endpoint = kind(reactor, bound.port, bound.backlog, bound.interface)
-        found.append(Place(text, endpoint, bound.address, bound.certificate))
+        found.append(ListenEndpoint(text, endpoint, bound.address, bound.certificate))
     return found
 
 
-def places(config: Config, reactor: Any) -> list[Place]:
+def listen_endpoints(config: Config, reactor: Any) -> list[ListenEndpoint]:
     """Return the places to listen at: systemd's sockets, and what else the configuration names.
 
     The default endpoint is for a daemon that was given no socket.
@@ -183,17 +183,19 @@ def places(config: Config, reactor: Any) -> list[Place]:
     configured = configured_places(config, reactor, inherited)
     if not inherited:
         return configured
-    return systemd_first(configured, inherited, by_default=config.server.listen == Server().listen)
+    return systemd_first(
+        configured, inherited, by_default=config.server.listen == ServerSection().listen
+    )
 
 
 def systemd_first(
-    configured: Sequence[Place], inherited: Sequence[Inherited], *, by_default: bool
-) -> list[Place]:
+    configured: Sequence[ListenEndpoint], inherited: Sequence[Inherited], *, by_default: bool
+) -> list[ListenEndpoint]:
     """Return systemd's sockets, and the endpoints that can be opened beside them."""
     meant = [(place, _numeric(place)) for place in configured]
     found = []
     for one in inherited:
-        place = Place(f"{one.address} (from systemd)", one.endpoint, one.address)
+        place = ListenEndpoint(f"{one.address} (from systemd)", one.endpoint, one.address)
         if (settings := _nearest(meant, one)) is not None:
             place = evolve(place, address=settings.address, certificate=settings.certificate)
         found.append(place)
@@ -208,14 +210,14 @@ def systemd_first(
     return found + [place for place, at in meant if not is_kept_out(at)]
 
 
-def _nearest(meant: Sequence[tuple[Place, Address]], one: Inherited) -> Place | None:
+def _nearest(meant: Sequence[tuple[ListenEndpoint, Address]], one: Inherited) -> ListenEndpoint | None:
     """Return the endpoint whose settings a socket uses, if any.
 
     Several may have its port: if the unit is older than the configuration, if the socket covers
     several endpoints, or if it is the IPv4 twin of an IPv6 one.
     """
 
-    def rank(candidate: tuple[Place, Address]) -> tuple[bool, ...]:
+    def rank(candidate: tuple[ListenEndpoint, Address]) -> tuple[bool, ...]:
         place, at = candidate
         speaks_tls = place.certificate is not None
         return (at == one.address, one.keeps_out(at), speaks_tls, at.is_everywhere)
@@ -228,7 +230,7 @@ def _nearest(meant: Sequence[tuple[Place, Address]], one: Inherited) -> Place | 
     return max(candidates, key=rank)[0] if candidates else None
 
 
-def _numeric(place: Place) -> Address:
+def _numeric(place: ListenEndpoint) -> Address:
     try:
         return place.address.numeric()
     except OSError:
@@ -238,7 +240,7 @@ def _numeric(place: Place) -> Address:
         return place.address  # listening will report that it is invalid
 
 
-def renew(listening: Sequence[Place], config: Config) -> list[ConfigError]:
+def renew(listening: Sequence[ListenEndpoint], config: Config) -> list[ConfigError]:
     """Use the current certificate files for new connections.
 
     This includes endpoints that are no longer configured: the daemon listens there until the next
@@ -281,11 +283,11 @@ def _bound(config: Config, text: str) -> Bound:
         raise _refusal(config, text, error) from error
 
 
-def _other_place(config: Config, text: str, reactor: Any) -> Place:
+def _other_endpoint(config: Config, text: str, reactor: Any) -> ListenEndpoint:
     path = text.partition(":")[2].partition(":")[0]
     try:
         endpoint = read_endpoint(text, reactor)
-        return Place(text, endpoint, Address(path.removeprefix("address=")))
+        return ListenEndpoint(text, endpoint, Address(path.removeprefix("address=")))
     except Exception as error:  # whatever an endpoint's plugin raises on its text
         raise _refusal(config, text, error) from error
 

@@ -20,7 +20,7 @@ from twisted.logger import (
 )
 from twisted.python.failure import Failure
 
-from medamad.config.schema import Log
+from medamad.config.schema import LogSection
 from medamad.daemon.log_thread import LogThread
 
 _PRIORITIES: Final = {
@@ -61,7 +61,7 @@ class LogLines:
 
     _to: LogSink
     for_journal: bool
-    style: Log = field(factory=Log)
+    style: LogSection = field(factory=LogSection)
 
     def __call__(self, event: LogEvent) -> None:
         """Write an event."""
@@ -96,7 +96,7 @@ class LogLines:
         return f"{prefix}{lines}\n" if lines else ""
 
 
-def begin_log(stream: TextIO, environ: Mapping[str, str], style: Log) -> LogLines:
+def begin_log(stream: TextIO, environ: Mapping[str, str], style: LogSection) -> LogLines:
     """Start logging to the file of `stream`, until the interpreter exits."""
     thread = LogThread(stream.fileno(), stream.encoding)
     lines = LogLines(thread, is_journal(stream, environ), style)

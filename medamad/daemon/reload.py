@@ -14,7 +14,7 @@ from medamad.config.schema import Config, ConfigError, load
 from medamad.config.settings import Replaceable, needing_restart
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
-from medamad.daemon.listen import Place, configured_places, renew
+from medamad.daemon.listen import ListenEndpoint, configured_places, renew
 from medamad.daemon.logs import LogLines
 from medamad.daemon.systemd import READY, RELOADING, Supervisor
 from medamad.daemon.thread_pool import Pool
@@ -35,7 +35,7 @@ class Reloading:
     reactor: Any
     supervisor: Supervisor
     site: Site
-    places: Sequence[Place]
+    places: Sequence[ListenEndpoint]
     backup_watch: BackupWatch
     log_lines: LogLines | None
     """The writer of the log; None where it is not ours."""
@@ -126,7 +126,7 @@ class Reloading:
             self._log.warn("takes effect at the next start: {keys}", keys=", ".join(late))
 
 
-def checked_places(file: Path) -> list[Place]:
+def checked_places(file: Path) -> list[ListenEndpoint]:
     """Return where the daemon would listen, after checking the whole configuration.
 
     Raises ConfigError for a fault in the file, the lists beside it, or a file that it names.

@@ -23,13 +23,13 @@ from twisted.python.failure import Failure
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.first_login import FILE_NAME, FirstLogin, FirstLoginError
 from medamad.admin.handlers import AdminHandlers
-from medamad.admin.server import Handlers, Server
+from medamad.admin.server import AdminServer, Handlers
 from medamad.config import settings
 from medamad.config.lists import Lists, load_lists
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
-from medamad.daemon.listen import CannotListenThere, Place, places
+from medamad.daemon.listen import CannotListenThere, ListenEndpoint, listen_endpoints
 from medamad.daemon.logs import LogLines, reason_of
 from medamad.daemon.reload import Reloading
 from medamad.daemon.silence import LOOK_SECONDS, Presence, Watch
@@ -180,7 +180,7 @@ class Daemon(Service):
             self._log.warn("{warning}", warning=warning)
         data_dir = self.config.data_dir(self.environ)
         lists = load_lists(self.config)
-        listening = places(self.config, self.reactor)
+        listening = listen_endpoints(self.config, self.reactor)
         web_settings = settings.web_settings(self.config, lists, data_dir)
         try:
             store = await self._open_store(data_dir, passwords)
@@ -231,7 +231,7 @@ class Daemon(Service):
             reactor=self.reactor,
             supervisor=self.supervisor,
             site=site,
-            places=listening,
+            listen_endpoints=listening,
             backup_watch=backup_watch,
             log_lines=self.log_lines,
         )
@@ -239,7 +239,7 @@ class Daemon(Service):
         self.started(_started(urls, first_login, store, data_dir))
 
     async def _serve_outage(
-        self, reason: str, web_settings: WebSettings, listening: Sequence[Place]
+        self, reason: str, web_settings: WebSettings, listening: Sequence[ListenEndpoint]
     ) -> None:
         """Return 503 while the store is damaged: if the daemon ended, it would be restarted."""
         data_dir = self.config.data_dir(self.environ)
@@ -284,7 +284,7 @@ class Daemon(Service):
             self.clock,
         )
 
-    async def _listen(self, site: Any, listening: Sequence[Place]) -> list[str]:
+    async def _listen(self, site: Any, listening: Sequence[ListenEndpoint]) -> list[str]:
         """Listen everywhere; return the URLs. Raises CannotListenThere."""
         urls = []
         for place in listening:
@@ -295,7 +295,7 @@ class Daemon(Service):
         return urls
 
     def _serve_commands(self, data_dir: Path, handlers: Handlers) -> None:
-        server = Server.start(data_dir, handlers, self.reactor)
+        server = AdminServer.start(data_dir, handlers, self.reactor)
         self._opened.push_async_callback(server.stop)
 
     def _watch_for_silence(self, data_dir: Path, backend: Backend) -> None:

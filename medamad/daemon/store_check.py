@@ -11,7 +11,13 @@ from twisted.logger import Logger
 
 from medamad.admin.import_requests import ImportDays, ImportRows
 from medamad.admin.imports import BeginImport, FinishImport, HoldImport, UndoImport
-from medamad.admin.protocol import Configuration, GetConfiguration, Request, State, Status
+from medamad.admin.protocol import (
+    AdminRequest,
+    Configuration,
+    DaemonState,
+    GetConfiguration,
+    Status,
+)
 from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION, commit
 from medamad.config.schema import Config
@@ -143,10 +149,10 @@ def outage_handlers(
 ) -> Handlers:
     """Return the handlers of the operator's commands while the store is damaged."""
 
-    async def status(_request: Status, _report: ReportProgress) -> State:
+    async def status(_request: Status, _report: ReportProgress) -> DaemonState:
         store = data_dir / FILE_NAME
         disk = os.statvfs(data_dir)
-        return State(
+        return DaemonState(
             version=VERSION,
             commit=commit(),
             pid=os.getpid(),
@@ -176,10 +182,10 @@ def outage_handlers(
             min_free_disk=int(config.store.min_free_disk),
         )
 
-    async def refuse(_request: Request, _report: ReportProgress) -> object:
+    async def refuse(_request: AdminRequest, _report: ReportProgress) -> object:
         raise Unavailable(reason, retry_after=_RETRY_AFTER_S)
 
-    imports: dict[type[Request], Any] = dict.fromkeys(
+    imports: dict[type[AdminRequest], Any] = dict.fromkeys(
         (BeginImport, HoldImport, ImportRows, ImportDays, FinishImport, UndoImport), refuse
     )
     return {Status: status, GetConfiguration: configuration, **imports}

@@ -40,7 +40,7 @@ class Browser:
 
 
 @frozen
-class Place:
+class Country:
     """A country, its offset from UTC, and the locales used there."""
 
     country: str
@@ -52,7 +52,7 @@ class Place:
 class Person:
     """A visitor on one day."""
 
-    place: Place
+    place: Country
     locale: str
     browser: Browser
     width_px: int
@@ -91,25 +91,25 @@ BROWSERS: Final = Weighted(
 
 PLACES: Final = Weighted(
     {
-        Place("US", -6, Weighted({"en-US": 90, "es-US": 7, "zh-CN": 2, "": 1})): 27.0,
-        Place("DE", 1, Weighted({"de-DE": 85, "de": 5, "en-US": 8, "tr-TR": 2})): 16.0,
-        Place("GB", 0, Weighted({"en-GB": 92, "en-US": 6, "pl-PL": 2})): 11.0,
-        Place("FR", 1, Weighted({"fr-FR": 95, "en-US": 5})): 8.0,
-        Place("IN", 5.5, Weighted({"en-IN": 70, "hi-IN": 20, "en-GB": 10})): 7.0,
-        Place("CA", -5, Weighted({"en-CA": 75, "fr-CA": 25})): 5.0,
-        Place("NL", 1, Weighted({"nl-NL": 80, "en-US": 20})): 4.0,
-        Place("JP", 9, Weighted({"ja-JP": 100})): 4.0,
-        Place("BR", -3, Weighted({"pt-BR": 96, "en-US": 4})): 4.0,
-        Place("ES", 1, Weighted({"es-ES": 90, "ca-ES": 10})): 3.0,
-        Place("AU", 10, Weighted({"en-AU": 100})): 3.0,
-        Place("IT", 1, Weighted({"it-IT": 100})): 2.0,
-        Place("PL", 1, Weighted({"pl-PL": 100})): 2.0,
-        Place("AT", 1, Weighted({"de-AT": 100})): 1.5,
-        Place("CH", 1, Weighted({"de-CH": 70, "fr-CH": 24, "it-CH": 6})): 1.5,
-        Place("SE", 1, Weighted({"sv-SE": 90, "en-US": 10})): 1.0,
-        Place("MX", -6, Weighted({"es-MX": 100})): 1.0,
-        Place("NP", 5.75, Weighted({"ne-NP": 60, "en-US": 40})): 0.4,
-        Place("", 0, Weighted({"en-US": 60, "": 40})): 1.0,
+        Country("US", -6, Weighted({"en-US": 90, "es-US": 7, "zh-CN": 2, "": 1})): 27.0,
+        Country("DE", 1, Weighted({"de-DE": 85, "de": 5, "en-US": 8, "tr-TR": 2})): 16.0,
+        Country("GB", 0, Weighted({"en-GB": 92, "en-US": 6, "pl-PL": 2})): 11.0,
+        Country("FR", 1, Weighted({"fr-FR": 95, "en-US": 5})): 8.0,
+        Country("IN", 5.5, Weighted({"en-IN": 70, "hi-IN": 20, "en-GB": 10})): 7.0,
+        Country("CA", -5, Weighted({"en-CA": 75, "fr-CA": 25})): 5.0,
+        Country("NL", 1, Weighted({"nl-NL": 80, "en-US": 20})): 4.0,
+        Country("JP", 9, Weighted({"ja-JP": 100})): 4.0,
+        Country("BR", -3, Weighted({"pt-BR": 96, "en-US": 4})): 4.0,
+        Country("ES", 1, Weighted({"es-ES": 90, "ca-ES": 10})): 3.0,
+        Country("AU", 10, Weighted({"en-AU": 100})): 3.0,
+        Country("IT", 1, Weighted({"it-IT": 100})): 2.0,
+        Country("PL", 1, Weighted({"pl-PL": 100})): 2.0,
+        Country("AT", 1, Weighted({"de-AT": 100})): 1.5,
+        Country("CH", 1, Weighted({"de-CH": 70, "fr-CH": 24, "it-CH": 6})): 1.5,
+        Country("SE", 1, Weighted({"sv-SE": 90, "en-US": 10})): 1.0,
+        Country("MX", -6, Weighted({"es-MX": 100})): 1.0,
+        Country("NP", 5.75, Weighted({"ne-NP": 60, "en-US": 40})): 0.4,
+        Country("", 0, Weighted({"en-US": 60, "": 40})): 1.0,
     }
 )
 

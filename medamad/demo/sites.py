@@ -15,7 +15,7 @@ NO_CAMPAIGN: Final[Campaign] = ("", "", "", "", "")
 
 
 @frozen(kw_only=True, eq=False)
-class Site:
+class DemoWebsite:
     """An invented website. `share` is its share of all visitors, relative to the others."""
 
     hostname: str
@@ -95,7 +95,7 @@ _DOCS: Final = _paths(
 )
 
 SITES: Final = (
-    Site(
+    DemoWebsite(
         hostname="gardenpost.example",
         share=46,
         pages=skewed(("/", *_JOURNAL, "/about", "/archive", "/subscribe", "/contact")),
@@ -121,7 +121,7 @@ SITES: Final = (
         reading_ms=62_000,
         hosts=("gardenpost.example", "gardenpost.example", "www.gardenpost.example"),
     ),
-    Site(
+    DemoWebsite(
         hostname="shop.gardenpost.example",
         share=30,
         pages=skewed(("/", *_PRODUCTS, "/cart", "/checkout", "/thanks", "/returns"), 0.8),
@@ -141,7 +141,7 @@ SITES: Final = (
         depth=3.6,
         reading_ms=24_000,
     ),
-    Site(
+    DemoWebsite(
         hostname="docs.tinydaemon.example",
         share=18,
         pages=skewed(("/", *_DOCS), 0.7),
@@ -158,7 +158,7 @@ SITES: Final = (
         depth=3.0,
         reading_ms=48_000,
     ),
-    Site(
+    DemoWebsite(
         hostname="adas-photos.example",
         share=6,
         pages=skewed(("/", *(f"/photo/{n}" for n in range(1, 61)), "/bio"), 0.6),

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from attrs import define, evolve, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
-from medamad.demo.sites import NO_CAMPAIGN, SITES, Site
+from medamad.demo.sites import NO_CAMPAIGN, SITES, DemoWebsite
 from medamad.domain.dimensions import WidthClass, major_version
 from medamad.domain.hits import Event, Hit, Unload, View
 from medamad.domain.websites import Website
@@ -42,7 +42,7 @@ class TrafficPlan:
 
 
 def hits(
-    plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES
+    plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[DemoWebsite] = SITES
 ) -> Iterator[Hit]:
     """Yield the hits of a plan by time. `numbers` has the website number of each hostname.
 
@@ -71,7 +71,7 @@ class DemoVisit:
 
 
 def visits_by_day(
-    plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES
+    plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[DemoWebsite] = SITES
 ) -> Iterator[tuple[int, list[DemoVisit]]]:
     """Yield the end of each day of a plan, in Unix milliseconds, and the visits that begin on it.
 
@@ -92,7 +92,7 @@ def visits_by_day(
 
 
 def live_hits(
-    plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[Site] = SITES
+    plan: TrafficPlan, numbers: Mapping[str, int], sites: Sequence[DemoWebsite] = SITES
 ) -> Iterator[Hit]:
     """Yield the hits that follow those of a plan, by time and without end.
 
@@ -115,7 +115,9 @@ class HitStore(Protocol):
         """Store hits in order."""
 
 
-async def fill(store: HitStore, plan: TrafficPlan, sites: Sequence[Site] = SITES) -> list[Website]:
+async def fill(
+    store: HitStore, plan: TrafficPlan, sites: Sequence[DemoWebsite] = SITES
+) -> list[Website]:
     """Register the invented websites and store their hits. Return the websites."""
     began = (plan.until_ms - plan.days * DAY_MS) // 1000
     websites = [await store.add_website(site.hostname, began) for site in sites]
@@ -179,7 +181,7 @@ class _Visitor:
 
     random: Random
     number: int
-    site: Site
+    site: DemoWebsite
     website: int
     day: _Day
     person: Person = field(init=False)

@@ -19,7 +19,7 @@ from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
 from medamad.web import cors
 from medamad.web.auth import Access
-from medamad.web.backend import Backend, RunQuery, Usage
+from medamad.web.backend import Backend, ResourceUsage, RunQuery
 from medamad.web.dispatch import Route, Routes
 from medamad.web.parameters import decode
 from medamad.web.responses import Response, error_response, failure_response, json_response
@@ -217,7 +217,7 @@ def make_site(
         seconds=reactor.seconds,
         call_later=reactor.callLater,
         settings=settings,
-        usage=Usage(),
+        usage=ResourceUsage(),
     )
     site = Site(backend, reactor)
     site.root = Root(backend, site)

@@ -40,7 +40,7 @@ class ResponseTimes:
 Figures: TypeAlias = dict[str, float | int]
 
 
-class Usage:
+class ResourceUsage:
     """Reads the use of resources. That of the processor is since the last reading."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Backend:
     seconds: Callable[[], float]
     call_later: Callable[..., Any]
     settings: WebSettings
-    usage: Usage
+    usage: ResourceUsage
     exports: Counter[bytes] = field(factory=Counter)
     """The number of exports in progress, by the network that receives them."""
     unsent: UnsentResponses = field(factory=UnsentResponses)

@@ -19,23 +19,23 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from medamad.admin import server as server_module
-from medamad.admin.client import Connection, NotRunning, RequestFailed, connect
+from medamad.admin.client import AdminConnection, NotRunning, RequestFailed, connect
 from medamad.admin.protocol import (
     MAX_FRAME_BYTES,
     SOCKET_NAME,
+    AdminRequest,
     Progress,
-    Request,
     Response,
     reachable,
 )
-from medamad.admin.server import ReportProgress, Server
+from medamad.admin.server import AdminServer, ReportProgress
 from medamad.domain.errors import BadRequest
 from medamad.storage.errors import NoStore
 
 T = TypeVar("T")
 
 
-class Add(Request, frozen=True):
+class Add(AdminRequest, frozen=True):
     """Asks for a sum."""
 
     numbers: list[int]
@@ -45,25 +45,25 @@ class Sum(Struct):
     sum: int
 
 
-class Fail(Request, frozen=True):
+class Fail(AdminRequest, frozen=True):
     """Asks for what goes wrong."""
 
     how: str
 
 
-class Wait(Request, frozen=True):
+class Wait(AdminRequest, frozen=True):
     """Asks for what takes until it is let go."""
 
     number: int
 
 
-class Fill(Request, frozen=True):
+class Fill(AdminRequest, frozen=True):
     """Asks for as many bytes."""
 
     count: int
 
 
-class Unknown(Request, frozen=True):
+class Unknown(AdminRequest, frozen=True):
     """Is in no table."""
 
 
@@ -111,10 +111,10 @@ class Work:
 
 
 @asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[tuple[Server, Work]]:
+async def serving(folder: Path) -> AsyncIterator[tuple[AdminServer, Work]]:
     work = Work()
     handlers = {Add: work.add, Fail: work.fail, Wait: work.wait, Fill: work.fill}
-    server = Server.start(folder, handlers, reactor)
+    server = AdminServer.start(folder, handlers, reactor)
     yield server, work
     await server.stop()
 
@@ -143,7 +143,7 @@ class RawConnection:
         return msgspec.msgpack.decode(self.received.read(length), type=Response)
 
 
-async def as_command(folder: Path, do: Callable[[Connection], T]) -> T:
+async def as_command(folder: Path, do: Callable[[AdminConnection], T]) -> T:
     """Run a function in a thread, as a command does in its process."""
 
     def connected() -> T:
@@ -153,7 +153,7 @@ async def as_command(folder: Path, do: Callable[[Connection], T]) -> T:
     return await deferToThread(connected)
 
 
-def why(connection: Connection, request: Request) -> str:
+def why(connection: AdminConnection, request: AdminRequest) -> str:
     with pytest.raises(RequestFailed) as refused:
         connection.request(request, Sum)
     return str(refused.value)
@@ -161,7 +161,7 @@ def why(connection: Connection, request: Request) -> str:
 
 @pytest_twisted.ensureDeferred
 async def test_requests_are_answered_in_order_on_one_connection(tmp_path: Path) -> None:
-    def ask(connection: Connection) -> list[int]:
+    def ask(connection: AdminConnection) -> list[int]:
         return [connection.request(Add([1, number]), Sum).sum for number in range(100)]
 
     async with serving(tmp_path):
@@ -184,7 +184,7 @@ async def test_progress_comes_before_the_result_and_not_too_often(tmp_path: Path
 async def test_a_failed_request_returns_its_reason(
     tmp_path: Path, logged_failures: LoggedFailures
 ) -> None:
-    def ask(connection: Connection) -> Iterator[str]:
+    def ask(connection: AdminConnection) -> Iterator[str]:
         yield why(connection, Fail("request"))
         yield why(connection, Fail("store"))
         yield why(connection, Fail("otherwise"))

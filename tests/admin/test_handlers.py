@@ -11,7 +11,7 @@ from support.web.daemon_in_memory import Server, build_server
 from twisted.internet.defer import Deferred
 
 from medamad.admin.handlers import AdminHandlers
-from medamad.admin.protocol import State, Status
+from medamad.admin.protocol import DaemonState, Status
 from medamad.domain.hits import View
 from medamad.storage.settings import Keep, Retention
 
@@ -27,7 +27,7 @@ async def all_is_well() -> list[str]:
     return []
 
 
-async def state(server: Server, tmp_path: Path, **fields: Any) -> State:
+async def state(server: Server, tmp_path: Path, **fields: Any) -> DaemonState:
     given = {
         "started": 1,
         "listening": (),

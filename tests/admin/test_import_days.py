@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 from msgspec.structs import replace
 
-from medamad.admin.import_requests import Figures, counts_of, days_request, whole_days
+from medamad.admin.import_requests import DayFigures, counts_of, days_request, whole_days
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_content import DayCounts
@@ -47,7 +47,7 @@ def test_days_survive_encoding() -> None:
 def test_invalid_days_are_rejected(change: dict[str, Any], reason: str) -> None:
     request = days_request(7, [COUNTS])
     (figures,) = request.figures
-    broken: Callable[..., Figures] = replace
+    broken: Callable[..., DayFigures] = replace
     with pytest.raises(BadRequest, match=reason):
         counts_of(replace(request, figures=(broken(figures, **change),)), 20_000)
 

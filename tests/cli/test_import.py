@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.daemon import MEDAMAD, PATIENCE_S, Client, Daemon, finished, running, until
 
-from medamad.admin.client import Connection, RequestFailed, connect
+from medamad.admin.client import AdminConnection, RequestFailed, connect
 from medamad.admin.import_requests import rows_request
 from medamad.admin.imports import BeginImport, Begun, Ended, FinishImport, HoldImport, Nothing
 from medamad.cli import main
@@ -295,7 +295,7 @@ def test_it_needs_a_daemon(tmp_path: Path, daemon: Daemon) -> None:
     assert (said.returncode, said.stderr) == (1, f"medamad: {daemon.data}: no daemon runs on it\n")
 
 
-def begin(connection: Connection, holding: Connection) -> Begun:
+def begin(connection: AdminConnection, holding: AdminConnection) -> Begun:
     """Bring a segment, and a little more, of an import."""
     begun = connection.request(
         BeginImport(
@@ -340,7 +340,7 @@ def test_an_interrupted_import_is_cancelled(daemon: Daemon) -> None:
     assert pageviews(daemon) == 80_000
 
 
-def begin_when_it_can(connection: Connection, holding: Connection) -> Begun:
+def begin_when_it_can(connection: AdminConnection, holding: AdminConnection) -> Begun:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 from support.daemon import HIT, finished, running, until
 
-from medamad.admin.protocol import SOCKET_NAME, State
+from medamad.admin.protocol import SOCKET_NAME, DaemonState
 from medamad.build import VERSION, commit
 from medamad.cli import main
 from medamad.cli.status import lines_of
@@ -60,7 +60,7 @@ def test_it_describes_a_running_and_a_stopped_daemon(tmp_path: Path) -> None:
 )
 def test_hits_are_shown_with_their_time_span(age_s: int, counted: str) -> None:
     now = 1_750_000_000
-    state = State(
+    state = DaemonState(
         version="0",
         commit="0",
         pid=1,

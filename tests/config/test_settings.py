@@ -7,7 +7,7 @@ from attrs import evolve
 
 from medamad.config import settings
 from medamad.config.lists import load_lists
-from medamad.config.schema import Config, ConfigError, Log, Server, Store, load
+from medamad.config.schema import Config, ConfigError, LogSection, ServerSection, StoreSection, load
 from medamad.config.values import Endpoints, MapSize
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.ingest.write_queue import QueueSettings
@@ -118,7 +118,7 @@ def test_every_setting_reaches_its_package(tmp_path: Path) -> None:
     assert (rules.bots, rules.respect_gpc, rules.hits_per_minute) == ("off", True, 0)
     assert rules.origins == "any"
     assert not rules.logs_uncounted
-    rules = settings.rules(evolve(config, log=Log(level="debug")), lists)
+    rules = settings.rules(evolve(config, log=LogSection(level="debug")), lists)
     assert rules.logs_uncounted
     assert str(rules.zone) == "Asia/Kathmandu"
     assert ip_address("192.0.2.7") in rules.blocked
@@ -150,11 +150,11 @@ def test_a_missing_list_of_sources_is_reported(error: Exception) -> None:
 
 def test_settings_that_need_a_restart_are_named() -> None:
     old = Config()
-    assert settings.needing_restart(old, evolve(old, store=Store(commit_max_hits=1))) == []
+    assert settings.needing_restart(old, evolve(old, store=StoreSection(commit_max_hits=1))) == []
     changed = evolve(
         old,
-        server=Server(listen=Endpoints(["tcp:1"]), data_dir="elsewhere"),
-        store=Store(map_size=MapSize(1 << 30)),
+        server=ServerSection(listen=Endpoints(["tcp:1"]), data_dir="elsewhere"),
+        store=StoreSection(map_size=MapSize(1 << 30)),
     )
     assert settings.needing_restart(old, changed) == [
         "server.listen",

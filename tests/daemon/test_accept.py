@@ -13,7 +13,7 @@ from twisted.internet.tcp import Port
 from twisted.logger import ILogObserver, globalLogPublisher, textFileLogObserver
 from twisted.python.failure import Failure
 
-from medamad.daemon.listen import ACCEPTED_AT_ONCE, Place, accept_few
+from medamad.daemon.listen import ACCEPTED_AT_ONCE, ListenEndpoint, accept_few
 from medamad.daemon.logs import LogLines
 from medamad.web.server.endpoints import Address
 
@@ -69,7 +69,7 @@ async def test_connection_errors_are_logged_without_addresses(
     factory, faulty, stream = Factory(), Faulty(), StringIO()
     factory.buildProtocol = lambda _address: faulty
     endpoint = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1")
-    port = await Place("tcp:0", endpoint, Address("", 0)).listen(factory)
+    port = await ListenEndpoint("tcp:0", endpoint, Address("", 0)).listen(factory)
     observer = observer_on(stream)
     globalLogPublisher.addObserver(observer)
     with socket.create_connection(("127.0.0.1", port.getHost().port)) as client:

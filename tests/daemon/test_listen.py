@@ -9,11 +9,11 @@ from twisted.internet.error import CannotListenError
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactor
 
-from medamad.config.schema import Config, ConfigError, Server
+from medamad.config.schema import Config, ConfigError, ServerSection
 from medamad.config.values import Endpoints
 from medamad.daemon.listen import (
     CannotListenThere,
-    Place,
+    ListenEndpoint,
     Port,
     configured_places,
     renew,
@@ -53,12 +53,12 @@ class At:
     ],
 )
 def test_the_address_for_a_browser(text: str, where: IPv4Address | IPv6Address, url: str) -> None:
-    assert Place(text, At(where), ANY).url(At(where)) == f"http://{url}"
+    assert ListenEndpoint(text, At(where), ANY).url(At(where)) == f"http://{url}"
 
 
 def test_the_address_for_a_browser_over_tls() -> None:
     at = At(IPv4Address("TCP", "127.0.0.1", 443))
-    place = Place("[::1]:443 (from systemd)", at, ANY, Certificate(None, ""))
+    place = ListenEndpoint("[::1]:443 (from systemd)", at, ANY, Certificate(None, ""))
     assert place.url(at) == "https://localhost:443"
 
 
@@ -90,7 +90,7 @@ def test_a_rejected_connection_is_closed_over_tls_too(
 ) -> None:
     ear, full = Ear(), Full(room=1)
     with pytest.raises(StopIteration):
-        Place("tcp:443", ear, ANY, certificate).listen(full).send(None)
+        ListenEndpoint("tcp:443", ear, ANY, certificate).listen(full).send(None)
     address = IPv4Address("TCP", "192.0.2.1", 50_000)
     assert ear.factory.buildProtocol(address) is not None
     # A port closes what it gets no protocol for.
@@ -99,17 +99,17 @@ def test_a_rejected_connection_is_closed_over_tls_too(
 
 def test_a_unix_socket_is_not_for_browsers() -> None:
     at = At(UNIXAddress("/run/s"))
-    assert Place("unix:/run/s", at, ANY).url(at) == ""
+    assert ListenEndpoint("unix:/run/s", at, ANY).url(at) == ""
 
 
 def test_a_privileged_port_is_explained() -> None:
-    place = Place("tcp:80", At(UNIXAddress("")), ANY)
+    place = ListenEndpoint("tcp:80", At(UNIXAddress("")), ANY)
     with pytest.raises(CannotListenThere, match=r"^cannot listen on tcp:80: Permission denied$"):
         place.listen(None).send(None)
 
 
 def listening_on(*texts: str) -> Config:
-    return evolve(Config(), server=Server(listen=Endpoints(texts)))
+    return evolve(Config(), server=ServerSection(listen=Endpoints(texts)))
 
 
 def test_the_configured_endpoints() -> None:
@@ -139,7 +139,7 @@ def test_an_openssl_error_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["tcp:99999", "tcp6:65536:interface=::1", "tcp:-5", "ssl:x"])
 def test_an_invalid_port_is_rejected(text: str) -> None:
-    config = evolve(Config(), server=Server(listen=Endpoints((text,))))
+    config = evolve(Config(), server=ServerSection(listen=Endpoints((text,))))
     with pytest.raises(ConfigError, match=r"server\.listen: .*expected a port from 0 to 65535"):
         configured_places(config, MemoryReactor())
 
@@ -172,10 +172,10 @@ def test_the_backlog_is_set(text: str, backlog: int) -> None:
 PLAIN, TLS = "127.0.0.1", "127.0.0.2"
 
 
-def configured(*hosts: str, port: int = 443) -> list[Place]:
+def configured(*hosts: str, port: int = 443) -> list[ListenEndpoint]:
     """Return places of one port, of which the one at TLS speaks it."""
     return [
-        Place(host, Ear(), Address(host, port), Certificate(None, "") if host == TLS else None)
+        ListenEndpoint(host, Ear(), Address(host, port), Certificate(None, "") if host == TLS else None)
         for host in hosts
     ]
 
@@ -238,7 +238,7 @@ def test_a_dual_stack_socket_matches_an_endpoint_of_either_family(
 
 
 def test_other_endpoints_are_opened_beside_systemd_sockets() -> None:
-    unix = Place("unix:/run/s", Ear(), Address("/run/s"))
+    unix = ListenEndpoint("unix:/run/s", Ear(), Address("/run/s"))
     other = configured(PLAIN, port=80)
     found = systemd_first([unix, *other, *configured(PLAIN)], of_systemd(PLAIN), by_default=False)
     assert found[1:] == [unix, *other]
@@ -248,7 +248,7 @@ def test_other_endpoints_are_opened_beside_systemd_sockets() -> None:
     assert (socket.address, socket.certificate) == (Address(PLAIN, 443), None)
 
 
-def serial_of(place: Place) -> int:
+def serial_of(place: ListenEndpoint) -> int:
     """Return the number of a place's certificate, 0 where it has none."""
     if place.certificate is None:
         return 0
@@ -262,10 +262,10 @@ def test_endpoints_of_one_port_keep_their_own_certificates(tmp_path: Path) -> No
     texts = [each.endpoint(443, host) for host, each in authorities.items()]
     config = listening_on(*texts, "tcp:443:interface=127.0.0.1")
 
-    def read() -> list[Place]:
+    def read() -> list[ListenEndpoint]:
         return configured_places(config, MemoryReactor())
 
-    def shown(places: list[Place]) -> list[int]:
+    def shown(places: list[ListenEndpoint]) -> list[int]:
         return [serial_of(place) for place in places]
 
     listening, sockets = read(), of_systemd("192.0.2.2", PLAIN, "192.0.2.1")

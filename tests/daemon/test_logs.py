@@ -7,14 +7,14 @@ import pytest
 from twisted.logger import Logger, LogLevel
 from twisted.python.failure import Failure
 
-from medamad.config.schema import Log
+from medamad.config.schema import LogSection
 from medamad.daemon.logs import LogLines, is_journal
 
-PLAIN = Log()
+PLAIN = LogSection()
 
 
 def written(
-    level: LogLevel, namespace: str, *, for_journal: bool = True, style: Log = PLAIN
+    level: LogLevel, namespace: str, *, for_journal: bool = True, style: LogSection = PLAIN
 ) -> str:
     stream = StringIO()
     observer = LogLines(stream, for_journal=for_journal, style=style)
@@ -83,7 +83,7 @@ def test_line_breaks_are_escaped(for_journal: bool) -> None:
     ],
 )
 def test_a_level_filters_what_is_below(least: str, namespace: str, wanted: list[str]) -> None:
-    style = Log(level=least)
+    style = LogSection(level=least)
     levels = [level for level in LogLevel.iterconstants() if written(level, namespace, style=style)]
     assert [level.name for level in levels] == wanted
 
@@ -91,7 +91,7 @@ def test_a_level_filters_what_is_below(least: str, namespace: str, wanted: list[
 @pytest.mark.parametrize("for_journal", [False, True])
 def test_as_json_each_event_is_one_line(for_journal: bool) -> None:
     stream = StringIO()
-    lines = LogLines(stream, for_journal=for_journal, style=Log(format="json"))
+    lines = LogLines(stream, for_journal=for_journal, style=LogSection(format="json"))
     logger = Logger("medamad.web", observer=lines)
     logger.emit(
         LogLevel.warn,
@@ -127,11 +127,11 @@ def test_as_json_each_event_is_one_line(for_journal: bool) -> None:
 @pytest.mark.parametrize("for_journal", [False, True])
 def test_lost_lines_are_reported_in_each_style(for_journal: bool) -> None:
     told = "7 events are missing here: they could not be written to the log"
-    lines = LogLines(StringIO(), for_journal, Log(level="error"))
+    lines = LogLines(StringIO(), for_journal, LogSection(level="error"))
     line = lines.format_lost(7)
     assert line.startswith("<3>[" if for_journal else "20")
     assert line.endswith(f"[medamad.daemon.logs#error] {told}\n")
-    lines.style = Log(format="json")
+    lines.style = LogSection(format="json")
     said = json.loads(lines.format_lost(7).removeprefix("<3>"))
     assert (said["level"], said["message"], said["fields"]) == ("error", told, {"count": 7})
 
@@ -141,7 +141,7 @@ def test_the_style_can_be_changed() -> None:
     lines = LogLines(stream, for_journal=True)
     logger = Logger("medamad", observer=lines)
     logger.info("one")
-    lines.style = Log(format="json", level="error")
+    lines.style = LogSection(format="json", level="error")
     logger.info("two")
     logger.error("three")
     first, second = stream.getvalue().splitlines()

@@ -24,7 +24,7 @@ from twisted.python.failure import Failure
 
 from medamad.accounts.credentials import digest, new_token
 from medamad.admin.client import NotRunning, connect
-from medamad.admin.protocol import State, Status
+from medamad.admin.protocol import DaemonState, Status
 from medamad.build import VERSION
 from medamad.daemon import runtime
 from medamad.daemon.service import QUERY_THREADS, Started
@@ -365,9 +365,9 @@ async def test_it_releases_memory_while_it_runs(
 
 @pytest_twisted.ensureDeferred
 async def test_commands_reach_it_while_it_runs(tmp_path: Path) -> None:
-    def ask() -> State:
+    def ask() -> DaemonState:
         with connect(tmp_path) as connection:
-            return connection.request(Status(), State)
+            return connection.request(Status(), DaemonState)
 
     told = Told()
     daemon = daemon_of(config_in(tmp_path), told)

@@ -1,10 +1,10 @@
 from pathlib import Path
 
-from medamad.web.backend import Usage
+from medamad.web.backend import ResourceUsage
 
 
 def test_the_usage_of_the_machine_is_plausible(tmp_path: Path) -> None:
-    usage = Usage().of_machine(tmp_path)
+    usage = ResourceUsage().of_machine(tmp_path)
     assert 0 <= usage["cpu"]["usage"] <= 100
     assert 1 <= usage["cpu"]["cores"] <= usage["cpu"]["threads"]
     assert 0 < usage["memory"]["used"] < usage["memory"]["total"]
@@ -12,7 +12,7 @@ def test_the_usage_of_the_machine_is_plausible(tmp_path: Path) -> None:
 
 
 def test_the_uptime_is_never_negative() -> None:
-    assert Usage().of_process(0.0)["uptime"] == 0
-    figures = Usage().of_process(4_000_000_000)
+    assert ResourceUsage().of_process(0.0)["uptime"] == 0
+    figures = ResourceUsage().of_process(4_000_000_000)
     assert figures["uptime"] > 0
     assert figures["memory"] > 1_000_000

@@ -12,7 +12,7 @@ from medamad.domain.errors import TooMany, Unavailable
 from medamad.domain.fair_queue import FairQueue
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """What a connection is doing."""
 
     HANDSHAKE = auto()
@@ -123,23 +123,23 @@ class Connections(Generic[C]):
         """Count a new connection, which is idle."""
         network = self._networks.setdefault(_key(connection), _Group())
         self._every.all[connection] = network.all[connection] = None
-        self.enter(connection, State.IDLE)
+        self.enter(connection, ConnectionState.IDLE)
 
-    def enter(self, connection: C, state: State) -> None:
+    def enter(self, connection: C, state: ConnectionState) -> None:
         """Record the state of a connection. One that is reading already stays the earlier."""
         key = _key(connection)
         network = self._networks.get(key)
         if network is None or connection not in network.all:
             return
-        if state is State.READING and connection in network.reading:
+        if state is ConnectionState.READING and connection in network.reading:
             return
         self._leave(connection, key, network)
-        if state is State.READING:
+        if state is ConnectionState.READING:
             network.reading[connection] = self._seconds()
             self._rank(key, len(network.reading) - 1, len(network.reading))
-        elif state is State.PAUSED:
+        elif state is ConnectionState.PAUSED:
             self._every.paused[connection] = network.paused[connection] = self._seconds()
-        elif state is not State.RESPONDING:
+        elif state is not ConnectionState.RESPONDING:
             self._every.idle[connection] = network.idle[connection] = self._seconds()
 
     def remove(self, connection: C) -> None:

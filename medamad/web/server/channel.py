@@ -26,7 +26,7 @@ from zope.interface import implementer
 from medamad.domain.errors import ApiError
 from medamad.ingest.networks import Address
 from medamad.web.responses import Headers, Response, encoded_last, error_response
-from medamad.web.server.admission import Connections, Scheduled, State, TurnScheduler
+from medamad.web.server.admission import Connections, ConnectionState, Scheduled, TurnScheduler
 from medamad.web.server.clients import peer_address
 from medamad.web.server.parser import RequestHead, RequestParser
 from medamad.web.server.sockets import limit_send_buffer, unread_bytes, unsent_bytes
@@ -48,9 +48,9 @@ _CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
 _CLOSED: Final = Failure(ConnectionDone())
 
 
-_OPEN: Final = (State.IDLE, State.READING)
-_ANSWERING: Final = (State.RESPONDING, State.PAUSED)
-_ENDING: Final = (State.REFUSED, State.CLOSING, State.CLOSED)
+_OPEN: Final = (ConnectionState.IDLE, ConnectionState.READING)
+_ANSWERING: Final = (ConnectionState.RESPONDING, ConnectionState.PAUSED)
+_ENDING: Final = (ConnectionState.REFUSED, ConnectionState.CLOSING, ConnectionState.CLOSED)
 
 
 class Owner(Protocol):
@@ -106,7 +106,7 @@ class Channel(TwistedProtocol):
         self.network = network
         self.sender_network = network
         """The network of the client whose request is scheduled, also behind a proxy."""
-        self.state = State.IDLE
+        self.state = ConnectionState.IDLE
         self.deadline = inf
         self.keep_alive = True
         self._request: Any = None
@@ -151,17 +151,17 @@ class Channel(TwistedProtocol):
         self.site.connections.add(self)
         settings = self.site.settings
         if self._is_tls:
-            self._enter(State.HANDSHAKE, settings.request_seconds)
+            self._enter(ConnectionState.HANDSHAKE, settings.request_seconds)
         else:
-            self._enter(State.IDLE, settings.idle_seconds)
+            self._enter(ConnectionState.IDLE, settings.idle_seconds)
 
     def handshakeCompleted(self) -> None:
         """Wait for a request, now that TLS is negotiated."""
-        self._enter(State.IDLE, self.site.settings.idle_seconds)
+        self._enter(ConnectionState.IDLE, self.site.settings.idle_seconds)
 
     def connectionLost(self, reason: Failure = _CLOSED) -> None:
         """Remove the connection, and cancel its request."""
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
         self.deadline = inf
         self.site.remove(self)
         self._parser.buffer = b""
@@ -169,7 +169,7 @@ class Channel(TwistedProtocol):
         if request is not None:
             request.connectionLost(reason)
 
-    def _enter(self, state: State, seconds: float) -> None:
+    def _enter(self, state: ConnectionState, seconds: float) -> None:
         self.deadline = self.site.seconds() + seconds
         if self.state not in _ENDING:
             self.state = state
@@ -180,12 +180,12 @@ class Channel(TwistedProtocol):
     @property
     def is_negotiated(self) -> bool:
         """Whether the TLS handshake is complete."""
-        return self.state is not State.HANDSHAKE
+        return self.state is not ConnectionState.HANDSHAKE
 
     def encrypted_data_pending(self) -> None:
         """Count the connection as reading: encrypted data is scheduled to be decrypted."""
-        if self.state in (State.HANDSHAKE, State.IDLE):
-            self.site.connections.enter(self, State.READING)
+        if self.state in (ConnectionState.HANDSHAKE, ConnectionState.IDLE):
+            self.site.connections.enter(self, ConnectionState.READING)
 
     def dataReceived(self, data: bytes) -> None:
         """Parse what arrived, or schedule it; the first byte of a request starts its time limit."""
@@ -194,8 +194,8 @@ class Channel(TwistedProtocol):
             if self._dropped > LINGER_BYTES:
                 self.abort()
             return
-        if self.state is State.IDLE:
-            self._enter(State.READING, self.site.settings.request_seconds)
+        if self.state is ConnectionState.IDLE:
+            self._enter(ConnectionState.READING, self.site.settings.request_seconds)
         self._parser.feed(data)
         self._received += len(data)
         if self._is_scheduled:
@@ -224,7 +224,7 @@ class Channel(TwistedProtocol):
         self._has_responded = False
         self._is_parsing = True
         try:
-            while parser.buffer and self.state is State.READING:
+            while parser.buffer and self.state is ConnectionState.READING:
                 if not self._parse_part(scheduled=scheduled):
                     break
         except ApiError as error:
@@ -234,7 +234,7 @@ class Channel(TwistedProtocol):
         if self.state in _ANSWERING:
             if len(parser.buffer) > MAX_AHEAD_BYTES:
                 self._pause_reading()
-        elif self._has_responded and self.state is State.IDLE:
+        elif self._has_responded and self.state is ConnectionState.IDLE:
             if parser.buffer:
                 self._defer_buffered()
             elif self._is_tls:
@@ -279,7 +279,7 @@ class Channel(TwistedProtocol):
         """Hand a complete request to the application."""
         if self.site.is_closing:
             self.keep_alive = False
-        self._enter(State.RESPONDING, self.site.settings.answer_seconds)
+        self._enter(ConnectionState.RESPONDING, self.site.settings.answer_seconds)
         self._request.received(body)
 
     def _schedule(self) -> None:
@@ -295,7 +295,7 @@ class Channel(TwistedProtocol):
         """Schedule pipelined requests, unless the client has to receive something first."""
         self._pause_reading()
         if not self._is_client_slow:
-            self._enter(State.READING, self.site.settings.request_seconds)
+            self._enter(ConnectionState.READING, self.site.settings.request_seconds)
             self._schedule()
 
     def _pause_reading(self) -> None:
@@ -328,23 +328,23 @@ class Channel(TwistedProtocol):
 
     def continue_response(self, seconds: float) -> None:
         """Set how much time the next piece of a long response may take."""
-        self._enter(State.RESPONDING, seconds)
+        self._enter(ConnectionState.RESPONDING, seconds)
 
     def pause_response(self, seconds: float) -> None:
         """Set how much time the client has to receive what was sent of a long response."""
-        self._enter(State.PAUSED, seconds)
+        self._enter(ConnectionState.PAUSED, seconds)
 
     def response_done(self) -> None:
         """Wait for the next request, and first of all for the client to receive the response."""
         self._request = None
         self._may_be_unreceived = self._has_responded = True
         self._received = len(self._parser.buffer)
-        self._enter(State.IDLE, self.site.settings.reading_seconds)
+        self._enter(ConnectionState.IDLE, self.site.settings.reading_seconds)
         if not self.keep_alive:
             self.close()
             return
         self._resume_reading()
-        if self._parser.buffer and not self._is_parsing and self.state is State.IDLE:
+        if self._parser.buffer and not self._is_parsing and self.state is ConnectionState.IDLE:
             self._defer_buffered()
 
     def pauseProducing(self) -> None:
@@ -363,7 +363,7 @@ class Channel(TwistedProtocol):
         if self.state in _ANSWERING:
             return
         self._resume_reading()
-        if self.state is State.IDLE:
+        if self.state is ConnectionState.IDLE:
             self.deadline = self.site.seconds() + self.site.settings.reading_seconds
         if self._parser.buffer and not self._is_parsing and self.state in _OPEN:
             self._defer_buffered()
@@ -385,7 +385,7 @@ class Channel(TwistedProtocol):
             return
         request = self._request
         response = self.site.error_response(request, error) if request else error_response(error)
-        self.state = State.REFUSED
+        self.state = ConnectionState.REFUSED
         self.deadline = self.site.seconds() + LINGER_SECONDS
         self.transport.write(encoded_last(response, self.site.common_headers()))
         self.transport.unregisterProducer()
@@ -400,10 +400,10 @@ class Channel(TwistedProtocol):
 
         TLS closes only when the client agrees, so while one sends too slowly, it is aborted.
         """
-        is_slow = self.state in (State.HANDSHAKE, State.READING)
+        is_slow = self.state in (ConnectionState.HANDSHAKE, ConnectionState.READING)
         if self.state in _ENDING or (self._is_tls and is_slow) or self.is_sending:
             self.abort()
-        elif self.state is State.IDLE and self._may_be_unreceived:
+        elif self.state is ConnectionState.IDLE and self._may_be_unreceived:
             self._may_be_unreceived = False
             settings = self.site.settings
             self.deadline += settings.idle_seconds - settings.reading_seconds
@@ -415,7 +415,7 @@ class Channel(TwistedProtocol):
 
         TLS closes only when the client agrees; what arrives until then is dropped.
         """
-        self.state = State.CLOSING
+        self.state = ConnectionState.CLOSING
         self.deadline = self.site.seconds() + self.site.settings.reading_seconds
         self._resume_reading()  # a TLS client closes its end too
         self.transport.unregisterProducer()
@@ -429,7 +429,7 @@ class Channel(TwistedProtocol):
 
     def abort(self) -> None:
         """Close the connection at once, whatever is still to be sent."""
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
         self.transport.abortConnection()
 
     def close_after_response(self) -> None:

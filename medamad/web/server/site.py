@@ -51,7 +51,7 @@ class Reactor(Protocol):
         """Call `call` after `delay` seconds."""
 
 
-class Root(Protocol):
+class Responder(Protocol):
     """Responds to requests."""
 
     def serve(self, request: Request) -> None:
@@ -66,7 +66,7 @@ class Site(Factory):
     """The factory of connections. It keeps no access log, which would be one of addresses."""
 
     noisy = False
-    root: Root
+    root: Responder
 
     def __init__(self, backend: Backend, reactor: Reactor) -> None:
         self.backend = backend

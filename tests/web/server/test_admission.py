@@ -20,12 +20,17 @@ from medamad.web.server.admission import (
     REQUESTS_PER_TURN,
     SLOW_SECONDS,
     Connections,
-    State,
+    ConnectionState,
     TurnScheduler,
     UnsentResponses,
 )
 
-IDLE, READING, RESPONDING, PAUSED = State.IDLE, State.READING, State.RESPONDING, State.PAUSED
+IDLE, READING, RESPONDING, PAUSED = (
+    ConnectionState.IDLE,
+    ConnectionState.READING,
+    ConnectionState.RESPONDING,
+    ConnectionState.PAUSED,
+)
 Networks = Collection[bytes | None]
 NETWORKS: Final = (b"a", b"b", b"c", None)
 
@@ -59,7 +64,7 @@ def test_connections_are_counted_by_network() -> None:
 
 
 @pytest.mark.parametrize("state", [IDLE, READING, RESPONDING, PAUSED])
-def test_nothing_is_kept_of_a_removed_connection(state: State) -> None:
+def test_nothing_is_kept_of_a_removed_connection(state: ConnectionState) -> None:
     connections: Connections[One] = Connections(int)
     one = One(b"a")
     connections.add(one)
@@ -106,7 +111,9 @@ class Timed:
     def __attrs_post_init__(self) -> None:
         self.connections = Connections(lambda: self.now)
 
-    def add(self, network: bytes | None, state: State = IDLE, number: int = 1) -> list[One]:
+    def add(
+        self, network: bytes | None, state: ConnectionState = IDLE, number: int = 1
+    ) -> list[One]:
         """Add some connections, which are in a state from now on."""
         ones = [One(network) for _ in range(number)]
         for one in ones:
@@ -254,7 +261,7 @@ class Oracle:
     paused: dict[One, float] = field(factory=dict)
     reading: dict[One, float] = field(factory=dict)
 
-    def do(self, step: str | State, one: One) -> None:
+    def do(self, step: str | ConnectionState, one: One) -> None:
         if one not in self.open and step != "add":
             return
         if step is READING and one in self.reading:
@@ -328,7 +335,7 @@ STEPS: Final = (IDLE, READING, PAUSED, RESPONDING, "add", "remove", "pend", "sen
 
 
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 8))))
-def test_eviction_against_an_oracle(steps: list[tuple[str | State, int]]) -> None:
+def test_eviction_against_an_oracle(steps: list[tuple[str | ConnectionState, int]]) -> None:
     oracle = Oracle()
 
     def seconds() -> float:
@@ -349,7 +356,7 @@ def test_eviction_against_an_oracle(steps: list[tuple[str | State, int]]) -> Non
             oracle.now += 0.3
         else:
             oracle.do(step, one)
-            if isinstance(step, State):
+            if isinstance(step, ConnectionState):
                 connections.enter(one, step)
             else:
                 (connections.add if step == "add" else connections.remove)(one)
