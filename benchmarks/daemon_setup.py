@@ -54,8 +54,8 @@ class Filled:
 def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
     """Fill a folder with the traffic of a plan and of SMALL other websites, unless it is filled.
 
-    What was filled twelve hours ago is filled anew, as its last day is over, unless `is_fixed`
-    says that the end of the plan was asked for.
+    What was filled twelve hours ago is filled again, as its last day is over, unless `is_fixed`
+    says that the end of the plan was requested.
     """
     marker = folder / _MARKER
     wanted = asdict(plan) | {"small": SMALL}

@@ -1,7 +1,7 @@
 """The statistics as SQL for DuckDB, each in the form that was the fastest there.
 
-Names of referrers, countries and languages stand in the columns already; fractions are left to
-whoever reads the rows. Times are Unix milliseconds: a fast group by day is an integer division.
+Names of referrers, countries and languages are in the columns already; the reader of the rows
+computes fractions. Times are Unix milliseconds: a fast group by day is an integer division.
 """
 
 from collections.abc import Sequence

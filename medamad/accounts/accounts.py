@@ -17,7 +17,7 @@ from medamad.accounts.credentials import (
     check_login,
     check_password,
     check_username,
-    device_of,
+    device_id_of,
     digest,
     has_ended,
     hash_password,
@@ -178,7 +178,7 @@ class Accounts:
         return begun
 
     def _origin(self, network: bytes, device: str | None) -> _LoginSource:
-        known = device_of(device, self._records.read())
+        known = device_id_of(device, self._records.read())
         if known is not None:
             return _LoginSource(self._device_throttle, known, is_known=True)
         return _LoginSource(self._throttle, network, self._throttle.is_known(network))
@@ -198,7 +198,7 @@ class Accounts:
                 token = await self._begin_login()
                 if _same_credentials(account, self._records.read()):
                     origin.throttle.succeeded(origin.name)
-                    if device is None or device_of(device, now) is None:
+                    if device is None or device_id_of(device, now) is None:
                         device = new_device(now)
                     return NewSession(token, device)
                 # Another process has changed the account meanwhile.

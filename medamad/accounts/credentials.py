@@ -184,7 +184,7 @@ def new_device(account: Account) -> str:
     return f"{name}{_SEPARATOR}{_mac(name, account)}"
 
 
-def device_of(text: str | None, account: Account | None) -> bytes | None:
+def device_id_of(text: str | None, account: Account | None) -> bytes | None:
     """Return the id of a device, None if the text is not a device of the account."""
     if account is None or not text or len(text) > _MAX_TEXT or not text.isascii():
         return None

@@ -36,7 +36,7 @@ class RequestFailed(Exception):
     """The daemon refused, failed or is unreachable. `str(error)` is for the operator."""
 
 
-def nothing(_progress: Progress) -> None:
+def ignore_progress(_progress: Progress) -> None:
     """Ignore progress."""
 
 
@@ -57,7 +57,10 @@ class AdminConnection:
         self._socket.close()
 
     def request(
-        self, request: AdminRequest, result: type[T], progress: Callable[[Progress], None] = nothing
+        self,
+        request: AdminRequest,
+        result: type[T],
+        progress: Callable[[Progress], None] = ignore_progress,
     ) -> T:
         """Send a request and return its result. Raises RequestFailed."""
         self.send(request)

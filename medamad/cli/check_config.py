@@ -6,7 +6,7 @@ from typing import Final
 
 from medamad.cli.support import print_warning, report_config_error
 from medamad.config.schema import ConfigError, load
-from medamad.daemon.reload import checked_places
+from medamad.daemon.reload import checked_endpoints
 
 EXAMPLES: Final = (("medamad check-config /etc/medamad/medamad.toml", "before a reload"),)
 
@@ -20,7 +20,7 @@ def run(arguments: Namespace) -> int:
     """Read the file and the lists beside it."""
     try:
         config = load(arguments.file)
-        checked_places(arguments.file)
+        checked_endpoints(arguments.file)
     except ConfigError as error:
         return report_config_error(error)
     for warning in config.warnings:

@@ -11,7 +11,7 @@ from medamad.cli.support import add_data, add_listen, report_config_error
 from medamad.config.schema import Config, ConfigError, load
 from medamad.daemon.logs import begin_log
 from medamad.daemon.process import make_daemon
-from medamad.daemon.service import Started, nothing
+from medamad.daemon.service import Started, ignore_started
 from medamad.web.backend import Backend
 
 EXAMPLES: Final = (
@@ -39,7 +39,9 @@ def run(arguments: Namespace) -> int:
         config = read()
     except ConfigError as error:
         return report_config_error(error)
-    return run_daemon(config, read_config=read, started=greet if sys.stdout.isatty() else nothing)
+    return run_daemon(
+        config, read_config=read, started=greet if sys.stdout.isatty() else ignore_started
+    )
 
 
 def run_daemon(

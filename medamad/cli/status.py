@@ -18,8 +18,8 @@ from medamad.cli.support import (
     counted,
     format_bytes,
     print_error,
+    read_config,
     report_config_error,
-    settle,
 )
 from medamad.config.schema import Config, ConfigError
 from medamad.storage.environment.environment import is_in_use
@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
     """Request the state of the daemon and print it."""
     _look_for_service(arguments)
     try:
-        config = settle(arguments, os.environ)
+        config = read_config(arguments, os.environ)
     except ConfigError as error:
         return report_config_error(error)
     data_dir = config.data_dir(os.environ)

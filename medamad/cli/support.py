@@ -57,7 +57,9 @@ def add_listen(parser: ArgumentParser) -> None:
     )
 
 
-def settle(arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = False) -> Config:
+def read_config(
+    arguments: Namespace, environ: Mapping[str, str], *, by_file: bool = False
+) -> Config:
     """Read the configuration of a command other than the daemon. Raises ConfigError.
 
     If the user names only the service's configuration or only its data directory, the other is
@@ -113,7 +115,7 @@ def on_data(arguments: Namespace, work: Callable[[Path], int], *, by_file: bool 
     `by_file`: the command needs the whole configuration, not only the data directory.
     """
     try:
-        config = settle(arguments, os.environ, by_file=by_file)
+        config = read_config(arguments, os.environ, by_file=by_file)
         return work(config.data_dir(os.environ))
     except ConfigError as error:
         return report_config_error(error)

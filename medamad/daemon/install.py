@@ -11,7 +11,7 @@ from attrs import frozen
 from medamad.build import shipped_file, shipped_unit
 from medamad.config.schema import ConfigError
 from medamad.daemon.listen import KEY
-from medamad.daemon.reload import checked_places
+from medamad.daemon.reload import checked_endpoints
 from medamad.web.server.endpoints import EVERYWHERE, EVERYWHERE_IPV6, Address, ports_of_both
 
 SERVICE: Final = "medamad.service"
@@ -194,7 +194,7 @@ def listened_on(file: Path) -> list[str]:
     Raises ConfigError for any fault that would keep the daemon from starting.
     """
     addresses = []
-    for place in checked_places(file):
+    for place in checked_endpoints(file):
         if place.address.port is None:
             continue
         try:

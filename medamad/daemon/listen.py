@@ -90,10 +90,10 @@ class Endpoint(Protocol):
 
 @frozen
 class ListenEndpoint:
-    """A place to listen at; `text` describes it to the operator."""
+    """An endpoint to listen at; `text` describes it to the operator."""
 
     text: str
-    endpoint: Endpoint
+    opener: Endpoint
     address: Address
     """As configured; for a socket, that of the endpoint whose settings it uses, if any."""
     certificate: Certificate | None = None
@@ -105,7 +105,7 @@ class ListenEndpoint:
             creator: Any = self.certificate
             factory = TLSFactory(creator, isClient=False, wrappedFactory=factory)
         try:
-            port = await self.endpoint.listen(factory)
+            port = await self.opener.listen(factory)
         except (CannotListenError, OSError) as error:
             reason = error.socketError if isinstance(error, CannotListenError) else error
             why = getattr(reason, "strerror", None) or str(reason)
@@ -151,10 +151,10 @@ class _PortOfIPv6(tcp.Port):
         return made
 
 
-def configured_places(
+def configured_endpoints(
     config: Config, reactor: Any, sockets: Sequence[Inherited] = ()
 ) -> list[ListenEndpoint]:
-    """Return the places that the configuration names, to be opened beside sockets of systemd.
+    """Return the endpoints that the configuration names, to be opened beside sockets of systemd.
 
     Raises ConfigError.
     """
@@ -175,12 +175,12 @@ def configured_places(
 
 
 def listen_endpoints(config: Config, reactor: Any) -> list[ListenEndpoint]:
-    """Return the places to listen at: systemd's sockets, and what else the configuration names.
+    """Return the endpoints to listen at: systemd's sockets, and what else the configuration names.
 
     The default endpoint is for a daemon that was given no socket.
     """
     inherited = inherited_sockets(reactor)
-    configured = configured_places(config, reactor, inherited)
+    configured = configured_endpoints(config, reactor, inherited)
     if not inherited:
         return configured
     return systemd_first(
@@ -192,13 +192,13 @@ def systemd_first(
     configured: Sequence[ListenEndpoint], inherited: Sequence[Inherited], *, by_default: bool
 ) -> list[ListenEndpoint]:
     """Return systemd's sockets, and the endpoints that can be opened beside them."""
-    meant = [(place, _numeric(place)) for place in configured]
+    meant = [(endpoint, _numeric(endpoint)) for endpoint in configured]
     found = []
     for one in inherited:
-        place = ListenEndpoint(f"{one.address} (from systemd)", one.endpoint, one.address)
+        endpoint = ListenEndpoint(f"{one.address} (from systemd)", one.endpoint, one.address)
         if (settings := _nearest(meant, one)) is not None:
-            place = evolve(place, address=settings.address, certificate=settings.certificate)
-        found.append(place)
+            endpoint = evolve(endpoint, address=settings.address, certificate=settings.certificate)
+        found.append(endpoint)
     if by_default:
         return found
     known = {at for _, at in meant}
@@ -207,10 +207,12 @@ def systemd_first(
         # A name that does not resolve yet may be that of a socket without an endpoint.
         return any(one.keeps_out(at) for one in inherited if at.host or one.address not in known)
 
-    return found + [place for place, at in meant if not is_kept_out(at)]
+    return found + [endpoint for endpoint, at in meant if not is_kept_out(at)]
 
 
-def _nearest(meant: Sequence[tuple[ListenEndpoint, Address]], one: Inherited) -> ListenEndpoint | None:
+def _nearest(
+    meant: Sequence[tuple[ListenEndpoint, Address]], one: Inherited
+) -> ListenEndpoint | None:
     """Return the endpoint whose settings a socket uses, if any.
 
     Several may have its port: if the unit is older than the configuration, if the socket covers
@@ -218,26 +220,26 @@ def _nearest(meant: Sequence[tuple[ListenEndpoint, Address]], one: Inherited) ->
     """
 
     def rank(candidate: tuple[ListenEndpoint, Address]) -> tuple[bool, ...]:
-        place, at = candidate
-        speaks_tls = place.certificate is not None
+        endpoint, at = candidate
+        speaks_tls = endpoint.certificate is not None
         return (at == one.address, one.keeps_out(at), speaks_tls, at.is_everywhere)
 
     candidates = [
-        (place, at)
-        for place, at in meant
+        (endpoint, at)
+        for endpoint, at in meant
         if at.port == one.address.port and (at.port or one.keeps_out(at))
     ]
     return max(candidates, key=rank)[0] if candidates else None
 
 
-def _numeric(place: ListenEndpoint) -> Address:
+def _numeric(endpoint: ListenEndpoint) -> Address:
     try:
-        return place.address.numeric()
+        return endpoint.address.numeric()
     except OSError:
         # A name that does not resolve yet may be any IPv4 address.
-        return evolve(place.address, host="")
+        return evolve(endpoint.address, host="")
     except ValueError:
-        return place.address  # listening will report that it is invalid
+        return endpoint.address  # listening will report that it is invalid
 
 
 def renew(listening: Sequence[ListenEndpoint], config: Config) -> list[ConfigError]:
@@ -260,12 +262,12 @@ def renew(listening: Sequence[ListenEndpoint], config: Config) -> list[ConfigErr
 
     for text in _of_tcp(config):
         read_one(text)
-    for place in listening:
-        if (used := place.certificate) is None:
+    for endpoint in listening:
+        if (used := endpoint.certificate) is None:
             continue
-        if place.address not in read and used.text not in refused:
+        if endpoint.address not in read and used.text not in refused:
             read_one(used.text)
-        if (now := read.get(place.address)) is not None:
+        if (now := read.get(endpoint.address)) is not None:
             used.options, used.text = now.options, now.text
     return list(refused.values())
 

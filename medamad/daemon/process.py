@@ -11,7 +11,7 @@ from twisted.internet.error import ReactorNotRunning
 from medamad.config.schema import Config
 from medamad.daemon import runtime
 from medamad.daemon.logs import LogLines
-from medamad.daemon.service import Daemon, Started, nothing
+from medamad.daemon.service import Daemon, Started, ignore_started
 from medamad.daemon.systemd import Supervisor
 from medamad.web.backend import Backend
 
@@ -22,7 +22,7 @@ def make_daemon(
     *,
     read_config: Callable[[], Config],
     leave_with: Callable[[int], object],
-    started: Callable[[Started], None] = nothing,
+    started: Callable[[Started], None] = ignore_started,
     prepare: Callable[[Backend], Awaitable[None]] | None = None,
     is_abandoned: Callable[[], bool] = lambda: False,
     log_lines: LogLines | None = None,
@@ -33,7 +33,7 @@ def make_daemon(
     """
 
     def settled(what: Started) -> None:
-        runtime.settle()
+        runtime.freeze_heap()
         started(what)
 
     def ended(status: int) -> None:
@@ -41,7 +41,7 @@ def make_daemon(
         reactor.callWhenRunning(reactor.stop)
 
     runtime.begin()
-    runtime.allow()
+    runtime.raise_file_limit()
     _allow_repeated_stop(reactor)
     _use_monotonic_clock(reactor)
     return Daemon(

@@ -14,7 +14,7 @@ from medamad.config.schema import Config, ConfigError, load
 from medamad.config.settings import Replaceable, needing_restart
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
-from medamad.daemon.listen import ListenEndpoint, configured_places, renew
+from medamad.daemon.listen import ListenEndpoint, configured_endpoints, renew
 from medamad.daemon.logs import LogLines
 from medamad.daemon.systemd import READY, RELOADING, Supervisor
 from medamad.daemon.thread_pool import Pool
@@ -35,7 +35,7 @@ class Reloading:
     reactor: Any
     supervisor: Supervisor
     site: Site
-    places: Sequence[ListenEndpoint]
+    endpoints: Sequence[ListenEndpoint]
     backup_watch: BackupWatch
     log_lines: LogLines | None
     """The writer of the log; None where it is not ours."""
@@ -53,7 +53,7 @@ class Reloading:
         """Return the warnings of the configuration in use, and why the files are not in use."""
         found = list(self._current.warnings)
         try:
-            configured_places((await self._read()).config, self.reactor)
+            configured_endpoints((await self._read()).config, self.reactor)
         except ConfigError as error:
             found.append(f"the configuration on disk is not in use: {error}")
         return found
@@ -78,7 +78,7 @@ class Reloading:
             read = await self._read()
             if self._is_stopping:
                 return
-            configured_places(read.config, self.reactor)
+            configured_endpoints(read.config, self.reactor)
             self._apply(read)
         except ConfigError as error:
             reported = str(error)
@@ -91,7 +91,7 @@ class Reloading:
             self._log.info("the configuration was reloaded")
         finally:
             if not self._is_stopping:
-                for refused in map(str, renew(self.places, self._current)):
+                for refused in map(str, renew(self.endpoints, self._current)):
                     # A certificate may be the reason that the configuration was rejected.
                     if refused != reported:
                         self._log.error("a certificate was not replaced: {error}", error=refused)
@@ -116,7 +116,7 @@ class Reloading:
         pipeline.rules = read.rules
         pipeline.queue.settings = read.queue
         backend.store.apply(read.store)
-        backend.settings = runtime.leave_room(read.web, runtime.allowed())
+        backend.settings = runtime.limit_connections(read.web, runtime.file_limit())
         self.backup_watch.follow(read.backups)
         if self.log_lines is not None:
             self.log_lines.style = read.log
@@ -126,7 +126,7 @@ class Reloading:
             self._log.warn("takes effect at the next start: {keys}", keys=", ".join(late))
 
 
-def checked_places(file: Path) -> list[ListenEndpoint]:
+def checked_endpoints(file: Path) -> list[ListenEndpoint]:
     """Return where the daemon would listen, after checking the whole configuration.
 
     Raises ConfigError for a fault in the file, the lists beside it, or a file that it names.
@@ -135,4 +135,4 @@ def checked_places(file: Path) -> list[ListenEndpoint]:
 
     config = load(file)
     load_lists(config)
-    return configured_places(config, reactor)
+    return configured_endpoints(config, reactor)

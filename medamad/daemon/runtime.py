@@ -22,7 +22,7 @@ _ARENAS: Final = 2
 
 
 def begin() -> None:
-    """Prepare the interpreter for the start of the daemon; `settle` follows."""
+    """Prepare the interpreter for the start of the daemon; `freeze_heap` follows."""
     # So that the reactor, a thread with little to do, waits less for a busy one.
     sys.setswitchinterval(_SWITCH_S)
     gc.disable()
@@ -32,7 +32,7 @@ def begin() -> None:
         faulthandler.enable(sys.__stderr__)
 
 
-def settle() -> None:
+def freeze_heap() -> None:
     """Enable garbage collection, except of the objects made so far.
 
     Most of those live as long as the process, and scanning them takes tens of milliseconds.
@@ -63,34 +63,34 @@ def _return_large_blocks() -> None:
         library.mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-BOUNDLESS: Final = 1 << 20
+DEFAULT_FILE_LIMIT: Final = 1 << 20
 """The limit to set where the system has none: the default of Linux (fs.nr_open)."""
-OWN: Final = 100
+RESERVED_FILES: Final = 100
 """How many files are reserved for other uses than HTTP connections: the daemon's own files, the
 operator's commands, and connections that close while others open. If few may be open, half."""
 _log: Final = Logger()
 
 
-def allow() -> None:
+def raise_file_limit() -> None:
     """Raise the limit of open files as far as the system permits; shells start with 1,024."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = BOUNDLESS if most == resource.RLIM_INFINITY else most
+    wanted = DEFAULT_FILE_LIMIT if most == resource.RLIM_INFINITY else most
     if now != resource.RLIM_INFINITY and now < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
-def allowed() -> int:
+def file_limit() -> int:
     """Return the limit of open files."""
     now, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if now == resource.RLIM_INFINITY else now
 
 
-def leave_room(settings: WebSettings, files: int) -> WebSettings:
+def limit_connections(settings: WebSettings, files: int) -> WebSettings:
     """Return settings with at most as many connections as `files` open files permit.
 
     Beyond that no client could connect, even if other connections are idle. A reduction is logged.
     """
-    room = files - min(OWN, files // 2)
+    room = files - min(RESERVED_FILES, files // 2)
     if settings.max_connections <= room:
         return settings
     _log.warn(

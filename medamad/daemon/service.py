@@ -98,7 +98,7 @@ class Started:
     """The file with the first password, until that is changed."""
 
 
-def nothing(_started: Started) -> None:
+def ignore_started(_started: Started) -> None:
     """Do nothing."""
 
 
@@ -116,7 +116,7 @@ class Daemon(Service):
     read_config: Callable[[], Config]
     """Reads the configuration again. Raises ConfigError."""
     ended: Callable[[int], None]
-    started: Callable[[Started], None] = nothing
+    started: Callable[[Started], None] = ignore_started
     prepare: Callable[[Backend], Awaitable[None]] | None = None
     """Runs before the daemon can be reached."""
     clock: Callable[[], float] = time.time
@@ -202,7 +202,7 @@ class Daemon(Service):
             pipeline=self._start_pipeline(store, lists),
             accounts=accounts,
             run_query=queries,
-            settings=runtime.leave_room(web_settings, runtime.allowed()),
+            settings=runtime.limit_connections(web_settings, runtime.file_limit()),
             clock=self.clock,
             reactor=self.reactor,
         )
@@ -213,7 +213,7 @@ class Daemon(Service):
         handlers = AdminHandlers(
             site=site,
             started=int(self.clock()),
-            listening=[place.text for place in listening],
+            listening=[endpoint.text for endpoint in listening],
             config_file=self.config.file,
             config_warnings=self._config_warnings,
             login_file=data_dir / FILE_NAME,
@@ -231,7 +231,7 @@ class Daemon(Service):
             reactor=self.reactor,
             supervisor=self.supervisor,
             site=site,
-            listen_endpoints=listening,
+            endpoints=listening,
             backup_watch=backup_watch,
             log_lines=self.log_lines,
         )
@@ -247,7 +247,7 @@ class Daemon(Service):
         self._opened.callback(os.close, take_lock(data_dir))
         site = make_outage_site(reason, web_settings, self.clock, self.reactor)
         await self._listen(site, listening)
-        texts = [place.text for place in listening]
+        texts = [endpoint.text for endpoint in listening]
         handlers = outage_handlers(reason, self.config, int(self.clock()), texts, data_dir)
         self._serve_commands(data_dir, handlers)
         self._send_heartbeats()
@@ -287,11 +287,11 @@ class Daemon(Service):
     async def _listen(self, site: Any, listening: Sequence[ListenEndpoint]) -> list[str]:
         """Listen everywhere; return the URLs. Raises CannotListenThere."""
         urls = []
-        for place in listening:
-            port = await place.listen(site)
+        for endpoint in listening:
+            port = await endpoint.listen(site)
             self._opened.push_async_callback(maybeDeferred, port.stopListening)
-            urls.append(place.url(port))
-            self._log.info("listening on {place}", place=place.text)
+            urls.append(endpoint.url(port))
+            self._log.info("listening on {place}", place=endpoint.text)
         return urls
 
     def _serve_commands(self, data_dir: Path, handlers: Handlers) -> None:

@@ -73,7 +73,7 @@ class ServerFields(msgspec.Struct, frozen=True):
 Payload: TypeAlias = LoadPayload | UnloadPayload | CustomPayload
 
 
-def decode(body: bytes) -> Payload:
+def decode_payload(body: bytes) -> Payload:
     """Return the decoded body of a tracker. Raises BadRequest naming the JSON member that is wrong.
 
     Raises Unauthorised for members that need a token.

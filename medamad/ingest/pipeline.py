@@ -32,7 +32,7 @@ from medamad.ingest.payload import (
     Payload,
     ServerFields,
     UnloadPayload,
-    decode,
+    decode_payload,
     decode_server_hit,
 )
 from medamad.ingest.rate_limit import RateLimiter
@@ -155,7 +155,7 @@ class Pipeline:
             hit: Hit | _Ignored
             if token is None or isinstance(sent, LoadPayload):
                 self._check_rate(sender, now)
-                payload = sent if isinstance(sent, LoadPayload) else decode(sent)
+                payload = sent if isinstance(sent, LoadPayload) else decode_payload(sent)
                 arrival = _Arrival(sender, now)
             else:
                 if token.scope is Scope.READ:

@@ -89,7 +89,7 @@ _RULES: Final = tuple(
 """The first that matches counts."""
 
 
-def device_of(user_agent: str) -> str:
+def device_type_of(user_agent: str) -> str:
     """Return "Desktop", "Mobile", "Tablet", "TV", "Console" or "Unknown" for a User-Agent.
 
     Crawlers are Unknown, whatever they claim to be. An Android without "Mobile" is a tablet.
@@ -123,7 +123,7 @@ def _describe(user_agent: str) -> Agent:
     parsed = _parse()(text, Domain.USER_AGENT | Domain.OS)
     browser, browser_version = _browser(text, parsed)
     os, os_version = _os(text, parsed)
-    return Agent(browser, browser_version, os, os_version, device_of(text))
+    return Agent(browser, browser_version, os, os_version, device_type_of(text))
 
 
 @cache

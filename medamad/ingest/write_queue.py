@@ -54,12 +54,12 @@ Append: TypeAlias = Callable[[Sequence[Hit]], Awaitable[list[Outcome]]]
 
 
 class Reactor(Protocol):
-    """The part of a reactor that the queue needs."""
+    """The part of a reactor that the queue and a site need."""
 
     def seconds(self) -> float:
-        """Return the seconds since any fixed moment."""
+        """Return the seconds since a fixed moment."""
 
-    def callLater(self, delay: float, call: Callable[[], object], /) -> Any:
+    def callLater(self, delay: float, call: Callable[..., object], /, *args: object) -> Any:
         """Call `call` after `delay` seconds."""
 
 

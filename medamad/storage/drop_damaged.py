@@ -83,15 +83,15 @@ class _Dropping:
         tops = [*tree_of(self._website, headers), *rollups_of(self._website, headers)]
         present = {each.number: each for top in tops for each in with_members(top)}
         # A merged segment that has lost a member is in no tree.
-        doomed = headers.keys() - present.keys()
-        doomed |= {number for number, segment in present.items() if self._is_damaged(segment)}
+        removed = headers.keys() - present.keys()
+        removed |= {number for number, segment in present.items() if self._is_damaged(segment)}
         while over := {
             number
             for number, header in headers.items()
-            if number not in doomed and not doomed.isdisjoint(header.members)
+            if number not in removed and not removed.isdisjoint(header.members)
         }:
-            doomed |= over
-        for number in sorted(doomed):
+            removed |= over
+        for number in sorted(removed):
             header = headers[number]
             if not header.members:
                 yield Dropped(
@@ -104,7 +104,7 @@ class _Dropping:
             span = span_without_header(self._txn, self._databases, self._website, number)
             if span is not None:
                 yield Dropped(self._hostname, f"segment {number}", None, span)
-        self._delete_segments(doomed | set(lost))
+        self._delete_segments(removed | set(lost))
         yield from self._drop_values()
 
     def _headers(self) -> tuple[dict[int, SegmentHeader], list[int]]:

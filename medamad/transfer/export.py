@@ -234,14 +234,14 @@ def statistics(
     reports = statistics_reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
         result = _read(source.snapshot, partial(_run, report, query, source))
-        for some in drain(result.content):
+        for some in take_rows(result.content):
             yield RowPiece(_report_rows(name, some), number, len(reports))
         yield RowPiece(
             [()] * len(STATISTICS_TABLE.columns), number + 1, len(reports), {name: result.gaps}
         )
 
 
-def drain(found: list[Any]) -> Iterator[list[Any]]:
+def take_rows(found: list[Any]) -> Iterator[list[Any]]:
     """Empty a list of rows, and return them in pieces.
 
     Freeing a hundred thousand rows at once would stop all threads for a while.

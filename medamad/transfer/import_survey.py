@@ -23,7 +23,7 @@ from medamad.transfer.registry import (
     ROW_SOURCES,
     SOURCE_NAMES,
     detect_source,
-    read_head,
+    read_first_lines,
 )
 from medamad.transfer.rows import (
     NUL,
@@ -56,7 +56,7 @@ class ImportFile:
     def of(cls, path: Path, source: str | None, target: ImportTarget | None = None) -> "ImportFile":
         """Return a file, detecting its source if None is stated. Raises BadRequest or OSError."""
         with _open_named(path) as file:
-            source = source or detect_source(read_head(file))
+            source = source or detect_source(read_first_lines(file))
             if source is None:
                 raise BadRequest(f"unknown format; expected one of {', '.join(SOURCE_NAMES)}")
             grows = source in ROW_SOURCES and ROW_SOURCES[source].grows

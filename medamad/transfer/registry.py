@@ -138,7 +138,7 @@ _MAX_LINE_BYTES: Final = 1 << 23
 _ZIP: Final = b"PK\x03\x04"
 
 
-def read_head(file: BinaryIO) -> bytes:
+def read_first_lines(file: BinaryIO) -> bytes:
     """Return the head of a file, up to the end of a line.
 
     For a zip archive, return its signature and the names of its members, one on each line.

@@ -16,12 +16,13 @@ from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
 from medamad.domain.errors import ApiError, BadRequest, Unavailable
 from medamad.ingest.pipeline import Pipeline
+from medamad.ingest.write_queue import Reactor
 from medamad.storage.store import Store
 from medamad.web import cors
 from medamad.web.auth import Access
 from medamad.web.backend import Backend, ResourceUsage, RunQuery
 from medamad.web.dispatch import Route, Routes
-from medamad.web.parameters import decode
+from medamad.web.parameters import percent_decode
 from medamad.web.responses import Response, error_response, failure_response, json_response
 from medamad.web.routes import (
     account,
@@ -34,7 +35,7 @@ from medamad.web.routes import (
     websites,
 )
 from medamad.web.server.request import Request
-from medamad.web.server.site import Reactor, Site
+from medamad.web.server.site import Site
 from medamad.web.settings import EVENT_NAME, WebSettings
 
 PREFIX: Final = "api"
@@ -142,8 +143,8 @@ class Root:
             segments, routes = [files.SCRIPT], self._files
         elif segments[0] in files.FIRST_SEGMENTS:
             routes = self._files
-        elif segments[0] in monitoring.FIRST_SEGMENTS and may_monitor(
-            request, self._backend.settings
+        elif segments[0] in monitoring.FIRST_SEGMENTS and cors.may_monitor(
+            request.peer, request.headers, self._backend.settings
         ):
             routes = self._operating
         if len(segments) > 1 and segments[0] == self._backend.settings.event_name:
@@ -187,7 +188,7 @@ def _segments(request: Request) -> list[str]:
     segments = []
     for raw in request.path.removeprefix(b"/").split(b"/"):
         try:
-            segment = decode(raw, "path")
+            segment = percent_decode(raw, "path")
         except BadRequest:
             request.malformed = True
             segment = _UNROUTABLE
@@ -245,7 +246,7 @@ class OutageRoot:
 
     def serve(self, request: Request) -> None:
         """Respond to a request."""
-        may_see = may_monitor(request, self._settings)
+        may_see = cors.may_monitor(request.peer, request.headers, self._settings)
         if may_see and request.path == b"/health/live":
             request.respond(json_response({"live": True}))
         elif may_see and request.path == b"/health":
@@ -256,11 +257,6 @@ class OutageRoot:
     def error_response(self, _request: Request, _error: ApiError) -> Response:
         """Return the response to a request whose body cannot be read."""
         return _unavailable(_FOR_EVERYONE)
-
-
-def may_monitor(request: Request, settings: WebSettings) -> bool:
-    """Return whether the sender of a request may see health and metrics."""
-    return cors.may_monitor(request.peer, request.headers, settings)
 
 
 def _unavailable(message: str) -> Response:

@@ -30,7 +30,7 @@ from medamad.web.responses import (
     Headers,
     Response,
     Stream,
-    allow,
+    allow_header,
     error_response,
     failure_response,
     stream_of,
@@ -241,7 +241,7 @@ def _is_hit(request: Request) -> bool:
 
 
 def _options(request: Request, error: MethodNotAllowed, headers: Headers) -> Response:
-    methods = allow(error.valid_methods or ())
+    methods = allow_header(error.valid_methods or ())
     added: Headers = ((b"Allow", methods.encode("ascii")),)
     if any(name == b"Access-Control-Allow-Origin" for name, _ in headers):
         added += cors.preflight_headers(methods, is_hit=_is_hit(request))

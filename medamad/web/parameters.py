@@ -18,7 +18,7 @@ _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}\Z")
 
 
-def decode(text: bytes, field: str) -> str:
+def percent_decode(text: bytes, field: str) -> str:
     """Undo the percent-encoding of a text (RFC 3986 section 2.1).
 
     Raises BadRequest naming `field` for an invalid escape, or if the result is not UTF-8.
@@ -92,9 +92,9 @@ def parse_query_string(text: bytes) -> QueryParameters:
     for part in text.split(b"&"):
         if part:
             raw_name, _, raw_value = part.partition(b"=")
-            name = _without_nul(decode(raw_name.replace(b"+", b" "), "query"), "query")
+            name = _without_nul(percent_decode(raw_name.replace(b"+", b" "), "query"), "query")
             field = name or "query"
-            value = _without_nul(decode(raw_value.replace(b"+", b" "), field), field)
+            value = _without_nul(percent_decode(raw_value.replace(b"+", b" "), field), field)
             pairs.append((name, value))
     return QueryParameters(tuple(pairs))
 

@@ -205,7 +205,7 @@ def failure_response(failure: Failure, where: str) -> Response:
 
 def _method_not_allowed(methods: Iterable[str]) -> Response:
     """Return the response to a method that an address does not support."""
-    allowed = allow(methods)
+    allowed = allow_header(methods)
     return _error_object(
         HTTPStatus.METHOD_NOT_ALLOWED,
         f"this address takes only {allowed}",
@@ -213,7 +213,7 @@ def _method_not_allowed(methods: Iterable[str]) -> Response:
     )
 
 
-def allow(methods: Iterable[str]) -> str:
+def allow_header(methods: Iterable[str]) -> str:
     """Return the value of an Allow header: the methods and OPTIONS, sorted."""
     return ", ".join(sorted({*methods, "OPTIONS"}))
 

@@ -3,7 +3,7 @@ from attrs import evolve
 
 from medamad.accounts.credentials import (
     MAX_TOKEN,
-    device_of,
+    device_id_of,
     digest,
     has_ended,
     is_stale,
@@ -59,24 +59,24 @@ ADA = Account("ada", "$argon2id$of a password", created=1, updated=1)
 
 def test_a_device_is_recognised_and_distinct_from_others() -> None:
     one, other = new_device(ADA), new_device(ADA)
-    assert device_of(one, ADA) == device_of(one, evolve(ADA, username="eve"))
-    assert None is not device_of(one, ADA) != device_of(other, ADA) is not None
+    assert device_id_of(one, ADA) == device_id_of(one, evolve(ADA, username="eve"))
+    assert None is not device_id_of(one, ADA) != device_id_of(other, ADA) is not None
 
 
 def test_a_new_password_forgets_the_device() -> None:
-    assert device_of(new_device(ADA), evolve(ADA, password_hash="$argon2id$of another")) is None
+    assert device_id_of(new_device(ADA), evolve(ADA, password_hash="$argon2id$of another")) is None
 
 
 def test_an_id_with_the_mac_of_another_is_invalid() -> None:
     (one, _), (_, mac) = (new_device(ADA).split(".") for _ in range(2))
-    assert device_of(f"{one}.{mac}", ADA) is None
+    assert device_id_of(f"{one}.{mac}", ADA) is None
 
 
 @pytest.mark.parametrize("text", [None, "", ".", "a", "a.", ".a", "ü.a", "a.ü", "a" * 5_000])
 def test_invalid_devices(text: str | None) -> None:
-    assert device_of(text, ADA) is None
-    assert device_of(text, None) is None
+    assert device_id_of(text, ADA) is None
+    assert device_id_of(text, None) is None
 
 
 def test_no_device_is_recognised_without_an_account() -> None:
-    assert device_of(new_device(ADA), None) is None
+    assert device_id_of(new_device(ADA), None) is None

@@ -7,7 +7,7 @@ import pytest
 
 from medamad.cli import main
 from medamad.cli.exit_statuses import NOT_RUNNING_STATUS
-from medamad.cli.support import settle
+from medamad.cli.support import read_config
 from medamad.config.schema import ConfigError
 from medamad.daemon.service_paths import SERVICE_PATHS, ServicePaths
 from medamad.storage.environment.environment import open_environment
@@ -31,7 +31,7 @@ def settled(service: ServicePaths, *, state: str = "", **given: Path) -> tuple[P
     environ = {"STATE_DIRECTORY": state} if state else {}
     paths: dict[str, Path | None] = {"config": None, "data": None, **given}
     arguments = Namespace(**paths, service_paths=service)
-    config = settle(arguments, environ)
+    config = read_config(arguments, environ)
     assert arguments.config == config.file
     return config.file, config.data_dir(environ)
 
@@ -92,7 +92,7 @@ def test_an_invalid_configuration_of_the_service_is_reported(
         )
         paths: dict[str, Path | None] = {"config": None, "data": None, **given}
         with pytest.raises(ConfigError, match=wrong):
-            settle(Namespace(**paths, service_paths=service), {}, by_file=True)
+            read_config(Namespace(**paths, service_paths=service), {}, by_file=True)
 
 
 def test_an_invalid_configuration_still_names_the_data_directory(

@@ -15,7 +15,7 @@ from medamad.daemon.listen import (
     CannotListenThere,
     ListenEndpoint,
     Port,
-    configured_places,
+    configured_endpoints,
     renew,
     systemd_first,
 )
@@ -27,7 +27,7 @@ ANY = Address("", 443)
 
 @frozen
 class At:
-    """A port that is where it says, and a place that never opens."""
+    """A port that is where it says, and a endpoint that never opens."""
 
     where: IPv4Address | IPv6Address | UNIXAddress
 
@@ -58,8 +58,8 @@ def test_the_address_for_a_browser(text: str, where: IPv4Address | IPv6Address, 
 
 def test_the_address_for_a_browser_over_tls() -> None:
     at = At(IPv4Address("TCP", "127.0.0.1", 443))
-    place = ListenEndpoint("[::1]:443 (from systemd)", at, ANY, Certificate(None, ""))
-    assert place.url(at) == "https://localhost:443"
+    endpoint = ListenEndpoint("[::1]:443 (from systemd)", at, ANY, Certificate(None, ""))
+    assert endpoint.url(at) == "https://localhost:443"
 
 
 @define
@@ -103,9 +103,9 @@ def test_a_unix_socket_is_not_for_browsers() -> None:
 
 
 def test_a_privileged_port_is_explained() -> None:
-    place = ListenEndpoint("tcp:80", At(UNIXAddress("")), ANY)
+    endpoint = ListenEndpoint("tcp:80", At(UNIXAddress("")), ANY)
     with pytest.raises(CannotListenThere, match=r"^cannot listen on tcp:80: Permission denied$"):
-        place.listen(None).send(None)
+        endpoint.listen(None).send(None)
 
 
 def listening_on(*texts: str) -> Config:
@@ -114,15 +114,15 @@ def listening_on(*texts: str) -> Config:
 
 def test_the_configured_endpoints() -> None:
     texts = ["tcp:8080", "unix:/run/medamad"]
-    places = configured_places(listening_on(*texts), MemoryReactor())
-    assert [place.text for place in places] == texts
+    endpoints = configured_endpoints(listening_on(*texts), MemoryReactor())
+    assert [endpoint.text for endpoint in endpoints] == texts
 
 
 @pytest.mark.parametrize("text", ["tcp:high", "tcp:", "x:", "ssl:443:privateKey=/absent.pem"])
 def test_an_invalid_endpoint_is_named(text: str) -> None:
     config = evolve(listening_on(text), file=Path("/etc/medamad/medamad.toml"))
     with pytest.raises(ConfigError) as raised:
-        configured_places(config, MemoryReactor())
+        configured_endpoints(config, MemoryReactor())
     assert raised.value.key == "server.listen"
     assert raised.value.reason.startswith(f"{text}: ")
 
@@ -134,14 +134,14 @@ of_twisted = pytest.mark.filterwarnings("ignore:Passing pyOpenSSL:DeprecationWar
 def test_an_openssl_error_is_reported(tmp_path: Path) -> None:
     text = f"{Authority(tmp_path).endpoint(443)}:dhParameters={tmp_path / 'cert.pem'}"
     with pytest.raises(ConfigError, match="no start line"):
-        configured_places(listening_on(text), MemoryReactor())
+        configured_endpoints(listening_on(text), MemoryReactor())
 
 
 @pytest.mark.parametrize("text", ["tcp:99999", "tcp6:65536:interface=::1", "tcp:-5", "ssl:x"])
 def test_an_invalid_port_is_rejected(text: str) -> None:
     config = evolve(Config(), server=ServerSection(listen=Endpoints((text,))))
     with pytest.raises(ConfigError, match=r"server\.listen: .*expected a port from 0 to 65535"):
-        configured_places(config, MemoryReactor())
+        configured_endpoints(config, MemoryReactor())
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_an_invalid_port_is_rejected(text: str) -> None:
 )
 def test_the_backlog_is_set(text: str, backlog: int) -> None:
     reactor = MemoryReactor()
-    (place,) = configured_places(listening_on(text), reactor)
-    Deferred.fromCoroutine(place.listen(Full(room=1)))
+    (endpoint,) = configured_endpoints(listening_on(text), reactor)
+    Deferred.fromCoroutine(endpoint.listen(Full(room=1)))
     ((_, _, heard, *_),) = reactor.tcpServers + reactor.unixServers
     assert heard == backlog
 
@@ -173,9 +173,11 @@ PLAIN, TLS = "127.0.0.1", "127.0.0.2"
 
 
 def configured(*hosts: str, port: int = 443) -> list[ListenEndpoint]:
-    """Return places of one port, of which the one at TLS speaks it."""
+    """Return endpoints of one port, of which the one at TLS speaks it."""
     return [
-        ListenEndpoint(host, Ear(), Address(host, port), Certificate(None, "") if host == TLS else None)
+        ListenEndpoint(
+            host, Ear(), Address(host, port), Certificate(None, "") if host == TLS else None
+        )
         for host in hosts
     ]
 
@@ -212,11 +214,11 @@ def of_systemd(*hosts: str, is_of_both: bool = False) -> list[Inherited]:
 def test_a_systemd_socket_replaces_the_endpoint_with_its_address(
     hosts: list[str], sockets: list[str], replaced: list[str], left: list[str]
 ) -> None:
-    places = configured(*hosts)
-    found = systemd_first(places, of_systemd(*sockets), by_default=False)
-    assert [place.address.host for place in found] == replaced + left
-    of_host = {place.address.host: place.certificate for place in places}
-    assert all(place.certificate is of_host[place.address.host] for place in found)
+    endpoints = configured(*hosts)
+    found = systemd_first(endpoints, of_systemd(*sockets), by_default=False)
+    assert [endpoint.address.host for endpoint in found] == replaced + left
+    of_host = {endpoint.address.host: endpoint.certificate for endpoint in endpoints}
+    assert all(endpoint.certificate is of_host[endpoint.address.host] for endpoint in found)
 
 
 @pytest.mark.parametrize(
@@ -231,9 +233,9 @@ def test_a_systemd_socket_replaces_the_endpoint_with_its_address(
 def test_a_dual_stack_socket_matches_an_endpoint_of_either_family(
     hosts: list[str], goes_by: str
 ) -> None:
-    places, sockets = configured(*hosts), of_systemd("::", is_of_both=True)
-    (found,) = systemd_first(places, sockets, by_default=False)
-    (wanted,) = [place for place in places if place.address.host == goes_by]
+    endpoints, sockets = configured(*hosts), of_systemd("::", is_of_both=True)
+    (found,) = systemd_first(endpoints, sockets, by_default=False)
+    (wanted,) = [endpoint for endpoint in endpoints if endpoint.address.host == goes_by]
     assert (found.address, found.certificate) == (wanted.address, wanted.certificate)
 
 
@@ -248,11 +250,11 @@ def test_other_endpoints_are_opened_beside_systemd_sockets() -> None:
     assert (socket.address, socket.certificate) == (Address(PLAIN, 443), None)
 
 
-def serial_of(place: ListenEndpoint) -> int:
-    """Return the number of a place's certificate, 0 where it has none."""
-    if place.certificate is None:
+def serial_of(endpoint: ListenEndpoint) -> int:
+    """Return the number of a endpoint's certificate, 0 where it has none."""
+    if endpoint.certificate is None:
         return 0
-    number: int = place.certificate.options.certificate.get_serial_number()
+    number: int = endpoint.certificate.options.certificate.get_serial_number()
     return number
 
 
@@ -263,17 +265,17 @@ def test_endpoints_of_one_port_keep_their_own_certificates(tmp_path: Path) -> No
     config = listening_on(*texts, "tcp:443:interface=127.0.0.1")
 
     def read() -> list[ListenEndpoint]:
-        return configured_places(config, MemoryReactor())
+        return configured_endpoints(config, MemoryReactor())
 
-    def shown(places: list[ListenEndpoint]) -> list[int]:
-        return [serial_of(place) for place in places]
+    def shown(endpoints: list[ListenEndpoint]) -> list[int]:
+        return [serial_of(endpoint) for endpoint in endpoints]
 
     listening, sockets = read(), of_systemd("192.0.2.2", PLAIN, "192.0.2.1")
     inherited = systemd_first(read(), sockets, by_default=False)
     for each in authorities.values():
         each.renew()
-    for places in (listening, inherited):
-        assert renew(places, config) == []
+    for endpoints in (listening, inherited):
+        assert renew(endpoints, config) == []
     one, other, none = shown(read())
     assert one != other
     assert (shown(listening), shown(inherited)) == ([one, other, none], [other, none, one])
@@ -283,28 +285,28 @@ def test_endpoints_of_one_port_keep_their_own_certificates(tmp_path: Path) -> No
 def test_certificates_are_renewed_independently(tmp_path: Path) -> None:
     first, second = (Authority(tmp_path / name) for name in ("first", "second"))
     config = listening_on(second.endpoint(444), first.endpoint(443), "unix:/run/medamad/s")
-    listening = configured_places(config, MemoryReactor())
-    before = [place.certificate and place.certificate.options for place in listening]
+    listening = configured_endpoints(config, MemoryReactor())
+    before = [endpoint.certificate and endpoint.certificate.options for endpoint in listening]
     first.renew()
     (second.folder / "cert.pem").write_text("no certificate", "utf-8")
     (refused,) = renew(listening, config)
     assert refused.reason.startswith(f"{second.endpoint(444)}: ")
-    after = [place.certificate and place.certificate.options for place in listening]
+    after = [endpoint.certificate and endpoint.certificate.options for endpoint in listening]
     assert [new is old for new, old in zip(after, before, strict=True)] == [True, False, True]
 
 
 @of_twisted
 def test_the_certificate_of_a_removed_endpoint_is_renewed(tmp_path: Path) -> None:
     first, second = (Authority(tmp_path / name) for name in ("first", "second"))
-    (place,) = configured_places(listening_on(first.endpoint(443)), MemoryReactor())
+    (endpoint,) = configured_endpoints(listening_on(first.endpoint(443)), MemoryReactor())
     replaced = listening_on(second.endpoint(443))
     elsewhere = listening_on(first.endpoint(8443), "tcp:443:interface=127.0.0.1")
 
     def after(config: Config) -> int:
-        assert renew([place], config) == []
-        return serial_of(place)
+        assert renew([endpoint], config) == []
+        return serial_of(endpoint)
 
-    before = serial_of(place)
+    before = serial_of(endpoint)
     first.renew()
     assert after(elsewhere) != before
     before = after(replaced)
@@ -314,7 +316,7 @@ def test_the_certificate_of_a_removed_endpoint_is_renewed(tmp_path: Path) -> Non
     second.renew()
     assert after(elsewhere) != before
     (second.folder / "cert.pem").write_text("no certificate", "utf-8")
-    (refused,) = renew([place], elsewhere)
+    (refused,) = renew([endpoint], elsewhere)
     assert refused.reason.startswith(f"{second.endpoint(443)}: ")
 
 
@@ -333,8 +335,9 @@ def test_a_socket_of_systemd_is_named_by_its_address_and_port(host: str, text: s
 
 @of_twisted
 def test_tls_has_no_ciphers_with_cbc(tmp_path: Path) -> None:
-    (place,) = configured_places(listening_on(Authority(tmp_path).endpoint(443)), MemoryReactor())
-    assert place.certificate is not None
-    ciphers = place.certificate.serverConnectionForTLS(None).get_cipher_list()
+    listening = listening_on(Authority(tmp_path).endpoint(443))
+    (endpoint,) = configured_endpoints(listening, MemoryReactor())
+    assert endpoint.certificate is not None
+    ciphers = endpoint.certificate.serverConnectionForTLS(None).get_cipher_list()
     assert "ECDHE-RSA-AES128-GCM-SHA256" in ciphers
     assert all("GCM" in cipher or "CHACHA20" in cipher for cipher in ciphers), ciphers

@@ -9,7 +9,13 @@ import pytest
 from support.daemon import PATIENCE_S, Daemon, configure, finished, until
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
-from medamad.daemon.runtime import BOUNDLESS, OWN, allow, allowed, leave_room
+from medamad.daemon.runtime import (
+    DEFAULT_FILE_LIMIT,
+    RESERVED_FILES,
+    file_limit,
+    limit_connections,
+    raise_file_limit,
+)
 from medamad.lookup.referrers import Sources
 from medamad.web.settings import WebSettings
 
@@ -26,9 +32,9 @@ def test_the_limit_of_open_files_is_raised(soft: int, hard: int, then: int) -> N
     script = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-from medamad.daemon import runtime as open_files
-open_files.allow()
-print(*resource.getrlimit(resource.RLIMIT_NOFILE), open_files.allowed())
+from medamad.daemon import runtime
+runtime.raise_file_limit()
+print(*resource.getrlimit(resource.RLIMIT_NOFILE), runtime.file_limit())
 """
     told = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
@@ -37,23 +43,23 @@ print(*resource.getrlimit(resource.RLIMIT_NOFILE), open_files.allowed())
 
 
 @pytest.mark.parametrize(
-    ("hard", "then"), [(524_288, 524_288), (resource.RLIM_INFINITY, BOUNDLESS)]
+    ("hard", "then"), [(524_288, 524_288), (resource.RLIM_INFINITY, DEFAULT_FILE_LIMIT)]
 )
 def test_a_very_high_limit_is_capped(monkeypatch: pytest.MonkeyPatch, hard: int, then: int) -> None:
     limits = {resource.RLIMIT_NOFILE: (1_024, hard)}
     monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
     monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
-    allow()
-    assert allowed() == then
+    raise_file_limit()
+    assert file_limit() == then
     assert limits == {resource.RLIMIT_NOFILE: (then, hard)}
 
 
 @pytest.mark.parametrize(
     ("files", "wanted", "room"),
     [
-        (1_024, 10_000, 1_024 - OWN),
-        (1_024, 1_024 - OWN, 1_024 - OWN),
-        (1_024, 1_024 - OWN + 1, 1_024 - OWN),
+        (1_024, 10_000, 1_024 - RESERVED_FILES),
+        (1_024, 1_024 - RESERVED_FILES, 1_024 - RESERVED_FILES),
+        (1_024, 1_024 - RESERVED_FILES + 1, 1_024 - RESERVED_FILES),
         (1_024, 5, 5),
         (sys.maxsize, 10_000, 10_000),
         (128, 10_000, 64),
@@ -72,7 +78,7 @@ def test_connections_leave_files_for_the_rest(
         sources=Sources({}), data_dir=tmp_path, commit="", max_connections=wanted
     )
     globalLogPublisher.addObserver(observe)
-    left = leave_room(settings, files)
+    left = limit_connections(settings, files)
     globalLogPublisher.removeObserver(observe)
     assert left.max_connections == room
     reported = (
@@ -87,7 +93,7 @@ def test_with_few_files_idle_connections_are_evicted(tmp_path: Path) -> None:
     files = 256
     daemon = Daemon(tmp_path, command=(sys.executable, "-c", LIMITED.format(files), "run"))
     daemon.start()
-    told = f"limits.max_connections: {files - OWN} instead of 10000"
+    told = f"limits.max_connections: {files - RESERVED_FILES} instead of 10000"
     with ExitStack() as silent:
         try:
             assert told in daemon.log

@@ -10,7 +10,7 @@ from medamad.ingest.payload import (
     CustomPayload,
     LoadPayload,
     UnloadPayload,
-    decode,
+    decode_payload,
     decode_server_hit,
 )
 
@@ -25,7 +25,7 @@ def sent(base: dict[str, Any], **fields: Any) -> bytes:
 
 def test_a_load_with_all_its_fields() -> None:
     body = sent(LOAD, r="https://b.test/", t="Asia/Tokyo", d={"plan": "pro"}, n=3, w=1280, x=[1])
-    assert decode(body) == LoadPayload(
+    assert decode_payload(body) == LoadPayload(
         beacon="1",
         url="https://a.test/",
         first_today=True,
@@ -39,7 +39,7 @@ def test_a_load_with_all_its_fields() -> None:
 
 
 def test_a_load_with_only_the_required_fields() -> None:
-    assert decode(sent(LOAD)) == LoadPayload("1", "https://a.test/", True, False)
+    assert decode_payload(sent(LOAD)) == LoadPayload("1", "https://a.test/", True, False)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_load_with_only_the_required_fields() -> None:
     ],
 )
 def test_large_counts_are_capped(fields: dict[str, int], number_today: int, width_px: int) -> None:
-    load = decode(sent(LOAD, **fields))
+    load = decode_payload(sent(LOAD, **fields))
     assert isinstance(load, LoadPayload)
     assert (load.number_today, load.width_px) == (number_today, width_px)
 
@@ -73,14 +73,14 @@ def test_large_counts_are_capped(fields: dict[str, int], number_today: int, widt
 )
 def test_a_duration_is_whole_milliseconds_up_to_a_day(milliseconds: str, duration_ms: int) -> None:
     body = f'{{"m": {milliseconds}, "b": "x", "e": "unload"}}'.encode()
-    assert decode(body) == UnloadPayload("x", duration_ms)
+    assert decode_payload(body) == UnloadPayload("x", duration_ms)
 
 
 def test_the_hostname_of_an_event_is_normalised() -> None:
-    assert decode(sent(CUSTOM, g="Www.BÜCHER.test.")) == CustomPayload(
+    assert decode_payload(sent(CUSTOM, g="Www.BÜCHER.test.")) == CustomPayload(
         "www.xn--bcher-kva.test", (("a", "b"),)
     )
-    assert decode(sent(CUSTOM, b="7")) == CustomPayload("a.test", (("a", "b"),), "7")
+    assert decode_payload(sent(CUSTOM, b="7")) == CustomPayload("a.test", (("a", "b"),), "7")
 
 
 @pytest.mark.parametrize(
@@ -105,23 +105,25 @@ def test_the_hostname_of_an_event_is_normalised() -> None:
 )
 def test_property_values_become_text(value: str, text: str) -> None:
     body = f'{{"e": "custom", "g": "a.test", "d": {{"name": {value}}}}}'.encode()
-    assert decode(body) == CustomPayload("a.test", (("name", text),))
+    assert decode_payload(body) == CustomPayload("a.test", (("name", text),))
 
 
 def test_properties_are_stripped_of_whitespace() -> None:
     properties = {" plan ": " pro\n", " ": "lost", "author": "Ada  L. ", "plan": "free"}
     kept = (("plan", "free"), ("author", "Ada  L."))
-    assert decode(sent(CUSTOM, d=properties)) == CustomPayload("a.test", kept)
+    assert decode_payload(sent(CUSTOM, d=properties)) == CustomPayload("a.test", kept)
 
 
 def test_thirty_properties_keep_their_order() -> None:
     properties = {"n" * 64: "0"} | {f"name{number}": str(number) for number in range(29)}
-    assert decode(sent(CUSTOM, d=properties)) == CustomPayload("a.test", tuple(properties.items()))
+    assert decode_payload(sent(CUSTOM, d=properties)) == CustomPayload(
+        "a.test", tuple(properties.items())
+    )
 
 
 def test_excess_and_overlong_properties_are_dropped_not_the_hit() -> None:
     properties = {"n" * 65: "0"} | {f"name{number}": str(number) for number in range(30)}
-    load = decode(sent(LOAD, d=properties))
+    load = decode_payload(sent(LOAD, d=properties))
     assert isinstance(load, LoadPayload)
     kept = tuple((f"name{number}", str(number)) for number in range(29))
     assert load.properties == (("n" * 64, "0"), *kept)
@@ -187,7 +189,7 @@ def test_excess_and_overlong_properties_are_dropped_not_the_hit() -> None:
 )
 def test_malformed_fields_are_named(body: bytes, message: str) -> None:
     with pytest.raises(BadRequest) as refusal:
-        decode(body)
+        decode_payload(body)
     assert str(refusal.value) == message
 
 
@@ -211,7 +213,7 @@ def test_nul_and_lone_surrogates_are_rejected_in_every_text(
 ) -> None:
     body = json.dumps(base | fields).replace("?", json.dumps(broken)[1:-1]).encode()
     with pytest.raises(BadRequest, match=f"^{field}: expected text without NUL"):
-        decode(body)
+        decode_payload(body)
 
 
 @pytest.mark.parametrize("other", [b'"\xff"', b"9" * 5_000, b"[" * 900 + b"]" * 900])
@@ -219,7 +221,7 @@ def test_nul_and_lone_surrogates_are_rejected_in_every_text(
 def test_a_nul_is_rejected_whatever_surrounds_it(base: dict[str, Any], other: bytes) -> None:
     body = json.dumps(base | {"x": "?"}).encode().replace(b'"?"', other)
     with pytest.raises(BadRequest, match=r"^[bd]: expected text without NUL"):
-        decode(body)
+        decode_payload(body)
 
 
 @pytest.mark.parametrize("field", ["visitor", "userAgent", "language"])
@@ -236,7 +238,7 @@ def test_a_country_is_two_letters(country: str) -> None:
 
 
 def test_an_unknown_field_may_contain_a_nul() -> None:
-    assert decode(sent(UNLOAD, x="\x00")) == UnloadPayload("1", 1000)
+    assert decode_payload(sent(UNLOAD, x="\x00")) == UnloadPayload("1", 1000)
 
 
 JSON = st.recursive(
@@ -252,7 +254,7 @@ ANY_BASE = st.sampled_from([{}, LOAD, UNLOAD, CUSTOM])
 @example(b"\xef\xbb\xbf{}")
 def test_any_json_decodes_or_raises_bad_request(body: bytes) -> None:
     try:
-        decode(body)
+        decode_payload(body)
     except BadRequest as refusal:
         assert ": " in str(refusal)  # noqa: PT017 - it need not be refused
 
@@ -260,4 +262,4 @@ def test_any_json_decodes_or_raises_bad_request(body: bytes) -> None:
 @given(st.binary())
 def test_any_bytes_decode_or_raise_bad_request(body: bytes) -> None:
     with pytest.raises(BadRequest, match=r"^body: "):
-        decode(body)
+        decode_payload(body)

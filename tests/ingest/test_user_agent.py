@@ -10,7 +10,7 @@ from medamad.ingest.user_agent import (
     Agent,
     BotRule,
     describe,
-    device_of,
+    device_type_of,
     is_bot,
     is_crawler,
     is_library,
@@ -180,7 +180,7 @@ def test_any_user_agent_can_be_parsed(text: str) -> None:
     ],
 )
 def test_the_device_type_is_recognised(device: str, platform: str) -> None:
-    assert device_of(f"Mozilla/5.0 ({platform})") == device
+    assert device_type_of(f"Mozilla/5.0 ({platform})") == device
 
 
 HUMANS = [

@@ -20,7 +20,7 @@ class Reactor:
     def seconds(self) -> float:
         return self.now
 
-    def callLater(self, delay: float, call: Callable[[], object]) -> None:
+    def callLater(self, delay: float, call: Callable[..., object], *_args: object) -> None:
         assert delay == 0
         self.calls.append(call)
 

@@ -23,7 +23,7 @@ from medamad.query.period import Period
 from medamad.query.request import Filter
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
-from medamad.transfer.export import FORMAT_NAMES, STEP_ROWS, ExportRequest, ExportSource, drain
+from medamad.transfer.export import FORMAT_NAMES, STEP_ROWS, ExportRequest, ExportSource, take_rows
 from medamad.transfer.tables import TABLES, ColumnKind
 
 OpenStore = Callable[..., Store]
@@ -254,12 +254,12 @@ async def test_statistics_are_written_in_pieces(open_store: OpenStore) -> None:
 
 def test_rows_are_freed_in_pieces() -> None:
     rows = list(range(2 * STEP_ROWS + 100))
-    steps = drain(rows)
+    steps = take_rows(rows)
     assert next(steps) == list(range(STEP_ROWS))
     assert len(rows) == STEP_ROWS + 100
     assert [len(some) for some in steps] == [STEP_ROWS, 100]
     rows = list(range(3 * STEP_ROWS))
-    steps = drain(rows)
+    steps = take_rows(rows)
     next(steps)
     steps.close()
     assert rows == []

@@ -12,8 +12,8 @@ from medamad.web.parameters import (
     MAX_PARAMETERS,
     QueryParameters,
     check_type,
-    decode,
     parse_query_string,
+    percent_decode,
     read_body,
 )
 
@@ -30,19 +30,19 @@ from medamad.web.parameters import (
     ],
 )
 def test_text_is_percent_decoded(raw: bytes, text: str) -> None:
-    assert decode(raw, "path") == text
+    assert percent_decode(raw, "path") == text
 
 
 @pytest.mark.parametrize("raw", [b"%", b"100%", b"%4", b"%zz", b"a%4gb", b"%%41"])
 def test_an_invalid_escape_is_rejected(raw: bytes) -> None:
     with pytest.raises(BadRequest, match=r"^path: an invalid percent-escape$"):
-        decode(raw, "path")
+        percent_decode(raw, "path")
 
 
 @pytest.mark.parametrize("raw", [b"%ff", b"\xff", b"%C3", b"%ED%A0%80", b"%C0%80"])
 def test_invalid_utf8_is_rejected(raw: bytes) -> None:
     with pytest.raises(BadRequest, match=r"^path: not valid UTF-8$"):
-        decode(raw, "path")
+        percent_decode(raw, "path")
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_decoding_agrees_with_urllib(data: bytes, escaped: set[int]) -> None:
         text = unquote_to_bytes(raw).decode("utf-8")
     except UnicodeDecodeError:
         with pytest.raises(BadRequest):
-            decode(raw, "path")
+            percent_decode(raw, "path")
     else:
-        assert decode(raw, "path") == text
+        assert percent_decode(raw, "path") == text
 
 
 class Inner(msgspec.Struct, frozen=True):

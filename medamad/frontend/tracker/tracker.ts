@@ -79,10 +79,10 @@ const look = (event: Partial<MouseEvent>) => {
   if ((CLICK_EVENTS || OUTBOUND_LINKS || FILE_DOWNLOADS) && (event.button as number) < 2) {
     // The target may be the document, which has no closest().
     const near = (what: string) => (event.target as Element).closest?.<HTMLAnchorElement>(what);
-    const told = CLICK_EVENTS && near("[data-m\\:click]");
+    const marked = CLICK_EVENTS && near("[data-m\\:click]");
     const link = near("a") || place;
     const there = link.host + link.pathname;
-    if (told) report(read({}, told.dataset["m:click"] as string));
+    if (marked) report(read({}, marked.dataset["m:click"] as string));
     if (
       FILE_DOWNLOADS &&
       /\.(exe|7z|docx?|xlsx?|pptx?|pdf|mp[34]|txt|gz|dmg|csv|rar|zip)$/i.test(there)

@@ -79,12 +79,12 @@ def _user(account: Account) -> Response:
     )
 
 
-def read(call: Call) -> Response:
+def read_user(call: Call) -> Response:
     """Return the account."""
     return _user(call.account)
 
 
-async def change(call: Call) -> Response:
+async def change_user(call: Call) -> Response:
     """Change the account: all members of the body, or none."""
     wanted = call.body(_CHANGE)
     account = await call.backend.accounts.change(
@@ -96,7 +96,7 @@ async def change(call: Call) -> Response:
     return _user(account)
 
 
-async def delete(call: Call) -> Response:
+async def delete_user(call: Call) -> Response:
     """Delete the account and everything it owns."""
     backend = call.backend
     websites = backend.store.websites.all()
@@ -150,7 +150,7 @@ def add_to(routes: Routes) -> None:
     """Add the routes of this module."""
     routes.add("POST", "/auth/login", log_in, Access.LOGIN)
     routes.add("POST", "/auth/logout", log_out, Access.LOGOUT)
-    routes.add("GET", "/user", read)
-    routes.add("PATCH", "/user", change)
-    routes.add("DELETE", "/user", delete)
+    routes.add("GET", "/user", read_user)
+    routes.add("PATCH", "/user", change_user)
+    routes.add("DELETE", "/user", delete_user)
     routes.add("GET", "/user/usage", usage, Access.READ)

@@ -50,7 +50,7 @@ def list_tokens(call: Call) -> Response:
     return json_response([_token(token, call.backend) for token in call.backend.tokens.all()])
 
 
-async def make_token(call: Call) -> Response:
+async def create_token(call: Call) -> Response:
     """Make a token. Only this response contains its text."""
     backend, details = call.backend, call.body(_TOKEN)
     if details.scope not in tuple(Scope):
@@ -122,7 +122,7 @@ def list_shares(call: Call, hostname: str) -> Response:
     return json_response([_share(share) for share in shares])
 
 
-async def make_share(call: Call, hostname: str) -> Response:
+async def create_share(call: Call, hostname: str) -> Response:
     """Make a share link."""
     website, details = call.website(hostname), call.body(_SHARE)
     share = await call.backend.shares.make(
@@ -170,10 +170,10 @@ def shared_website(call: Call, share: Share) -> Website:
 def add_to(routes: Routes) -> None:
     """Add the routes of this module."""
     routes.add("GET", "/user/tokens", list_tokens, Access.COOKIE)
-    routes.add("POST", "/user/tokens", make_token, Access.COOKIE)
+    routes.add("POST", "/user/tokens", create_token, Access.COOKIE)
     routes.add("DELETE", "/user/tokens/<token>", revoke_token, Access.COOKIE)
     routes.add("GET", "/websites/<hostname>/shares", list_shares, Access.COOKIE)
-    routes.add("POST", "/websites/<hostname>/shares", make_share, Access.COOKIE)
+    routes.add("POST", "/websites/<hostname>/shares", create_share, Access.COOKIE)
     routes.add("DELETE", "/websites/<hostname>/shares/<share>", revoke_share, Access.COOKIE)
     routes.add("GET", "/shared/<share>", read_share, Access.OPEN)
     routes.add("POST", "/shared/<share>", unlock_share, Access.LOGIN)

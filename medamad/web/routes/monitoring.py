@@ -231,7 +231,7 @@ def health(site: Site, _call: Call) -> Response:
     return json_response({"live": True, "ready": True, **({"degraded": damage} if damage else {})})
 
 
-def live(_call: Call) -> Response:
+def liveness(_call: Call) -> Response:
     """Respond that the daemon is running, whether or not hits are accepted."""
     return json_response({"live": True})
 
@@ -246,5 +246,5 @@ def expose(exposition: Exposition, call: Call) -> Response:
 def add_to(routes: Routes, site: Site) -> None:
     """Add the routes of this module."""
     routes.add("GET", "/health", partial(health, site), Access.OPEN)
-    routes.add("GET", "/health/live", live, Access.OPEN)
+    routes.add("GET", "/health/live", liveness, Access.OPEN)
     routes.add("GET", "/metrics", partial(expose, Exposition.of(site)), Access.OPEN)

@@ -108,7 +108,7 @@ async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response
     return await _respond(call, hostname, query_from(parameters, statistic), report)
 
 
-async def live(call: Call, hostname: str) -> Response:
+async def count_live_visitors(call: Call, hostname: str) -> Response:
     """Return the number of pages open now, which stand for visitors."""
     backend, website = call.backend, call.website(hostname)
     now_ms = int(backend.clock() * 1000)
@@ -131,5 +131,5 @@ def add_to(routes: Routes) -> None:
     for statistic in STATISTICS:
         list_its_rows = partial(list_rows, statistic=statistic)
         routes.add("GET", path + statistic.name, list_its_rows, Access.STATISTICS)
-    routes.add("GET", path + "live", live, Access.STATISTICS)
+    routes.add("GET", path + "live", count_live_visitors, Access.STATISTICS)
     routes.add("GET", path + "ignored", ignored, Access.READ)

@@ -30,7 +30,7 @@ def _website(website: Website, backend: Backend) -> dict[str, Any]:
     return shown
 
 
-async def list_all(call: Call) -> Response:
+async def list_websites(call: Call) -> Response:
     """Return all websites by hostname, with the visitors of the last day on request."""
     backend, store = call.backend, call.backend.store
     websites = [website for website in store.websites.all() if call.caller.may_see(website)]
@@ -48,7 +48,7 @@ async def list_all(call: Call) -> Response:
     )
 
 
-async def register(call: Call) -> Response:
+async def register_website(call: Call) -> Response:
     """Register a website."""
     call.caller.check_all()
     hostname = canonical_hostname(call.body(_DETAILS).hostname)
@@ -56,12 +56,12 @@ async def register(call: Call) -> Response:
     return json_response(_website(website, call.backend), HTTPStatus.CREATED)
 
 
-def read(call: Call, hostname: str) -> Response:
+def read_website(call: Call, hostname: str) -> Response:
     """Return one website."""
     return json_response(_website(call.website(hostname), call.backend))
 
 
-async def rename(call: Call, hostname: str) -> Response:
+async def rename_website(call: Call, hostname: str) -> Response:
     """Rename a website, which keeps its hits."""
     website = call.website(hostname)
     wanted = canonical_hostname(call.body(_DETAILS).hostname)
@@ -74,7 +74,7 @@ async def rename(call: Call, hostname: str) -> Response:
     return json_response(_website(website, call.backend))
 
 
-async def delete(call: Call, hostname: str) -> Response:
+async def delete_website(call: Call, hostname: str) -> Response:
     """Delete a website, its hits and its names."""
     website = call.website(hostname)
     await call.backend.store.delete_website(website)
@@ -84,8 +84,8 @@ async def delete(call: Call, hostname: str) -> Response:
 
 def add_to(routes: Routes) -> None:
     """Add the routes of this module."""
-    routes.add("GET", "/websites", list_all, Access.READ)
-    routes.add("POST", "/websites", register, Access.CHANGE)
-    routes.add("GET", "/websites/<hostname>", read, Access.READ)
-    routes.add("PATCH", "/websites/<hostname>", rename, Access.CHANGE)
-    routes.add("DELETE", "/websites/<hostname>", delete, Access.CHANGE)
+    routes.add("GET", "/websites", list_websites, Access.READ)
+    routes.add("POST", "/websites", register_website, Access.CHANGE)
+    routes.add("GET", "/websites/<hostname>", read_website, Access.READ)
+    routes.add("PATCH", "/websites/<hostname>", rename_website, Access.CHANGE)
+    routes.add("DELETE", "/websites/<hostname>", delete_website, Access.CHANGE)

@@ -113,7 +113,7 @@ def read_bound(text: str) -> Bound:
     read_endpoint(text, recorder).listen(None).addErrback(refused.append)
     for failure in refused:
         failure.raiseException()
-    (bound,) = recorder.heard
+    (bound,) = recorder.bounds
     return bound
 
 
@@ -143,11 +143,11 @@ class _Recorder:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.heard: list[Bound] = []
+        self.bounds: list[Bound] = []
 
     def listenTCP(self, port: int, _factory: Any, backlog: int, interface: str) -> Deferred[None]:
         """Record a plain port (IReactorTCP)."""
-        self.heard.append(Bound(port, interface, backlog, None))
+        self.bounds.append(Bound(port, interface, backlog, None))
         return Deferred()
 
     def listenSSL(
@@ -158,8 +158,8 @@ class _Recorder:
         backlog: int,
         interface: str,
     ) -> Deferred[None]:
-        """Hear of a port that speaks TLS (IReactorSSL)."""
-        # What OpenSSL refuses of the files is found out here.
+        """Record a port that speaks TLS (IReactorSSL)."""
+        # Raises here what OpenSSL refuses of the files.
         contextFactory.getContext().set_cipher_list(CIPHERS)
-        self.heard.append(Bound(port, interface, backlog, Certificate(contextFactory, self.text)))
+        self.bounds.append(Bound(port, interface, backlog, Certificate(contextFactory, self.text)))
         return Deferred()

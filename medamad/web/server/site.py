@@ -1,7 +1,7 @@
 """The site: its connections, the headers of every response, and how it shuts down."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -16,6 +16,7 @@ from zope.interface import implementer
 
 from medamad.domain.errors import ApiError, Unavailable
 from medamad.ingest.networks import Address, is_local, prefix_of
+from medamad.ingest.write_queue import Reactor
 from medamad.web import cors
 from medamad.web.backend import Backend
 from medamad.web.responses import Headers, Response, encoded_head
@@ -39,16 +40,6 @@ ARRIVE_SECONDS: Final = 0.2
 _RETRY_AFTER_S: Final = 10
 
 _log: Final = Logger()
-
-
-class Reactor(Protocol):
-    """The part of a reactor that a site needs."""
-
-    def seconds(self) -> float:
-        """Return the time that has passed since any fixed moment."""
-
-    def callLater(self, delay: float, call: Callable[..., object], /, *args: object) -> Any:
-        """Call `call` after `delay` seconds."""
 
 
 class Responder(Protocol):

@@ -18,7 +18,7 @@ interface Properties {
   label: string;
   text: string;
   suggestions: readonly Suggested[] | undefined;
-  /** The title of the suggestions, and what is said if there are none. */
+  /** The title of the suggestions, and the text shown if there are none. */
   title: string;
   none: string;
   /** The id of the field's description. */

@@ -43,7 +43,7 @@ function text(name: string, label: string, word: (row: ListRow) => string): Colu
 function numbers(name: string): Column {
   const key = keyOf(name);
   const label = t(`panels.column.${name}` as Key);
-  const told = <T>(row: ListRow, write: (value: number) => T, unknown: T) =>
+  const ifKnown = <T>(row: ListRow, write: (value: number) => T, unknown: T) =>
     row[key] !== undefined && isKnown(key, row) ? write(Number(row[key])) : unknown;
   const column = (
     written: (value: number) => string,
@@ -54,9 +54,9 @@ function numbers(name: string): Column {
     label,
     isText: false,
     // Unknown values sort below 0.
-    value: (row) => told(row, Number, -1),
-    shown: (row) => told(row, written, "–"),
-    inFile: (row) => told(row, inFile, ""),
+    value: (row) => ifKnown(row, Number, -1),
+    shown: (row) => ifKnown(row, written, "–"),
+    inFile: (row) => ifKnown(row, inFile, ""),
     fileLabel,
   });
   if (name.endsWith("_percentage")) {

@@ -3,21 +3,21 @@
 import { computed, signal } from "@preact/signals";
 
 /** What the daemon reports for each query. */
-const told = signal<Readonly<Record<string, string>>>({});
+const headers = signal<Readonly<Record<string, string>>>({});
 
 /** Record what a response does not cover; null for nothing, or when the query is gone. */
 export function notePartial(question: string, header: string | null): void {
-  const before = told.peek();
+  const before = headers.peek();
   if ((before[question] ?? null) === header) return;
   const { [question]: _, ...others } = before;
-  told.value = header === null ? others : { ...others, [question]: header };
+  headers.value = header === null ? others : { ...others, [question]: header };
 }
 
 /** The first and last day that something on the page does not cover, as dates. */
-export const partialDays = computed(() => daysIn(Object.values(told.value).join()));
+export const partialDays = computed(() => daysIn(Object.values(headers.value).join()));
 
 /** The first and last day of which the responses on the page leave out damaged data. */
-export const damagedDays = computed(() => daysIn(Object.values(told.value).join(), true));
+export const damagedDays = computed(() => daysIn(Object.values(headers.value).join(), true));
 
 /** The first and last day that the daemon named, for damaged data or for all else. */
 export function daysIn(

@@ -6,19 +6,19 @@ import { at } from "../state/paths.ts";
 import { nameOf } from "./hostnames.ts";
 
 export function NoSuchPage() {
-  return <Nothing said={t("error.not-found")} />;
+  return <Nothing text={t("error.not-found")} />;
 }
 
 /** Shown instead of the page of an unregistered website. */
 export function NoWebsite({ hostname }: { hostname: string }) {
-  return <Nothing said={t("view.no-website", { hostname: nameOf(hostname) })} />;
+  return <Nothing text={t("view.no-website", { hostname: nameOf(hostname) })} />;
 }
 
-function Nothing({ said }: { said: string }) {
+function Nothing({ text }: { text: string }) {
   const { url } = useLocation();
   return (
     <main class="page narrow" key={url}>
-      <h1>{said}</h1>
+      <h1>{text}</h1>
       <p>
         <a href={at("/dashboard/")}>{t("error.back")}</a>
       </p>
