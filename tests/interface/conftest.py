@@ -1,11 +1,23 @@
-"""One daemon for the tests of invalid input."""
+"""One daemon for the tests of invalid input; the cases of slow tests are made only for them."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from http.client import HTTPConnection
+from typing import Any
 
 import pytest
 from attrs import define
 from support.daemon import PATIENCE_S, Answer, Daemon, running
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Collector, obj: object
+) -> Generator[None, Any, Any]:
+    """Leave out slow tests at once where none are run: Schemathesis makes their cases first."""
+    found = yield
+    marks = getattr(obj, "pytestmark", ())
+    is_slow = isinstance(marks, list) and any(mark.name == "slow" for mark in marks)
+    return [] if is_slow and collector.config.option.markexpr == "not slow" else found
 
 
 @define

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
@@ -19,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
     positive_data_acceptance,
 )
 from support.daemon import PATIENCE_S, Client, Daemon, running
-from support.openapi import FILE
+from support.openapi import DOCUMENT, FILE, resolved
 
 pytestmark = pytest.mark.daemon
 
@@ -43,9 +44,33 @@ schemathesis.openapi.format(
 schemathesis.openapi.format(
     "time-zone", st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns"])
 )
+
+
+def filtered_once() -> dict[str, Any]:
+    """Return the document with the filters taken from all reports but the pages.
+
+    They are the same everywhere, and have more values to cover than all else together.
+    """
+    document = deepcopy(DOCUMENT)
+    for path, item in document["paths"].items():
+        if path != "/website/{hostname}/pages":
+            item["parameters"] = [
+                parameter
+                for parameter in item.get("parameters", ())
+                if resolved(parameter).get("style") != "deepObject"
+            ]
+    return document
+
+
 SCHEMA = schemathesis.openapi.from_path(FILE)
+COVERED = schemathesis.openapi.from_dict(filtered_once())
 FUZZED = schemathesis.openapi.from_path(FILE)
 FUZZED.config.phases.coverage.enabled = False
+FILTERED = [
+    f"get-website-id-{name}"
+    for name in ("summary", "referrers", "languages", "properties", "export")
+]
+"""Their parameters other than the filters are covered value by value."""
 ALIKE = [
     f"get-website-id-{name}"
     for name in (
@@ -99,13 +124,13 @@ def client(daemon: Daemon) -> Client:
     return client
 
 
-@SCHEMA.exclude(operation_id=[*ENDS_THE_LOGIN, *ALIKE]).parametrize()
+@COVERED.exclude(operation_id=[*ENDS_THE_LOGIN, *ALIKE]).parametrize()
 @RUNS
 def test_operations(case: schemathesis.Case, daemon: Daemon, client: Client) -> None:
     check(case, daemon, client)
 
 
-@FUZZED.include(operation_id=ALIKE).parametrize()
+@FUZZED.include(operation_id=[*ALIKE, *FILTERED]).parametrize()
 @RUNS
 def test_operations_that_are_alike(case: schemathesis.Case, daemon: Daemon, client: Client) -> None:
     check(case, daemon, client)
@@ -118,6 +143,16 @@ def test_operations_that_end_the_login(case: schemathesis.Case, another_daemon: 
 
 
 LONG = settings(RUNS, max_examples=1_000, derandomize=False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+@SCHEMA.include(operation_id=[*ALIKE, *FILTERED]).parametrize()
+@RUNS
+def test_every_value_of_every_filter(
+    case: schemathesis.Case, daemon: Daemon, client: Client
+) -> None:
+    check(case, daemon, client)
 
 
 @pytest.mark.slow
