@@ -30,7 +30,9 @@ def stored_until_it_failed(folder: Path, most_kib: int) -> dict[str, Any]:
     return outcome
 
 
-@pytest.mark.parametrize("most_kib", [0, 40, 200, 600, 1_500])
+@pytest.mark.parametrize(
+    "most_kib", [0, 200, *(pytest.param(kib, marks=pytest.mark.slow) for kib in (40, 600, 1_500))]
+)
 @pytest_twisted.ensureDeferred
 async def test_a_failed_write_stops_the_store(
     open_store: Callable[..., Store], tmp_path: Path, most_kib: int

@@ -90,7 +90,14 @@ async def plain_past(store: Store, hostname: str, days: int) -> Website:
     return website
 
 
-@pytest.mark.parametrize("sizes", [SMALL, Sizes(), Sizes(1, 2, 0), Sizes(3, 3, 5)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        SMALL,
+        Sizes(),
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (Sizes(1, 2, 0), Sizes(3, 3, 5))),
+    ],
+)
 @pytest_twisted.ensureDeferred
 async def test_results_stay_the_same_while_views_expire(
     open_store: OpenStore, sizes: Sizes
@@ -461,7 +468,9 @@ class Story:
         return len(days_of(self.store, website))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 @pytest_twisted.ensureDeferred
 async def test_results_about_whole_days_stay_the_same(open_store: OpenStore, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311

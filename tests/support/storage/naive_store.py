@@ -1,6 +1,5 @@
 """The expected content of a store, kept naively as lists of dicts."""
 
-import copy
 from typing import Any
 
 from attrs import asdict, define, field
@@ -48,7 +47,7 @@ class NaiveStore:
             for event in events
             for of in (event["view"],)
         ]
-        return in_order(copy.deepcopy(views)), in_order(shown)
+        return in_order(dict(view) for view in views), in_order(shown)
 
     def _view(self, view: View) -> None:
         if view.website not in self.websites or self._find(view.beacon, view.time_ms) is not None:
