@@ -98,6 +98,11 @@ PROPERTY_SEPARATOR: Final = "\x00"
 """Separates the name and the value in the text of a PROPERTY; neither may contain it."""
 
 
+MAX_PROPERTY_NAME: Final = 64
+MAX_PROPERTY_VALUE: Final = 256
+"""Characters of a property's name and value; the rest is cut off."""
+
+
 def property_text(name: str, value: str) -> str:
     """Return the text under which a property's name and value share one code."""
     return f"{name}{PROPERTY_SEPARATOR}{value}"

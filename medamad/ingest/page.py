@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, unquote_plus, urlsplit
 from attrs import frozen
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.paths import MAX_PATH, stored_path
 from medamad.domain.websites import MAX_HOSTNAME, canonical_hostname
 from medamad.ingest.networks import address_of, is_address
 from medamad.storage.websites import Websites
@@ -31,7 +32,6 @@ def split_url(url: str) -> SplitResult:
     return urlsplit(url)
 
 
-MAX_PATH: Final = 2_048
 MAX_UTM: Final = 512
 
 _EXPECTED: Final = "u: expected an http or https URL"
@@ -51,17 +51,6 @@ _CAMPAIGN: Final = re.compile(
 )
 _LONGEST_ESCAPE: Final = len("%F0%9F%98%80")
 """The most characters that can encode a single one."""
-
-_ESCAPED: Final = re.compile(
-    r"""(?:%[0-7][\da-f]
-    | %(?:c[2-9a-f] | d[\da-f]) %[89ab][\da-f]
-    | %(?:e0%[ab] | ed%[89] | e[1-9a-cef]%[89ab])[\da-f] %[89ab][\da-f]
-    | %(?:f0%[9ab] | f[1-3]%[89ab] | f4%8)[\da-f] (?:%[89ab][\da-f]){2})++""",
-    re.ASCII | re.IGNORECASE | re.VERBOSE,
-)
-"""Percent-escapes of UTF-8 (RFC 3629, section 4)."""
-_MOST_RUNS: Final = MAX_PATH // 2 + 1
-"""The most runs of escapes, with a character between them, in MAX_PATH characters."""
 
 
 @frozen
@@ -94,12 +83,6 @@ def page_of(url: str) -> Page:
     return Page(_host(host), stored_path(parts.path), **_campaign(parts.query))
 
 
-def stored_path(path: str) -> str:
-    """Return the path of a URL as it is stored; "/" for none."""
-    decoded = _ESCAPED.sub(_decoded, path, _MOST_RUNS) if "%" in path else path
-    return decoded[:MAX_PATH].rstrip("/") or "/"
-
-
 def _host(host: str) -> str:
     """Return a hostname in its canonical form, or an address as browsers write it.
 
@@ -112,10 +95,6 @@ def _host(host: str) -> str:
         if "%" not in host and address_of(host) is not None:
             return host
         raise
-
-
-def _decoded(escapes: re.Match[str]) -> str:
-    return bytes.fromhex(escapes[0].replace("%", "")).decode("utf-8")
 
 
 def _campaign(query: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import msgspec
 
+from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.errors import BadRequest, Unauthorised
 from medamad.domain.hits import Properties
 from medamad.domain.websites import canonical_hostname
@@ -17,10 +18,8 @@ from medamad.lookup.countries import country_of_code
 MAX_DURATION_MS: Final = 86_400_000
 """The longest time on a page that counts: a day."""
 MAX_PROPERTIES: Final = 30
-MAX_NAME: Final = 64
-MAX_VALUE: Final = 256
-"""Properties of a hit, and characters of a property's name and value, that are kept. The rest is
-cut off rather than rejected, so as not to lose the view."""
+"""Properties of a hit that are kept. The rest is cut off rather than rejected, as are long names
+and values, so as not to lose the view."""
 _UNSET: Final = msgspec.UNSET
 _LATEST_MS: Final = 1 << 48
 MAX_UINT16: Final = 65_535
@@ -254,21 +253,21 @@ def _properties(sent: dict[str, Any]) -> Properties:
 
 
 def _name(name: str) -> str:
-    """Return a name without surrounding white space, cut to MAX_NAME."""
+    """Return a name without surrounding white space, cut to MAX_PROPERTY_NAME."""
     if name:
-        return name.strip()[:MAX_NAME]
+        return name.strip()[:MAX_PROPERTY_NAME]
     raise BadRequest("d: expected names of at least one character")
 
 
 def _text(name: str, value: Any) -> str:
-    """Return the value of a property as text, cut to MAX_VALUE."""
+    """Return the value of a property as text, cut to MAX_PROPERTY_VALUE."""
     match value:
         case str():
-            return value.strip()[:MAX_VALUE]
+            return value.strip()[:MAX_PROPERTY_VALUE]
         case bool():
             return "true" if value else "false"
         case int():
-            return str(value)[:MAX_VALUE]
+            return str(value)[:MAX_PROPERTY_VALUE]
         case float():
             return repr(value).removesuffix(".0")
         case _:

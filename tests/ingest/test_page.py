@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 from support.call_counts import calls_of
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.paths import MAX_PATH, stored_path
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.ingest.page import (
     MAX_AUTHORITY,
-    MAX_PATH,
     MAX_UTM,
     Page,
     host_of,
     page_of,
     referrer_of,
     split_url,
-    stored_path,
     websites_of,
 )
 from medamad.storage.websites import Websites

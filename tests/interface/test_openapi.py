@@ -15,8 +15,9 @@ from medamad.accounts.credentials import MAX_LOGIN_TEXT, PASSWORD_LENGTH, USERNA
 from medamad.accounts.credentials import MAX_NAME as MAX_GRANT_NAME
 from medamad.accounts.shares import MAX_ORIGINS
 from medamad.domain.accounts import LANGUAGES, MAX_SHARES, MAX_TOKENS, SCRIPT_TYPES, Scope
+from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.websites import MAX_HOSTNAME
-from medamad.ingest.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE, ServerFields
+from medamad.ingest.payload import MAX_PROPERTIES, ServerFields
 from medamad.query.buckets import INTERVALS
 from medamad.query.filters import FIELDS, OPERATORS
 from medamad.query.reports import STATISTICS
@@ -353,7 +354,11 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert tuple(SCHEMAS["Filter"]["properties"]) == OPERATORS
     assert set(FIELDS) == FILTERS
     properties = SCHEMAS["Properties"]["description"]
-    for bound in (f"first {MAX_PROPERTIES} ", f"{MAX_NAME} characters", f"at {MAX_VALUE}."):
+    for bound in (
+        f"first {MAX_PROPERTIES} ",
+        f"{MAX_PROPERTY_NAME} characters",
+        f"at {MAX_PROPERTY_VALUE}.",
+    ):
         assert bound in properties
     assert tuple(SCHEMAS["Scope"]["enum"]) == tuple(Scope)
     assert SCHEMAS["GrantName"]["maxLength"] == MAX_GRANT_NAME

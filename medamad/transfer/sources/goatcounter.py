@@ -24,11 +24,15 @@ from zipfile import ZipFile
 import msgspec
 from attrs import define, field
 
-from medamad.domain.dimensions import PROPERTY_SEPARATOR, Dimension, property_text
+from medamad.domain.dimensions import (
+    MAX_PROPERTY_NAME,
+    PROPERTY_SEPARATOR,
+    Dimension,
+    property_text,
+)
 from medamad.domain.errors import BadRequest
 from medamad.domain.zones import day_at
 from medamad.ingest.page import MAX_UTM
-from medamad.ingest.payload import MAX_NAME
 from medamad.ingest.user_agent import Agent, describe
 from medamad.lookup.languages import locale_of
 from medamad.transfer.formats.csv import read_records
@@ -338,7 +342,7 @@ class _JsonReader:
 
     def _add_path(self, row: _Path) -> None:
         if row.event:
-            name = row.path.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_NAME]
+            name = row.path.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_PROPERTY_NAME]
             self._paths[row.id] = True, property_text(name, "")
             return
         url_path, _, query = row.path.partition("?")

@@ -9,9 +9,16 @@ from typing import Final
 
 from attrs import evolve
 
-from medamad.domain.dimensions import PROPERTY_SEPARATOR, UNKNOWN, WidthClass
-from medamad.ingest.page import MAX_PATH, MAX_UTM, Page
-from medamad.ingest.payload import MAX_NAME, MAX_PROPERTIES, MAX_VALUE
+from medamad.domain.dimensions import (
+    MAX_PROPERTY_NAME,
+    MAX_PROPERTY_VALUE,
+    PROPERTY_SEPARATOR,
+    UNKNOWN,
+    WidthClass,
+)
+from medamad.domain.paths import MAX_PATH
+from medamad.ingest.page import MAX_UTM, Page
+from medamad.ingest.payload import MAX_PROPERTIES
 from medamad.ingest.user_agent import Agent
 from medamad.lookup.countries import country_of_code
 from medamad.transfer.rows import MAX_MS, EventRow, ViewRow
@@ -115,7 +122,10 @@ def event_rows(
 ) -> Iterator[EventRow]:
     """Yield each property of an event once, truncated like those of hits."""
     truncated = [
-        (name.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_NAME], value.strip()[:MAX_VALUE])
+        (
+            name.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_PROPERTY_NAME],
+            value.strip()[:MAX_PROPERTY_VALUE],
+        )
         for name, value in pairs
     ]
     for name, value in list(dict.fromkeys(truncated))[:MAX_PROPERTIES]:

@@ -16,10 +16,15 @@ from zipfile import is_zipfile
 
 from attrs import frozen
 
-from medamad.domain.dimensions import PROPERTY_SEPARATOR, Dimension, property_text
+from medamad.domain.dimensions import (
+    MAX_PROPERTY_NAME,
+    MAX_PROPERTY_VALUE,
+    PROPERTY_SEPARATOR,
+    Dimension,
+    property_text,
+)
 from medamad.domain.errors import BadRequest
 from medamad.ingest.page import MAX_UTM
-from medamad.ingest.payload import MAX_NAME, MAX_VALUE
 from medamad.transfer.formats.csv import cells_by_column, read_cells
 from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.input_files import open_zip
@@ -96,8 +101,8 @@ def _event(_: _Normalizer, record: _Record) -> tuple[str, ...]:
 
 
 def _property(name: str, value: str) -> tuple[str, ...]:
-    name = name.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_NAME]
-    return (property_text(name, value.strip()[:MAX_VALUE]),)
+    name = name.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_PROPERTY_NAME]
+    return (property_text(name, value.strip()[:MAX_PROPERTY_VALUE]),)
 
 
 _VISIT_FIGURES: Final = {

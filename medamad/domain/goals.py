@@ -1,0 +1,239 @@
+"""What a website wants of its visits: goals, and funnels of several goals in order."""
+
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal, Inexact
+from math import isinf
+from typing import Final, TypeVar
+
+from attrs import evolve, frozen
+
+from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
+from medamad.domain.errors import BadRequest, Conflict, NotFound
+from medamad.domain.paths import MAX_PATH, WILDCARD, stored_path
+
+MAX_GOALS: Final = 100
+MAX_FUNNELS: Final = 50
+"""How many goals and funnels a website may have."""
+MAX_GOAL_NAME: Final = 100
+"""Characters of the name of a goal or funnel."""
+FUNNEL_GOALS: Final = (2, 8)
+"""How many goals a funnel has, at least and at most."""
+
+_ID_BYTES: Final = 6
+_UNFIT_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNFIT: Final = re.compile("[\0\ud800-\udfff]")
+_CURRENCY: Final = re.compile(r"[A-Z]{3}\Z")
+
+
+@frozen(kw_only=True)
+class Goal:
+    """A goal, reached by the views of a page (`path`) or by events with a property (`event`).
+
+    Exactly one of the two is set.
+    """
+
+    id: str
+    name: str
+    path: str | None = None
+    """The path of the page as it is stored, or a pattern; see `paths.PathPattern`."""
+    event: str | None = None
+    """The name of the property."""
+    value: str | None = None
+    """The value of the property, None for any."""
+    revenue: str | None = None
+    """The name of the property that has the amount, None if the goal brings in no revenue."""
+    currency: str | None = None
+    """The amount's currency (ISO 4217); set if `revenue` is."""
+
+
+@frozen
+class Funnel:
+    """Goals that are to be reached in this order within a visit, by their ids."""
+
+    id: str
+    name: str
+    goals: tuple[str, ...]
+
+
+@frozen
+class Definitions:
+    """The goals and funnels of a website, each in order of creation."""
+
+    goals: tuple[Goal, ...] = ()
+    funnels: tuple[Funnel, ...] = ()
+
+    def goal(self, goal_id: str) -> Goal:
+        """Return a goal. Raises NotFound."""
+        return _found(self.goals, goal_id, "goal")
+
+    def funnel(self, funnel_id: str) -> Funnel:
+        """Return a funnel. Raises NotFound."""
+        return _found(self.funnels, funnel_id, "funnel")
+
+    def with_goal(self, goal: Goal) -> "Definitions":
+        """Return the definitions with a new goal. Raises BadRequest, Conflict."""
+        _check_room(self.goals, MAX_GOALS, "goals")
+        return evolve(self, goals=_named_once((*self.goals, _checked_goal(goal))))
+
+    def with_changed_goal(self, goal_id: str, change: Callable[[Goal], Goal]) -> "Definitions":
+        """Return the definitions with a goal changed. Raises NotFound, BadRequest, Conflict.
+
+        A goal that a funnel uses may only be renamed.
+        """
+        old = self.goal(goal_id)
+        new = _checked_goal(change(old))
+        if new != evolve(old, name=new.name):
+            self._check_unused(old, "can be renamed, but not changed otherwise")
+        return evolve(self, goals=_named_once(_replaced(self.goals, new)))
+
+    def without_goal(self, goal_id: str) -> "Definitions":
+        """Return the definitions without a goal. Raises NotFound, Conflict if a funnel uses it."""
+        goal = self.goal(goal_id)
+        self._check_unused(goal, "cannot be removed")
+        return evolve(self, goals=tuple(each for each in self.goals if each != goal))
+
+    def with_funnel(self, funnel: Funnel) -> "Definitions":
+        """Return the definitions with a new funnel. Raises BadRequest, Conflict."""
+        _check_room(self.funnels, MAX_FUNNELS, "funnels")
+        return evolve(self, funnels=_named_once((*self.funnels, self._checked_funnel(funnel))))
+
+    def with_changed_funnel(
+        self, funnel_id: str, change: Callable[[Funnel], Funnel]
+    ) -> "Definitions":
+        """Return the definitions with a funnel changed. Raises NotFound, BadRequest, Conflict."""
+        new = self._checked_funnel(change(self.funnel(funnel_id)))
+        return evolve(self, funnels=_named_once(_replaced(self.funnels, new)))
+
+    def without_funnel(self, funnel_id: str) -> "Definitions":
+        """Return the definitions without a funnel. Raises NotFound."""
+        funnel = self.funnel(funnel_id)
+        return evolve(self, funnels=tuple(each for each in self.funnels if each != funnel))
+
+    def _check_unused(self, goal: Goal, what: str) -> None:
+        for funnel in self.funnels:
+            if goal.id in funnel.goals:
+                raise Conflict(f"the funnel {funnel.name} uses the goal {goal.name}, which {what}")
+
+    def _checked_funnel(self, funnel: Funnel) -> Funnel:
+        least, most = FUNNEL_GOALS
+        if not least <= len(funnel.goals) <= most:
+            raise BadRequest(
+                f"goals: expected {least} to {most} goals in order, got {len(funnel.goals)}"
+            )
+        known = {goal.id for goal in self.goals}
+        for goal_id in funnel.goals:
+            if goal_id not in known:
+                raise BadRequest(f"goals: there is no goal {goal_id}")
+        if len(set(funnel.goals)) < len(funnel.goals):
+            raise BadRequest("goals: expected each goal once")
+        return evolve(funnel, name=_checked_name(funnel.name))
+
+
+D = TypeVar("D", Goal, Funnel)
+
+
+def _found(definitions: Sequence[D], wanted: str, what: str) -> D:
+    for definition in definitions:
+        if definition.id == wanted:
+            return definition
+    raise NotFound(f"there is no {what} {wanted}")
+
+
+def _check_room(definitions: Sequence[D], most: int, what: str) -> None:
+    if len(definitions) >= most:
+        raise Conflict(f"the website has {most} {what} already, remove one first")
+
+
+def _replaced(definitions: Sequence[D], new: D) -> tuple[D, ...]:
+    return tuple(new if each.id == new.id else each for each in definitions)
+
+
+def _named_once(definitions: tuple[D, ...]) -> tuple[D, ...]:
+    names = set()
+    for definition in definitions:
+        if definition.name in names:
+            raise Conflict(f"name: {definition.name} is taken")
+        names.add(definition.name)
+    return definitions
+
+
+def new_id() -> str:
+    """Return an id for a goal or funnel. A command would take a first hyphen for an option."""
+    while (made := secrets.token_urlsafe(_ID_BYTES)).startswith("-"):
+        pass
+    return made
+
+
+def _checked_name(text: str) -> str:
+    name = text.strip()
+    if not 1 <= len(name) <= MAX_GOAL_NAME:
+        raise BadRequest(f"name: expected 1 to {MAX_GOAL_NAME} characters, got {len(name)}")
+    if _UNFIT_NAME.search(name):
+        raise BadRequest("name: expected text of one line, without control characters")
+    return name
+
+
+def _checked_goal(goal: Goal) -> Goal:
+    """Return a goal with its texts as they are stored. Raises BadRequest naming the field."""
+    if (goal.path is None) == (goal.event is None):
+        raise BadRequest("path: expected either path or event")
+    if goal.value is not None and goal.event is None:
+        raise BadRequest("value: expected only with event")
+    if (goal.revenue is None) != (goal.currency is None):
+        missing = "revenue" if goal.revenue is None else "currency"
+        raise BadRequest(f"{missing}: expected both revenue and currency, or neither")
+    if goal.currency is not None and not _CURRENCY.match(goal.currency):
+        raise BadRequest("currency: expected three capital letters (ISO 4217), such as EUR")
+    return evolve(
+        goal,
+        name=_checked_name(goal.name),
+        path=None if goal.path is None else _checked_path(goal.path),
+        event=_property_name("event", goal.event),
+        value=_fit("value", goal.value, 0, MAX_PROPERTY_VALUE),
+        revenue=_property_name("revenue", goal.revenue),
+    )
+
+
+def _checked_path(text: str) -> str:
+    path = _fit("path", text, 1, MAX_PATH) or ""
+    if not path.startswith(("/", WILDCARD)):
+        raise BadRequest(f"path: expected a path that begins with / or {WILDCARD}")
+    return stored_path(path)
+
+
+def _property_name(field: str, text: str | None) -> str | None:
+    return _fit(field, text, 1, MAX_PROPERTY_NAME)
+
+
+def _fit(field: str, text: str | None, least: int, most: int) -> str | None:
+    """Return a text without the white space around it, as it is stored; None for None."""
+    if text is None:
+        return None
+    stripped = text.strip()
+    if not least <= len(stripped) <= most:
+        raise BadRequest(f"{field}: expected {least} to {most} characters, got {len(stripped)}")
+    if _UNFIT.search(stripped):
+        raise BadRequest(f"{field}: expected text without NUL")
+    return stripped
+
+
+EXACT: Final = Context(prec=1_000, traps=[Inexact])
+"""Adds and multiplies amounts without rounding: it has room for what `amount_of` returns."""
+
+_NUMBER: Final = re.compile(r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+
+
+def amount_of(text: str) -> Decimal | None:
+    """Return the exact amount in the value of a property, None if it is not a finite number.
+
+    A number that is too large for a browser, or so small that it takes it for zero, is none either.
+    """
+    number = _NUMBER.match(text)
+    if number is None:
+        return None
+    rounded = float(text)
+    if not rounded:
+        return None if number["digits"].strip("0.") else Decimal(0)
+    return None if isinf(rounded) else Decimal(text)

@@ -1,0 +1,70 @@
+"""The path of a page as it is stored, and patterns of paths."""
+
+import re
+from typing import Final, Self
+
+from attrs import frozen
+
+MAX_PATH: Final = 2_048
+"""Characters of a path that are stored."""
+
+_ESCAPED: Final = re.compile(
+    r"""(?:%[0-7][\da-f]
+    | %(?:c[2-9a-f] | d[\da-f]) %[89ab][\da-f]
+    | %(?:e0%[ab] | ed%[89] | e[1-9a-cef]%[89ab])[\da-f] %[89ab][\da-f]
+    | %(?:f0%[9ab] | f[1-3]%[89ab] | f4%8)[\da-f] (?:%[89ab][\da-f]){2})++""",
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+"""Percent-escapes of UTF-8 (RFC 3629, section 4)."""
+_MOST_RUNS: Final = MAX_PATH // 2 + 1
+"""The most runs of escapes, with a character between them, in MAX_PATH characters."""
+
+
+def stored_path(path: str) -> str:
+    """Return the path of a URL as it is stored; "/" for none."""
+    decoded = _ESCAPED.sub(_decoded, path, _MOST_RUNS) if "%" in path else path
+    return decoded[:MAX_PATH].rstrip("/") or "/"
+
+
+def _decoded(escapes: re.Match[str]) -> str:
+    return bytes.fromhex(escapes[0].replace("%", "")).decode("utf-8")
+
+
+WILDCARD: Final = "*"
+"""What stands for any run of characters in a pattern, also for none."""
+
+
+@frozen
+class PathPattern:
+    """A path in which WILDCARD may occur. It compares stored paths exactly, also in upper case.
+
+    The pieces between wildcards are searched for in order, each at its first place: that finds a
+    match where there is one, and never goes back.
+    """
+
+    _start: str
+    _between: tuple[str, ...]
+    _end: str | None
+    """What follows the last wildcard, None if there is no wildcard."""
+
+    @classmethod
+    def of(cls, pattern: str) -> Self:
+        """Return the pattern that a text describes."""
+        start, *rest = pattern.split(WILDCARD)
+        if not rest:
+            return cls(start, (), None)
+        return cls(start, tuple(filter(None, rest[:-1])), rest[-1])
+
+    def matches(self, path: str) -> bool:
+        """Return whether a stored path matches."""
+        if self._end is None:
+            return path == self._start
+        place, end = len(self._start), len(path) - len(self._end)
+        if end < place or not (path.startswith(self._start) and path.endswith(self._end)):
+            return False
+        for piece in self._between:
+            found = path.find(piece, place, end)
+            if found < 0:
+                return False
+            place = found + len(piece)
+        return True
