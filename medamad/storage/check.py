@@ -23,6 +23,7 @@ from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Database, Environment, Txn
 from medamad.storage.environment.meta import STORE_ID, TRUSTED_TIME, read_number, verified
 from medamad.storage.errors import Damaged, DamagedSegment
+from medamad.storage.goals import damaged_goals
 from medamad.storage.grants import damaged_grants
 from medamad.storage.import_batches import LAST_BATCH, read_batches
 from medamad.storage.segments.build import (
@@ -103,6 +104,7 @@ class StoreCheck:
         except Damaged as error:
             yield f"account: {error}"
         yield from damaged_grants(self._txn, self._environment.databases)
+        yield from damaged_goals(self._txn, self._environment.databases)
         for strange in self._environment.unknown_names(self._txn):
             yield f"meta: {strange!r}: unknown name"
         for name in ("logins", "beacons"):

@@ -8,8 +8,9 @@ from typing import Generic
 from attrs import evolve, frozen
 
 from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
-from medamad.storage import grants
+from medamad.storage import goals, grants
 from medamad.storage.accounts import read_account, revoke_logins, write_account
 from medamad.storage.backup import Note, Progress, back_up
 from medamad.storage.compaction.retention import Cutoff, Forecast, forecast
@@ -187,6 +188,25 @@ def revoke_grant(directory: Path, kind: GrantKind[G], key: bytes) -> bool:
     """Revoke a token or share link at once; return whether it existed."""
     with _guest(directory, write=True) as (txn, databases):
         return grants.delete_grant(txn, databases, kind, key)
+
+
+def goals_of(directory: Path, hostname: str) -> Definitions:
+    """Return the goals and funnels of a website. Raises BadRequest for an unregistered one."""
+    (number,) = website_numbers(directory, [hostname])
+    with _guest(directory, write=False) as (txn, databases):
+        return goals.read_goals(txn, databases, number)
+
+
+def change_goals(
+    directory: Path, hostname: str, change: Callable[[Definitions], Definitions]
+) -> Definitions:
+    """Apply a change to the goals and funnels of a website; return them as they are then.
+
+    Raises BadRequest for an unregistered website, and what `change` does.
+    """
+    (number,) = website_numbers(directory, [hostname])
+    with _guest(directory, write=True) as (txn, databases):
+        return goals.change_goals(txn, databases, number, change)
 
 
 def website_numbers(directory: Path, hostnames: Iterable[str]) -> list[int]:

@@ -24,6 +24,7 @@ from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.free_space import FreeSpace
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import CallsFromThread, Writer
+from medamad.storage.goals import IGNORED, StoredGoals, damaged_goals
 from medamad.storage.grants import SHARES, TOKENS, Grants
 from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
@@ -126,6 +127,7 @@ def _build(
         account=StoredAccount(environment, writer),
         tokens=Grants(environment, writer, TOKENS),
         shares=Grants(environment, writer, SHARES),
+        goals=StoredGoals(environment, writer),
         clock=TrustedClock(environment, writer.submit),
         imports=imports,
         broken=broken,
@@ -148,6 +150,8 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     store.wal.load(txn)
     for name in environment.unknown_names(txn):
         _log.error("a part of the store has another name and is ignored: {name}", name=name)
+    for place in damaged_goals(txn, environment.databases):
+        _log.error(IGNORED, place=place)
     for place in leftovers(txn, environment.databases):
         _log.error("data of no website is ignored: {place}", place=place)
     store.compactor.purge_queue.load(txn)

@@ -26,6 +26,7 @@ from medamad.storage.environment.tree_check import DamagedValue
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import StallWatch, Transaction, Writer
 from medamad.storage.errors import DamagedSegment, Lost
+from medamad.storage.goals import StoredGoals, delete_all_goals, delete_goals
 from medamad.storage.grants import Grants, delete_shares_of
 from medamad.storage.imports import Imports
 from medamad.storage.segments.damage import WAYS_OUT
@@ -65,6 +66,7 @@ class Store:
     account: StoredAccount
     tokens: Grants[Token]
     shares: Grants[Share]
+    goals: StoredGoals
     clock: TrustedClock
     imports: Imports
     broken: "Deferred[str]"
@@ -252,6 +254,7 @@ class Store:
         def change(txn: Transaction) -> None:
             self.websites.delete(txn, website.number)
             delete_shares_of(txn.lmdb, self.environment.databases, website.number)
+            delete_goals(txn.lmdb, self.environment.databases, website.number)
             txn.after_commit(lambda: self._drop(website.number))
 
         await self.writer.submit(change)
@@ -264,6 +267,7 @@ class Store:
         def change(txn: Transaction) -> list[int]:
             databases = self.environment.databases
             delete_account(txn.lmdb, databases)
+            delete_all_goals(txn.lmdb, databases)
             write_account(txn.lmdb, databases, account)
             numbers = self.websites.clear(txn)
             txn.after_commit(lambda: self._drop(*numbers))

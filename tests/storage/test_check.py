@@ -15,6 +15,7 @@ from support.storage.scenes import Scene, ScenePlayer
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
 from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Goal
 from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.dictionary.limits import count_mark_key
@@ -24,6 +25,7 @@ from medamad.storage.environment.environment import (
     open_as_guest,
     open_to_read,
 )
+from medamad.storage.environment.meta import with_checksum
 from medamad.storage.segments.counters import Counters, decode_counters, encode_counters, merge
 from medamad.storage.segments.format import Segment, decode_header, header_key, number_of
 from medamad.storage.segments.rollup import encode_rollup, open_rollup
@@ -60,6 +62,8 @@ async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
     await store.tokens.add(b"digest", Token("id", "report", Scope.READ, None, 1))
     await store.shares.add(b"id", Share("id", "club", 1, 1))
     await store.add_website("example.com", 1)
+    goal = Goal(id="id", name="Thanks", path="/thanks")
+    await store.goals.change(1, lambda old: old.with_goal(goal))
     long_ago_ms = NOW_MS - 5 * DAY_MS
     await store.append([*views(20, 23, long_ago_ms), event("b20", long_ago_ms)])
     await store.append([unload(21, 70_000, long_ago_ms), *views(24, 25, long_ago_ms + DAY_MS)])
@@ -190,6 +194,15 @@ def test_orphaned_entries_are_found(folder: Path) -> None:
 
     edit(folder, "wal", add)
     assert findings(folder) == ["wal: 1 entries belong to no website"]
+
+
+def test_goals_of_no_website_are_found(folder: Path) -> None:
+    def add(txn: Any, database: Any, _keys: list[bytes]) -> None:
+        name = b"goals:\0\0\0\x09"
+        txn.put(name, with_checksum(name, b"{}"), db=database)
+
+    edit(folder, "meta", add)
+    assert findings(folder) == ["website 9, goals and funnels: there is no such website"]
 
 
 @pytest_twisted.ensureDeferred

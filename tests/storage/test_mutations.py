@@ -23,6 +23,7 @@ from twisted.internet import reactor
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
 from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Goal
 from medamad.domain.websites import Website
 from medamad.storage.environment.environment import FILE_NAME
 from medamad.storage.environment.trusted_clock import TrustedTime, write_trusted
@@ -83,6 +84,8 @@ async def sound(tmp_path: Path) -> Path:
     await with_sums(store)
     club = await with_imports(store)
     await store.shares.add(b"id", Share("id", "club", club.number, 1))
+    goal = Goal(id="id", name="Thanks", path="/thanks")
+    await store.goals.change(club.number, lambda old: old.with_goal(goal))
     with store.environment.lmdb.begin(write=True) as txn:
         write_trusted(txn, store.environment, TrustedTime(NOW_MS, 5, DAY_MS))
     player = await ScenePlayer.begin(store)

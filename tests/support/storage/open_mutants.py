@@ -91,6 +91,7 @@ def figures(store: Store) -> dict[str, Any]:
         "login": str(store.account.login(LOGIN)),
         "tokens": str(store.tokens.all()),
         "share links": str(store.shares.all()),
+        "goals": str([store.goals.of(number) for number in range(1, 9)]),
         "time that was trusted": str(trusted),
     }
     for website in store.websites.all():
