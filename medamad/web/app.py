@@ -28,6 +28,7 @@ from medamad.web.routes import (
     account,
     exports,
     files,
+    goals,
     grants,
     hits,
     monitoring,
@@ -56,7 +57,7 @@ _log = Logger()
 def interface_routes(backend: Backend) -> Routes:
     """Return the routes of the API."""
     routes = Routes(Klein(), backend)
-    for section in (account, hits, grants, websites, statistics, exports):
+    for section in (account, hits, grants, websites, goals, statistics, exports):
         section.add_to(routes)
     files.add_description(routes)
     return routes

@@ -16,6 +16,8 @@ from medamad.accounts.credentials import MAX_NAME as MAX_GRANT_NAME
 from medamad.accounts.shares import MAX_ORIGINS
 from medamad.domain.accounts import LANGUAGES, MAX_SHARES, MAX_TOKENS, SCRIPT_TYPES, Scope
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
+from medamad.domain.goals import FUNNEL_GOALS, MAX_FUNNELS, MAX_GOAL_NAME, MAX_GOALS
+from medamad.domain.paths import MAX_PATH
 from medamad.domain.websites import MAX_HOSTNAME
 from medamad.ingest.payload import MAX_PROPERTIES, ServerFields
 from medamad.query.buckets import INTERVALS
@@ -79,6 +81,14 @@ OURS = {
     "GET /websites/{hostname}/shares",
     "POST /websites/{hostname}/shares",
     "DELETE /websites/{hostname}/shares/{share}",
+    "GET /websites/{hostname}/goals",
+    "POST /websites/{hostname}/goals",
+    "PATCH /websites/{hostname}/goals/{goal}",
+    "DELETE /websites/{hostname}/goals/{goal}",
+    "GET /websites/{hostname}/funnels",
+    "POST /websites/{hostname}/funnels",
+    "PATCH /websites/{hostname}/funnels/{funnel}",
+    "DELETE /websites/{hostname}/funnels/{funnel}",
     "GET /shared/{share}",
     "POST /shared/{share}",
 }
@@ -330,6 +340,7 @@ def test_a_new_website_links_to_what_may_follow_it() -> None:
         for path, methods in (
             ("/websites/{hostname}", ("get", "patch", "delete")),
             ("/websites/{hostname}/shares", ("get", "post")),
+            ("/websites/{hostname}/goals", ("get", "post")),
         )
         for method in methods
     }
@@ -362,6 +373,13 @@ def test_the_documents_limits_agree_with_the_code() -> None:
         assert bound in properties
     assert tuple(SCHEMAS["Scope"]["enum"]) == tuple(Scope)
     assert SCHEMAS["GrantName"]["maxLength"] == MAX_GRANT_NAME
+    assert SCHEMAS["GoalName"]["maxLength"] == MAX_GOAL_NAME
+    assert SCHEMAS["GoalPath"]["maxLength"] == MAX_PATH
+    assert SCHEMAS["GoalEvent"]["maxLength"] == MAX_PROPERTY_NAME
+    assert SCHEMAS["GoalRevenue"]["maxLength"] == MAX_PROPERTY_NAME
+    assert SCHEMAS["GoalValue"]["maxLength"] == MAX_PROPERTY_VALUE
+    steps = SCHEMAS["FunnelGoals"]
+    assert (steps["minItems"], steps["maxItems"]) == FUNNEL_GOALS
     share = SCHEMAS["ShareDetails"]["properties"]
     assert share["embed"]["maxItems"] == MAX_ORIGINS
     assert (share["password"]["minLength"], share["password"]["maxLength"]) == PASSWORD_LENGTH
@@ -369,6 +387,8 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     paths = DOCUMENT["paths"]
     assert f"{MAX_TOKENS:,}" in paths["/user/tokens"]["post"]["description"]
     assert f"{MAX_SHARES:,}" in paths["/websites/{hostname}/shares"]["post"]["description"]
+    assert f"{MAX_GOALS} " in paths["/websites/{hostname}/goals"]["post"]["description"]
+    assert f"{MAX_FUNNELS} " in paths["/websites/{hostname}/funnels"]["post"]["description"]
     (interval,) = (
         parameter
         for parameter in DOCUMENT["paths"]["/website/{hostname}/summary"]["get"]["parameters"]

@@ -34,6 +34,10 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|websites: no website .* is registered|dateExpires: expected a Unix time in the future"
     "|name: expected 1 to 64 characters, got 0"
     "|[a-z_]+: only statistics can be filtered"
+    "|name: expected 1 to 100 characters, got 0"
+    "|(revenue|currency): expected both revenue and currency, or neither"
+    "|(event|revenue): expected 1 to 64 characters, got 0"
+    "|goals: there is no goal"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""
 
@@ -187,6 +191,13 @@ LINKED = {
         "get-shared-id",
         "post-shared-id",
         "delete-websites-id-shares-id",
+    ),
+    "goals": (
+        "post-websites",
+        "get-websites-id-goals",
+        "post-websites-id-goals",
+        "patch-websites-id-goals-id",
+        "delete-websites-id-goals-id",
     ),
     "tokens": ("post-user-tokens", "delete-user-tokens-id"),
 }

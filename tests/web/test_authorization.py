@@ -29,6 +29,7 @@ from medamad.accounts.credentials import IDLE_S, LIFETIME_S, digest, new_token
 from medamad.accounts.shares import make_share
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Login, Scope, Token
+from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.ingest.networks import Networks
 from medamad.web.app import file_routes, interface_routes, operating_routes
 
@@ -55,6 +56,10 @@ BODIES = {
     "PATCH /websites/{hostname}": {"hostname": "renamed.example"},
     "POST /user/tokens": {"name": "report", "scope": "read"},
     "POST /websites/{hostname}/shares": {"name": "club"},
+    "POST /websites/{hostname}/goals": {"name": "Thanks", "path": "/thanks"},
+    "PATCH /websites/{hostname}/goals/{goal}": {"name": "Bought"},
+    "POST /websites/{hostname}/funnels": {"name": "Order", "goals": ["goal-one", "goal-two"]},
+    "PATCH /websites/{hostname}/funnels/{funnel}": {"name": "Order"},
     "POST /shared/{share}": {"password": "any"},
 }
 QUERIES = {"/event/pixel.gif": f"?u=https://{HOSTNAME}/"}
@@ -71,7 +76,13 @@ NAMED = {
     "{name}": "default.js",
     "{token}": TOKEN.hex()[:16],
     "{share}": SHARE,
+    "{goal}": "goal-new",
+    "{funnel}": "thefunnel",
 }
+DEFINED = Definitions(
+    tuple(Goal(id=each, name=each, path="/") for each in ("goal-one", "goal-two", "goal-new")),
+    (Funnel("thefunnel", "Checkout", ("goal-one", "goal-two")),),
+)
 
 
 @frozen
@@ -277,7 +288,7 @@ class Shown:
 
 
 async def put_right(server: Server) -> None:
-    """Reset to the website, the token and the share link that the table is about."""
+    """Reset to the website and what it has, and to the token, that the table is about."""
     store = server.store
     for website in store.websites.all():
         if website.hostname != HOSTNAME:
@@ -285,6 +296,8 @@ async def put_right(server: Server) -> None:
     if not store.websites.all():
         await store.add_website(HOSTNAME, NOW)
     (website,) = store.websites.all()
+    if store.goals.of(website.number) != DEFINED:
+        await store.goals.change(website.number, lambda _: DEFINED)
     if store.shares.find(SHARE.encode()) is None:
         share = evolve(make_share("the one", website.number, (), "", NOW), id=SHARE)
         await store.shares.add(SHARE.encode(), share)
@@ -376,7 +389,8 @@ async def test_a_rejected_request_changes_nothing(server: Server) -> None:
 def there(server: Server) -> object:
     store = server.store
     tokens = [key for key, _ in store.tokens.all()]
-    return store.account.read(), store.websites.all(), tokens, store.shares.all()
+    goals = [store.goals.of(website.number) for website in store.websites.all()]
+    return store.account.read(), store.websites.all(), tokens, store.shares.all(), goals
 
 
 def test_every_route_is_covered(server: Server) -> None:
