@@ -5,6 +5,7 @@ In paths, headers and bodies, `<name>` stands for what an answer before has give
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
@@ -698,6 +699,55 @@ def _shares() -> Iterator[Ask]:
     yield Ask("page of a revoked link", "GET", "/share/<locked>", is_built=True)
 
 
+def _goals() -> Iterator[Ask]:
+    goals = "/api/websites/past.example/goals"
+    funnels = "/api/websites/past.example/funnels"
+    number = r'"id":"([\w-]{8})"'
+    change = partial(Ask, session="cookie")
+    yield _read("no goals", goals)
+    yield _read("no funnels", funnels)
+    page = {"name": "Read", "path": "/blog/*"}
+    yield change("define a goal of a page", "POST", goals, page, takes={"page": number})
+    order = {"name": "Order", "event": "order", "revenue": "total", "currency": "EUR"}
+    root = goals.removeprefix("/api")
+    yield change("define a goal of an event", "POST", root, order, takes={"order": number})
+    for name, body in (
+        ("no name", {}),
+        ("neither path nor event", {"name": "a"}),
+        ("a path without a slash", {"name": "a", "path": "a"}),
+        ("a currency that is none", order | {"currency": "Euro"}),
+        ("a taken name", order),
+    ):
+        yield change(f"define a goal of {name}", "POST", goals, body)
+    unknown = "/api/websites/unknown.example/goals"
+    yield change("define a goal of an unknown website", "POST", unknown, page)
+    steps = {"name": "Checkout", "goals": ["<page>", "<order>"]}
+    yield change("define a funnel", "POST", funnels, steps, takes={"funnel": number})
+    yield change("define a funnel again", "POST", funnels, steps)
+    yield change("define a funnel of a goal", "POST", funnels, {"name": "a", "goals": ["<page>"]})
+    yield change("define a goal by a token", "POST", goals, page, session="token")
+    yield change("define a goal without a login", "POST", goals, page, session="none")
+    yield _read("goals", goals)
+    yield _read("goals at the root", root)
+    yield _read("funnels", funnels)
+    yield _read("goals of an unknown website", unknown)
+    yield _read("goals without a login", goals, "none")
+    shown = {"X_Medamad_Share": "<share>"}
+    yield _read("goals by a share link", goals, "none", **shown)
+    yield _read("funnels by a share link", funnels, "none", **shown)
+    yield change("rename a goal of a funnel", "PATCH", f"{goals}/<page>", {"name": "Reads"})
+    yield change("change a goal of a funnel", "PATCH", f"{goals}/<page>", {"path": "/"})
+    yield change("remove a goal of a funnel", "DELETE", f"{goals}/<page>")
+    yield change("rename a funnel", "PATCH", f"{funnels}/<funnel>", {"name": "Orders"})
+    yield change("remove a funnel", "DELETE", f"{funnels}/<funnel>")
+    yield change("remove a funnel again", "DELETE", f"{funnels}/<funnel>")
+    yield change("change a goal", "PATCH", f"{goals}/<order>", {"value": "paid", "revenue": None})
+    without = {"value": "paid", "revenue": None, "currency": None}
+    yield change("change a goal by null", "PATCH", f"{goals}/<order>", without)
+    yield change("remove a goal", "DELETE", f"{goals}/<order>")
+    yield change("change a removed goal", "PATCH", f"{goals}/<order>", {"name": "a"})
+
+
 def _operating() -> Iterator[Ask]:
     yield _read("health", "/health", "none")
     yield _read("life", "/health/live", "none")
@@ -947,6 +997,8 @@ def _demo() -> Iterator[Ask]:
         ("DELETE", "/api/user/tokens/0123456789abcdef", None),
         ("POST", "/api/websites/example.com/shares", {"name": "a"}),
         ("DELETE", "/api/websites/example.com/shares/x", None),
+        ("POST", "/api/websites/example.com/goals", {"name": "a", "path": "/"}),
+        ("DELETE", "/api/websites/example.com/goals/x", None),
         ("GET", "/api/user/usage", None),
         ("POST", "/api/auth/logout", None),
     ):
@@ -967,7 +1019,9 @@ RECORDED: Final[Mapping[str, Recorded]] = MappingProxyType(
                 Import("past.example", {"views.csv": VIEWS, "events.csv": EVENTS}),
                 Import("days.example", DAYS),
                 *_all(_hits(), _pings(), _pixels(), _files(), _tokens(), _statistics()),
-                *_all(_exports(), _shares(), _operating(), _foreign(), _protocol(), _leave()),
+                *_all(
+                    _exports(), _shares(), _goals(), _operating(), _foreign(), _protocol(), _leave()
+                ),
             ),
         ),
         "configured": Recorded(
