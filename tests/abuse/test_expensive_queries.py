@@ -64,11 +64,11 @@ def waits_beside(daemon: Daemon, at_once: int, seconds: float) -> Waits:
     """Return the latencies of hits during queries."""
     with asked(daemon, at_once) as process:
         waits = send_hits(daemon, for_seconds(seconds))
-        told, _ = process.communicate(timeout=PATIENCE_S)
+        output, _ = process.communicate(timeout=PATIENCE_S)
     # All of them, and they are many, got a response.
-    assert told.startswith("{200: ")
-    assert told.count(":") == 1
-    assert int(told[6:-2]) > at_once
+    assert output.startswith("{200: ")
+    assert output.count(":") == 1
+    assert int(output[6:-2]) > at_once
     return waits
 
 

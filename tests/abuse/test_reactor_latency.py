@@ -101,8 +101,8 @@ class Overlay:
 
 def read(file: Path) -> tuple[int, list[Overlay]]:
     """Return how often the time was recorded, and the delays."""
-    told = json.loads(file.read_text("ascii"))
-    return told["noted"], [Overlay(*one) for one in told["late"]]
+    content = json.loads(file.read_text("ascii"))
+    return content["turn_count"], [Overlay(*one) for one in content["late"]]
 
 
 @contextmanager
@@ -145,11 +145,11 @@ class Turns:
     """What was seen of a reactor's turns: how many, which were late, and which pauses cores made.
 
     A virtual machine may be denied a core for a while, and count that as computing of whatever ran
-    there. So nothing is told of a turn for the time that a core paused.
+    there. So turns during which a core paused are left out.
     """
 
     waits: Waits
-    noted: int
+    turn_count: int
     late: list[Overlay]
     pauses: list[Overlay]
 
@@ -167,7 +167,7 @@ class Turns:
         late = sorted((round(one.late_ms) for one in self.late), reverse=True)
         paused = sorted((round(one.late_ms) for one in self.pauses), reverse=True)
         return (
-            f"{self.waits}, {self.waits.ms[-1]:.0f} ms at most; {self.noted} turns, late by "
+            f"{self.waits}, {self.waits.ms[-1]:.0f} ms at most; {self.turn_count} turns, late by "
             f"{late[:8]} ms, of which its own {list(map(round, self.own_ms[:8]))} ms, "
             f"in its thread {self.in_thread_ms:.0f} ms at most; "
             f"{len(paused)} pauses of a core, by {paused[:3]} ms, {sum(paused)} ms in all"
@@ -191,15 +191,15 @@ async def turns(folder: Path, views: int, at_once: int, seconds: float) -> Turns
     finally:
         daemon.stop()
     assert "Traceback" not in daemon.log
-    noted, late = read(lates)
-    return Turns(waits, noted, [one for one in late if began < one.due < ended], pauses)
+    turn_count, late = read(lates)
+    return Turns(waits, turn_count, [one for one in late if began < one.due < ended], pauses)
 
 
 @pytest_twisted.ensureDeferred
 async def test_the_reactor_stays_responsive_during_the_worst_queries(tmp_path: Path) -> None:
     seen = await turns(tmp_path, 3_000, 4, 1)
     # How long each took depends on the machine; what its own thread computed does not.
-    assert seen.noted > 10
+    assert seen.turn_count > 10
     assert seen.in_thread_ms < 50
 
 
@@ -211,5 +211,5 @@ async def test_no_reactor_turn_takes_50_ms(tmp_path: Path, capsys: Any) -> None:
     seen = await turns(tmp_path, 1_000_000, 50, 60)
     with capsys.disabled():
         sys.stdout.write(f"\n{seen}\n")
-    assert seen.noted > 1_000
+    assert seen.turn_count > 1_000
     assert seen.own_ms[0] < 50

@@ -94,14 +94,14 @@ def test_a_network_that_waits_is_admitted_despite_an_impatient_guesser(
     random = Random(seed)  # noqa: S311 - lots that come out the same each time
     throttle = LoginThrottle(draw=random.randrange)
     fail(throttle, HOME, 20)
-    told, guesses = NOW + random.uniform(0, 60), 0
+    retry_at, guesses = NOW + random.uniform(0, 60), 0
     for number in count(1):
         now = NOW + number * every_s
-        if told < now:
-            seconds = wait(throttle, HOME, told)
+        if retry_at < now:
+            seconds = wait(throttle, HOME, retry_at)
             if not seconds:
                 break
-            told += seconds
+            retry_at += seconds
         if not wait(throttle, HOME, now):
             throttle.failed(HOME, now)
             guesses += 1

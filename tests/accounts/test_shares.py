@@ -15,39 +15,39 @@ PASSWORD = "open sesame"
 
 
 @define
-class World:
+class ShareFixture:
     store: Store
     shares: Shares
     now: float = NOW
 
 
 @pytest.fixture
-def world(store: Store) -> World:
-    made = World(store, Shares(store.shares, execute, lambda: made.now))
+def fixture(store: Store) -> ShareFixture:
+    made = ShareFixture(store, Shares(store.shares, execute, lambda: made.now))
     return made
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_public_link_is_opened_by_its_id(world: World) -> None:
-    share = await world.shares.make("club", 3, password=None, embed=["https://a.example"])
+async def test_a_public_link_is_opened_by_its_id(fixture: ShareFixture) -> None:
+    share = await fixture.shares.make("club", 3, password=None, embed=["https://a.example"])
     assert (share.website, share.created, share.password_hash) == (3, NOW, "")
-    assert world.shares.authenticate(share.id) == share
-    assert await world.shares.unlock(share.id, "whatever", NETWORK) == (share, share.id)
+    assert fixture.shares.authenticate(share.id) == share
+    assert await fixture.shares.unlock(share.id, "whatever", NETWORK) == (share, share.id)
     for bad in ("", "x", share.id[:-1], f"{share.id}x", f"{share.id}.1", "ü" * 24, "A" * 24):
         with pytest.raises(Unauthorised, match="does not exist"):
-            world.shares.authenticate(bad)
+            fixture.shares.authenticate(bad)
         with pytest.raises(NotFound):
-            world.shares.find(bad)
+            fixture.shares.find(bad)
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_protected_link_is_opened_by_the_key_of_its_password(world: World) -> None:
-    share = await world.shares.make("club", 3, password=PASSWORD, embed=())
-    twin = await world.shares.make("club", 3, password=PASSWORD, embed=())
+async def test_a_protected_link_is_opened_by_the_key_of_its_password(fixture: ShareFixture) -> None:
+    share = await fixture.shares.make("club", 3, password=PASSWORD, embed=())
+    twin = await fixture.shares.make("club", 3, password=PASSWORD, embed=())
     assert PASSWORD not in share.password_hash
-    found, key = await world.shares.unlock(share.id, PASSWORD, NETWORK)
+    found, key = await fixture.shares.unlock(share.id, PASSWORD, NETWORK)
     assert found == share
-    assert world.shares.authenticate(key) == share
+    assert fixture.shares.authenticate(key) == share
     _, until, mac = key.split(".")
     for bad in (
         share.id,
@@ -56,53 +56,53 @@ async def test_a_protected_link_is_opened_by_the_key_of_its_password(world: Worl
         f"{twin.id}.{until}.{mac}",
     ):
         with pytest.raises(Unauthorised, match="asks for a password"):
-            world.shares.authenticate(bad)
-    world.now += OPEN_S - 1
-    world.shares.authenticate(key)
-    world.now += 1
+            fixture.shares.authenticate(bad)
+    fixture.now += OPEN_S - 1
+    fixture.shares.authenticate(key)
+    fixture.now += 1
     with pytest.raises(Unauthorised, match="asks for a password"):
-        world.shares.authenticate(key)
+        fixture.shares.authenticate(key)
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_revoked_link_opens_nothing(world: World) -> None:
-    share = await world.shares.make("club", 3, password=PASSWORD, embed=())
-    _, key = await world.shares.unlock(share.id, PASSWORD, NETWORK)
+async def test_a_revoked_link_opens_nothing(fixture: ShareFixture) -> None:
+    share = await fixture.shares.make("club", 3, password=PASSWORD, embed=())
+    _, key = await fixture.shares.unlock(share.id, PASSWORD, NETWORK)
     with pytest.raises(NotFound):
-        await world.shares.revoke(share.id, 4)
-    world.shares.authenticate(key)
-    await world.shares.revoke(share.id, 3)
+        await fixture.shares.revoke(share.id, 4)
+    fixture.shares.authenticate(key)
+    await fixture.shares.revoke(share.id, 3)
     with pytest.raises(Unauthorised):
-        world.shares.authenticate(key)
+        fixture.shares.authenticate(key)
     with pytest.raises(NotFound):
-        await world.shares.unlock(share.id, PASSWORD, NETWORK)
+        await fixture.shares.unlock(share.id, PASSWORD, NETWORK)
     with pytest.raises(NotFound):
-        await world.shares.revoke(share.id, 3)
+        await fixture.shares.revoke(share.id, 3)
 
 
 @pytest_twisted.ensureDeferred
-async def test_only_the_guesser_is_throttled(world: World) -> None:
-    share = await world.shares.make("club", 3, password=PASSWORD, embed=())
-    other = await world.shares.make("other", 3, password=PASSWORD, embed=())
+async def test_only_the_guesser_is_throttled(fixture: ShareFixture) -> None:
+    share = await fixture.shares.make("club", 3, password=PASSWORD, embed=())
+    other = await fixture.shares.make("other", 3, password=PASSWORD, embed=())
     for _ in range(10):
         with pytest.raises(Unauthorised, match="the password is wrong"):
-            await world.shares.unlock(share.id, "wrong", NETWORK)
+            await fixture.shares.unlock(share.id, "wrong", NETWORK)
     with pytest.raises(TooMany) as refused:
-        await world.shares.unlock(share.id, PASSWORD, NETWORK)
+        await fixture.shares.unlock(share.id, PASSWORD, NETWORK)
     assert refused.value.retry_after == 1
-    await world.shares.unlock(other.id, PASSWORD, NETWORK)
-    await world.shares.unlock(share.id, PASSWORD, ANOTHER)
-    world.now += 2
-    await world.shares.unlock(share.id, PASSWORD, NETWORK)
+    await fixture.shares.unlock(other.id, PASSWORD, NETWORK)
+    await fixture.shares.unlock(share.id, PASSWORD, ANOTHER)
+    fixture.now += 2
+    await fixture.shares.unlock(share.id, PASSWORD, NETWORK)
 
 
 @pytest_twisted.ensureDeferred
-async def test_deleting_a_website_deletes_its_links(world: World) -> None:
-    kept, gone = [await world.store.add_website(name, NOW) for name in ("a.example", "b.example")]
+async def test_deleting_a_website_deletes_its_links(fixture: ShareFixture) -> None:
+    kept, gone = [await fixture.store.add_website(name, NOW) for name in ("a.example", "b.example")]
     for website in (kept, gone):
-        await world.shares.make("club", website.number, password=None, embed=())
-    await world.store.delete_website(gone)
-    assert [share.website for _, share in world.store.shares.all()] == [kept.number]
+        await fixture.shares.make("club", website.number, password=None, embed=())
+    await fixture.store.delete_website(gone)
+    assert [share.website for _, share in fixture.store.shares.all()] == [kept.number]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_origins_are_bounded() -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_invalid_password_is_rejected(world: World) -> None:
+async def test_an_invalid_password_is_rejected(fixture: ShareFixture) -> None:
     with pytest.raises(BadRequest, match=r"^password: expected 5 to 128 characters"):
-        await world.shares.make("club", 3, password="four", embed=())
-    share = await world.shares.make("club", 3, password=PASSWORD, embed=())
+        await fixture.shares.make("club", 3, password="four", embed=())
+    share = await fixture.shares.make("club", 3, password=PASSWORD, embed=())
     with pytest.raises(BadRequest, match=r"^password: expected at most 1024 characters"):
-        await world.shares.unlock(share.id, "x" * 1_025, NETWORK)
+        await fixture.shares.unlock(share.id, "x" * 1_025, NETWORK)

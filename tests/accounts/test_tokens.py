@@ -22,65 +22,67 @@ NETWORK, ANOTHER = b"one", b"other"
 
 
 @define
-class World:
+class TokenFixture:
     store: Store
     tokens: Tokens
     now: float = NOW
 
 
 @pytest.fixture
-def world(store: Store) -> World:
-    made = World(store, Tokens(store.tokens, lambda: made.now))
+def fixture(store: Store) -> TokenFixture:
+    made = TokenFixture(store, Tokens(store.tokens, lambda: made.now))
     return made
 
 
-async def settled(world: World) -> None:
+async def settled(fixture: TokenFixture) -> None:
     """Wait until background writes are done."""
-    await world.store.tokens.change(b"none", lambda token: token)
+    await fixture.store.tokens.change(b"none", lambda token: token)
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_token_is_found_only_by_its_text(world: World) -> None:
-    text, token = await world.tokens.make(" report ", Scope.READ, [7, 3, 7], NOW + 60)
+async def test_a_token_is_found_only_by_its_text(fixture: TokenFixture) -> None:
+    text, token = await fixture.tokens.make(" report ", Scope.READ, [7, 3, 7], NOW + 60)
     assert re.fullmatch("medamad_[A-Za-z0-9_-]{43}", text)
     assert token == Token(token.id, "report", Scope.READ, (3, 7), NOW, NOW + 60)
-    assert world.tokens.authenticate(text, NETWORK) == token
+    assert fixture.tokens.authenticate(text, NETWORK) == token
     for bad in (text[:-1], text + "x", text.upper(), token.id, "medamad_", "x" * 100_000):
         with pytest.raises(Unauthorised, match="unknown or revoked"):
-            world.tokens.authenticate(bad, bad[-1:].encode())
-    assert text.removeprefix("medamad_").encode() not in (world.store.environment.path.read_bytes())
+            fixture.tokens.authenticate(bad, bad[-1:].encode())
+    assert text.removeprefix("medamad_").encode() not in (
+        fixture.store.environment.path.read_bytes()
+    )
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_token_ends_when_it_expires_or_is_revoked(world: World) -> None:
-    text, token = await world.tokens.make("a", Scope.FULL, None, NOW + 60)
-    other, _ = await world.tokens.make("b", Scope.FULL, None, None)
-    world.now = NOW + 59.9
-    world.tokens.authenticate(text, NETWORK)
-    world.now = NOW + 60
+async def test_a_token_ends_when_it_expires_or_is_revoked(fixture: TokenFixture) -> None:
+    text, token = await fixture.tokens.make("a", Scope.FULL, None, NOW + 60)
+    other, _ = await fixture.tokens.make("b", Scope.FULL, None, None)
+    fixture.now = NOW + 59.9
+    fixture.tokens.authenticate(text, NETWORK)
+    fixture.now = NOW + 60
     with pytest.raises(Unauthorised, match="the token has expired"):
-        world.tokens.authenticate(text, NETWORK)
-    assert len(world.tokens.all()) == 2
-    await world.tokens.revoke(token.id)
+        fixture.tokens.authenticate(text, NETWORK)
+    assert len(fixture.tokens.all()) == 2
+    await fixture.tokens.revoke(token.id)
     with pytest.raises(Unauthorised, match="unknown or revoked"):
-        world.tokens.authenticate(text, NETWORK)
+        fixture.tokens.authenticate(text, NETWORK)
     with pytest.raises(NotFound):
-        await world.tokens.revoke(token.id)
-    world.tokens.authenticate(other, NETWORK)
+        await fixture.tokens.revoke(token.id)
+    fixture.tokens.authenticate(other, NETWORK)
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_day_of_its_last_use_is_stored(world: World) -> None:
-    text, token = await world.tokens.make("a", Scope.READ, None, None)
+async def test_the_day_of_its_last_use_is_stored(fixture: TokenFixture) -> None:
+    text, token = await fixture.tokens.make("a", Scope.READ, None, None)
     assert token.last_used is None
     for _ in range(3):
-        world.tokens.authenticate(text, NETWORK)
-    await settled(world)
-    assert world.tokens.all()[0].last_used == MIDNIGHT
-    world.now += 86_400
-    world.tokens.authenticate(text, NETWORK)
-    await settled(world)
-    assert world.tokens.all()[0].last_used == MIDNIGHT + 86_400
+        fixture.tokens.authenticate(text, NETWORK)
+    await settled(fixture)
+    assert fixture.tokens.all()[0].last_used == MIDNIGHT
+    fixture.now += 86_400
+    fixture.tokens.authenticate(text, NETWORK)
+    await settled(fixture)
+    assert fixture.tokens.all()[0].last_used == MIDNIGHT + 86_400
 
 
 @define
@@ -104,52 +106,52 @@ class Failing:
 )
 @pytest_twisted.ensureDeferred
 async def test_a_use_that_cannot_be_stored_is_retried(
-    world: World, logged_failures: LoggedFailures, fault: Exception, logged: list[str]
+    fixture: TokenFixture, logged_failures: LoggedFailures, fault: Exception, logged: list[str]
 ) -> None:
-    text, _ = await world.tokens.make("a", Scope.READ, None, None)
-    failing = Failing(world.store.tokens, fault)
-    tokens = Tokens(cast("TokenRecords", failing), lambda: world.now)
+    text, _ = await fixture.tokens.make("a", Scope.READ, None, None)
+    failing = Failing(fixture.store.tokens, fault)
+    tokens = Tokens(cast("TokenRecords", failing), lambda: fixture.now)
     tokens.authenticate(text, NETWORK)
     assert [str(error) for error in logged_failures.take(OSError)] == logged
     failing.fault = None
     tokens.authenticate(text, NETWORK)
-    await settled(world)
-    assert world.tokens.all()[0].last_used == MIDNIGHT
+    await settled(fixture)
+    assert fixture.tokens.all()[0].last_used == MIDNIGHT
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_use_does_not_restore_a_revoked_token(world: World) -> None:
-    text, token = await world.tokens.make("a", Scope.READ, None, None)
-    revoking = Deferred.fromCoroutine(world.tokens.revoke(token.id))
-    world.tokens.authenticate(text, NETWORK)
+async def test_a_use_does_not_restore_a_revoked_token(fixture: TokenFixture) -> None:
+    text, token = await fixture.tokens.make("a", Scope.READ, None, None)
+    revoking = Deferred.fromCoroutine(fixture.tokens.revoke(token.id))
+    fixture.tokens.authenticate(text, NETWORK)
     await revoking
-    await settled(world)
-    assert world.tokens.all() == []
+    await settled(fixture)
+    assert fixture.tokens.all() == []
 
 
 @pytest_twisted.ensureDeferred
-async def test_tokens_are_bounded(world: World) -> None:
+async def test_tokens_are_bounded(fixture: TokenFixture) -> None:
     for number in range(MAX_TOKENS):
-        await world.tokens.make(f"{number}", Scope.READ, None, None)
+        await fixture.tokens.make(f"{number}", Scope.READ, None, None)
     with pytest.raises(Conflict, match="there are 100 tokens already"):
-        await world.tokens.make("one more", Scope.READ, None, None)
-    await world.tokens.revoke(world.tokens.all()[50].id)
-    await world.tokens.make("one more", Scope.READ, None, None)
-    assert len(world.tokens.all()) == MAX_TOKENS
+        await fixture.tokens.make("one more", Scope.READ, None, None)
+    await fixture.tokens.revoke(fixture.tokens.all()[50].id)
+    await fixture.tokens.make("one more", Scope.READ, None, None)
+    assert len(fixture.tokens.all()) == MAX_TOKENS
 
 
 @pytest_twisted.ensureDeferred
-async def test_only_a_network_with_bad_tokens_is_throttled(world: World) -> None:
-    text, _ = await world.tokens.make("a", Scope.READ, None, None)
+async def test_only_a_network_with_bad_tokens_is_throttled(fixture: TokenFixture) -> None:
+    text, _ = await fixture.tokens.make("a", Scope.READ, None, None)
     for _ in range(10):
         with pytest.raises(Unauthorised):
-            world.tokens.authenticate("medamad_bad", NETWORK)
+            fixture.tokens.authenticate("medamad_bad", NETWORK)
     with pytest.raises(TooMany) as refused:
-        world.tokens.authenticate("medamad_bad", NETWORK)
+        fixture.tokens.authenticate("medamad_bad", NETWORK)
     assert refused.value.retry_after == 1
-    world.tokens.authenticate(text, NETWORK)
+    fixture.tokens.authenticate(text, NETWORK)
     with pytest.raises(Unauthorised):
-        world.tokens.authenticate("medamad_bad", ANOTHER)
+        fixture.tokens.authenticate("medamad_bad", ANOTHER)
 
 
 @pytest.mark.parametrize(

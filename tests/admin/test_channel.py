@@ -170,14 +170,14 @@ async def test_requests_are_answered_in_order_on_one_connection(tmp_path: Path) 
 
 @pytest_twisted.ensureDeferred
 async def test_progress_comes_before_the_result_and_not_too_often(tmp_path: Path) -> None:
-    heard: list[Progress] = []
+    received: list[Progress] = []
     async with serving(tmp_path):
         given = await as_command(
-            tmp_path, lambda connection: connection.request(Add([1] * 1000), Sum, heard.append)
+            tmp_path, lambda connection: connection.request(Add([1] * 1000), Sum, received.append)
         )
     assert given == Sum(1000)
-    assert heard[0] == Progress("adding", 0, 1000)
-    assert len(heard) < 100
+    assert received[0] == Progress("adding", 0, 1000)
+    assert len(received) < 100
 
 
 @pytest_twisted.ensureDeferred
@@ -197,12 +197,12 @@ async def test_a_failed_request_returns_its_reason(
         assert connection.request(Fill(MAX_FRAME_BYTES - 100), bytes)
 
     async with serving(tmp_path):
-        said = await as_command(tmp_path, lambda connection: list(ask(connection)))
-    assert said[:2] == ["how: expected something better", "there is no store"]
-    assert said[2] == said[5] == "internal error; the daemon's log has the details"
-    assert said[3].startswith("not understood by this daemon, version ")
-    assert said[3].endswith("Invalid value 'Unknown' - at `$.type`")
-    assert said[4].endswith("Expected `int`, got `str` - at `$.numbers[0]`")
+        replies = await as_command(tmp_path, lambda connection: list(ask(connection)))
+    assert replies[:2] == ["how: expected something better", "there is no store"]
+    assert replies[2] == replies[5] == "internal error; the daemon's log has the details"
+    assert replies[3].startswith("not understood by this daemon, version ")
+    assert replies[3].endswith("Invalid value 'Unknown' - at `$.type`")
+    assert replies[4].endswith("Expected `int`, got `str` - at `$.numbers[0]`")
     assert [str(error) for error in logged_failures.take(LookupError)] == ["otherwise"]
     assert len(logged_failures.take(ValueError)) == 1
 
@@ -245,9 +245,9 @@ async def test_pipelined_requests_wait(tmp_path: Path) -> None:
         await work.first
         assert work.begun == [0]
         work.let_go.callback(None)
-        said = await asked
+        replies = await asked
     assert work.begun == [0, 1, 2, 3, 4]
-    assert [line.startswith("Done") for line in said] == [False, True] * 5
+    assert [line.startswith("Done") for line in replies] == [False, True] * 5
 
 
 @pytest_twisted.ensureDeferred

@@ -44,8 +44,8 @@ def test_the_command_installs_the_service_too(machine: Machine) -> None:
     machine.run("dpkg-deb", "-x", "/root/second.deb", "/root/unpacked")
     machine.run("mv", "/root/unpacked/usr/lib/medamad", "/usr/lib/medamad")
     program = "/usr/lib/medamad/bin/medamad"
-    said = machine.run(program, "service", "install", "--now")
-    assert f"wrote {EDITED}" in said
+    output = machine.run(program, "service", "install", "--now")
+    assert f"wrote {EDITED}" in output
     assert machine.shown("ActiveState") == "active"
     assert machine.ask("hit") == 204
     views = machine.ask("views")
@@ -63,7 +63,7 @@ def test_the_command_installs_the_service_too(machine: Machine) -> None:
     machine.run(program, "service", "install", "--now")
     assert machine.shown("ActiveState", "medamad.socket") == "active"
     assert machine.ask("views") == views + 1
-    said = machine.run(program, "service", "uninstall")
-    assert "/var/lib/medamad" in said
+    output = machine.run(program, "service", "uninstall")
+    assert "/var/lib/medamad" in output
     assert machine.shown("LoadState") == "not-found"
     assert machine.run("ls", EDITED, "/var/lib/private/medamad/store.mdb")

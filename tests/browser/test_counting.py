@@ -51,11 +51,11 @@ def test_time_is_the_sum_of_visible_phases(
         visitor.page.goto("about:blank")
     website.wait_for(1, timed_pages=1)
     comes(lambda: len(wire.of("unload")), 4)
-    told = [hit["m"] for hit in wire.of("unload")]
-    assert told == sorted(set(told))
+    durations = [hit["m"] for hit in wire.of("unload")]
+    assert durations == sorted(set(durations))
     assert {hit["b"] for hit in wire.of("unload")} == {hit["b"] for hit in wire.of("load")}
-    comes(lambda: [row["duration"] for row in website.get("time")], told[-1:])
-    assert least_ms <= told[-1] <= most_ms
+    comes(lambda: [row["duration"] for row in website.get("time")], durations[-1:])
+    assert least_ms <= durations[-1] <= most_ms
     assert website.visitors_and_views == (1, 1)
 
 
@@ -99,12 +99,12 @@ def test_an_excluded_browser_is_not_counted(
     home = site.address(website.hostname)
     visitor.visit(lambda: visitor.page.goto(home))
     visitor.page.goto("about:blank")
-    said: list[str] = []
-    visitor.page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    messages: list[str] = []
+    visitor.page.on("dialog", lambda dialog: (messages.append(dialog.message), dialog.dismiss()))
     for _ in range(2):
         visitor.page.goto(f"{home}#medamad-ignore")
         visitor.page.goto("about:blank")
-    assert said == ["medamad ignores this browser"] * 2
+    assert messages == ["medamad ignores this browser"] * 2
     visitor.page.goto(home)
     visitor.page.get_by_text("About").click()
     visitor.page.evaluate("history.pushState({}, '', '/one')")
@@ -118,7 +118,7 @@ def test_an_excluded_browser_is_not_counted(
     assert wire.paths == ["/"]
     assert len(wire.pings) == 2
     visitor.visit(lambda: visitor.page.goto(f"{home}#medamad-count"))
-    assert said[2:] == ["medamad counts this browser"]
+    assert messages[2:] == ["medamad counts this browser"]
     visitor.visit(lambda: visitor.page.get_by_text("About").click())
     visitor.page.goto("about:blank")
     website.wait_for(3, timed_pages=2)
@@ -130,8 +130,8 @@ def test_a_visitor_who_asks_not_to_be_counted_on_an_open_page(
     website: Statistics, site: Site, visitor: Visitor
 ) -> None:
     wire = watched(visitor.context)
-    said: list[str] = []
-    visitor.page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    messages: list[str] = []
+    visitor.page.on("dialog", lambda dialog: (messages.append(dialog.message), dialog.dismiss()))
     home = site.address(website.hostname)
     visitor.visit(lambda: visitor.page.goto(home))
     visitor.page.evaluate("location.hash = 'medamad-ignore'")
@@ -146,7 +146,7 @@ def test_a_visitor_who_asks_not_to_be_counted_on_an_open_page(
     visitor.page.goto("about:blank")
     website.wait_for(2, timed_pages=2)
     assert wire.paths == ["/", "/one"]
-    assert said == ["medamad ignores this browser", "medamad counts this browser"]
+    assert messages == ["medamad ignores this browser", "medamad counts this browser"]
 
 
 def test_excluding_a_browser_affects_one_website(
@@ -232,7 +232,7 @@ def test_custom_events(website: Statistics, daemon: Daemon, visitor: Visitor) ->
     assert website.values("event", **{"path[eq]": "/thanks"}) == {"signup": 1}
     assert website.values("event", **{"path[eq]": "/about"}) == {"left": 1, "gone": 1}
     assert website.visitors_and_views == (1, 3)
-    assert wire.told[:3] == [
+    assert wire.durations[:3] == [
         {"event": "opened"},
         {"event": "signup", "plan": "pro", "seats": 3, "isYearly": True},
         {"event": "signup"},

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
-from support.browser.catalogues import said
+from support.browser.catalogues import translated
 from support.browser.dashboard import BUSY, Dashboard
 from support.daemon import Client, Daemon
 
@@ -58,17 +58,17 @@ def test_errors_are_shown_in_the_readers_language(
     page = dashboard.open("settings/account")
     for status, key in STATUSES.items():
         refuse(page, status, "words of the server")
-        expect(refused(page)).to_have_text(said(spoken, key))
+        expect(refused(page)).to_have_text(translated(spoken, key))
     for name, value in WRONG.items():
         answer = owner.request("PATCH", "/api/user", {name: value})
         message = answer.json["error"]["message"]
         refuse(page, answer.status, message)
         if name == "settings":
             # Where there are no words of ours, those of the server say more.
-            expect(refused(page)).to_have_text(f"{said(spoken, 'refused.request')} {message}")
+            expect(refused(page)).to_have_text(f"{translated(spoken, 'refused.request')} {message}")
             expect(refused(page).locator("span")).to_have_attribute("lang", "en")
         else:
-            expect(refused(page)).to_have_text(said(spoken, f"refused.{name}"))
+            expect(refused(page)).to_have_text(translated(spoken, f"refused.{name}"))
     assert dashboard.complaints
     dashboard.complaints.clear()
 

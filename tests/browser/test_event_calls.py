@@ -59,20 +59,23 @@ def test_a_property_that_no_event_can_have_is_dropped(
 ) -> None:
     visitor = someone()
     wire = watched(visitor.context)
-    said: list[str] = []
+    warnings: list[str] = []
     visitor.page.on(
-        "console", lambda message: said.append(message.text) if message.type == "warning" else None
+        "console",
+        lambda message: warnings.append(message.text) if message.type == "warning" else None,
     )
     with served(tag(daemon.base)) as site:
         visitor.visit(lambda: visitor.page.goto(site.address(website.hostname)))
         visitor.page.evaluate(f"window.given = {UNFIT}; medamad('signup', given)")
         assert visitor.page.evaluate("given.nothing === null"), "the page's object was changed"
         website.wait_for_values("event", {"signup": 1})
-    assert wire.told == [
+    assert wire.properties == [
         {"event": "signup", "plan": "pro", "seats": 3, "share": -0.5}
         | {"isYearly": True, "isTrial": False, "note": ""}
     ]
     assert website.values("share") == {"-0.5": 1}
     dropped = "nothing list object none ratio endless large call bare mark".split()  # noqa: SIM905
-    assert [text.split()[:3] for text in said] == [["medamad", "drops", name] for name in dropped]
+    assert [text.split()[:3] for text in warnings] == [
+        ["medamad", "drops", name] for name in dropped
+    ]
     assert visitor.errors == []

@@ -47,9 +47,11 @@ def test_clicks(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:
     website.wait_for_values("link", {"there": 1})
     both = {"plan": "pro", "place": "top"}
     deep, free, link = {"sum": "a=b&c=d"}, {"plan": "free"}, {"link": "there"}
-    told = [{name.strip(): value.strip() for name, value in hit.items()} for hit in wire.told]
+    properties = [
+        {name.strip(): value.strip() for name, value in hit.items()} for hit in wire.properties
+    ]
     # An empty attribute is rejected.
-    assert told == [both, deep, free | {"": "lost"}, {}, link, both, both]
+    assert properties == [both, deep, free | {"": "lost"}, {}, link, both, both]
     # An event has what its view has.
     assert website.values("plan", **{"path[eq]": "/buy", "browser[eq]": "Chrome"}) == {
         "pro": 3,
@@ -111,7 +113,7 @@ def test_pages_with_properties(website: Statistics, daemon: Daemon, visitor: Vis
         {"author": "ben"},
         {},
     ]
-    assert wire.told == []
+    assert wire.properties == []
     assert website.values("formula") == {"a=b": 1}
     assert website.values("author", **{"path[eq]": "/about"}) == {"ben": 1}
     assert website.visitors_and_views == (1, 3)
@@ -154,7 +156,7 @@ def test_links_to_other_websites(
         press(visitor, "Child")
         visitor.page.wait_for_url("http://other.localhost*/**")
     website.wait_for_values("outbound", {followed: 3})
-    assert wire.told == [{"outbound": followed}] * 3
+    assert wire.properties == [{"outbound": followed}] * 3
     assert website.values("outbound", **{"path[eq]": "/"}) == {followed: 3}
     assert website.visitors_and_views == (1, 2)
     assert visitor.errors == []
@@ -187,7 +189,7 @@ def test_file_downloads(website: Statistics, daemon: Daemon, visitor: Visitor) -
         website.wait_for_values("download", {file: 1}, **{"prop_value[eq]": file, "path[eq]": "/"})
     archive, film, report = ({"download": file} for file in files)
     left = [{"outbound": f"{other}/{file}"} for file in ("film.mp4", "page.html")]
-    assert wire.told == [archive, film, *left, report]
+    assert wire.properties == [archive, film, *left, report]
 
 
 def test_pages_that_were_not_found(website: Statistics, daemon: Daemon, visitor: Visitor) -> None:

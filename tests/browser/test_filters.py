@@ -48,21 +48,21 @@ def open_editor(page: Page) -> Locator:
     return editor
 
 
-@pytest.mark.parametrize("said", list(OPERATORS))
-def test_each_operator(said: str, known: Client, dashboard_of: Make) -> None:
-    operator, value, left = OPERATORS[said]
+@pytest.mark.parametrize("wording", list(OPERATORS))
+def test_each_operator(wording: str, known: Client, dashboard_of: Make) -> None:
+    operator, value, left = OPERATORS[wording]
     page = dashboard_of(known).open(PAGE)
     editor = open_editor(page)
-    editor.get_by_role("combobox", name="Condition").select_option(label=said)
+    editor.get_by_role("combobox", name="Condition").select_option(label=wording)
     editor.get_by_role("combobox", name="Value").fill(value)
     editor.get_by_role("button", name="Apply").click()
     expect(visitors(page)).to_have_text(left)
     expect(chips(page)).to_have_count(1)
-    expect(chips(page)).to_contain_text(f"Page {said} {value.replace(',', ' or ')}")
+    expect(chips(page)).to_contain_text(f"Page {wording} {value.replace(',', ' or ')}")
     assert page.url.endswith(f"path[{operator}]={value}")
     page.reload()
     expect(visitors(page)).to_have_text(left)
-    expect(chips(page)).to_contain_text(f"Page {said}")
+    expect(chips(page)).to_contain_text(f"Page {wording}")
     # Its opposite keeps all the others.
     excludes = operator == "neq" or operator.startswith("not_")
     inverse = "Include instead" if excludes else "Exclude instead"
@@ -134,10 +134,10 @@ def test_operators_are_changed(known: Client, dashboard_of: Make) -> None:
         ("Browser is not one of Firefox", "starts with", "browser[starts_with]=Firefox", "2"),
         ("Browser starts with Firefox", "is not", "browser[neq]=Firefox", "10"),
     ]
-    for words, said, filtered, left in changes:
+    for words, wording, filtered, left in changes:
         chips(page).get_by_role("button", name=words).first.click()
         editor = page.get_by_role("dialog", name="Edit filter")
-        editor.get_by_role("combobox", name="Condition").select_option(label=said)
+        editor.get_by_role("combobox", name="Condition").select_option(label=wording)
         editor.get_by_role("button", name="Apply").click()
         expect(visitors(page)).to_have_text(left)
         assert page.url.endswith(f"?period=7d&{filtered}")
@@ -147,12 +147,12 @@ def test_the_url_contains_the_filters(known: Client, dashboard_of: Make) -> None
     page = dashboard_of(known).open(f"{PAGE}&country[in]=Germany,Singapore")
     page.get_by_role("button", name="Firefox", exact=True).click()
     chips(page).get_by_role("button", name="Exclude instead: Browser is Firefox").click()
-    said = ["Country is one of Germany or Singapore", "Browser is not Firefox"]
-    expect(chips(page).locator(".chip-words")).to_have_text(said)
+    wording = ["Country is one of Germany or Singapore", "Browser is not Firefox"]
+    expect(chips(page).locator(".chip-words")).to_have_text(wording)
     expect(visitors(page)).to_have_text("9")
     address = page.url.partition("/dashboard/")[2]
     other = dashboard_of(known).open(address)
-    expect(chips(other).locator(".chip-words")).to_have_text(said)
+    expect(chips(other).locator(".chip-words")).to_have_text(wording)
     expect(visitors(other)).to_have_text("9")
 
 

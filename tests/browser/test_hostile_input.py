@@ -87,11 +87,11 @@ def test_in_panels_and_lists(hostile: Client, dashboard_of: Make) -> None:
 
 @pytest.mark.parametrize("what", list(FILTERS))
 def test_in_filters(what: str, hostile: Client, dashboard_of: Make) -> None:
-    field, value, said = FILTERS[what]
+    field, value, label = FILTERS[what]
     page = dashboard_of(hostile).open(f"{PAGE}&{field}[eq]={quote(value)}")
     expect(page.locator(".tile-figure").first).to_have_text("1")
     chip = page.get_by_role("region", name="Filters").get_by_role("listitem")
-    expect(chip.locator("button").first).to_have_text(f"{said} is {value}")
+    expect(chip.locator("button").first).to_have_text(f"{label} is {value}")
     page.locator(".rows").first.wait_for()
     assert_nothing_ran(page)
     chip.get_by_role("button").first.click()
@@ -99,7 +99,7 @@ def test_in_filters(what: str, hostile: Client, dashboard_of: Make) -> None:
     expect(editor.get_by_role("combobox", name="Value", exact=True)).to_have_value(value)
     editor.get_by_role("button", name="Apply").click()
     expect(editor).to_have_count(0)
-    expect(chip.locator("button").first).to_have_text(f"{said} is {value}")
+    expect(chip.locator("button").first).to_have_text(f"{label} is {value}")
     expect(page.locator(".tile-figure").first).to_have_text("1")
     assert_nothing_ran(page)
 

@@ -147,16 +147,16 @@ def test_a_repeated_hour_is_shown_separately(
 
 
 @pytest.mark.parametrize(
-    ("key", "told", "query"),
+    ("key", "expected", "query"),
     [
         ("Home", ("6", "25-26 Oct 2025"), "from=2025-10-25&to=2025-10-26"),
         ("End", ("1", "17-20 Nov 2025"), "from=2025-11-17&to=2025-11-20"),
     ],
 )
 def test_a_partial_week_is_shown_as_counted(
-    key: str, told: tuple[str, str], query: str, owner: Client, dashboard_of: Make
+    key: str, expected: tuple[str, str], query: str, owner: Client, dashboard_of: Make
 ) -> None:
-    shown, label = told
+    shown, label = expected
     page = opened(
         dashboard_of(owner), "from=2025-10-25&to=2025-11-20&interval=week&zone=Europe/Berlin"
     )

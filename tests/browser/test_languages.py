@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 from playwright.sync_api import Page, Route, expect
-from support.browser.catalogues import LANGUAGES, said
+from support.browser.catalogues import LANGUAGES, translated
 from support.browser.dashboard import Dashboard, loaded
 from support.daemon import Client, Daemon
 
@@ -23,12 +23,12 @@ def test_numbers_and_dates_follow_the_language(
     page = dashboard_of(demo).open("settings/account")
     page.locator("select").select_option(spoken)
     expect(page.locator("html")).to_have_attribute("lang", spoken)
-    expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "settings.title"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(translated(spoken, "settings.title"))
     page.keyboard.type("gw")
-    expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "websites.title"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(translated(spoken, "websites.title"))
     page.locator("main li a").first.click()
     figures = loaded(page)
-    names = [said(spoken, f"measure.{name}") for name in ("visitors", "pageviews")]
+    names = [translated(spoken, f"measure.{name}") for name in ("visitors", "pageviews")]
     expect(page.locator(".tile-name").first).to_have_text(names[0])
     expect(page.locator(".tile-name").nth(1)).to_have_text(names[1])
     shown = figures.nth(1).get_attribute("title") or ""
@@ -74,11 +74,13 @@ def test_the_language_is_remembered(new_daemon: Daemon, dashboard_of: Make) -> N
     for spoken in (*LANGUAGES[1:], "en"):
         page.locator("select").select_option(spoken)
         expect(
-            page.get_by_role("status").filter(has_text=said(spoken, "common.saved"))
+            page.get_by_role("status").filter(has_text=translated(spoken, "common.saved"))
         ).to_be_visible()
         assert owner.get("/api/user")["settings"]["language"] == spoken
         page.reload()
-        expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "settings.title"))
+        expect(page.get_by_role("heading", level=1)).to_have_text(
+            translated(spoken, "settings.title")
+        )
         expect(page.locator("html")).to_have_attribute("lang", spoken)
 
 
@@ -103,7 +105,7 @@ def test_the_login_uses_the_browsers_language(
     locale: str, spoken: str, daemon: Daemon, dashboard_of: Make
 ) -> None:
     page = dashboard_of(Client(daemon.port), locale=locale).open()
-    expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "login.title"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(translated(spoken, "login.title"))
     expect(page.locator("html")).to_have_attribute("lang", spoken)
 
 
@@ -117,13 +119,13 @@ def test_the_accounts_language_wins_over_a_later_one(
 
     def answer(route: Route) -> None:
         response = route.fetch()
-        if said("en", "away.title") in response.text():
+        if translated("en", "away.title") in response.text():
             dashboard.page.wait_for_timeout(1_000)
             late.append(route.request.url)
         route.fulfill(response=response)
 
     dashboard.page.route("**/assets/*.js", answer)
     page = dashboard.open("settings/account")
-    expect(page.get_by_role("heading", level=1)).to_have_text(said("ja", "settings.title"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(translated("ja", "settings.title"))
     expect(page.locator("html")).to_have_attribute("lang", "ja")
     assert late

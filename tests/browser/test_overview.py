@@ -89,13 +89,13 @@ def test_each_measure_has_a_chart(march_owner: Client, dashboard_of: Make) -> No
     figures(page)
     compared(page)
     drawn: set[bytes] = set()
-    said = {
+    expected = {
         "Visitors": "2 Visitors",
         "Views": "2 Views",
         "Time on page": "12s Time on page",
         "Bounce rate": "50% Bounce rate",
     }
-    for name, words in said.items():
+    for name, words in expected.items():
         tile(page, name).click()
         expect(tile(page, name)).to_have_attribute("aria-pressed", "true")
         expect(page.get_by_role("group", name=f"Chart: {name}, By day")).to_be_visible()
@@ -105,7 +105,7 @@ def test_each_measure_has_a_chart(march_owner: Client, dashboard_of: Make) -> No
         page.mouse.move(*point(page, 0))
         expect(tip(page)).to_contain_text(words)
         expect(tip(page)).to_contain_text("10 March 2025")
-    assert len(drawn) == len(said)
+    assert len(drawn) == len(expected)
     assert page.url.endswith("&measure=bounce_percentage")
 
 

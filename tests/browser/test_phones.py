@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 from playwright.sync_api import expect
-from support.browser.catalogues import LANGUAGES, said
+from support.browser.catalogues import LANGUAGES, translated
 from support.browser.dashboard import BUSY, PHONE_WIDTH, Dashboard, loaded
 from support.daemon import Client
 
@@ -75,7 +75,7 @@ def test_every_language_fits_a_phone(spoken: str, demo: Client, dashboard_of: Ma
         page.locator(".settings-content h2").first.wait_for()
         assert not dashboard.is_wider_than_the_window()
     page.keyboard.type("gw")
-    expect(page.get_by_role("heading", level=1)).to_have_text(said(spoken, "websites.title"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(translated(spoken, "websites.title"))
     page.locator("main li a").first.click()
     loaded(page)
     page.wait_for_load_state("networkidle")

@@ -156,7 +156,7 @@ def test_it_is_shown_in_allowed_frames(known: Client, dashboard_of: Make) -> Non
         page.goto(f"{origin}/")
         figures = page.frame_locator("iframe").locator(".tile-figure")
         expect(figures.first).to_have_text("12")
-        with page.expect_console_message(lambda said: "frame-ancestors" in said.text):
+        with page.expect_console_message(lambda message: "frame-ancestors" in message.text):
             page.goto(site.address("visitor.localhost"))
         page.locator("iframe").wait_for()
         page.wait_for_load_state("networkidle")

@@ -98,11 +98,11 @@ def test_open_pages(new_daemon: Daemon, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open("websites/example.com")
     expect(page.locator(".live")).to_have_text("0 pages open now")
     expect(page.locator(".live")).to_have_attribute("title", re.compile("filters don’t apply"))
-    for beacon, said in (("one", "1 page open now"), ("two", "2 pages open now")):
+    for beacon, text in (("one", "1 page open now"), ("two", "2 pages open now")):
         load = {"e": "load", "b": beacon, "u": "https://example.com/", "p": True, "q": True}
         assert owner.request("POST", "/api/event/hit", load).status == 204
         page.keyboard.press(".")
-        expect(page.locator(".live")).to_have_text(said)
+        expect(page.locator(".live")).to_have_text(text)
     assert (
         owner.request("POST", "/api/event/hit", {"e": "unload", "b": "one", "m": 5}).status == 204
     )

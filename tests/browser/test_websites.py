@@ -92,18 +92,18 @@ def test_the_first_website(new_daemon: Daemon, dashboard_of: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("not a name", "This isn’t a valid hostname. "),
         ("taken.example", "taken.example has already been added"),
     ],
 )
-def test_invalid_hostnames(typed: str, said: str, owner: Client, dashboard_of: Make) -> None:
+def test_invalid_hostnames(typed: str, message: str, owner: Client, dashboard_of: Make) -> None:
     owner.request("POST", "/api/websites", {"hostname": "taken.example"})
     page = dashboard_of(owner).open("add")
     page.get_by_label("Hostname").fill(typed)
     page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text(said)
+    expect(page.get_by_role("alert")).to_contain_text(message)
     page.get_by_label("Hostname").fill("other.example")
     expect(page.get_by_role("alert")).to_have_count(0)
 

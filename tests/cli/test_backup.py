@@ -35,10 +35,10 @@ def test_json_describes_its_contents(
 ) -> None:
     file = tmp_path / "backup"
     assert main(["backup", "--json", str(file), "--data", str(data)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["file"], told["format"]) == (str(file), str(FORMAT))
-    assert len(told["store"]) == 16
-    assert told["bytes"] > told["packed_bytes"] > 0
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["file"], reported["format"]) == (str(file), str(FORMAT))
+    assert len(reported["store"]) == 16
+    assert reported["bytes"] > reported["packed_bytes"] > 0
 
 
 def test_rotation_writes_dated_backups_where_the_configuration_says(

@@ -35,9 +35,9 @@ def test_it_reports_contents_and_damage(tmp_path: Path) -> None:
             f"{daemon.data}: a daemon is running on it; "
             f"what it has stored so far is checked\n{right}"
         )
-        told = json.loads(check(daemon.data, "--json").stdout)
+        report = json.loads(check(daemon.data, "--json").stdout)
         counts = {"websites": 1, "views": 1, "blocks": 0, "days": 0}
-        assert told == {"store": str(file), "findings": [], **counts}
+        assert report == {"store": str(file), "findings": [], **counts}
         assert client.request("POST", "/api/event/hit", HIT | {"b": "2"}).status == 204
         daemon.stop()
         alone = check(daemon.data)
@@ -84,8 +84,8 @@ def test_a_missing_store_is_reported(
     if content is not None:
         (tmp_path / FILE_NAME).write_bytes(content)
     assert main(["check", "--data", str(tmp_path)]) == 1
-    said = capsys.readouterr()
-    assert said.err.startswith(f"medamad: {tmp_path}")
-    assert reason in said.err
-    assert said.err.count("\n") == 1
-    assert said.out == ""
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"medamad: {tmp_path}")
+    assert reason in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""

@@ -34,9 +34,9 @@ def test_errors_are_reported(
     file = tmp_path / "medamad.toml"
     file.write_text(f"{text}\n", "utf-8")
     assert main(["check-config", str(file)]) == 78
-    said = capsys.readouterr().err
-    assert said.startswith(f"medamad: {tmp_path}/{reason}")
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"medamad: {tmp_path}/{reason}")
+    assert printed.count("\n") == 1
 
 
 def test_a_file_is_needed(capsys: pytest.CaptureFixture[str]) -> None:

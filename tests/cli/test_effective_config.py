@@ -25,9 +25,9 @@ def test_commands_use_the_configuration_of_a_running_daemon(tmp_path: Path) -> N
     with running(tmp_path / "there", configuration=TOKYO + KEPT) as daemon:
         client = daemon.client()
         client.add_website(HOST)
-        told = retention(daemon.data)
-        assert (told.returncode, told.stderr) == (0, "")
-        assert told.stdout.startswith(f"{HOST}: views are kept for 400 days, then daily")
+        result = retention(daemon.data)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.startswith(f"{HOST}: views are kept for 400 days, then daily")
         # A different configuration than the daemon's is used and reported.
         other = tmp_path / "other.toml"
         other.write_text("[retention]\nraw_days = 7\n", "utf-8")
@@ -38,8 +38,8 @@ def test_commands_use_the_configuration_of_a_running_daemon(tmp_path: Path) -> N
         # Days are not to be those of another zone.
         taken = partial(finished, "import", daemon.data, file, "--website", HOST)
         refused = taken("--config", str(other))
-        said = f"{other} says UTC, and the daemon uses Asia/Tokyo: their days differ"
-        assert refused.stderr == f"medamad: events.timezone: {said}\n"
+        reason = f"{other} says UTC, and the daemon uses Asia/Tokyo: their days differ"
+        assert refused.stderr == f"medamad: events.timezone: {reason}\n"
         assert refused.returncode == 1
         taken = taken("--json")
         assert (taken.returncode, taken.stderr) == (0, "")

@@ -51,8 +51,8 @@ def test_the_help_explains_each_exit_status(
     with pytest.raises(SystemExit) as ended:
         main([*filter(None, [command]), "--help"])
     assert ended.value.code == 0
-    told = capsys.readouterr().out.partition("\nexit status:\n")[2].splitlines()
-    assert [line.split(maxsplit=1) for line in told] == [
+    captured = capsys.readouterr().out.partition("\nexit status:\n")[2].splitlines()
+    assert [line.split(maxsplit=1) for line in captured] == [
         [str(status), meaning] for status, meaning in statuses(command).items()
     ]
 
@@ -74,9 +74,9 @@ def test_an_unknown_option_is_64(capsys: pytest.CaptureFixture[str], command: st
         main([*example(command), "--dance"])
     assert ended.value.code == 64
     assert 64 in statuses(command)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.splitlines()[-1] == "medamad: unrecognized arguments: --dance"
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines()[-1] == "medamad: unrecognized arguments: --dance"
 
 
 @pytest.fixture
@@ -109,10 +109,10 @@ def test_with_a_data_directory_an_invalid_configuration_is_skipped(
     status = main([*command, "--data", str(no_store)])
     alone = capsys.readouterr()
     assert main([*command, "--data", str(no_store), "--config", str(unusable)]) == status != 78
-    told = capsys.readouterr()
-    assert told.out == alone.out
+    captured = capsys.readouterr()
+    assert captured.out == alone.out
     went_on = f"continuing without this file, on {no_store}"
-    assert told.err == f"{wrong}; {went_on}\n{alone.err}"
+    assert captured.err == f"{wrong}; {went_on}\n{alone.err}"
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_a_missing_store_is_reported(
 ) -> None:
     assert main([*example(command), "--data", str(tmp_path)]) == status
     assert status in statuses(command)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("medamad: ")
-    assert said.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("medamad: ")
+    assert printed.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -218,18 +218,18 @@ def exported_to_a_pipe(script: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("most_bytes", "told"),
+    ("most_bytes", "expected"),
     [
         (100, "{folder}: File too large\n"),
         (0, "temporary files: No usable temporary directory found in ['{folder}', "),
     ],
 )
-def test_full_temporary_files_are_named(with_data: Path, most_bytes: int, told: str) -> None:
+def test_full_temporary_files_are_named(with_data: Path, most_bytes: int, expected: str) -> None:
     limit = f"({most_bytes}, {most_bytes})"
     script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, {limit})"
-    said = exported_to_a_pipe(script, with_data)
-    assert said.startswith(f"medamad: {told.format(folder=with_data)}")
-    assert said.count("\n") == 1
+    printed = exported_to_a_pipe(script, with_data)
+    assert printed.startswith(f"medamad: {expected.format(folder=with_data)}")
+    assert printed.count("\n") == 1
 
 
 def test_unreadable_data_is_named(with_data: Path) -> None:
@@ -242,15 +242,15 @@ def failing(path, *arguments, **options):
     return opened(path, *arguments, **options)
 pathlib.Path.open = failing
 """
-    said = exported_to_a_pipe(script, with_data)
+    printed = exported_to_a_pipe(script, with_data)
     store = with_data / "data" / "store.mdb"
-    assert said == f"medamad: {store}: cannot be read: Input/output error\n"
+    assert printed == f"medamad: {store}: cannot be read: Input/output error\n"
 
 
 @pytest.mark.parametrize("command", [("status", "--data", "nowhere"), ("export",)])
 def test_a_failed_command_is_logged_as_an_error(tmp_path: Path, command: tuple[str, ...]) -> None:
-    told = tmp_path / "journal"
-    with told.open("wb") as journal:
+    journal_file = tmp_path / "journal"
+    with journal_file.open("wb") as journal:
         status = os.fstat(journal.fileno())
         ended = subprocess.run(
             [*MEDAMAD, *command],
@@ -261,7 +261,7 @@ def test_a_failed_command_is_logged_as_an_error(tmp_path: Path, command: tuple[s
             timeout=60,
         )
     assert ended.returncode in (3, 64)
-    assert told.read_text("utf-8").splitlines()[-1].startswith("<3>medamad")
+    assert journal_file.read_text("utf-8").splitlines()[-1].startswith("<3>medamad")
 
 
 def test_an_interrupted_command_ends_without_a_traceback(tmp_path: Path) -> None:
@@ -276,8 +276,8 @@ def test_an_interrupted_command_ends_without_a_traceback(tmp_path: Path) -> None
     ) as command:
         writing = os.open(pipe, os.O_WRONLY)  # waits until the command reads
         command.send_signal(signal.SIGINT)
-        # What comes just before it begins to read is heard of when that ends.
+        # What comes just before it begins to read is noticed when that ends.
         os.close(writing)
-        _, said = command.communicate(timeout=60)
-    assert (command.returncode, said) == (130, "")
+        _, printed = command.communicate(timeout=60)
+    assert (command.returncode, printed) == (130, "")
     assert 130 in statuses("check-config")

@@ -81,12 +81,12 @@ def test_errors_are_reported(
     with running(tmp_path) as daemon:
         daemon.client().add_website("example.com")
         assert main(["export", *arguments, "--data", str(daemon.data)]) == 1
-    said = capfd.readouterr()
-    assert said.err.startswith("medamad: ")
-    assert reason in said.err
-    assert "Errno" not in said.err
-    assert said.err.count("\n") == 1
-    assert said.out == ""
+    printed = capfd.readouterr()
+    assert printed.err.startswith("medamad: ")
+    assert reason in printed.err
+    assert "Errno" not in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
 
 
 @pytest.mark.parametrize("bound", ["--start", "--end"])
@@ -109,7 +109,7 @@ def test_missing_days_are_reported(capsys: pytest.CaptureFixture[str], tmp_path:
         out = tmp_path / "statistics.csv"
         export = ["export", "example.com", "--what", "statistics", "-o", str(out)]
         assert main([*export, *data]) == 0
-        told = capsys.readouterr().err
+        printed = capsys.readouterr().err
         for what in ("views", "events"):
             assert main(["export", "example.com", "--what", what, "-o", str(out), *data]) == 0
         assert capsys.readouterr().err == (
@@ -122,7 +122,7 @@ def test_missing_days_are_reported(capsys: pytest.CaptureFixture[str], tmp_path:
         ("2024-03-28T00:00:00+09:00", "9"),
         ("2024-03-29T00:00:00+09:00", "2"),
     ]
-    assert told == (
+    assert printed == (
         "medamad: pages, time, referrers, referrer_urls, sources, mediums, campaigns, terms, "
         "contents, browsers, os, devices, countries, languages, locales: "
         "without 2 days from 2024-03-28 to 2024-03-29, because only daily totals are kept\n"

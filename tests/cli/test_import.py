@@ -169,10 +169,10 @@ def test_errors_are_reported(
         Websites(environment.databases).add(Transaction(txn), "example.org", 1)
     environment.close()
     assert main(["import", *arguments, "--data", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("medamad: ")
-    assert reason in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("medamad: ")
+    assert reason in printed
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_a_dry_run_ends_as_the_import_would(data: Path, capsys: pytest.CaptureFi
     later = datetime.now(UTC) + timedelta(days=3)
     content = f"time,path\n2026-01-01T00:00:00Z,nopath\n{later:%Y-%m-%dT%H:%M:%SZ},/a\n"
     assert dry_run(data, content) == 1
-    said = capsys.readouterr()
-    assert "  1 view of 0 visitors, 0 events\n" in said.out
-    assert said.err == (
+    printed = capsys.readouterr()
+    assert "  1 view of 0 visitors, 0 events\n" in printed.out
+    assert printed.err == (
         f"medamad: {data}/views.csv, line 3: time: "
         "expected a time at most a day in the future\n"
         "medamad: 1 of 2 rows are rejected, and nothing would be stored; "
@@ -249,12 +249,12 @@ def test_skipped_log_lines_are_reported(data: Path, capsys: pytest.CaptureFixtur
     log = f'{program}{program}{begin} /a.css HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
     assert dry_run(data, log) == 1
     programs = "2 rows of bots (see `[events] bots`)"
-    told = "1 row without a page view", programs
-    assert capsys.readouterr().err == f"medamad: nothing was imported: {told[0]}, {told[1]}\n"
+    reasons = "1 row without a page view", programs
+    assert capsys.readouterr().err == f"medamad: nothing was imported: {reasons[0]}, {reasons[1]}\n"
     log += f'{begin} / HTTP/1.1" 200 1 "-" "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"\n'
     assert dry_run(data, log) == 0
-    said = capsys.readouterr().out
-    assert all(f"  {line}, left out\n" in said for line in told)
+    printed = capsys.readouterr().out
+    assert all(f"  {line}, left out\n" in printed for line in reasons)
     assert dry_run(data, log, "--json") == 0
     assert json.loads(capsys.readouterr().out)["left_out"] == {"no_view": 1, "programs": 2}
 
@@ -291,8 +291,11 @@ def test_it_needs_a_daemon(tmp_path: Path, daemon: Daemon) -> None:
     assert (
         call(daemon.data, "import", *files, "--website", "example.org", "--dry-run").returncode == 0
     )
-    said = call(daemon.data, "import", *files, "--website", "example.org")
-    assert (said.returncode, said.stderr) == (1, f"medamad: {daemon.data}: no daemon runs on it\n")
+    ended = call(daemon.data, "import", *files, "--website", "example.org")
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"medamad: {daemon.data}: no daemon runs on it\n",
+    )
 
 
 def begin(connection: AdminConnection, holding: AdminConnection) -> Begun:

@@ -49,8 +49,8 @@ def test_a_plausible_export_is_imported_and_removed(tmp_path: Path, daemon: Daem
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == plan | {"number": 1, "dry_run": False}
     assert summary(daemon) == (views, visitors)
-    told = daemon.client().request("GET", f"/api/website/{HOST}/languages").headers
-    assert told["x-medamad-partial"] == 'figures="2024-03-28/2024-04-02"'
+    headers = daemon.client().request("GET", f"/api/website/{HOST}/languages").headers
+    assert headers["x-medamad-partial"] == 'figures="2024-03-28/2024-04-02"'
     twice = call(daemon.data, "import", *files, "--website", HOST)
     assert twice.stderr == "medamad: the same was imported before, as number 1\n"
     other = [Plausible(seed=9).zip(tmp_path / "other.zip")]

@@ -50,17 +50,17 @@ def test_what_retention_would_remove_is_reported(tmp_path: Path) -> None:
         planned = json.loads(finished(*taking, "--dry-run", "--json").stdout)
         assert (planned["views"], planned["past_views"], planned["past_events"]) == (7, 4, 2)
         for more in (("--dry-run",), ()):
-            told = finished(*taking, *more).stdout
-            assert "[retention] removes what is from before 20" in told
-            assert f"{WAITS}: 4 views and 2 events; daily totals remain\n" in told
+            output = finished(*taking, *more).stdout
+            assert "[retention] removes what is from before 20" in output
+            assert f"{WAITS}: 4 views and 2 events; daily totals remain\n" in output
         export = str(Plausible().zip(tmp_path / "export.zip"))
         days = ("import", daemon.data, export, "--website")
-        told = finished(*days, HOST, "--dry-run").stdout
-        assert f"{WAITS}: 6 days; nothing of them remains\n" in told
+        output = finished(*days, HOST, "--dry-run").stdout
+        assert f"{WAITS}: 6 days; nothing of them remains\n" in output
         # Of days that were added up, nothing is missing where sums are kept.
-        told = finished(*days, "other.example", "--dry-run").stdout
-        assert "6 days, with daily totals only" in told
-        assert "[retention]" not in told
+        output = finished(*days, "other.example", "--dry-run").stdout
+        assert "6 days, with daily totals only" in output
+        assert "[retention]" not in output
 
 
 def test_a_day_counts_once() -> None:
@@ -74,8 +74,8 @@ def test_a_day_counts_once() -> None:
         past.add_days(piece)
         past.add_days(piece * 2)
     assert past.days == 2
-    (told,) = past.summary()
-    assert told.endswith(" soon after: 2 days; nothing of them remains")
+    (output,) = past.summary()
+    assert output.endswith(" soon after: 2 days; nothing of them remains")
     for bound in (None, Cutoff(before_ms, ZONE, keeps_rollups=True)):
         staying = Past(bound)
         staying.add_days(piece)

@@ -61,11 +61,11 @@ def test_a_missing_store_is_not_created(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("again", "status", "said"),
+    ("again", "status", "message"),
     [(OTHER, 0, "was changed"), ("a mistake", 1, "password: the two passwords differ")],
 )
 def test_on_a_terminal_it_asks_twice_and_shows_nothing(
-    tmp_path: Path, again: str, status: int, said: str
+    tmp_path: Path, again: str, status: int, message: str
 ) -> None:
     with running(tmp_path) as daemon:
         pid, terminal = pty.fork()
@@ -76,7 +76,7 @@ def test_on_a_terminal_it_asks_twice_and_shows_nothing(
             while prompt not in shown:
                 shown += os.read(terminal, 1000).decode()
             os.write(terminal, f"{answer}\n".encode())
-        while said not in shown:
+        while message not in shown:
             shown += os.read(terminal, 1000).decode()
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status
         os.close(terminal)
@@ -85,11 +85,11 @@ def test_on_a_terminal_it_asks_twice_and_shows_nothing(
 
 
 def on_terminal(
-    *arguments: str, typed: bytes, at: str, told: signal.Signals | None = None
+    *arguments: str, typed: bytes, at: str, sent_signal: signal.Signals | None = None
 ) -> tuple[int, str]:
-    """Run a command on a terminal, type something at a prompt; gives its status and its words.
+    """Run a command on a terminal, type something at a prompt; return its status and output.
 
-    It may be told something by a signal, too.
+    It may be sent a signal, too.
     """
     pid, terminal = pty.fork()
     if pid == 0:
@@ -101,13 +101,13 @@ def on_terminal(
     try:
         while at not in shown:
             shown += os.read(terminal, 1000).decode()
-        if told is not None:
-            os.kill(pid, told)
+        if sent_signal is not None:
+            os.kill(pid, sent_signal)
         os.write(terminal, typed)
-        # A signal that comes just before it begins to read is heard of with the next one.
+        # A signal that comes just before it begins to read is noticed with the next one.
         while not select.select([terminal], [], [], 30)[0]:
-            if told is not None:
-                os.kill(pid, told)
+            if sent_signal is not None:
+                os.kill(pid, sent_signal)
             os.write(terminal, typed)
         while True:
             shown += os.read(terminal, 1000).decode()
@@ -117,7 +117,7 @@ def on_terminal(
 
 
 @pytest.mark.parametrize(
-    ("typed", "told", "expected"),
+    ("typed", "sent_signal", "expected"),
     [
         (b"\x03", None, 130),
         (b"\x04", None, 1),
@@ -127,11 +127,16 @@ def on_terminal(
     ids=["Ctrl-C", "Ctrl-D", "SIGTERM", "SIGHUP"],
 )
 def test_cancelling_changes_nothing(
-    tmp_path: Path, typed: bytes, told: signal.Signals | None, expected: int
+    tmp_path: Path, typed: bytes, sent_signal: signal.Signals | None, expected: int
 ) -> None:
     with running(tmp_path) as daemon:
         status, shown = on_terminal(
-            "passwd", "--data", str(daemon.data), typed=typed, at="New password: ", told=told
+            "passwd",
+            "--data",
+            str(daemon.data),
+            typed=typed,
+            at="New password: ",
+            sent_signal=sent_signal,
         )
         assert (status, "the password was not changed" in shown) == (expected, True)
         assert "Traceback" not in shown
@@ -158,12 +163,12 @@ sys.exit(main(sys.argv[2:]))
 """Runs a command, and tells it to end as it removes the first password."""
 
 
-@pytest.mark.parametrize("told", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_changed_password_is_confirmed(tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("sent_signal", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_changed_password_is_confirmed(tmp_path: Path, sent_signal: str) -> None:
     with running(tmp_path) as daemon:
         first = daemon.data / "first-login.txt"
         first.touch()
-        arguments = (told, "passwd", "--data", str(daemon.data))
+        arguments = (sent_signal, "passwd", "--data", str(daemon.data))
         changed = subprocess.run(
             [sys.executable, "-c", TOLD_TO_END_ONCE_IT_IS_CHANGED, *arguments],
             input=OTHER,

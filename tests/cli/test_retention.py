@@ -49,7 +49,7 @@ def trust(folder: Path, trusted: TrustedTime) -> None:
     environment.close()
 
 
-def told(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> list[str]:
+def printed(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> list[str]:
     assert main(["retention", "--data", str(folder), *arguments]) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -57,20 +57,20 @@ def told(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> l
 def test_it_reports_what_is_kept_and_what_would_be_removed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rule, there = told(capsys, folder)
+    rule, there = printed(capsys, folder)
     assert rule == "example.com: views are kept forever"
     assert there.startswith("  stored: 7 views since 20")
     assert "daily totals of 3 days (" in there
-    assert told(capsys, folder, "--dry-run")[2:] == []
-    rule, _, gone, made = told(capsys, folder, "--dry-run", "--raw-days", "4")
+    assert printed(capsys, folder, "--dry-run")[2:] == []
+    rule, _, gone, made = printed(capsys, folder, "--dry-run", "--raw-days", "4")
     assert rule == "example.com: views would be kept for 4 days, then daily totals"
     assert gone.startswith("  would be removed: 2 views and 0 events (")
     assert made.startswith("  would be added: daily totals of 2 days (")
     trial = ("--dry-run", "--raw-days", "4", "--after", "nothing")
-    rule, _, gone = told(capsys, folder, *trial)
+    rule, _, gone = printed(capsys, folder, *trial)
     assert rule.endswith("for 4 days, then nothing")
     assert ", daily totals of 3 days (" in gone
-    (found,) = json.loads("".join(told(capsys, folder, *trial, "--json")))
+    (found,) = json.loads("".join(printed(capsys, folder, *trial, "--json")))
     assert (found["hostname"], found["raw_days"], found["after"]) == ("example.com", 4, "nothing")
     assert (found["views"], found["due_views"], found["due_days"]) == (7, 2, 3)
 
@@ -82,11 +82,11 @@ def test_trying_another_limit_is_a_dry_run(
     config = folder / "medamad.toml"
     config.write_text("[retention]\nraw_days = 5\n")
     given = (*trial, "--config", str(config))
-    found = told(capsys, folder, *given)
+    found = printed(capsys, folder, *given)
     assert found[0].startswith("example.com: views would be kept for ")
     assert found[2].startswith("  would be removed: ")
-    assert found == told(capsys, folder, "--dry-run", *given)
-    without = told(capsys, folder, "--dry-run", "--config", str(config))
+    assert found == printed(capsys, folder, "--dry-run", *given)
+    without = printed(capsys, folder, "--dry-run", "--config", str(config))
     assert without[0] == "example.com: views are kept for 5 days, then daily totals"
 
 
@@ -120,9 +120,11 @@ def test_retention_waiting_for_the_clock_is_reported(
             assert (
                 main(["retention", "--data", str(folder), "--config", str(config), *arguments]) == 0
             )
-            told = "the clock is not trusted yet: [retention] removes nothing until the daemon has"
-            said = f"medamad: {told} run for {hours}\n"
-            assert capsys.readouterr().err == (said if waits else "")
+            reason = (
+                "the clock is not trusted yet: [retention] removes nothing until the daemon has"
+            )
+            message = f"medamad: {reason} run for {hours}\n"
+            assert capsys.readouterr().err == (message if waits else "")
 
 
 @pytest.mark.parametrize("days", ["-1", "x", "1.5"])
@@ -132,5 +134,5 @@ def test_an_invalid_number_of_days_is_rejected(
     with pytest.raises(SystemExit) as left:
         main(["retention", "--data", str(tmp_path), f"--raw-days={days}"])
     assert left.value.code == 64
-    said = capsys.readouterr().err
-    assert "--raw-days: expected a whole number from 0 to 36500" in said
+    message = capsys.readouterr().err
+    assert "--raw-days: expected a whole number from 0 to 36500" in message

@@ -39,16 +39,16 @@ def test_on_a_terminal_it_prints_the_address_and_the_login(tmp_path: Path) -> No
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     os.close(theirs)
-    said = ""
-    while "Ctrl-C" not in said:
-        said += os.read(ours, 1000).decode()
+    printed = ""
+    while "Ctrl-C" not in printed:
+        printed += os.read(ours, 1000).decode()
     file = tmp_path / "medamad-data" / "first-login.txt"
     assert file.stat().st_mode & 0o777 == 0o600
     username, password = (line.partition(": ")[2] for line in file.read_text().splitlines())
-    assert f"http://localhost:{port}/\r\n" in said
-    assert f'<script defer src="http://localhost:{port}/script.js"></script>' in said
-    assert f"Log in as {username} with the password {password}" in said
-    assert str(file) in said
+    assert f"http://localhost:{port}/\r\n" in printed
+    assert f'<script defer src="http://localhost:{port}/script.js"></script>' in printed
+    assert f"Log in as {username} with the password {password}" in printed
+    assert str(file) in printed
     Client(port).log_in(username, password)
     process.send_signal(signal.SIGINT)
     _, log = process.communicate(timeout=PATIENCE_S)

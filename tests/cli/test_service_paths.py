@@ -132,14 +132,16 @@ def test_commands_use_both_paths(
     assert capsys.readouterr().err == f"medamad: {service.data}: no daemon runs on it\n"
 
 
-@pytest.mark.parametrize(("command", "is_told"), [("backup", True), ("run", False)])
+@pytest.mark.parametrize(("command", "is_reported"), [("backup", True), ("run", False)])
 def test_the_help_mentions_the_paths(
-    capsys: pytest.CaptureFixture[str], command: str, is_told: bool
+    capsys: pytest.CaptureFixture[str], command: str, is_reported: bool
 ) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])
-    told = " ".join(capsys.readouterr().out.split())
-    assert ("/etc/medamad/medamad.toml, and --data /var/lib/medamad each stand" in told) == is_told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        "/etc/medamad/medamad.toml, and --data /var/lib/medamad each stand" in printed
+    ) == is_reported
 
 
 def test_status_finds_the_service_by_itself(

@@ -36,8 +36,8 @@ def test_links_are_created_listed_and_revoked_beside_a_daemon(tmp_path: Path) ->
         assert third in json.loads(share(daemon.data, "list", "--json").stdout)
         assert share(daemon.data, "revoke", third["id"]).returncode == 0
         listed = json.loads(share(daemon.data, "list", "--json").stdout)
-        told = [(each["name"], each["hostname"], each["protected"]) for each in listed]
-        assert sorted(told) == [("club", "example.com", False), ("locked", "example.com", True)]
+        found = [(each["name"], each["hostname"], each["protected"]) for each in listed]
+        assert sorted(found) == [("club", "example.com", False), ("locked", "example.com", True)]
         assert PASSWORD not in share(daemon.data, "list").stdout
         revoked = share(daemon.data, "revoke", path.removeprefix("/share/"))
         assert (revoked.returncode, revoked.stdout) == (0, "The share link club is revoked.\n")

@@ -24,8 +24,8 @@ class Going:
     def isatty(self):
         return True
 
-    def write(self, told):
-        if {at!r} in told:
+    def write(self, text):
+        if {at!r} in text:
             # The shell and the system each tell of a terminal that goes.
             for _ in range(2):
                 os.kill(os.getpid(), signal.{by})
@@ -60,7 +60,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told_to_end(
+def end_by_signal(
     folder: Path, by: str, command: tuple[str, ...], how: str = "SIG_DFL", at: str = ""
 ) -> int:
     """Return the status of a command that is interrupted once it prints a word."""
@@ -71,7 +71,7 @@ def told_to_end(
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("by", ["SIGTERM", "SIGHUP"])
 def test_partial_output_is_removed(folder: Path, by: str, command: tuple[str, ...]) -> None:
-    status = told_to_end(folder, by, command)
+    status = end_by_signal(folder, by, command)
     assert status == 130
     assert status in statuses(command[0])
     assert {each.name for each in (folder / "out").iterdir()} <= {"daemon.lock"}
@@ -80,7 +80,7 @@ def test_partial_output_is_removed(folder: Path, by: str, command: tuple[str, ..
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nohup_is_respected(folder: Path, command: tuple[str, ...]) -> None:
     """As nohup has it."""
-    assert told_to_end(folder, "SIGHUP", command, "SIG_IGN") == 0
+    assert end_by_signal(folder, "SIGHUP", command, "SIG_IGN") == 0
     assert {each.name for each in (folder / "out").iterdir()} & {"one", "store.mdb"}
 
 
@@ -95,7 +95,7 @@ def test_an_interrupted_restore_leaves_the_store(folder: Path, by: str, at: str)
         return {file.name: file.stat().st_ino for file in (folder / "medamad-data").iterdir()}
 
     before = there()
-    assert told_to_end(folder, by, OVER_WHAT_IS_THERE, at=at) == 130
+    assert end_by_signal(folder, by, OVER_WHAT_IS_THERE, at=at) == 130
     assert there() == before
 
 
@@ -104,7 +104,7 @@ def test_a_store_is_replaced_with_all_its_files(folder: Path, by: str) -> None:
     data = folder / "medamad-data"
     for name in ("presence.json", "first-login.txt"):
         (data / name).write_text("of the store before", "utf-8")
-    assert told_to_end(folder, by, OVER_WHAT_IS_THERE, at=f"{PLACING}: 2 of 2") == 0
+    assert end_by_signal(folder, by, OVER_WHAT_IS_THERE, at=f"{PLACING}: 2 of 2") == 0
     names = {file.name.partition(".replaced-")[0] for file in data.glob("*.replaced-*")}
     assert names == {"store.mdb", "first-login.txt"}
     assert not {"presence.json", "first-login.txt"} & {file.name for file in data.iterdir()}

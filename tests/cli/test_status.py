@@ -25,8 +25,8 @@ def test_it_describes_a_running_and_a_stopped_daemon(tmp_path: Path) -> None:
         client.add_website("example.com")
         assert client.request("POST", "/api/event/hit", HIT).status == 204
         assert client.request("POST", "/api/event/hit", HIT | {"u": "https://x.y/"}).status == 404
-        told = status(daemon.data)
-        assert (told.returncode, told.stderr) == (0, "")
+        result = status(daemon.data)
+        assert (result.returncode, result.stderr) == (0, "")
         for line in (
             f"medamad {VERSION} ({commit()}) runs on {daemon.data}",
             r"since        \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(\d+ (s|min)\), process "
@@ -39,7 +39,7 @@ def test_it_describes_a_running_and_a_stopped_daemon(tmp_path: Path) -> None:
             r"store        \d+\.\d KiB of 64\.0 GiB; \d+\.\d .iB of the disk are free",
         ):
             literal = line if "\\d" in line else re.escape(line)
-            assert re.search(f"^{literal}$", told.stdout, re.MULTILINE), (line, told.stdout)
+            assert re.search(f"^{literal}$", result.stdout, re.MULTILINE), (line, result.stdout)
         given = json.loads(status(daemon.data, "--json").stdout)
         assert given["running"] is True
         assert (given["pid"], given["websites"], given["accepted"]) == (daemon.pid, 1, 1)
@@ -82,19 +82,19 @@ def test_hits_are_shown_with_their_time_span(age_s: int, counted: str) -> None:
         unavailable_reasons=(),
         warnings=(),
     )
-    told = f"hits         1,200 accepted, 3 not counted {counted} (bot 2, gpc 1)"
-    assert told in lines_of(state, Path("data"), now)
+    result = f"hits         1,200 accepted, 3 not counted {counted} (bot 2, gpc 1)"
+    assert result in lines_of(state, Path("data"), now)
 
 
 def test_a_daemon_that_rejects_all_hits_is_unhealthy(tmp_path: Path) -> None:
     configuration = '[store]\nmin_free_disk = "1000 TiB"\n'
     with running(tmp_path, configuration=configuration) as daemon:
-        told = status(daemon.data)
-        assert told.returncode == 1
+        result = status(daemon.data)
+        assert result.returncode == 1
         assert re.search(
             r"^no hits are accepted: \d+ MiB of the disk are free, "
             r"store.min_free_disk asks for \d+ MiB$",
-            told.stdout,
+            result.stdout,
             re.MULTILINE,
         )
 
@@ -106,11 +106,11 @@ def test_a_backup_that_is_too_old_fails(tmp_path: Path) -> None:
     configuration = f'[backup]\nfolder = "{backups}"\n'
     with running(tmp_path, configuration=configuration) as daemon:
         until(lambda: status(daemon.data).returncode == 1)
-        told = status(daemon.data)
-    assert re.search(r"^backup       2020-01-0\d", told.stdout, re.MULTILINE)
+        result = status(daemon.data)
+    assert re.search(r"^backup       2020-01-0\d", result.stdout, re.MULTILINE)
     assert re.search(
         r"^backups need attention: .*: the newest backup is \d+ hours old",
-        told.stdout,
+        result.stdout,
         re.MULTILINE,
     )
 
@@ -119,8 +119,8 @@ def test_json_describes_a_stopped_daemon(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status", "--json", "--data", str(tmp_path)]) == 3
-    said = json.loads(capsys.readouterr().out)
-    assert said == {"running": False, "error": f"{tmp_path}: no daemon runs on it"}
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {"running": False, "error": f"{tmp_path}: no daemon runs on it"}
 
 
 def test_a_daemon_that_stops_meanwhile_is_reported(
@@ -143,10 +143,10 @@ def test_a_daemon_that_stops_meanwhile_is_reported(
 def test_a_starting_daemon_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environment = open_environment(tmp_path, 16 << 20)
     assert main(["status", "--data", str(tmp_path)]) == 1
-    told = f"{tmp_path}: a daemon uses it but is not accepting commands yet"
-    assert capsys.readouterr().err == f"medamad: {told}\n"
+    result = f"{tmp_path}: a daemon uses it but is not accepting commands yet"
+    assert capsys.readouterr().err == f"medamad: {result}\n"
     assert main(["status", "--json", "--data", str(tmp_path)]) == 1
-    assert json.loads(capsys.readouterr().out) == {"running": None, "error": told}
+    assert json.loads(capsys.readouterr().out) == {"running": None, "error": result}
     environment.close()
     assert main(["status", "--data", str(tmp_path)]) == 3
 

@@ -44,11 +44,11 @@ def test_json_has_the_id_of_a_new_token(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.client().add_website("example.com")
         made = token(daemon.data, "add", "report", "--website", "example.com", "--json")
-        told = json.loads(made.stdout)
-        text = told.pop("token")
-        assert [told] == json.loads(token(daemon.data, "list", "--json").stdout)
+        shown = json.loads(made.stdout)
+        text = shown.pop("token")
+        assert [shown] == json.loads(token(daemon.data, "list", "--json").stdout)
         assert status(daemon.port, text) == 200
-        assert token(daemon.data, "revoke", told["id"]).returncode == 0
+        assert token(daemon.data, "revoke", shown["id"]).returncode == 0
 
 
 def test_tokens_created_without_a_daemon_work_in_the_next_one(tmp_path: Path) -> None:

@@ -9,24 +9,24 @@ from medamad.cli import main
 
 def test_it_prints_the_version_and_the_commit(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"medamad {medamad.__version__}")
-    assert commit() in said
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"medamad {medamad.__version__}")
+    assert commit() in printed
 
 
 def test_the_option_prints_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     main(["version"])
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out == said
+    assert capsys.readouterr().out == printed
 
 
 def test_it_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"version": medamad.__version__, "commit": commit()}
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == {"version": medamad.__version__, "commit": commit()}
 
 
 @pytest.mark.parametrize("arguments", [[], ["dance"], ["version", "more"]])

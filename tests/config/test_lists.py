@@ -77,8 +77,8 @@ def test_a_missing_configured_list_is_reported(tmp_path: Path) -> None:
         config = config_in(tmp_path, f'[events]\n{key} = "absent.txt"\n')
         with pytest.raises(ConfigError) as raised:
             load_lists(config)
-        said = f"{config.file}: events.{key}: {tmp_path}/absent.txt: No such file or directory"
-        assert str(raised.value) == said
+        message = f"{config.file}: events.{key}: {tmp_path}/absent.txt: No such file or directory"
+        assert str(raised.value) == message
 
 
 @pytest.mark.parametrize("name", ["blocked.txt", "spam.txt", "referrers.toml"])

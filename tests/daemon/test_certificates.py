@@ -36,7 +36,7 @@ def test_a_certificate_is_renewed_by_a_reload(tmp_path: Path) -> None:
         assert pinged(authority.connection(port)) == 200
     finally:
         assert daemon.stop() == 0
-    assert "a certificate was not replaced" not in daemon.log, "what is wrong is told once"
+    assert "a certificate was not replaced" not in daemon.log, "an error is logged once"
 
 
 def test_a_certificate_is_renewed_even_if_the_configuration_is_rejected(tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ def test_units_that_hide_those_of_a_package_are_removed(packaged: Installation) 
 
 def test_a_package_without_a_port_has_its_socket_masked(packaged: Installation) -> None:
     configure_to_listen(packaged, '"unix:/run/medamad/s"')
-    told = list(packaged.install(PROGRAM))
-    assert "no port is configured: systemctl mask --now medamad.socket" in told
+    notes = list(packaged.install(PROGRAM))
+    assert "no port is configured: systemctl mask --now medamad.socket" in notes
 
 
 def test_the_service_of_a_package_is_left_alone(packaged: Installation) -> None:

@@ -39,7 +39,7 @@ def supervising(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[soc
         yield listening
 
 
-def told(supervising: socket.socket) -> str:
+def notified(supervising: socket.socket) -> str:
     return supervising.recv(1000).decode().partition("\n")[0]
 
 
@@ -47,15 +47,15 @@ def test_systemd_is_notified_of_start_reload_and_stop(
     tmp_path: Path, supervising: socket.socket
 ) -> None:
     with running(tmp_path) as daemon:
-        assert told(supervising) == "READY=1"
+        assert notified(supervising) == "READY=1"
         configure(daemon, "")
-        assert told(supervising) == "RELOADING=1"
-        assert told(supervising) == "READY=1"
+        assert notified(supervising) == "RELOADING=1"
+        assert notified(supervising) == "READY=1"
         configure(daemon, "bad")
-        assert told(supervising) == "RELOADING=1"
-        assert told(supervising) == "READY=1"
+        assert notified(supervising) == "RELOADING=1"
+        assert notified(supervising) == "READY=1"
         assert daemon.stop() == 0
-        assert told(supervising) == "STOPPING=1"
+        assert notified(supervising) == "STOPPING=1"
 
 
 def test_the_watchdog_is_notified(
@@ -63,7 +63,7 @@ def test_the_watchdog_is_notified(
 ) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "300000")
     with running(tmp_path):
-        assert [told(supervising) for _ in range(4)] == ["READY=1", *["WATCHDOG=1"] * 3]
+        assert [notified(supervising) for _ in range(4)] == ["READY=1", *["WATCHDOG=1"] * 3]
 
 
 def test_a_reload_applies_a_valid_file(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_reload_drops_no_request(tmp_path: Path, reloads: int) -> None:
 class LastVisitor(Visitors):
     """Sends hits until the daemon takes no more, each as soon as the one before is answered.
 
-    `unanswered` is what became of a hit that was said in time: a connection that says nothing for
+    `unanswered` is what became of a hit that was sent in time: a connection that sends nothing for
     ARRIVE_SECONDS may be closed, and the machine may give a visitor no core for as long.
     """
 

@@ -165,8 +165,8 @@ def test_the_backlog_is_set(text: str, backlog: int) -> None:
     reactor = MemoryReactor()
     (endpoint,) = configured_endpoints(listening_on(text), reactor)
     Deferred.fromCoroutine(endpoint.listen(Full(room=1)))
-    ((_, _, heard, *_),) = reactor.tcpServers + reactor.unixServers
-    assert heard == backlog
+    ((_, _, used_backlog, *_),) = reactor.tcpServers + reactor.unixServers
+    assert used_backlog == backlog
 
 
 PLAIN, TLS = "127.0.0.1", "127.0.0.2"
@@ -222,7 +222,7 @@ def test_a_systemd_socket_replaces_the_endpoint_with_its_address(
 
 
 @pytest.mark.parametrize(
-    ("hosts", "goes_by"),
+    ("hosts", "used_host"),
     [
         ([TLS, "::1"], TLS),
         (["::1", TLS, PLAIN], TLS),
@@ -231,11 +231,11 @@ def test_a_systemd_socket_replaces_the_endpoint_with_its_address(
     ],
 )
 def test_a_dual_stack_socket_matches_an_endpoint_of_either_family(
-    hosts: list[str], goes_by: str
+    hosts: list[str], used_host: str
 ) -> None:
     endpoints, sockets = configured(*hosts), of_systemd("::", is_of_both=True)
     (found,) = systemd_first(endpoints, sockets, by_default=False)
-    (wanted,) = [endpoint for endpoint in endpoints if endpoint.address.host == goes_by]
+    (wanted,) = [endpoint for endpoint in endpoints if endpoint.address.host == used_host]
     assert (found.address, found.certificate) == (wanted.address, wanted.certificate)
 
 

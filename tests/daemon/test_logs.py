@@ -18,20 +18,20 @@ def written(
 ) -> str:
     stream = StringIO()
     observer = LogLines(stream, for_journal=for_journal, style=style)
-    Logger(namespace, observer=observer).emit(level, "what {happened}", happened="was said")
+    Logger(namespace, observer=observer).emit(level, "what {happened}", happened="happened")
     return stream.getvalue()
 
 
 @pytest.mark.parametrize(
     ("level", "namespace", "wanted"),
     [
-        (LogLevel.info, "medamad.service", "<6>[medamad.service#info] what was said\n"),
-        (LogLevel.warn, "medamad.service", "<4>[medamad.service#warn] what was said\n"),
-        (LogLevel.critical, "medamad", "<2>[medamad#critical] what was said\n"),
+        (LogLevel.info, "medamad.service", "<6>[medamad.service#info] what happened\n"),
+        (LogLevel.warn, "medamad.service", "<4>[medamad.service#warn] what happened\n"),
+        (LogLevel.critical, "medamad", "<2>[medamad#critical] what happened\n"),
         (LogLevel.debug, "medamad.service", ""),
         (LogLevel.info, "twisted.web", ""),
         (LogLevel.info, "medamadder", ""),
-        (LogLevel.error, "twisted.web", "<3>[twisted.web#error] what was said\n"),
+        (LogLevel.error, "twisted.web", "<3>[twisted.web#error] what happened\n"),
     ],
 )
 def test_lines_for_the_journal(level: LogLevel, namespace: str, wanted: str) -> None:
@@ -41,7 +41,7 @@ def test_lines_for_the_journal(level: LogLevel, namespace: str, wanted: str) -> 
 def test_lines_for_a_terminal_begin_with_the_time() -> None:
     line = written(LogLevel.info, "medamad.service", for_journal=False)
     assert line[:2] == "20"
-    assert line.endswith(" [medamad.service#info] what was said\n")
+    assert line.endswith(" [medamad.service#info] what happened\n")
 
 
 def test_each_line_of_a_traceback_has_a_priority() -> None:
@@ -101,7 +101,7 @@ def test_as_json_each_event_is_one_line(for_journal: bool) -> None:
         path=Path("/p"),
         error=ValueError("e"),
         call=lambda: True,
-        unsaid="is left out",
+        unlogged="is left out",
     )
     logger.failure("it broke", Failure(ValueError("so it did")))
     logger.info("")
@@ -109,9 +109,9 @@ def test_as_json_each_event_is_one_line(for_journal: bool) -> None:
     if for_journal:
         assert (first[:3], second[:3]) == ("<4>", "<2>")
         first, second = first[3:], second[3:]
-    said = json.loads(first)
-    assert said.pop("time").endswith("Z")
-    assert said == {
+    logged = json.loads(first)
+    assert logged.pop("time").endswith("Z")
+    assert logged == {
         "level": "warning",
         "source": "medamad.web",
         "message": "3 of x\n<2>y: /p, e, True",
@@ -126,14 +126,14 @@ def test_as_json_each_event_is_one_line(for_journal: bool) -> None:
 
 @pytest.mark.parametrize("for_journal", [False, True])
 def test_lost_lines_are_reported_in_each_style(for_journal: bool) -> None:
-    told = "7 events are missing here: they could not be written to the log"
+    lost = "7 events are missing here: they could not be written to the log"
     lines = LogLines(StringIO(), for_journal, LogSection(level="error"))
     line = lines.format_lost(7)
     assert line.startswith("<3>[" if for_journal else "20")
-    assert line.endswith(f"[medamad.daemon.logs#error] {told}\n")
+    assert line.endswith(f"[medamad.daemon.logs#error] {lost}\n")
     lines.style = LogSection(format="json")
-    said = json.loads(lines.format_lost(7).removeprefix("<3>"))
-    assert (said["level"], said["message"], said["fields"]) == ("error", told, {"count": 7})
+    logged = json.loads(lines.format_lost(7).removeprefix("<3>"))
+    assert (logged["level"], logged["message"], logged["fields"]) == ("error", lost, {"count": 7})
 
 
 def test_the_style_can_be_changed() -> None:

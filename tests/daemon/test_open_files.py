@@ -36,10 +36,10 @@ from medamad.daemon import runtime
 runtime.raise_file_limit()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE), runtime.file_limit())
 """
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
     ).stdout
-    assert told.split() == [str(then), str(hard), str(then)]
+    assert output.split() == [str(then), str(hard), str(then)]
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_with_few_files_idle_connections_are_evicted(tmp_path: Path) -> None:
     files = 256
     daemon = Daemon(tmp_path, command=(sys.executable, "-c", LIMITED.format(files), "run"))
     daemon.start()
-    told = f"limits.max_connections: {files - RESERVED_FILES} instead of 10000"
+    warning = f"limits.max_connections: {files - RESERVED_FILES} instead of 10000"
     with ExitStack() as silent:
         try:
-            assert told in daemon.log
+            assert warning in daemon.log
             # As many again as may be open: those of before a reload, and those of after it.
             for times in (1, 2):
                 for _ in range(files):
@@ -105,7 +105,7 @@ def test_with_few_files_idle_connections_are_evicted(tmp_path: Path) -> None:
                 daemon.client().get("/api/event/ping")
                 assert finished("status", daemon.data).returncode == 0
                 configure(daemon, "")
-                until(lambda times=times: daemon.log.count(told) == 1 + times)  # type: ignore[misc]
+                until(lambda times=times: daemon.log.count(warning) == 1 + times)  # type: ignore[misc]
         finally:
             assert daemon.stop() == 0
     assert "Traceback" not in daemon.log

@@ -37,17 +37,17 @@ def test_an_ended_daemon_stops_the_reactor(when: str) -> None:
 
 
 def test_an_error_while_stopping_is_logged_once() -> None:
-    said = run("""
+    printed = run("""
 reactor.addSystemEventTrigger("before", "shutdown", daemon.ended, 7)
 reactor.callWhenRunning(reactor.stop)
 reactor.run()
 """)
-    assert said == ("7\n", "")
+    assert printed == ("7\n", "")
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
 def test_a_signal_while_stopping_leaves_no_traceback(number: str) -> None:
-    said = run(f"""
+    printed = run(f"""
 import signal
 from twisted.internet.task import deferLater
 reactor.addSystemEventTrigger("before", "shutdown", signal.raise_signal, signal.{number})
@@ -55,4 +55,4 @@ reactor.callWhenRunning(daemon.ended, 7)
 reactor.addSystemEventTrigger("before", "shutdown", deferLater, reactor, 0.1)
 reactor.run()
 """)
-    assert said == ("7\n", "")
+    assert printed == ("7\n", "")

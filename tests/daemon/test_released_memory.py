@@ -17,7 +17,7 @@ freed = anonymous_bytes(os.getpid())
 interpreter.return_free_memory()
 print(before, freed, anonymous_bytes(os.getpid()))
 """
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", script],
         check=True,
         capture_output=True,
@@ -25,7 +25,7 @@ print(before, freed, anonymous_bytes(os.getpid()))
         timeout=60,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ).stdout
-    before, freed, after = map(int, told.split())
+    before, freed, after = map(int, output.split())
     # The C library by itself keeps what does not lie at the end.
     assert before - freed < 10_000_000
     assert before - after > 80_000_000

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest_twisted
 from attrs import define, evolve, field
-from support.in_process_daemon import Told, config_in, daemon_of
+from support.in_process_daemon import RecordedCalls, config_in, daemon_of
 from support.log_failures import LoggedFailures
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, gatherResults
@@ -22,7 +22,7 @@ from medamad.web.backend import Backend
 
 @pytest_twisted.ensureDeferred
 async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
-    told = Told()
+    calls = RecordedCalls()
     backends: list[Backend] = []
     before = config_in(tmp_path)
     after = evolve(
@@ -43,11 +43,11 @@ async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
     async def prepare(backend: Backend) -> None:
         backends.append(backend)
 
-    daemon = daemon_of(before, told, prepare=prepare, read_config=read)
+    daemon = daemon_of(before, calls, prepare=prepare, read_config=read)
     await daemon.reload()
     assert len(answers) == 2, "there is nothing to reload before the start"
     daemon.startService()
-    await told.first
+    await calls.first
     (backend,) = backends
     await daemon.reload()
     assert not backend.settings.demo
@@ -64,7 +64,7 @@ async def test_a_reload_replaces_what_can_be_replaced(tmp_path: Path) -> None:
 
 
 @define
-class Heard:
+class RecordingSupervisor:
     """A supervisor that records its notifications."""
 
     beat_s: float | None = None
@@ -76,7 +76,7 @@ class Heard:
 
 @pytest_twisted.ensureDeferred
 async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> None:
-    told = Told()
+    calls = RecordedCalls()
     lines: list[str] = []
 
     def observe(event: LogEvent) -> None:
@@ -89,9 +89,9 @@ async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> 
         for text in ("tcp:1", "banana:1")
     )
     answers = [elsewhere, elsewhere, before, nowhere]
-    daemon = daemon_of(before, told, read_config=lambda: answers.pop(0))
+    daemon = daemon_of(before, calls, read_config=lambda: answers.pop(0))
     daemon.startService()
-    await told.first
+    await calls.first
     globalLogPublisher.addObserver(observe)
     for _ in range(4):
         await daemon.reload()
@@ -110,7 +110,7 @@ async def test_a_reload_knows_what_the_daemon_was_started_by(tmp_path: Path) -> 
 async def test_a_reload_that_fails_unforeseen_changes_nothing(
     tmp_path: Path, logged_failures: LoggedFailures
 ) -> None:
-    told, heard = Told(), Heard()
+    calls, notified = RecordedCalls(), RecordingSupervisor()
     backends: list[Backend] = []
 
     def read() -> Config:
@@ -119,13 +119,13 @@ async def test_a_reload_that_fails_unforeseen_changes_nothing(
     async def prepare(backend: Backend) -> None:
         backends.append(backend)
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare, read_config=read)
-    daemon.supervisor = heard
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare, read_config=read)
+    daemon.supervisor = notified
     daemon.startService()
-    await told.first
+    await calls.first
     before = backends[0].settings
     await daemon.reload()
-    assert heard.all == [READY, RELOADING, READY]
+    assert notified.all == [READY, RELOADING, READY]
     assert [str(error) for error in logged_failures.take(LookupError)] == ["nothing to read"]
     assert backends[0].settings is before
     await daemon.stopService()
@@ -135,7 +135,7 @@ async def test_a_reload_that_fails_unforeseen_changes_nothing(
 async def test_a_reload_that_fails_halfway_changes_nothing(
     tmp_path: Path, logged_failures: LoggedFailures
 ) -> None:
-    told, before = Told(), config_in(tmp_path)
+    calls, before = RecordedCalls(), config_in(tmp_path)
     backends: list[Backend] = []
     events = msgspec.structs.replace(before.events, bots="off")
     unfit = msgspec.structs.replace(before.store, commit_interval_ms="soon")
@@ -145,12 +145,12 @@ async def test_a_reload_that_fails_halfway_changes_nothing(
 
     daemon = daemon_of(
         before,
-        told,
+        calls,
         prepare=prepare,
         read_config=lambda: evolve(before, events=events, store=unfit),
     )
     daemon.startService()
-    await told.first
+    await calls.first
     pipeline = backends[0].pipeline
     rules, queue = pipeline.rules, pipeline.queue.settings
     await daemon.reload()
@@ -173,7 +173,7 @@ async def write_to(fifo: Path, text: str) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_nobody_waits_while_long_lists_are_read(tmp_path: Path) -> None:
-    told, before = Told(), config_in(tmp_path / "data")
+    calls, before = RecordedCalls(), config_in(tmp_path / "data")
     backends: list[Backend] = []
     slow = tmp_path / "slow"
     os.mkfifo(slow)
@@ -187,9 +187,9 @@ async def test_nobody_waits_while_long_lists_are_read(tmp_path: Path) -> None:
     async def prepare(backend: Backend) -> None:
         backends.append(backend)
 
-    daemon = daemon_of(before, told, prepare=prepare, read_config=read)
+    daemon = daemon_of(before, calls, prepare=prepare, read_config=read)
     daemon.startService()
-    await told.first
+    await calls.first
     pipeline = backends[0].pipeline
     reloads = [Deferred.fromCoroutine(daemon.reload()) for _ in range(9)]
     # The reactor continues here while the files stay unchanged.
@@ -206,27 +206,27 @@ async def test_nobody_waits_while_long_lists_are_read(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_reload_that_a_stop_overtakes_applies_nothing(tmp_path: Path) -> None:
-    told, heard, before = Told(), Heard(), config_in(tmp_path / "data")
+    calls, notified, before = RecordedCalls(), RecordingSupervisor(), config_in(tmp_path / "data")
     slow = tmp_path / "slow"
     os.mkfifo(slow)
     events = msgspec.structs.replace(before.events, blocked=PathText(str(slow)))
-    daemon = daemon_of(before, told, read_config=lambda: evolve(before, events=events))
-    daemon.supervisor = heard
+    daemon = daemon_of(before, calls, read_config=lambda: evolve(before, events=events))
+    daemon.supervisor = notified
     daemon.startService()
-    await told.first
+    await calls.first
     reload = Deferred.fromCoroutine(daemon.reload())
     # The stop waits for the thread that reads, so it is another thread that lets it go on.
     threading.Thread(target=slow.write_text, args=("192.0.2.1\n", "utf-8"), daemon=True).start()
     await daemon.stopService()
     await reload
-    assert heard.all == [READY, RELOADING, STOPPING]
+    assert notified.all == [READY, RELOADING, STOPPING]
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_reload_may_remove_the_last_setting_and_the_last_line_of_a_list(
     tmp_path: Path,
 ) -> None:
-    told, before = Told(), config_in(tmp_path / "data")
+    calls, before = RecordedCalls(), config_in(tmp_path / "data")
     backends: list[Backend] = []
     blocked = tmp_path / "blocked.txt"
     blocked.write_text("192.0.2.1\n192.0.2.2\n", "utf-8")
@@ -236,9 +236,9 @@ async def test_a_reload_may_remove_the_last_setting_and_the_last_line_of_a_list(
         backends.append(backend)
 
     config = evolve(before, events=events)
-    daemon = daemon_of(config, told, prepare=prepare)
+    daemon = daemon_of(config, calls, prepare=prepare)
     daemon.startService()
-    await told.first
+    await calls.first
     blocked.write_text("192.0.2.1\n", "utf-8")
     await daemon.reload()
     rules = backends[0].pipeline.rules
@@ -249,7 +249,7 @@ async def test_a_reload_may_remove_the_last_setting_and_the_last_line_of_a_list(
 
 @pytest_twisted.ensureDeferred
 async def test_files_that_are_not_in_use_are_a_warning(tmp_path: Path) -> None:
-    told = Told()
+    calls = RecordedCalls()
     before = evolve(config_in(tmp_path), warnings=("f: server.trusted_proxies: everybody",))
     nowhere = msgspec.structs.replace(before.server, listen=Endpoints(("banana:1",)))
     answers = [ConfigError(tmp_path / "f", "k", "r"), evolve(before, server=nowhere), before]
@@ -260,9 +260,9 @@ async def test_files_that_are_not_in_use_are_a_warning(tmp_path: Path) -> None:
             raise answer
         return answer
 
-    daemon = daemon_of(before, told, read_config=read)
+    daemon = daemon_of(before, calls, read_config=read)
     daemon.startService()
-    await told.first
+    await calls.first
     assert daemon._reloading is not None
     refused, nowhere_to_listen, fine = [await daemon._reloading.warnings() for _ in range(3)]
     assert refused == [

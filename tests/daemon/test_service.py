@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 from support.daemon import PATIENCE_S
-from support.in_process_daemon import Told, config_in, daemon_of
+from support.in_process_daemon import RecordedCalls, config_in, daemon_of
 from support.log_failures import LoggedFailures
 from support.storage.contents import idle
 from support.storage.hits import DAY_MS, NOW_MS, a_view
@@ -60,11 +60,11 @@ def is_free(folder: Path) -> bool:
 
 @pytest_twisted.ensureDeferred
 async def test_it_reports_its_addresses_and_closes_everything(tmp_path: Path) -> None:
-    told = Told()
+    calls = RecordedCalls()
     place = "tcp:0:interface=127.0.0.1"
-    daemon = daemon_of(config_in(tmp_path, place, f"unix:{tmp_path}/s", place), told)
+    daemon = daemon_of(config_in(tmp_path, place, f"unix:{tmp_path}/s", place), calls)
     daemon.startService()
-    started = await told.first
+    started = await calls.first
     assert isinstance(started, Started)
     assert len(started.urls) == 2
     assert all(url.startswith("http://localhost:") for url in started.urls)
@@ -73,7 +73,7 @@ async def test_it_reports_its_addresses_and_closes_everything(tmp_path: Path) ->
     assert (started.username, started.login_file) == ("ada", None)
     assert (tmp_path / "s").is_socket()
     await daemon.stopService()
-    assert told.all == [started]
+    assert calls.all == [started]
     assert not (tmp_path / "s").exists()
     assert is_free(tmp_path)
 
@@ -81,10 +81,10 @@ async def test_it_reports_its_addresses_and_closes_everything(tmp_path: Path) ->
 @pytest_twisted.ensureDeferred
 async def test_the_second_start_has_no_first_login(tmp_path: Path) -> None:
     for number in range(2):
-        told = Told()
-        daemon = daemon_of(config_in(tmp_path), told)
+        calls = RecordedCalls()
+        daemon = daemon_of(config_in(tmp_path), calls)
         daemon.startService()
-        started = await told.first
+        started = await calls.first
         assert isinstance(started, Started)
         assert (started.first_login is None) == bool(number)
         await daemon.stopService()
@@ -92,73 +92,73 @@ async def test_the_second_start_has_no_first_login(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_stop_cancels_the_start(tmp_path: Path) -> None:
-    told = Told()
-    daemon = daemon_of(config_in(tmp_path), told)
+    calls = RecordedCalls()
+    daemon = daemon_of(config_in(tmp_path), calls)
     daemon.startService()
     await daemon.stopService()
-    assert told.all == []
+    assert calls.all == []
     assert is_free(tmp_path)
     daemon.startService()
-    assert isinstance(await told.first, Started)
+    assert isinstance(await calls.first, Started)
     await daemon.stopService()
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_stop_does_not_wait_for_preparations(tmp_path: Path) -> None:
-    told, begun = Told(), Deferred[None]()
+    calls, begun = RecordedCalls(), Deferred[None]()
 
     async def prepare(_backend: Backend) -> None:
         reactor.callLater(0, begun.callback, None)
         await Deferred()
 
-    daemon = daemon_of(config_in(tmp_path, f"unix:{tmp_path}/s"), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path, f"unix:{tmp_path}/s"), calls, prepare=prepare)
     daemon.startService()
     await begun
     await daemon.stopService()
-    assert told.all == []
+    assert calls.all == []
     assert not (tmp_path / "s").exists()
     assert is_free(tmp_path)
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_cancelled_start_ends_it(tmp_path: Path, logged_failures: LoggedFailures) -> None:
-    told = Told()
+    calls = RecordedCalls()
 
     async def prepare(_backend: Backend) -> None:
         raise CancelledError
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
     daemon.startService()
-    assert await told.first == 1
+    assert await calls.first == 1
     assert len(logged_failures.take(CancelledError)) == 1
     await daemon.stopService()
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_hangup_during_the_start_does_no_harm(tmp_path: Path) -> None:
-    told = Told()
+    calls = RecordedCalls()
     before = signal.getsignal(signal.SIGHUP)
-    daemon = daemon_of(config_in(tmp_path), told)
+    daemon = daemon_of(config_in(tmp_path), calls)
     daemon.startService()
     assert signal.getsignal(signal.SIGHUP) is not before
     os.kill(os.getpid(), signal.SIGHUP)
-    assert isinstance(await told.first, Started)
+    assert isinstance(await calls.first, Started)
     await daemon.stopService()
     assert signal.getsignal(signal.SIGHUP) is before
 
 
 @pytest_twisted.ensureDeferred
 async def test_preparations_end_before_it_listens(tmp_path: Path) -> None:
-    told = Told()
+    calls = RecordedCalls()
     seen: list[int] = []
 
     async def prepare(backend: Backend) -> None:
         await backend.store.add_website("example.com", 1)
-        seen.append(len(told.all))
+        seen.append(len(calls.all))
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
     daemon.startService()
-    await told.first
+    await calls.first
     assert seen == [0]
     await daemon.stopService()
 
@@ -168,10 +168,10 @@ async def test_preparations_end_before_it_listens(tmp_path: Path) -> None:
 )
 @pytest_twisted.ensureDeferred
 async def test_an_unusable_endpoint_ends_it(tmp_path: Path, place: str, status: int) -> None:
-    told = Told()
-    daemon = daemon_of(config_in(tmp_path, place), told)
+    calls = RecordedCalls()
+    daemon = daemon_of(config_in(tmp_path, place), calls)
     daemon.startService()
-    assert await told.first == status
+    assert await calls.first == status
     await daemon.stopService()
     assert not (tmp_path / LOCK_NAME).exists() or is_free(tmp_path)
 
@@ -180,14 +180,14 @@ async def test_an_unusable_endpoint_ends_it(tmp_path: Path, place: str, status: 
 async def test_an_unexpected_error_in_the_start_ends_it(
     tmp_path: Path, logged_failures: LoggedFailures
 ) -> None:
-    told = Told()
+    calls = RecordedCalls()
 
     async def prepare(_backend: Backend) -> None:
         raise LookupError("nothing to prepare")
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
     daemon.startService()
-    assert await told.first == 1
+    assert await calls.first == 1
     assert [str(error) for error in logged_failures.take(LookupError)] == ["nothing to prepare"]
     await daemon.stopService()
     assert is_free(tmp_path)
@@ -195,11 +195,11 @@ async def test_an_unexpected_error_in_the_start_ends_it(
 
 @pytest_twisted.ensureDeferred
 async def test_an_unread_response_does_not_delay_the_stop(tmp_path: Path) -> None:
-    told = Told()
-    daemon = daemon_of(config_in(tmp_path), told)
+    calls = RecordedCalls()
+    daemon = daemon_of(config_in(tmp_path), calls)
     daemon.drain_s = 0.05
     daemon.startService()
-    started = await told.first
+    started = await calls.first
     assert isinstance(started, Started)
     client = HostnameEndpoint(reactor, b"127.0.0.1", int(started.urls[0].rpartition(":")[2]))
     sender = await connectProtocol(client, Sender())
@@ -214,7 +214,7 @@ async def test_an_unread_response_does_not_delay_the_stop(tmp_path: Path) -> Non
 
 @pytest_twisted.ensureDeferred
 async def test_queries_do_not_delay_the_stop(tmp_path: Path) -> None:
-    told, backends, token = Told(), [], new_token()
+    calls, backends, token = RecordedCalls(), [], new_token()
     begun, seen = [], []
 
     async def prepare(backend: Backend) -> None:
@@ -235,10 +235,10 @@ async def test_queries_do_not_delay_the_stop(tmp_path: Path) -> None:
         finally:
             given_up.set()
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
     daemon.drain_s = 0.05
     daemon.startService()
-    started = await told.first
+    started = await calls.first
     assert isinstance(started, Started)
     asked = [Deferred.fromCoroutine(ask(str(number))) for number in range(QUERY_THREADS + 2)]
     client = HostnameEndpoint(reactor, b"127.0.0.1", int(started.urls[0].rpartition(":")[2]))
@@ -259,32 +259,32 @@ async def test_queries_do_not_delay_the_stop(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_failed_store_ends_it(tmp_path: Path) -> None:
-    told = Told()
+    calls = RecordedCalls()
     backends: list[Backend] = []
 
     async def prepare(backend: Backend) -> None:
         backends.append(backend)
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
     daemon.startService()
-    started = await told.first
+    started = await calls.first
     backends[0].store.broken.callback("the disk is gone")
-    assert told.all == [started, 1]
+    assert calls.all == [started, 1]
     await daemon.stopService()
 
 
 @pytest_twisted.ensureDeferred
 async def test_maintenance_ends_silently_with_the_daemon(tmp_path: Path) -> None:
-    told, is_released = Told(), threading.Event()
+    calls, is_released = RecordedCalls(), threading.Event()
     backends: list[Backend] = []
 
     async def prepare(backend: Backend) -> None:
         backends.append(backend)
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
     daemon.tidy_s = 0.01
     daemon.startService()
-    await told.first
+    await calls.first
     held = backends[0].store.writer.submit(lambda _txn: is_released.wait(PATIENCE_S))
     await deferLater(reactor, 0.05)
     threading.Timer(0.1, is_released.set).start()
@@ -305,7 +305,7 @@ async def test_expired_views_are_removed_once_the_clock_is_trusted(
     with environment.lmdb.begin(write=True) as txn:
         write_trusted(txn, environment, TrustedTime(trusted_ms))
     environment.close()
-    told, backends = Told(), list[Backend]()
+    calls, backends = RecordedCalls(), list[Backend]()
 
     async def prepare(backend: Backend) -> None:
         backends.append(backend)
@@ -316,11 +316,11 @@ async def test_expired_views_are_removed_once_the_clock_is_trusted(
 
     config = config_in(tmp_path)
     retention = msgspec.structs.replace(config.retention, raw_days=90, after="nothing")
-    daemon = daemon_of(evolve(config, retention=retention), told, prepare=prepare)
+    daemon = daemon_of(evolve(config, retention=retention), calls, prepare=prepare)
     daemon.clock = lambda: NOW_MS / 1000
     daemon.tidy_s = 0.01
     daemon.startService()
-    await told.first
+    await calls.first
     store = backends[0].store
     while store.figures().memtable_views:
         await deferLater(reactor, 0.01)
@@ -338,7 +338,7 @@ async def test_it_releases_memory_while_it_runs(
 ) -> None:
     given_back = threading.Event()
     monkeypatch.setattr(runtime, "return_free_memory", given_back.set)
-    told = Told()
+    calls = RecordedCalls()
     backends: list[Backend] = []
 
     async def prepare(backend: Backend) -> None:
@@ -347,10 +347,10 @@ async def test_it_releases_memory_while_it_runs(
         website = await backend.store.add_website("example.com", 1)
         await backend.store.append([a_view(website.number)])
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
     daemon.return_s = 0.01
     daemon.startService()
-    await told.first
+    await calls.first
     assert await deferToThread(given_back.wait, PATIENCE_S)
     store = backends[0].store
     (website,) = store.websites.all()
@@ -369,10 +369,10 @@ async def test_commands_reach_it_while_it_runs(tmp_path: Path) -> None:
         with connect(tmp_path) as connection:
             return connection.request(Status(), DaemonState)
 
-    told = Told()
-    daemon = daemon_of(config_in(tmp_path), told)
+    calls = RecordedCalls()
+    daemon = daemon_of(config_in(tmp_path), calls)
     daemon.startService()
-    await told.first
+    await calls.first
     state = await deferToThread(ask)
     assert (state.pid, state.version) == (os.getpid(), VERSION)
     assert state.listening == ("tcp:0:interface=127.0.0.1",)
@@ -384,7 +384,7 @@ async def test_commands_reach_it_while_it_runs(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_it_watches_for_silent_websites(tmp_path: Path) -> None:
-    told, seen = Told(), Deferred[str]()
+    calls, seen = RecordedCalls(), Deferred[str]()
     now = [1_750_000_000.0]
 
     async def prepare(backend: Backend) -> None:
@@ -396,23 +396,23 @@ async def test_it_watches_for_silent_websites(tmp_path: Path) -> None:
         if event["log_namespace"] == "medamad.daemon.silence.Watch" and not seen.called:
             seen.callback(formatEvent(event))
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
     daemon.clock = lambda: now[0]
     daemon.look_s = 0.01
     globalLogPublisher.addObserver(observe)
     daemon.startService()
-    await told.first
+    await calls.first
     now[0] += 4 * 3_600
     seen.addTimeout(PATIENCE_S, reactor)
     assert await seen == "example.com has gone quiet: no view for 4 hours"
     await daemon.stopService()
     # A restart does not have it forgotten.
-    seen, told = Deferred(), Told()
-    again = daemon_of(config_in(tmp_path), told)
+    seen, calls = Deferred(), RecordedCalls()
+    again = daemon_of(config_in(tmp_path), calls)
     again.clock, again.look_s = daemon.clock, daemon.look_s
     now[0] += 60
     again.startService()
-    await told.first
+    await calls.first
     seen.addTimeout(PATIENCE_S, reactor)
     assert await seen == "example.com has gone quiet: no view for 4 hours"
     globalLogPublisher.removeObserver(observe)
@@ -425,20 +425,20 @@ async def test_what_hits_need_is_loaded_while_it_starts(
 ) -> None:
     loaded = threading.Event()
     monkeypatch.setattr("medamad.daemon.service.load_tables", loaded.set)
-    told = Told()
-    daemon = daemon_of(config_in(tmp_path), told)
+    calls = RecordedCalls()
+    daemon = daemon_of(config_in(tmp_path), calls)
     daemon.startService()
-    await told.first
+    await calls.first
     assert loaded.wait(PATIENCE_S)
     await daemon.stopService()
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_request_during_the_stop_is_answered(tmp_path: Path) -> None:
-    told = Told()
-    daemon = daemon_of(config_in(tmp_path), told)
+    calls = RecordedCalls()
+    daemon = daemon_of(config_in(tmp_path), calls)
     daemon.startService()
-    started = await told.first
+    started = await calls.first
     assert isinstance(started, Started)
     port = int(started.urls[0].rpartition(":")[2].rstrip("/"))
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
@@ -456,16 +456,16 @@ async def test_a_request_during_the_stop_is_answered(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_clock_before_1970_is_refused(tmp_path: Path) -> None:
-    told, lines = Told(), list[str]()
+    calls, lines = RecordedCalls(), list[str]()
 
     def observe(event: LogEvent) -> None:
         lines.append(formatEvent(event))
 
-    daemon = daemon_of(config_in(tmp_path), told)
+    daemon = daemon_of(config_in(tmp_path), calls)
     daemon.clock = lambda: -1.0
     globalLogPublisher.addObserver(observe)
     daemon.startService()
-    assert await told.first == 1
+    assert await calls.first == 1
     globalLogPublisher.removeObserver(observe)
     assert "not started: the clock is before 1970: set it, then start again" in lines
     await daemon.stopService()

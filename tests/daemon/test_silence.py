@@ -25,7 +25,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def said() -> Iterator[list[str]]:
+def logged() -> Iterator[list[str]]:
     lines: list[str] = []
 
     def observe(event: LogEvent) -> None:
@@ -56,26 +56,26 @@ async def visited(server: Server, hostname: str) -> Website:
 
 @pytest_twisted.ensureDeferred
 async def test_silence_is_reported_once_when_it_begins_and_ends(
-    server: Server, said: list[str]
+    server: Server, logged: list[str]
 ) -> None:
     website, other = await visited(server, "example.com"), await visited(server, "other.example")
     owner, watch = await server.owner(), watch_of(server)
     await watch.look()
-    assert (said, server.site.backend.quiet) == ([], {})
+    assert (logged, server.site.backend.quiet) == ([], {})
     assert (await owner.ask("GET", "/websites/example.com")).json == {"hostname": "example.com"}
     server.now += 4 * HOUR
     await visit(server, other, NOW + 3 * HOUR)
     for _ in range(3):
         await watch.look()
         server.now += 300
-    assert said == ["warn: example.com has gone quiet: no view for 4 hours"]
+    assert logged == ["warn: example.com has gone quiet: no view for 4 hours"]
     quiet = {"hostname": "example.com", "quietSince": NOW}
     assert (await owner.ask("GET", "/websites/example.com")).json == quiet
     assert (await owner.ask("GET", "/websites")).json == [quiet, {"hostname": "other.example"}]
     await visit(server, website, NOW + 4 * HOUR)
     for _ in range(2):
         await watch.look()
-    assert said[1:] == ["info: example.com is not quiet any more"]
+    assert logged[1:] == ["info: example.com is not quiet any more"]
     assert server.site.backend.quiet == {}
 
 
@@ -94,14 +94,14 @@ async def test_a_restart_does_not_restart_the_silence(server: Server) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_deleted_website_is_not_silent(server: Server, said: list[str]) -> None:
+async def test_a_deleted_website_is_not_silent(server: Server, logged: list[str]) -> None:
     website, watch = await visited(server, "example.com"), watch_of(server)
     server.now += 4 * HOUR
     await watch.look()
     assert server.site.backend.quiet == {website.number: NOW}
     await server.store.delete_website(website)
     await watch.look()
-    assert (server.site.backend.quiet, len(said)) == ({}, 1)
+    assert (server.site.backend.quiet, len(logged)) == ({}, 1)
 
 
 @pytest_twisted.ensureDeferred
@@ -119,9 +119,9 @@ async def test_a_busy_daemon_checks_later(server: Server) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_demo_has_no_silence(server: Server, said: list[str]) -> None:
+async def test_a_demo_has_no_silence(server: Server, logged: list[str]) -> None:
     await visited(server, "example.com")
     server.now += 4 * HOUR
     server.set(demo=True)
     await watch_of(server).look()
-    assert (server.site.backend.quiet, said) == ({}, [])
+    assert (server.site.backend.quiet, logged) == ({}, [])

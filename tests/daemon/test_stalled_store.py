@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest_twisted
 from support.daemon import HIT, PATIENCE_S, Answer, Daemon, first_headers, running, until
-from support.in_process_daemon import Told, config_in, daemon_of
+from support.in_process_daemon import RecordedCalls, config_in, daemon_of
 from support.storage.log_lines import logged_warnings
 from support.storage.stalled_write import StalledWrite
 from support.storage.visible_hits import paths, seen
@@ -38,16 +38,16 @@ def asked(port: int, path: str, body: Mapping[str, object] | None = None) -> Ans
 async def test_hits_are_rejected_while_the_store_is_stalled(
     tmp_path: Path,
 ) -> None:
-    told, backends, now = Told(), [], [0.0]
+    calls, backends, now = RecordedCalls(), [], [0.0]
 
     async def prepare(backend: Backend) -> None:
         backends.append(backend)
         await backend.store.add_website("example.com", 1)
 
-    daemon = daemon_of(config_in(tmp_path), told, prepare=prepare)
+    daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
     daemon.standstill_s = 0.01
     daemon.startService()
-    started = await told.first
+    started = await calls.first
     assert isinstance(started, Started)
     port = int(started.urls[0].rpartition(":")[2])
 

@@ -62,5 +62,5 @@ def test_a_port_in_use_ends_it(tmp_path: Path, starter: Sequence[str]) -> None:
             timeout=PATIENCE_S,
         )
     assert ended.returncode == 1
-    said = ended.stdout + ended.stderr
-    assert f"cannot listen on {place}: Address already in use" in said
+    output = ended.stdout + ended.stderr
+    assert f"cannot listen on {place}: Address already in use" in output

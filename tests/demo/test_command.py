@@ -119,11 +119,11 @@ def test_the_demo_can_be_stopped_while_filling(tmp_path: Path) -> None:
         assert "made the account" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         try:
-            said = process.communicate(timeout=PATIENCE_S)
+            output = process.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    assert said == ("", "")
+    assert output == ("", "")
     assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
 

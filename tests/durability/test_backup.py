@@ -106,9 +106,9 @@ def test_a_daemon_continues_from_a_restored_backup(
         with pressed(daemon, "/after/") as sent:
             until(lambda: len(acknowledged(sent)) > 20)
         assert main(["restore", str(backup), "--data", str(daemon.data)]) == 1
-        said = capsys.readouterr().err
-        assert "another medamad uses this directory" in said
-        assert "systemctl stop medamad.socket medamad" in said
+        printed = capsys.readouterr().err
+        assert "another medamad uses this directory" in printed
+        assert "systemctl stop medamad.socket medamad" in printed
         daemon.stop()
         medamad("restore", backup, "--data", daemon.data)
         assert "store.mdb.replaced-" in capsys.readouterr().out

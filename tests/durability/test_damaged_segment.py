@@ -1,4 +1,4 @@
-"""A flipped bit in a segment: whoever finds it, the operator learns of it, and backups are kept."""
+"""A flipped bit in a segment: it is always reported to the operator, and backups are kept."""
 
 import json
 from collections.abc import Iterator

@@ -151,12 +151,12 @@ def test_an_io_error_ends_the_daemon_and_loses_nothing(
     total = 0
     for nth in places:
         prefix = f"/{nth}/"
-        said_before = len(daemon.log)
+        logged_before = len(daemon.log)
         came = struck(daemon, Fault(call, "EIO", nth), prefix)
         assert daemon.ended() == 1
-        said = daemon.log[said_before:]
-        assert "the store cannot continue: the store has failed: " in said
-        assert "Traceback" not in said
+        logged = daemon.log[logged_before:]
+        assert "the store cannot continue: the store has failed: " in logged
+        assert "Traceback" not in logged
         daemon.start()
         total += check(owner, prefix, came)
     check_all(daemon, owner, total)
@@ -177,7 +177,7 @@ def test_a_full_disk_is_reported_while_it_lasts_and_loses_nothing(
     all_that_came = {}
     for nth in places:
         prefix = f"/{nth}/"
-        said_before = len(daemon.log)
+        logged_before = len(daemon.log)
         came = struck(daemon, Fault(call, error, nth, LASTS), prefix)
         is_over = "".join(came.acknowledged[-1:]).startswith(f"{prefix}again-")
         if is_over:
@@ -188,9 +188,9 @@ def test_a_full_disk_is_reported_while_it_lasts_and_loses_nothing(
         else:
             # LMDB's metadata has not been written: the store must be reopened.
             assert daemon.ended() == 1
-            assert "the store cannot continue" in daemon.log[said_before:]
-            assert os.strerror(getattr(errno, error)) in daemon.log[said_before:]
-        assert "Traceback" not in daemon.log[said_before:]
+            assert "the store cannot continue" in daemon.log[logged_before:]
+            assert os.strerror(getattr(errno, error)) in daemon.log[logged_before:]
+        assert "Traceback" not in daemon.log[logged_before:]
         if not is_over:
             daemon.start()
         check(owner, prefix, came)

@@ -67,10 +67,10 @@ class Site:
                 body = self._load(next(self._numbers))
                 connection.request("POST", "/api/event/hit", body, {"User-Agent": FIREFOX})
                 answer = connection.getresponse()
-                told = answer.read().decode()
+                answered = answer.read().decode()
                 if answer.status != http.client.NO_CONTENT:
                     assert 0 < int(answer.headers["Retry-After"]) <= 60
-                    return answer.status, json.loads(told)["error"]["message"]
+                    return answer.status, json.loads(answered)["error"]["message"]
                 self.acknowledged += 1
         return http.client.NO_CONTENT, ""
 
@@ -133,9 +133,9 @@ def check_all_of_it(daemon: Daemon, held: Mounts, reason: str, ballast: Path | N
         client.add_website(KEPT)
         kept, filled = Site(daemon, KEPT), Site(daemon, FILLED)
         assert kept.send(20) == (http.client.NO_CONTENT, "")
-        status, told = filled.send(5_000)
+        status, answered = filled.send(5_000)
         assert status == http.client.SERVICE_UNAVAILABLE
-        assert reason in told
+        assert reason in answered
         assert filled.acknowledged > 50
         for site in (filled, kept):
             site.send(5)

@@ -37,11 +37,11 @@ def run_and_kill(folder: Path, turn: int, chance: random.Random, raw_days: int =
         text=True,
     ) as process:
         assert process.stdout is not None
-        told = "".join(process.stdout.readline() for _ in range(chance.randint(10, 100)))
+        output = "".join(process.stdout.readline() for _ in range(chance.randint(10, 100)))
         time.sleep(chance.uniform(0, 0.02))
         process.kill()
-        told += process.stdout.read()
-    *whole, cut_off = told.split("\n")
+        output += process.stdout.read()
+    *whole, cut_off = output.split("\n")
     assert not cut_off or cut_off.startswith("/")
     return whole
 
@@ -69,11 +69,11 @@ async def test_no_acknowledged_hit_is_lost_or_doubled_while_flushing(
             # The event of each view came, and was acknowledged, before it.
             of_views = Counter(event["view"][0] for event in events if event["view"])
             assert of_views == Counter(paths)
-            told = Counter(value for event in events for _, value in event["properties"])
-            assert set(told.values()) == {1}
+            of_properties = Counter(value for event in events for _, value in event["properties"])
+            assert set(of_properties.values()) == {1}
             store.read(website, agrees)
             # An event may have been stored, and the process killed before its view was.
-            turn = max(int(path.split("/")[1]) for path in {*paths, *told}) + 1
+            turn = max(int(path.split("/")[1]) for path in {*paths, *of_properties}) + 1
             await settled(store, NOW_MS + turn * HOUR_MS)
         lasted = {row["path"] for row in views if row["duration_ms"]}
         assert lasted >= {
@@ -120,12 +120,14 @@ async def test_no_hit_is_lost_or_doubled_when_its_day_is_rolled_up(
             views, events = stored_rows(store, website)
             summed, of_events, days = store.read(website, counted)
             paths = summed + Counter(row["path"] for row in views)
-            told = of_events + Counter(v for event in events for _, v in event["properties"])
+            of_properties = of_events + Counter(
+                v for event in events for _, v in event["properties"]
+            )
             assert set(paths) >= set(acknowledged), "an acknowledged hit is missing"
             assert set(paths.values()) == {1}, "a hit is there twice"
-            assert set(told.values()) == {1}, "an event is there twice"
-            assert set(told) >= set(paths)
-            turn = max(int(path.split("/")[1]) for path in {*paths, *told}) + 1
+            assert set(of_properties.values()) == {1}, "an event is there twice"
+            assert set(of_properties) >= set(paths)
+            turn = max(int(path.split("/")[1]) for path in {*paths, *of_properties}) + 1
             await settled(store, NOW_MS + turn * HOUR_MS)
         assert orphans(store.environment) == []
         await store.close()

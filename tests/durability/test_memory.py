@@ -22,9 +22,9 @@ AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
 def hit(number: int, hostname: str) -> tuple[str, str, bytes, int]:
     beacon = f"beacon {number % BEACONS}"
     url = f"https://{hostname}/{number % BEACONS}"
-    said = {"b": beacon, "e": "load", "u": url, "p": False, "q": False}
+    fields = {"b": beacon, "e": "load", "u": url, "p": False, "q": False}
     status = 204 if hostname == "example.com" else 404
-    return "POST", "/api/event/hit", json.dumps(said).encode(), status
+    return "POST", "/api/event/hit", json.dumps(fields).encode(), status
 
 
 def asked(number: int) -> tuple[str, str, bytes, int]:

@@ -144,9 +144,9 @@ def questioned(snapshot: Snapshot) -> list[Row]:
     whole = answer(snapshot, "summary", [])["current"]
     assert whole["pageviews"] == len(views)
     assert whole["visitors"] == sum(row["p"] for row in views)
-    told = {row["path"]: row["pageviews"] for row in answer(snapshot, "pages", [])}
-    assert told == {path: there[path] for path in told}
-    assert len(told) == min(MAX_ROWS, len(there))
+    counted = {row["path"]: row["pageviews"] for row in answer(snapshot, "pages", [])}
+    assert counted == {path: there[path] for path in counted}
+    assert len(counted) == min(MAX_ROWS, len(there))
     return views
 
 

@@ -76,8 +76,8 @@ class Sender:
 
     def end(self) -> Any:
         """Stop it and return its output."""
-        told, _ = self.process.communicate(timeout=PATIENCE_S)
-        return json.loads(told)
+        report, _ = self.process.communicate(timeout=PATIENCE_S)
+        return json.loads(report)
 
 
 @contextmanager
@@ -138,8 +138,8 @@ def reached(daemon: Daemon, seconds: float) -> tuple[float, Counter[str]]:
     """Return the maximum rate of hits per second, and their statistics."""
     with sending(daemon, 0, "most") as sender:
         time.sleep(seconds)
-        told = sender.end()
-    return told["per_second"], Counter(told["counted"])
+        report = sender.end()
+    return report["per_second"], Counter(report["counted"])
 
 
 def half_load(
@@ -163,23 +163,23 @@ def half_load(
             lives = [live(daemon, seconds) for seconds in lives_s]
             daemon.start()
             until(lambda: asker.statuses[200] > len(lives))
-            told = sender.end()
+            report = sender.end()
         tell(
-            f"{most:.0f} hits a second at most, {told['per_second']:.0f} sent, "
-            f"{told['again']} again; answers {told['statuses']}, to questions {asker.statuses}"
+            f"{most:.0f} hits a second at most, {report['per_second']:.0f} sent, "
+            f"{report['again']} again; answers {report['statuses']}, to questions {asker.statuses}"
         )
-        counted.update(told["counted"])
+        counted.update(report["counted"])
         check(owner, counted)
         # A hit during the stop may be rejected; all others were accepted.
-        assert set(told["statuses"]) <= {"204", "503"}
-        assert told["statuses"].get("503", 0) <= steady.CONNECTIONS * len(lives)
+        assert set(report["statuses"]) <= {"204", "503"}
+        assert report["statuses"].get("503", 0) <= steady.CONNECTIONS * len(lives)
         assert set(asker.statuses) <= {200, 503}
         assert asker.statuses[503] <= len(lives)
     finally:
         if daemon.is_running:
             daemon.stop()
     assert "Traceback" not in daemon.log
-    return told["per_second"], lives
+    return report["per_second"], lives
 
 
 def check(owner: Client, counted: Counter[str]) -> None:

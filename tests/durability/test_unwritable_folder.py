@@ -126,7 +126,7 @@ def test_a_disk_that_fails_while_the_daemon_runs(tmp_path: Path, held: Mounts) -
     number = f"{os.major(device)}:{os.minor(device)}"
     fault = SYSTEM / Path(f"/sys/dev/block/{number}").resolve().name / "trigger_fs_error"
     if not os.access(fault, os.W_OK):
-        pytest.skip("ext4 cannot be told to fail")
+        pytest.skip("ext4 cannot be made to fail")
     daemon.start()
     client = daemon.client()
     client.add_website("example.com")

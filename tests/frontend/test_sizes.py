@@ -34,13 +34,13 @@ def test_the_readme_has_the_built_sizes() -> None:
     built = json.loads((GENERATED / "frontend" / "sizes.json").read_text("utf-8"))
     readme = (ROOT / "README.md").read_text("utf-8")
     table = readme.partition("<!-- sizes -->")[2].partition("<!-- /sizes -->")[0]
-    said = {
+    documented = {
         row[0]: [int(figure.replace(",", "")) for figure in row[1:]] for row in ROW.findall(table)
     }
-    assert list(said) == ["default", *ALL.split("."), "all of them", FIRST_VIEW]
+    assert list(documented) == ["default", *ALL.split("."), "all of them", FIRST_VIEW]
     scripts = built["scripts"]
     made = scripts | {"all of them": scripts[ALL], FIRST_VIEW: built["first_view"]}
-    for name, figures in said.items():
+    for name, figures in documented.items():
         # Compressors of other versions differ by a few bytes.
         assert figures == pytest.approx([made[name][form] for form in FORMS], rel=0.03), name
 

@@ -315,7 +315,7 @@ def test_authentication_is_documented_as_the_routes_require_it() -> None:
     assert (share["type"], share["in"], share["name"]) == ("apiKey", "header", "X-Medamad-Share")
     assert (schemes["token"]["type"], schemes["token"]["scheme"]) == ("http", "bearer")
     assert DOCUMENT["security"] == [{"session": []}]
-    said = {
+    described = {
         Access.COOKIE: ["session"],
         Access.LOGOUT: ["session"],
         Access.CHANGE: ["session", "token"],
@@ -326,7 +326,7 @@ def test_authentication_is_documented_as_the_routes_require_it() -> None:
     for entry in OPERATIONS:
         access = routes.access(entry.method, entry.path.replace("{", "").replace("}", ""))
         named = known_by(entry)
-        assert [name for each in named for name in each] == said.get(access, []), entry.name
+        assert [name for each in named for name in each] == described.get(access, []), entry.name
         assert (named == []) == (entry.path in OPEN)
         assert not named or {"401", "403"} <= entry.raw["responses"].keys(), entry.name
         if "token" in str(named):

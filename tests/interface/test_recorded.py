@@ -290,9 +290,9 @@ def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     while True:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), PATIENCE_S):
             return
-        said = log.read_text("utf-8", "replace")
-        assert process.poll() is None, f"the daemon stopped:\n{said}"
-        assert time.monotonic() < deadline, f"the daemon does not answer:\n{said}"
+        logged = log.read_text("utf-8", "replace")
+        assert process.poll() is None, f"the daemon stopped:\n{logged}"
+        assert time.monotonic() < deadline, f"the daemon does not answer:\n{logged}"
         time.sleep(0.05)
 
 

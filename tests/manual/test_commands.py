@@ -5,17 +5,17 @@ WHAT = ("add", "list", "revoke")
 
 
 def test_every_command_is_documented_with_its_arguments() -> None:
-    told = {command.name: command for command in read_commands()}
-    assert list(told) == list(COMMANDS)
-    written = [argument.written for argument in told["run"].arguments]
+    described = {command.name: command for command in read_commands()}
+    assert list(described) == list(COMMANDS)
+    written = [argument.written for argument in described["run"].arguments]
     assert written == ["--config FILE", "--data DIR", "--listen ENDPOINT"]
-    assert [each.name for each in told["token"].below] == [
+    assert [each.name for each in described["token"].below] == [
         "token add",
         "token list",
         "token revoke",
     ]
-    assert "Writes nothing" in told["check"].notes
-    assert "exit status" not in told["check"].notes
+    assert "Writes nothing" in described["check"].notes
+    assert "exit status" not in described["check"].notes
 
 
 def test_every_command_has_a_chapter() -> None:

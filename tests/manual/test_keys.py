@@ -24,13 +24,13 @@ def test_every_key_is_described_in_a_sentence() -> None:
 
 
 def test_ranges_and_defaults_agree_with_the_code() -> None:
-    told = keys()
-    assert told["store.commit_interval_ms"].kind == "a whole number from 0 to 1,000"
-    assert told["store.map_size"].default == '"64 GiB"'
-    assert told["store.map_size"].needs_restart
-    assert not told["events.bots"].needs_restart
-    assert told["events.bots"].kind == 'one of "declared", "off", "strict"'
-    assert told["server.metrics_from"].default == '["127.0.0.1", "::1"]'
+    described = keys()
+    assert described["store.commit_interval_ms"].kind == "a whole number from 0 to 1,000"
+    assert described["store.map_size"].default == '"64 GiB"'
+    assert described["store.map_size"].needs_restart
+    assert not described["events.bots"].needs_restart
+    assert described["events.bots"].kind == 'one of "declared", "off", "strict"'
+    assert described["server.metrics_from"].default == '["127.0.0.1", "::1"]'
 
 
 def test_the_page_lists_every_key() -> None:

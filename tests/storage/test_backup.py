@@ -55,14 +55,14 @@ async def test_a_backup_of_a_store_in_use_has_its_content(
 ) -> None:
     store, website = await filled(open_store)
     before = stored_rows(store, website)
-    told: list[tuple[str, int, int]] = []
-    note = back_up_of(store, backup, lambda *told_of: told.append(told_of))
+    progress: list[tuple[str, int, int]] = []
+    note = back_up_of(store, backup, lambda *step: progress.append(step))
     await store.append(views(41, 50))
     assert mode_of(backup) == 0o600
     assert files(tmp_path) == {"data", backup.name}
     assert note.packed_bytes < note.bytes
-    assert {what for what, _, _ in told} == {"copying", "reading it again"}
-    assert all(0 < done <= total for _, done, total in told)
+    assert {what for what, _, _ in progress} == {"copying", "reading it again"}
+    assert all(0 < done <= total for _, done, total in progress)
     await store.close()
 
     restored = restore(backup, tmp_path / "again", no_progress)
@@ -149,9 +149,9 @@ async def test_restoring_a_damaged_backup_changes_nothing(
     await store.close()
     content = content_of(backup)
     before = files(tmp_path / "data"), content_of(tmp_path / "data" / FILE_NAME)
-    for change, told in CHANGES.values():
+    for change, progress in CHANGES.values():
         write(backup, change(content))
-        with pytest.raises(NoBackup, match=told) as caught:
+        with pytest.raises(NoBackup, match=progress) as caught:
             restore(backup, tmp_path / "data", no_progress)
         assert str(caught.value).startswith(f"{backup}: ")
         assert before == (files(tmp_path / "data"), content_of(tmp_path / "data" / FILE_NAME))

@@ -238,12 +238,12 @@ def test_rollups_that_disagree_are_found(folder: Path) -> None:
             sums, durations=evolve(sums.durations, duration_ms=np.array([1], np.uint32))
         ),
     }
-    for told, other in wrong.items():
+    for expected, other in wrong.items():
         with guest.lmdb.begin(write=True) as txn:
             for is_counters, kind, value in encode_rollup(other, day.key).puts:
                 name = "counters" if is_counters else "segments"
                 database = getattr(guest.databases, name)
                 txn.put(day.key + bytes((kind,)), value, db=database)
         found = findings_in(guest)
-        assert [finding for finding in found if finding.endswith(told)], (told, found)
+        assert [finding for finding in found if finding.endswith(expected)], (expected, found)
     guest.close()

@@ -395,8 +395,8 @@ async def test_a_damaged_text_is_hidden_and_repaired_by_the_next_hit(
         assert {"/2", "/3", "(damaged)"} & set(durations(store, website)) == {"/3", "(damaged)"}
         await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
         await store.close()
-    told = [line.partition(":")[0] for line in lines]
-    assert told == ["a text is damaged and not shown", "a damaged name is put right"]
+    messages = [line.partition(":")[0] for line in lines]
+    assert messages == ["a text is damaged and not shown", "a damaged name is put right"]
     await agrees_with_paths(open_store)
 
 

@@ -28,19 +28,19 @@ def in_batches(hits: Sequence[Unload], size: int) -> list[Sequence[Unload]]:
 
 
 @pytest.mark.parametrize("size", [1, 7, TIMES])
-@pytest.mark.parametrize("told_ms", [[700] * TIMES, range(TIMES, 0, -1)])
+@pytest.mark.parametrize("reported_ms", [[700] * TIMES, range(TIMES, 0, -1)])
 @pytest_twisted.ensureDeferred
 async def test_shorter_durations_take_no_space(
-    open_store: OpenStore, told_ms: Sequence[int], size: int
+    open_store: OpenStore, reported_ms: Sequence[int], size: int
 ) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 2))
-    for batch in in_batches([unload(1, ms) for ms in told_ms], size):
+    for batch in in_batches([unload(1, ms) for ms in reported_ms], size):
         await store.append(batch)
     assert room(store) == (3, 0)
     for _ in range(2):
-        assert durations(store, website) == {"/1": max(told_ms), "/2": 0}
+        assert durations(store, website) == {"/1": max(reported_ms), "/2": 0}
         await store.close()
         store = open_store()
     await store.close()

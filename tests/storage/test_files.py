@@ -32,6 +32,6 @@ def test_exhausted_resources_are_named_and_damage_is_not_one(
     on_full: str,
     else_: str,
 ) -> None:
-    for free, said in ((0, on_full), (1 << 30, else_)):
+    for free, expected in ((0, on_full), (1 << 30, else_)):
         monkeypatch.setattr(files, "free_bytes", lambda _folder, free=free: free)
-        assert files.shortage_behind(error, tmp_path) == said
+        assert files.shortage_behind(error, tmp_path) == expected

@@ -91,14 +91,14 @@ def test_a_path_that_is_not_a_directory_is_described(tmp_path: Path) -> None:
     data.symlink_to(disk)
     (tmp_path / "file").write_bytes(b"")
     leads = f"{data}: it leads to {disk}, which is not there"
-    for folder, told in (
+    for folder, message in (
         (data, leads),
         (data / "within", leads),
         (tmp_path / "file", f"{tmp_path / 'file'}: Not a directory"),
     ):
         with pytest.raises(StoreError) as refused:
             open_environment(folder, MAP_SIZE)
-        assert str(refused.value) == told
+        assert str(refused.value) == message
     disk.mkdir()
     open_environment(data, MAP_SIZE).close()
     make_backup(data, tmp_path / f"a{BACKUP_SUFFIX}", nobody, 0)

@@ -65,11 +65,11 @@ async def test_free_pages_are_used_although_the_disk_is_nearly_full(open_store: 
 
 @pytest_twisted.ensureDeferred
 async def test_rejecting_hits_is_logged_when_it_begins_and_ends(open_store: OpenStore) -> None:
-    told: list[str] = []
+    logged: list[str] = []
 
     def observe(event: LogEvent) -> None:
         if event["log_namespace"] == "medamad.storage.environment.free_space.FreeSpace":
-            told.append(formatEvent(event))
+            logged.append(formatEvent(event))
 
     globalLogPublisher.addObserver(observe)
     store = open_store(min_free_disk=1 << 60)
@@ -80,7 +80,7 @@ async def test_rejecting_hits_is_logged_when_it_begins_and_ends(open_store: Open
     store.apply(StoreSettings(min_free_disk=0))
     await store.append([a_view()])
     globalLogPublisher.removeObserver(observe)
-    assert [text.partition(":")[0] for text in told] == [
+    assert [text.partition(":")[0] for text in logged] == [
         "no hits are taken, reading goes on",
         "hits are taken again",
     ]

@@ -33,7 +33,7 @@ from medamad.storage.settings import Keep, Retention
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 
-NOTICED = {"refused", "stopped", "told", "no harm"}
+NOTICED = {"refused", "stopped", "reported", "no harm"}
 KILLED = {"crashed", "fell over"}
 TESTS = Path(__file__).parents[1]
 
@@ -130,7 +130,7 @@ def come_of(sound: Path, tmp_path: Path) -> Callable[[int, int], Counter[str]]:
         assert len(killed) <= max(2, count // 20), killed
         bad = [line for line in lines if line[2] not in NOTICED | KILLED]
         assert bad == []
-        assert all(told for _, _, came, told in lines if came != "no harm")
+        assert all(reported for _, _, came, reported in lines if came != "no harm")
         return Counter(came for _, _, came, _ in lines)
 
     return change
@@ -139,7 +139,7 @@ def come_of(sound: Path, tmp_path: Path) -> Callable[[int, int], Counter[str]]:
 def test_no_change_goes_unnoticed(come_of: Callable[[int, int], Counter[str]]) -> None:
     came = come_of(0, 7)
     assert came["refused"] > 0, came
-    assert came["told"] > 0, came
+    assert came["reported"] > 0, came
 
 
 @pytest.mark.slow
@@ -149,4 +149,4 @@ def test_none_of_a_thousand_changes_goes_unnoticed(
 ) -> None:
     came = come_of(1_000, 1_000)
     assert came["refused"] > 200
-    assert came["told"] > 100
+    assert came["reported"] > 100

@@ -267,7 +267,7 @@ async def test_days_are_those_of_the_time_zone(open_store: OpenStore) -> None:
             "pageviews"
         ]
         == 0
-    )  # the second day is cut, and said to be
+    )  # the second day is cut, and reported as such
     assert len(ask(store, website, "summary", [("start", "2026-09-01T00:00:00Z")])[1]) == 1
     await store.close()
 

@@ -214,11 +214,11 @@ async def test_a_renamed_file_stops_the_store(
     file.rename(tmp_path / "moved")
     if is_replaced:
         shutil.copy(tmp_path / "moved", file)
-    told = f"{name} is no longer the file that was opened"
-    assert store.unavailable_reason().startswith(told)
-    with pytest.raises(Unavailable, match=f"the store has failed: {told}"):
+    reason = f"{name} is no longer the file that was opened"
+    assert store.unavailable_reason().startswith(reason)
+    with pytest.raises(Unavailable, match=f"the store has failed: {reason}"):
         await store.append([a_view()])
-    assert told in await store.broken
+    assert reason in await store.broken
     await store.close()
     (tmp_path / "moved").rename(file)
     store = open_store()

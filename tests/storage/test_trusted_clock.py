@@ -98,7 +98,7 @@ async def test_a_clock_ahead_for_less_than_a_day_is_not_trusted(machine: Machine
         assert await machine.run(1) == machine.now_ms
         assert lines == [WARNING.format(365 * 24), TRUSTED_AGAIN]
         machine.now_ms += YEAR_MS
-        assert await machine.run(24 * 60) == machine.now_ms - YEAR_MS, "a doubt begins anew"
+        assert await machine.run(24 * 60) == machine.now_ms - YEAR_MS, "the clock is doubted again"
 
 
 @pytest_twisted.ensureDeferred

@@ -1,4 +1,4 @@
-"""A daemon in this process, and what it tells whoever starts it."""
+"""A daemon in this process, and a record of its calls when it starts and ends."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -31,21 +31,21 @@ def config_in(folder: Path, *listen: str) -> Config:
 
 
 @define
-class Told:
-    """What a daemon tells whoever started it: `Started`, or an exit status."""
+class RecordedCalls:
+    """Records the calls of a daemon that has started or ended: `Started`, or an exit status."""
 
     first: "Deferred[Started | int]" = field(factory=Deferred)
     all: list[Started | int] = field(factory=list)
 
-    def __call__(self, said: Started | int) -> None:
-        self.all.append(said)
+    def __call__(self, argument: Started | int) -> None:
+        self.all.append(argument)
         if len(self.all) == 1:
-            self.first.callback(said)
+            self.first.callback(argument)
 
 
 def daemon_of(
     config: Config,
-    told: Told,
+    calls: RecordedCalls,
     *,
     prepare: Callable[[Backend], Awaitable[None]] | None = None,
     read_config: Callable[[], Config] | None = None,
@@ -56,8 +56,8 @@ def daemon_of(
         environ=GIVEN,
         supervisor=Supervisor(),
         read_config=read_config or (lambda: config),
-        ended=told,
-        started=told,
+        ended=calls,
+        started=calls,
         prepare=prepare,
     )
     _made.append(daemon)

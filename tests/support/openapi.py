@@ -24,7 +24,7 @@ def resolved(node: dict[str, Any]) -> dict[str, Any]:
 
 @frozen
 class Operation:
-    """A method of a path, with everything that is said of it."""
+    """A method of a path, with everything that describes it."""
 
     method: str
     path: str

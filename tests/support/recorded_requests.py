@@ -31,7 +31,7 @@ SESSIONS: Final[Mapping[Session, Headers]] = MappingProxyType(
 
 @frozen
 class Ask:
-    """A request. A body that is no text or bytes is sent as JSON, and said to be that."""
+    """A request. A body that is neither text nor bytes is sent as JSON, with that type."""
 
     name: str
     method: str

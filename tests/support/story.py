@@ -1,6 +1,6 @@
 """What may happen to a daemon, and what a naive reader of the contract expects of it then.
 
-Each step is done to the real thing through HTTP and told to plain lists. What the texts of a hit
+Each step is done to the daemon through HTTP, and recorded in plain lists. What the texts of a hit
 become when stored is given with them; modules with tests of their own answer for that.
 """
 
@@ -227,7 +227,7 @@ class Site:
 
 @define(eq=False)
 class Expected:
-    """What the contract says of the steps told so far."""
+    """What the contract demands after the steps recorded so far."""
 
     sites: list[Site] = field(factory=lambda: [Site(names[0]) for names in NAMES])
     _known: dict[str, tuple[Site, Entry]] = field(factory=dict)

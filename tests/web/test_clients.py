@@ -85,8 +85,10 @@ def test_a_trusted_proxy_may_use_forwarded(headers: dict[str, list[str]], addres
 def test_the_client_is_known_before_the_request_is_read(written: ProxyHeader) -> None:
     settings = evolve(SETTINGS, proxy_header=written)
     listed = {"X-Forwarded-For": "{}, {}", "Forwarded": "for={}, for={}"}[written]
-    told = f"{written}: {listed.format(*'12')}\r\n{written}:{listed.format(STRANGER, PROXY)}\r\n"
-    fields = f"X-{told}{told}".encode()
+    forwarded = (
+        f"{written}: {listed.format(*'12')}\r\n{written}:{listed.format(STRANGER, PROXY)}\r\n"
+    )
+    fields = f"X-{forwarded}{forwarded}".encode()
     for arrived in (b"GET / HTTP/1.1\r\n" + fields, b"GET / HTTP/1.1\r\n" + fields.lower()):
         for rest in (b"", b"\r\n", b"\r\n\r\n" + fields.replace(b"203", b"204")):
             headers = forwarding_headers(arrived + rest, settings)

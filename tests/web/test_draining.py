@@ -168,12 +168,12 @@ def refused(connection: Connection) -> None:
     assert connection.wire.disconnecting
 
 
-@pytest.mark.parametrize("said", [silent, begun, answered, answered_for_the_last_time, refused])
+@pytest.mark.parametrize("act", [silent, begun, answered, answered_for_the_last_time, refused])
 def test_over_tls_the_client_need_not_close(
-    server: Server, said: Callable[[Connection], None]
+    server: Server, act: Callable[[Connection], None]
 ) -> None:
     connection = over_tls(server.site)
-    said(connection)
+    act(connection)
     drained = server.site.drain()
     assert connection.wire.disconnecting
     server.reactor.advance(ARRIVE_SECONDS)
@@ -231,12 +231,12 @@ def test_over_tls_a_response_is_waited_for_until_it_is_received(
     wire.other_end.close()
 
 
-@pytest.mark.parametrize("said", [silent, begun, answered])
+@pytest.mark.parametrize("act", [silent, begun, answered])
 def test_over_tls_a_vanished_client_with_all_its_responses_is_not_waited_for(
-    server: Server, said: Callable[[Connection], None]
+    server: Server, act: Callable[[Connection], None]
 ) -> None:
     wire = UnreadTLS()
-    said(over_tls(server.site, wire))
+    act(over_tls(server.site, wire))
     if wire.value():
         wire.other_end.recv(10_000)
     server.site.drain()

@@ -119,17 +119,17 @@ class Place:
 
     async def send(self, host: str, number: int, address: Address, text: str = "") -> bool:
         """Send a load and a custom event; return whether both were accepted."""
-        said = text or f"{number}-x"
+        chosen = text or f"{number}-x"
         agent = AGENTS.format(number if not text else 120)
         sender = Sender(address, agent, "de-DE", gpc=False)
-        utm = "&".join(f"utm_{one}={said}" for one in ("source", "medium", "campaign", "term"))
+        utm = "&".join(f"utm_{one}={chosen}" for one in ("source", "medium", "campaign", "term"))
         load = (
-            f'{{"e":"load","b":"{said}-{number}","u":"https://{host}/{said}?{utm}",'
-            f'"r":"https://r{said}.example/{said}","p":true,"q":true,"d":{{"n{said}":"v{said}"}}}}'
+            f'{{"e":"load","b":"{chosen}-{number}","u":"https://{host}/{chosen}?{utm}",'
+            f'"r":"https://r{chosen}.example/{chosen}","p":true,"q":true,"d":{{"n{chosen}":"v{chosen}"}}}}'
         )
         custom = (
-            f'{{"e":"custom","b":"{said}-{number}","g":"{host}",'
-            f'"d":{{"kept":"{said}","m{said}":1}}}}'
+            f'{{"e":"custom","b":"{chosen}-{number}","g":"{host}",'
+            f'"d":{{"kept":"{chosen}","m{chosen}":1}}}}'
         )
         try:
             for body in (load, custom):

@@ -27,7 +27,7 @@ _LATE_MS = 4.0
 class Watch:
     """What came late, and how often nothing did."""
 
-    noted: int = 0
+    turn_count: int = 0
     late: list[tuple[float, float, float, float]] = field(factory=list)
     _due: float = 0.0
     _process_s: float = 0.0
@@ -37,15 +37,15 @@ class Watch:
         """Note that it is now; the next time is due in EVERY_S."""
         now, process_s, thread_s = time.monotonic(), time.process_time(), time.thread_time()
         late_ms = (now - self._due) * 1_000
-        if self.noted and late_ms > _LATE_MS:
+        if self.turn_count and late_ms > _LATE_MS:
             used = ((process_s - self._process_s) * 1_000, (thread_s - self._thread_s) * 1_000)
             self.late.append((self._due, late_ms, *used))
-        self.noted += 1
+        self.turn_count += 1
         self._due, self._process_s, self._thread_s = now + EVERY_S, process_s, thread_s
 
     def write(self, file: Path) -> None:
-        """Write what was noted."""
-        file.write_text(json.dumps({"noted": self.noted, "late": self.late}), "ascii")
+        """Write what was counted."""
+        file.write_text(json.dumps({"turn_count": self.turn_count, "late": self.late}), "ascii")
 
 
 def watch_daemon(watch: Watch, file: Path) -> None:

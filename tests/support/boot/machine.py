@@ -167,12 +167,12 @@ class Machine:
         self.until(lambda: self.shown("ActiveState") == "active", self.journal)
 
     def until(
-        self, holds: Callable[[], bool], told: Callable[[], str], seconds: float = 60
+        self, holds: Callable[[], bool], describe: Callable[[], str], seconds: float = 60
     ) -> None:
-        """Wait for something to hold; `told` says what keeps it from doing so."""
+        """Wait for something to hold; `describe` returns the message if it does not."""
         deadline = time.monotonic() + seconds
         while not holds():
-            assert time.monotonic() < deadline, told()
+            assert time.monotonic() < deadline, describe()
             time.sleep(0.1)
 
     def ask(self, *arguments: str) -> Any:

@@ -11,7 +11,7 @@ LANGUAGES: Final = ("en", "de", "fr", "es", "ja", "zh")
 _CATALOGUES: Final = Path(medamad.__file__).parent / "frontend" / "dashboard" / "i18n"
 
 
-def said(language: str, key: str) -> str:
+def translated(language: str, key: str) -> str:
     """Return a short text of a catalogue."""
     files = (
         (_CATALOGUES / "en").glob("*.ts") if language == "en" else [_CATALOGUES / f"{language}.ts"]

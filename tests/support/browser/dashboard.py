@@ -196,15 +196,15 @@ def demonstration() -> Iterator[Client]:
             env=os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
         )
 
-        def said() -> str:
+        def printed() -> str:
             return Path(output.name).read_text("utf-8", "replace")
 
         try:
             client = Client(port)
             deadline = time.monotonic() + PATIENCE_S
             while client.cookie is None:
-                assert process.poll() is None, f"the demonstration stopped:\n{said()}"
-                assert time.monotonic() < deadline, f"the demonstration is silent:\n{said()}"
+                assert process.poll() is None, f"the demonstration stopped:\n{printed()}"
+                assert time.monotonic() < deadline, f"the demonstration is silent:\n{printed()}"
                 try:
                     client.log_in()
                 except OSError:

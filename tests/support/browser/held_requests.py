@@ -22,6 +22,6 @@ class HeldRequests:
     def let_go(self) -> None:
         waiting, self._waiting = self._waiting or [], None
         for route in waiting:
-            # What was asked anew in the meantime has been given up by the page.
+            # The page has aborted what it requested again in the meantime.
             with suppress(PlaywrightError):
                 route.continue_()

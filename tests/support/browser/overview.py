@@ -59,7 +59,7 @@ def figures(page: Page) -> list[str]:
 
 
 def compared(page: Page) -> None:
-    """Wait for the period before: when it comes, the chart is made anew."""
+    """Wait for the previous period: when it arrives, the chart is redrawn."""
     paired = table(page).locator("thead th").nth(5)
     expect(paired.or_(page.get_by_text(UNPAIRED))).to_be_attached()
 

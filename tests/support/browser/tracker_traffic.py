@@ -61,7 +61,7 @@ class Wire:
         return [urlsplit(hit["u"]).path for hit in self.of("load")]
 
     @property
-    def told(self) -> list[Hit]:
+    def properties(self) -> list[Hit]:
         """The properties of each event that was sent."""
         return [hit["d"] for hit in self.of("custom")]
 

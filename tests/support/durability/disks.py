@@ -145,9 +145,9 @@ class VolatileDisk:
         """
         self._cuts += 1
         image = self.where.with_suffix(f".{self._cuts}.img")
-        told = f"{image} {chance} {self._cuts}".encode()
+        request = f"{image} {chance} {self._cuts}".encode()
         descriptor = os.open(self.mounts.seen(self._device) / "cut", os.O_WRONLY)
-        os.write(descriptor, told)
+        os.write(descriptor, request)
         os.close(descriptor)
         again = self.where.with_suffix(f".{self._cuts}")
         self.mounts.mount(image, again, "-o", "loop")

@@ -24,10 +24,12 @@ def why_not() -> str:
     probe = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         tracer = _tracer(probe.pid, "-e", "trace=none")
-        told = _told_at_first(tracer)
+        output = _first_output(tracer)
         _end(tracer)
         return (
-            "" if _ATTACHED.search(told) else f"no process may be traced: {told.decode().strip()}"
+            ""
+            if _ATTACHED.search(output)
+            else f"no process may be traced: {output.decode().strip()}"
         )
     finally:
         probe.kill()
@@ -50,8 +52,8 @@ class Fault:
         inject = f"inject={self.call}:error={self.error}:when={when}"
         tracer = _tracer(pid, "-e", f"trace={self.call}", "-e", inject, "-o", str(log))
         try:
-            told = _told_at_first(tracer)
-            assert _ATTACHED.search(told), told
+            output = _first_output(tracer)
+            assert _ATTACHED.search(output), output
             yield
         finally:
             _end(tracer)
@@ -71,7 +73,7 @@ def _tracer(pid: int, *arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
-def _told_at_first(tracer: subprocess.Popen[bytes]) -> bytes:
+def _first_output(tracer: subprocess.Popen[bytes]) -> bytes:
     """Wait until it traces, or says why not."""
     assert tracer.stderr is not None
     return tracer.stderr.readline()

@@ -82,9 +82,9 @@ def beacon_of(path: str) -> str:
 
 
 def press(port: int, prefix: str, stop: Event, sent: Sent, *, whole: bool = False) -> None:
-    """Post loads until the daemon dies, or until told to stop, and note what came of them.
+    """Post loads until the daemon dies, or until asked to stop, and count the results.
 
-    It may be dead before this client comes. `whole` has each page left, and an event on
+    It may be dead before this client connects. With `whole`, each page is left, with an event on
     every third.
     """
     try:

@@ -1,7 +1,7 @@
 """A daemon whose clock can be set: by what is appended to the file named first, in seconds.
 
 Called with that file, and then as `medamad` is. Each line sets the clock by so many seconds, ahead
-or back; SIGUSR1 has them read. Whatever asks the system for the time of day is told that time.
+or back; On SIGUSR1 they are read. Every program that reads the time of day gets that time.
 """
 
 import signal

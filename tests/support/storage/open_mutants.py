@@ -5,7 +5,7 @@ tidied as over some days; then its websites are deleted. Whatever is other than 
 was not changed has to be named in the log, and nothing may fail.
 
 Called with the file of a sound store, a folder to work in, the first seed and how many. Writes a
-line of JSON for each: seed, change, what came of it, and what was said.
+line of JSON for each: seed, change, what came of it, and what was printed.
 """
 
 import json
@@ -49,7 +49,7 @@ MOST_S = 60
 MOST_BYTES = 2 << 30
 """How much memory may be asked for; a sound store takes far less."""
 WITHOUT_NAME = ("a part of the store has another name", "data of no website is ignored")
-"""Where a key was changed, of what is found by a name and of websites: it cannot be told whose."""
+"""Reported where the key of something that is found by its name, or of a website, was changed."""
 QUERIES = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
 
 
@@ -188,7 +188,7 @@ def came_of(folder: Path, truths: Sequence[dict[str, Any]]) -> tuple[str, str]:
 
     `truths`: the figures of one that was not changed, before and after it goes on.
     """
-    told: list[str] = []
+    reported: list[str] = []
     look_at: Callable[..., Any] = look
     try:
         # As the daemon does after an unclean shutdown.
@@ -196,14 +196,14 @@ def came_of(folder: Path, truths: Sequence[dict[str, Any]]) -> tuple[str, str]:
             raise DamagedStore(damage)
         for look_at, truth in zip((look, go_on), truths, strict=True):
             found, lines = look_at(folder)
-            told += lines
+            reported += lines
             if found["login"] == "None":
                 found["login"] = truth["login"]  # who was logged in logs in again
-            if wrong := silently_wrong(found, truth, told):
-                return "silently wrong", ", ".join([look_at.__name__, *wrong, *told])
+            if wrong := silently_wrong(found, truth, reported):
+                return "silently wrong", ", ".join([look_at.__name__, *wrong, *reported])
         delete_all(folder)
-        if told:
-            return "told", told[0]
+        if reported:
+            return "reported", reported[0]
     except StoreError as error:
         return "refused" if look_at is look else "refused too late", str(error)
     except BaseException:  # noqa: BLE001 - it is what is looked for
@@ -229,11 +229,11 @@ def one(
         os.write(writing, json.dumps(came_of(folder, truths)).encode())
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading, "rb") as said:
-        answer = said.read()
+    with os.fdopen(reading, "rb") as results:
+        answer = results.read()
     _, status = os.waitpid(child, 0)
-    came, told = json.loads(answer) if answer else ("crashed", f"wait status {status}")
-    return changed, came, told
+    came, reported = json.loads(answer) if answer else ("crashed", f"wait status {status}")
+    return changed, came, reported
 
 
 def main() -> None:

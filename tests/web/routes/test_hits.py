@@ -415,10 +415,13 @@ async def test_a_network_cannot_use_up_a_limit_and_it_is_said_where_one_did(
         await hits(server.browser("198.51.100.1"), 1)
     assert "c10" in await campaigns()
     assert await website() == {"hostname": "example.com", "limitsReached": ["utm_campaign"]}
-    said = [line for line in lines if "utm_campaign" in line]
-    assert len(said) == 1
-    assert "example.com: new values of utm_campaign, all of them or those of one network" in said[0]
-    assert "[limits] new_utm" in said[0]
+    warnings = [line for line in lines if "utm_campaign" in line]
+    assert len(warnings) == 1
+    assert (
+        "example.com: new values of utm_campaign, all of them or those of one network"
+        in warnings[0]
+    )
+    assert "[limits] new_utm" in warnings[0]
     server.set(metrics_from=Networks([ip_network("127.0.0.0/8")]))
     metrics = await server.browser("127.0.0.1", "localhost").ask("GET", "/metrics")
     assert b"\nmedamad_new_values_limits_reached 1.0\n" in metrics.body

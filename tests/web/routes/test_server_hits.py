@@ -162,8 +162,8 @@ async def test_agent_language_and_country_come_from_the_body(
 ) -> None:
     sender = await server_sender(server)
     sender.headers |= {"User-Agent": "curl/8.0", "Accept-Language": "fr"}
-    said = {"userAgent": FIREFOX, "language": "de-AT,de;q=0.9", "country": "jp"}
-    assert (await sender.load(visitor="v", **said)).status == 204
+    details = {"userAgent": FIREFOX, "language": "de-AT,de;q=0.9", "country": "jp"}
+    assert (await sender.load(visitor="v", **details)).status == 204
     for name, column, value in (
         ("browsers", "browser", "Firefox"),
         ("languages", "language", "German"),
@@ -176,8 +176,8 @@ async def test_agent_language_and_country_come_from_the_body(
 @pytest_twisted.ensureDeferred
 async def test_an_unknown_country_code_counts_as_none(server: Server, owner: Browser) -> None:
     sender = await server_sender(server)
-    for said in ({}, {"country": "ZZ"}, {"country": "xx"}):
-        assert (await sender.load(visitor=f"v {said}", **said)).status == 204
+    for details in ({}, {"country": "ZZ"}, {"country": "xx"}):
+        assert (await sender.load(visitor=f"v {details}", **details)).status == 204
     (row,) = await ask(owner, "countries")
     assert (row["country"], row["visitors"]) == ("Unknown", 3)
 

@@ -368,7 +368,7 @@ async def test_the_response_says_what_daily_totals_lack(server: Server, owner: B
     assert [await get(owner, name) for name in ALL] == before
     day = datetime.fromtimestamp(server.now, UTC).date().isoformat()
     cut = f"start={day}T00:00:01Z"
-    for rest, told in (
+    for rest, partial in (
         ("summary", None),
         ("pages?path=/a", None),
         ("pages?country=France", None),
@@ -384,4 +384,4 @@ async def test_the_response_says_what_daily_totals_lack(server: Server, owner: B
         ("export?what=events", f'figures="{day}/{day}"'),
     ):
         answer = await owner.ask("GET", f"/website/example.com/{rest}")
-        assert (rest, answer.status, answer.header("X-Medamad-Partial")) == (rest, 200, told)
+        assert (rest, answer.status, answer.header("X-Medamad-Partial")) == (rest, 200, partial)
