@@ -36,6 +36,8 @@ COMMANDS: Final = {
     "retention": "show how long views are kept, and what would be removed",
     "token": "create, list and revoke API tokens",
     "share": "create, list and revoke links that show a website's figures to others",
+    "goal": "define, list and remove the goals of a website",
+    "funnel": "define, list and remove the funnels of a website: goals in order",
     "service": "install the daemon as a systemd service, or remove it",
     "completion": "print a shell completion script",
     "version": "show the version",

@@ -5,9 +5,9 @@ import secrets
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, Inexact
 from math import isinf
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.errors import BadRequest, Conflict, NotFound
@@ -157,6 +157,11 @@ def _named_once(definitions: tuple[D, ...]) -> tuple[D, ...]:
             raise Conflict(f"name: {definition.name} is taken")
         names.add(definition.name)
     return definitions
+
+
+def members_of(definition: Goal | Funnel) -> dict[str, Any]:
+    """Return the JSON members of a goal or funnel; those that do not apply are missing."""
+    return asdict(definition, filter=lambda _field, value: value is not None)
 
 
 def new_id() -> str:

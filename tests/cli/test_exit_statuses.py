@@ -30,6 +30,8 @@ BY_DATA = (
     ("passwd",),
     ("token", "list"),
     ("share", "list"),
+    ("goal", "list", "example.com"),
+    ("funnel", "list", "example.com"),
 )
 
 

@@ -3,19 +3,17 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
-from attrs import asdict, evolve
+from attrs import evolve
 from msgspec import UNSET, UnsetType
 
-from medamad.domain.goals import Definitions, Funnel, Goal, new_id
+from medamad.domain.goals import D, Definitions, Funnel, Goal, members_of, new_id
 from medamad.domain.websites import Website
 from medamad.web.auth import Access
 from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import Response, json_response, no_content
-
-D = TypeVar("D", Goal, Funnel)
 
 
 class GoalDetails(msgspec.Struct):
@@ -60,16 +58,6 @@ _FUNNEL: Final = msgspec.json.Decoder(FunnelDetails)
 _FUNNEL_CHANGE: Final = msgspec.json.Decoder(FunnelChange)
 
 
-def goal_members(goal: Goal) -> dict[str, Any]:
-    """Return the members of a goal in JSON, without those that it has not."""
-    return asdict(goal, filter=lambda _field, value: value is not None)
-
-
-def funnel_members(funnel: Funnel) -> dict[str, Any]:
-    """Return the members of a funnel in JSON."""
-    return asdict(funnel)
-
-
 def _sent(change: GoalChange | FunnelChange) -> Mapping[str, Any]:
     members = msgspec.structs.asdict(change)
     return {name: value for name, value in members.items() if value is not UNSET}
@@ -88,7 +76,7 @@ async def _change(
 def list_goals(call: Call, hostname: str) -> Response:
     """Return the goals of a website."""
     definitions = call.backend.store.goals.of(call.website(hostname).number)
-    return json_response([goal_members(goal) for goal in definitions.goals])
+    return json_response([members_of(goal) for goal in definitions.goals])
 
 
 async def add_goal(call: Call, hostname: str) -> Response:
@@ -96,7 +84,7 @@ async def add_goal(call: Call, hostname: str) -> Response:
     website = call.website(hostname)
     goal = Goal(id=new_id(), **msgspec.structs.asdict(call.body(_GOAL)))
     definitions = await _change(call, website, lambda old: old.with_goal(goal))
-    return json_response(goal_members(definitions.goal(goal.id)), HTTPStatus.CREATED)
+    return json_response(members_of(definitions.goal(goal.id)), HTTPStatus.CREATED)
 
 
 async def change_goal(call: Call, hostname: str, goal: str) -> Response:
@@ -104,7 +92,7 @@ async def change_goal(call: Call, hostname: str, goal: str) -> Response:
     website = call.website(hostname)
     change = partial(_changed, _sent(call.body(_GOAL_CHANGE)))
     definitions = await _change(call, website, lambda old: old.with_changed_goal(goal, change))
-    return json_response(goal_members(definitions.goal(goal)))
+    return json_response(members_of(definitions.goal(goal)))
 
 
 async def remove_goal(call: Call, hostname: str, goal: str) -> Response:
@@ -116,7 +104,7 @@ async def remove_goal(call: Call, hostname: str, goal: str) -> Response:
 def list_funnels(call: Call, hostname: str) -> Response:
     """Return the funnels of a website."""
     definitions = call.backend.store.goals.of(call.website(hostname).number)
-    return json_response([funnel_members(funnel) for funnel in definitions.funnels])
+    return json_response([members_of(funnel) for funnel in definitions.funnels])
 
 
 async def add_funnel(call: Call, hostname: str) -> Response:
@@ -125,7 +113,7 @@ async def add_funnel(call: Call, hostname: str) -> Response:
     details = call.body(_FUNNEL)
     funnel = Funnel(new_id(), details.name, details.goals)
     definitions = await _change(call, website, lambda old: old.with_funnel(funnel))
-    return json_response(funnel_members(definitions.funnel(funnel.id)), HTTPStatus.CREATED)
+    return json_response(members_of(definitions.funnel(funnel.id)), HTTPStatus.CREATED)
 
 
 async def change_funnel(call: Call, hostname: str, funnel: str) -> Response:
@@ -133,7 +121,7 @@ async def change_funnel(call: Call, hostname: str, funnel: str) -> Response:
     website = call.website(hostname)
     change = partial(_changed, _sent(call.body(_FUNNEL_CHANGE)))
     definitions = await _change(call, website, lambda old: old.with_changed_funnel(funnel, change))
-    return json_response(funnel_members(definitions.funnel(funnel)))
+    return json_response(members_of(definitions.funnel(funnel)))
 
 
 async def remove_funnel(call: Call, hostname: str, funnel: str) -> Response:
