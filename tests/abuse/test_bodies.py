@@ -134,8 +134,7 @@ def json_of(content: object) -> bytes:
 @example(b"")
 @example(json_of(WHOLE[0]))
 @settings(
-    max_examples=300,
-    deadline=None,
+    max_examples=3 * settings.default.max_examples,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

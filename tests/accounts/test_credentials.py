@@ -19,6 +19,11 @@ from medamad.domain.accounts import SCRIPT_TYPES, Settings
 from medamad.domain.errors import BadRequest
 
 
+@pytest.fixture(scope="module", autouse=True)
+def fast_hashing() -> None:
+    """Hash here as the daemon does."""
+
+
 @pytest.mark.parametrize("text", ["abc", "x" * 48, "Ada Lovelace", "日本語", "a\tb"])
 def test_usernames(text: str) -> None:
     assert check_username(text) == text

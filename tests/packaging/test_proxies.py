@@ -139,16 +139,19 @@ def proxied(folder: Path, command_of: Command) -> Iterator[Proxied]:
             process.wait(PATIENCE_S)
 
 
-@pytest.fixture(params=["nginx", "caddy"])
-def proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proxied]:
+@pytest.fixture(scope="module", params=["nginx", "caddy"])
+def proxy(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Proxied]:
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
-    with proxied(tmp_path, {"nginx": nginx_of, "caddy": caddy_of}[request.param]) as ready:
+    folder = tmp_path_factory.mktemp(request.param)
+    with proxied(folder, {"nginx": nginx_of, "caddy": caddy_of}[request.param]) as ready:
         yield ready
 
 
-def load(beacon: str) -> dict[str, object]:
-    return {"e": "load", "b": beacon, "u": "https://example.com/", "p": True, "q": True}
+def load(beacon: str, hostname: str = "example.com") -> dict[str, object]:
+    return {"e": "load", "b": beacon, "u": f"https://{hostname}/", "p": True, "q": True}
 
 
 def test_the_owner_logs_in_and_visitors_are_counted(proxy: Proxied) -> None:
@@ -180,14 +183,15 @@ def test_internal_endpoints_are_not_proxied(proxy: Proxied, path: str) -> None:
 
 def test_the_visitors_address_comes_from_the_proxy(proxy: Proxied) -> None:
     client = proxy.daemon.client()
-    client.add_website("example.com")
+    client.add_website("blocked.example")
     (proxy.daemon.folder / "blocked.txt").write_text(f"{VISITOR}\n", "utf-8")
     os.kill(proxy.daemon.pid, signal.SIGHUP)
     until(lambda: "the configuration was reloaded" in proxy.daemon.log)
-    answer = proxy.request("POST", "/api/event/hit", load("a"))
+    answer = proxy.request("POST", "/api/event/hit", load("a", "blocked.example"))
     assert "x-medamad-ignored" not in answer.headers
     for claimed in ({}, {"X_Forwarded_For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}):
-        answer = proxy.request("POST", "/api/event/hit", load("b"), source=VISITOR, **claimed)
+        hit = load("b", "blocked.example")
+        answer = proxy.request("POST", "/api/event/hit", hit, source=VISITOR, **claimed)
         assert answer.headers["x-medamad-ignored"] == "blocked"
 
 

@@ -4,7 +4,7 @@ import random
 from datetime import datetime
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.oracle import Oracle
 from support.query.random_queries import INTERVALS, MOMENTS, RandomTraffic
@@ -37,7 +37,7 @@ def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: 
     ),
     endpoint=st.sampled_from((*ENDPOINTS, "summary", "properties", "time", "pages")),
 )
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6 * settings.default.max_examples)
 def test_random_queries_over_few_hits_match_the_oracle(
     traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str
 ) -> None:

@@ -208,7 +208,7 @@ def test_an_unknown_interval_is_rejected() -> None:
     before_s=st.integers(0, 90_000),
     length_s=st.integers(0, 200_000),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_buckets_match_the_wall_clock(
     interval: str, moment: datetime, zone: str, before_s: int, length_s: int
 ) -> None:

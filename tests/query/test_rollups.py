@@ -10,8 +10,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
+import pytest
 from attrs import define, evolve, field, frozen
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.naive_filters import Pairs, instant, microseconds
 from support.query.oracle import Entry, Oracle
@@ -171,7 +172,7 @@ random_traffic = st.builds(
 
 
 zones = st.sampled_from(ZONES).map(ZoneInfo)
-quickly = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quickly = settings(max_examples=settings.default.max_examples * 6 // 5)
 
 
 @given(
@@ -186,10 +187,11 @@ def test_a_result_is_exact_except_for_its_gaps(
     check(traffic, endpoint, traffic.query(endpoint), zone)
 
 
-def test_random_queries_have_every_kind_of_gap_and_often_none() -> None:
+@pytest.mark.parametrize("queries", [80, pytest.param(160, marks=pytest.mark.slow)])
+def test_random_queries_have_every_kind_of_gap_and_often_none(queries: int) -> None:
     rng = random.Random(3)  # noqa: S311
     counts: Counter[Gap | None] = Counter()
-    for number in range(160):
+    for number in range(queries):
         traffic = RandomTraffic(rng, rng.choice(MOMENTS), rng.choice(INTERVALS[2:]))
         endpoint = ("summary", "pages", "time", "properties")[number % 4]
         zone = ZoneInfo(rng.choice(ZONES))

@@ -22,7 +22,7 @@ _places = st.none() | st.integers(-11_000, 11_000) | st.sampled_from([4_095, 4_0
 
 
 @given(_places, _places, st.none() | st.integers(-3, 3).filter(bool))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_a_text_list_can_be_sliced_like_a_list(
     start: int | None, stop: int | None, step: int | None
 ) -> None:

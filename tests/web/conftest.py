@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
+from support.fast_hashing import fast_hashing
 from support.web.client import Browser
 from support.web.daemon_in_memory import NOW, Server, build_server
 from twisted.internet.defer import Deferred
+
+# pytest finds fixtures by their names here.
+__all__ = ("fast_hashing", "owner", "server", "visitor", "website")
 
 
 @pytest.fixture

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, evolve
+from support.fast_hashing import HASHER
 from support.web.client import HOST, Browser
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, execute
 from twisted.internet.task import Clock
 
 from medamad.accounts.accounts import Accounts
-from medamad.accounts.credentials import digest, hash_password, new_token
+from medamad.accounts.credentials import digest, new_token
 from medamad.domain.accounts import Account, Login
 from medamad.domain.hits import Hit, View
 from medamad.ingest.networks import Networks
@@ -31,7 +32,7 @@ from medamad.web.settings import WebSettings
 NOW = 1_750_000_000
 """2025-06-15T15:06:40Z, a Sunday."""
 USERNAME, PASSWORD = "ada", "correct horse"
-HASH = hash_password(PASSWORD)
+HASH = HASHER.hash(PASSWORD)
 SOURCES = Sources({"google.com": "Google"})
 
 
