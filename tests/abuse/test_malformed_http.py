@@ -147,11 +147,14 @@ def test_unusual_requests_keep_the_connection_open(daemon: Daemon, name: str) ->
         assert sock.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("method", "target"), TARGETS)
-def test_unusual_headers_are_accepted(daemon: Daemon, method: str, target: str) -> None:
+def test_unusual_headers_are_accepted(daemon: Daemon, method: str, target: str, step: int) -> None:
+    """Send every header with every value, or each target another part of them."""
+    first = TARGETS.index((method, target)) % step
     body = b'{"e":"load","b":"%d","u":"https://example.com/","p":true,"q":true}'
     with closing(HTTPConnection("127.0.0.1", daemon.port, timeout=PATIENCE_S)) as connection:
-        for number, (name, value) in enumerate(product(HEADERS, VALUES)):
+        for number, (name, value) in enumerate(list(product(HEADERS, VALUES))[first::step]):
             connection.putrequest(method, target, skip_accept_encoding=True)
             if method == "POST":
                 connection.putheader("Content-Length", str(len(body % number)))

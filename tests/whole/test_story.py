@@ -259,6 +259,8 @@ def check_stories(count: int) -> None:
     @given(story=stories, sizes=small_sizes, rng=st.randoms(use_true_random=False))
     @settings(
         max_examples=count,
+        # With few stories, other ones each time would not always have every kind of work.
+        derandomize=count < 100,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         # To shorten a story takes many minutes.
@@ -275,7 +277,7 @@ def check_stories(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "count", [12, pytest.param(200, marks=(pytest.mark.slow, pytest.mark.timeout(3_600)))]
+    "count", [5, pytest.param(200, marks=(pytest.mark.slow, pytest.mark.timeout(3_600)))]
 )
 @pytest_twisted.ensureDeferred
 async def test_every_figure_matches_the_naive_model(count: int) -> None:
