@@ -1,6 +1,7 @@
 """The path of a page as it is stored, and patterns of paths."""
 
 import re
+from collections.abc import Iterable
 from typing import Final, Self
 
 from attrs import frozen
@@ -68,3 +69,15 @@ class PathPattern:
                 return False
             place = found + len(piece)
         return True
+
+    def matching(self, paths: Iterable[str]) -> list[bool]:
+        """Return which of many stored paths match, faster than one by one."""
+        start, end = self._start, self._end
+        if end is None:
+            return [path == start for path in paths]
+        if self._between:
+            return [path.startswith(start) and self.matches(path) for path in paths]
+        least = len(start) + len(end)
+        return [
+            path.startswith(start) and path.endswith(end) and len(path) >= least for path in paths
+        ]

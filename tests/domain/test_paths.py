@@ -30,12 +30,14 @@ def test_a_wildcard_stands_for_any_characters(
     compiled = PathPattern.of(pattern)
     assert [path for path in matching if not compiled.matches(path)] == []
     assert [path for path in others if compiled.matches(path)] == []
+    assert compiled.matching(matching + others) == [True] * len(matching) + [False] * len(others)
 
 
 @given(st.text("ab*", max_size=8), st.text("ab", max_size=12))
 def test_patterns_match_as_a_regular_expression_does(pattern: str, path: str) -> None:
     expected = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), path)
     assert PathPattern.of(pattern).matches(path) is (expected is not None)
+    assert PathPattern.of(pattern).matching([path]) == [expected is not None]
 
 
 def test_matching_never_goes_back() -> None:
