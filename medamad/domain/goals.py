@@ -183,7 +183,7 @@ def _checked_name(text: str) -> str:
 def _checked_goal(goal: Goal) -> Goal:
     """Return a goal with its texts as they are stored. Raises BadRequest naming the field."""
     if (goal.path is None) == (goal.event is None):
-        raise BadRequest("path: expected either path or event")
+        raise BadRequest("path: expected exactly one of path and event")
     if goal.value is not None and goal.event is None:
         raise BadRequest("value: expected only with event")
     if (goal.revenue is None) != (goal.currency is None):

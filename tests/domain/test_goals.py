@@ -65,8 +65,8 @@ def test_texts_are_stripped_as_those_of_hits() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({}, "path: expected either path or event"),
-        ({"path": "/", "event": "a"}, "path: expected either path or event"),
+        ({}, "path: expected exactly one of path and event"),
+        ({"path": "/", "event": "a"}, "path: expected exactly one of path and event"),
         ({"path": "/", "name": " "}, "name: expected 1 to 100 characters, got 0"),
         ({"path": "/", "name": "a" * 101}, "name: expected 1 to 100 characters, got 101"),
         ({"path": "/", "name": "a\nb"}, "name: expected text of one line"),

@@ -62,7 +62,13 @@ def test_a_first_login_that_cannot_be_written_ends_the_start(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "command", [("token", "add", "x"), ("share", "add", "a.example", "x"), ("passwd",)]
+    "command",
+    [
+        ("token", "add", "x"),
+        ("share", "add", "a.example", "x"),
+        ("goal", "add", "a.example", "x", "--path", "/"),
+        ("passwd",),
+    ],
 )
 def test_a_failed_write_ends_the_command(tmp_path: Path, command: tuple[str, ...]) -> None:
     with running(tmp_path) as daemon:

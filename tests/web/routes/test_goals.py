@@ -95,7 +95,7 @@ async def test_a_goal_of_a_funnel_can_only_be_renamed(owner: Browser) -> None:
     [
         (GOALS, {}, 400, "name: required"),
         (GOALS, {"name": 1}, 400, "name: expected text, got a whole number"),
-        (GOALS, {"name": "a"}, 400, "path: expected either path or event"),
+        (GOALS, {"name": "a"}, 400, "path: expected exactly one of path and event"),
         (GOALS, {"name": "a", "path": "a"}, 400, "path: expected a path that begins with / or *"),
         (GOALS, ORDER | {"name": ""}, 400, "name: expected 1 to 100 characters, got 0"),
         (GOALS, ORDER | {"event": "\0"}, 400, "event: expected text without NUL"),
