@@ -13,7 +13,7 @@ from medamad.storage.check import StoreCheck
 from medamad.storage.drop_damaged import Dropped, drop_damaged
 from medamad.storage.environment.environment import FILE_NAME, check_there, is_in_use, open_to_read
 from medamad.storage.environment.files import check_is_store, check_readable
-from medamad.storage.environment.tree_check import read_store
+from medamad.storage.environment.tree_check import TreeCheck, read_store
 from medamad.storage.errors import StoreInUse
 
 _NEEDED: Final = frozenset({"websites", "import_batches"})
@@ -62,13 +62,17 @@ def run(arguments: Namespace) -> int:
     return on_data(arguments, partial(_check, as_json=arguments.json))
 
 
-def _drop(data_dir: Path, *, is_dry_run: bool, as_json: bool) -> int:
-    """Remove what is damaged; the exit status is 1 if some of it cannot be removed."""
+def _read(data_dir: Path) -> tuple[Path, TreeCheck]:
     check_there(data_dir)
     store = data_dir / FILE_NAME
     check_is_store(store)
     check_readable(store)
-    read = read_store(store)
+    return store, read_store(store)
+
+
+def _drop(data_dir: Path, *, is_dry_run: bool, as_json: bool) -> int:
+    """Remove what is damaged; the exit status is 1 if some of it cannot be removed."""
+    store, read = _read(data_dir)
     if damage := read.damage():
         print_error(f"{store}: {damage}: this cannot be removed; `medamad restore` a backup")
         return 1
@@ -126,11 +130,7 @@ def _loss(dropped: Dropped) -> str:
 def _check(data_dir: Path, *, as_json: bool) -> int:
     if not as_json and is_in_use(data_dir):
         print(f"{data_dir}: a daemon is running on it; what it has stored so far is checked")
-    check_there(data_dir)
-    store = data_dir / FILE_NAME
-    check_is_store(store)
-    check_readable(store)
-    read = read_store(store)
+    store, read = _read(data_dir)
     if damage := read.damage():
         # Reading on could kill this process too.
         _report(store, damage, as_json=as_json)

@@ -17,7 +17,7 @@ from typing import Final
 from attrs import define, field
 
 MOST_CHARACTERS: Final = 4 << 20
-END_SECONDS: Final = 1.0
+END_S: Final = 1.0
 """How long the end waits for texts that are still queued."""
 
 
@@ -67,7 +67,7 @@ class LogThread:
                 self._waiting.append(1)
             self._changed.notify()
 
-    def end(self, within_s: float = END_SECONDS) -> None:
+    def end(self, within_s: float = END_S) -> None:
         """Wait a limited time until all is written. Later texts are written directly."""
         with self._changed:
             self._is_ending = True

@@ -32,7 +32,7 @@ from medamad.daemon.backup_watch import BackupWatch
 from medamad.daemon.listen import CannotListenThere, ListenEndpoint, listen_endpoints
 from medamad.daemon.logs import LogLines, reason_of
 from medamad.daemon.reload import Reloading
-from medamad.daemon.silence import LOOK_SECONDS, Presence, Watch
+from medamad.daemon.silence import WATCH_EVERY_S, Presence, Watch
 from medamad.daemon.store_check import (
     LOOK_S,
     TreeCheckAlongside,
@@ -60,15 +60,15 @@ PASSWORD_THREADS: Final = 1
 QUERY_THREADS: Final = 3
 QUERIES_PER_CLIENT: Final = 2
 """How many of one client run at a time, so that a thread is left for another."""
-DRAIN_SECONDS: Final = 3.5
+DRAIN_S: Final = 3.5
 """How long requests in progress may take at a stop, which should end within 5 seconds."""
-STOP_SECONDS: Final = 4.2
-"""How long a stop waits for the store in all, although at least CLOSE_SECONDS for it alone."""
-CLOSE_SECONDS: Final = 0.5
-STANDSTILL_SECONDS: Final = 1.0
+STOP_S: Final = 4.2
+"""How long a stop waits for the store in all, although at least CLOSE_S for it alone."""
+CLOSE_S: Final = 0.5
+STANDSTILL_S: Final = 1.0
 """How often to check whether the store's writer has stalled."""
-TIDY_SECONDS: Final = 60.0
-RETURN_SECONDS: Final = 15.0
+TIDY_S: Final = 60.0
+RETURN_S: Final = 15.0
 """How often free memory is returned to the system."""
 _RETRY_AFTER_S: Final = 10
 
@@ -120,11 +120,11 @@ class Daemon(Service):
     prepare: Callable[[Backend], Awaitable[None]] | None = None
     """Runs before the daemon can be reached."""
     clock: Callable[[], float] = time.time
-    drain_s: float = DRAIN_SECONDS
-    tidy_s: float = TIDY_SECONDS
-    look_s: float = LOOK_SECONDS
-    return_s: float = RETURN_SECONDS
-    standstill_s: float = STANDSTILL_SECONDS
+    drain_s: float = DRAIN_S
+    tidy_s: float = TIDY_S
+    look_s: float = WATCH_EVERY_S
+    return_s: float = RETURN_S
+    standstill_s: float = STANDSTILL_S
     is_abandoned: Callable[[], bool] = lambda: False
     """Called on a hangup: whether the terminal that the daemon was started on has gone."""
     log_lines: LogLines | None = None
@@ -335,9 +335,9 @@ class Daemon(Service):
             self._log.info("stopped")
 
     async def _close(self, store: Store) -> None:
-        left_s = self._stopping_since + STOP_SECONDS - self.reactor.seconds()
+        left_s = self._stopping_since + STOP_S - self.reactor.seconds()
         # The clock may have been changed meanwhile.
-        await store.close(min(max(left_s, CLOSE_SECONDS), STOP_SECONDS))
+        await store.close(min(max(left_s, CLOSE_S), STOP_S))
 
     def _now_ms(self) -> int:
         return int(self.clock() * 1000)

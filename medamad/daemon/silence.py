@@ -90,7 +90,7 @@ def _counts(parts: Iterable[Part], first: int, length: int) -> NDArray[np.int64]
     return counts
 
 
-LOOK_SECONDS: Final = 60.0
+WATCH_EVERY_S: Final = 60.0
 
 
 @frozen(eq=False)

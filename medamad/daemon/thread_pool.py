@@ -118,7 +118,7 @@ class Pool:
     _queue: WorkQueue
     _lock: Lock = field(factory=Lock)
     """Of the queue: all else belongs to the reactor's thread."""
-    _wanted: dict[_Work, None] = field(factory=dict)
+    _unfinished: dict[_Work, None] = field(factory=dict)
 
     @classmethod
     def start(
@@ -139,6 +139,11 @@ class Pool:
         pool._threads.start()
         return pool
 
+    @property
+    def size(self) -> int:
+        """How many pieces of work wait or run."""
+        return len(self._unfinished)
+
     def __call__(self, work: Callable[[], T], /, client: Client = ()) -> "Deferred[T]":
         """Run `work` in one of the threads, when it is the client's turn.
 
@@ -146,10 +151,10 @@ class Pool:
         first. Cancelled work that has not begun is not run; any other runs to its end, and counts
         as its client's until then.
         """
-        if len(self._wanted) >= self._max_work and not self._make_room(client):
+        if self.size >= self._max_work and not self._make_room(client):
             return fail(_too_much())
         this = _Work(work, client, Deferred(lambda _: self._forget(this)))
-        self._wanted[this] = None
+        self._unfinished[this] = None
         with self._lock:
             self._queue.add(this)
         self._threads.callInThread(self._begin)
@@ -157,7 +162,7 @@ class Pool:
 
     def stop(self) -> None:
         """Cancel all work, wait for what has begun, and end the threads."""
-        for work in list(self._wanted):
+        for work in list(self._unfinished):
             work.done.cancel()
         self._threads.stop()
 
@@ -166,12 +171,12 @@ class Pool:
             work = self._queue.pop_excess(client)
         if work is None:
             return False
-        del self._wanted[work]
+        del self._unfinished[work]
         work.done.errback(_too_much())
         return True
 
     def _forget(self, work: _Work) -> None:
-        self._wanted.pop(work, None)
+        self._unfinished.pop(work, None)
         with self._lock:
             self._queue.remove(work)
 
@@ -194,8 +199,8 @@ class Pool:
         self._reactor.callFromThread(self._ended, work, result)
 
     def _ended(self, work: _Work, result: Any) -> None:
-        if work in self._wanted:
-            del self._wanted[work]
+        if work in self._unfinished:
+            del self._unfinished[work]
             work.done.callback(result)
 
 

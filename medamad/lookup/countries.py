@@ -27,7 +27,7 @@ def country_of_zone(zone: str) -> str:
 
     Old names are known (Asia/Calcutta); case is ignored.
     """
-    return _countries().get(zone.lower(), "")
+    return countries_by_zone().get(zone.lower(), "")
 
 
 def country_of_code(code: str) -> str:
@@ -49,7 +49,7 @@ def _names() -> dict[str, str]:
 
 
 @cache
-def _countries() -> dict[str, str]:
+def countries_by_zone() -> dict[str, str]:
     """Return every known zone in lower case with its country.
 
     zone.tab, the database's own list by country, decides; then CLDR's territories and its other

@@ -38,7 +38,7 @@ def language_name(locale: str) -> str:
     if not locale:
         return UNKNOWN
     language = locale.partition("-")[0]
-    return locale if locale == OTHER else _languages().get(language, language)
+    return locale if locale == OTHER else language_names().get(language, language)
 
 
 @lru_cache(4_096)
@@ -53,7 +53,7 @@ def locale_name(locale: str) -> str:
         return locale
     subtags = locale.split("-")
     for length in range(len(subtags), 0, -1):
-        if name := _languages().get("_".join(subtags[:length])):
+        if name := language_names().get("_".join(subtags[:length])):
             rest = [_subtag_name(subtag) for subtag in subtags[length:]]
             return f"{name} ({', '.join(rest)})" if rest else name
     return locale
@@ -73,7 +73,7 @@ def _normal(tag: str) -> str:
     if match is None:
         return ""
     language, script, region = match.groups(default="")
-    language = _current("language_aliases", language.lower(), _languages())
+    language = _current("language_aliases", language.lower(), language_names())
     if not language or language in _NO_LANGUAGE:
         return ""
     script = _current("script_aliases", script.title(), _scripts())
@@ -95,7 +95,8 @@ def _subtag_name(subtag: str) -> str:
 
 
 @cache
-def _languages() -> dict[str, str]:
+def language_names() -> dict[str, str]:
+    """Return CLDR's English names of languages, by code."""
     return dict(Locale("en").languages)
 
 

@@ -131,7 +131,15 @@ class Imports:
         check_ranges(ranges)
         await self._removal.finish()
         batch = await self._submit(
-            partial(self._begin, website, source, digest, ranges, newest, now)
+            partial(
+                self._begin,
+                website,
+                source=source,
+                digest=digest,
+                ranges=ranges,
+                newest=newest,
+                now=now,
+            )
         )
         self._totals[batch.number] = ImportTotals()
         return batch
@@ -231,15 +239,16 @@ class Imports:
 
     # Steps
 
-    def _begin(  # noqa: PLR0917 - given by name above
+    def _begin(
         self,
         website: Website,
+        txn: Transaction,
+        *,
         source: str,
         digest: str,
         ranges: Sequence[tuple[str, int, int]],
         newest: int,
         now: int,
-        txn: Transaction,
     ) -> ImportBatch:
         databases = self._environment.databases
         if not self._encoder.has_website(website.number):

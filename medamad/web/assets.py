@@ -32,11 +32,12 @@ _LEVEL: Final = 3
 def negotiated_coding(request: Request, offered: tuple[str, ...]) -> str:
     """Return the best offered content coding that the client accepts, or PLAIN."""
     accepted = request.headers.joined(b"Accept-Encoding")
-    return PLAIN if accepted is None else _negotiated_coding(accepted[:_MAX_HEADER], offered)
+    return PLAIN if accepted is None else best_coding(accepted[:_MAX_HEADER], offered)
 
 
 @lru_cache(256)
-def _negotiated_coding(accept_encoding: bytes, offered: tuple[str, ...]) -> str:
+def best_coding(accept_encoding: bytes, offered: tuple[str, ...]) -> str:
+    """Return the best of the offered codings by an Accept-Encoding header, or PLAIN."""
     accepted = parse_accept_header(accept_encoding.decode("latin-1"))
     best = max(offered, key=accepted.quality, default=PLAIN)
     quality = accepted.quality(best) if best else 0

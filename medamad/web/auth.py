@@ -20,7 +20,7 @@ from medamad.web.server.request import Request
 
 SESSION_COOKIE: Final = b"_me_sess"
 DEVICE_COOKIE: Final = b"_me_device"
-MAX_AGE_SECONDS: Final = 30 * 24 * 3600
+MAX_AGE_S: Final = 30 * 24 * 3600
 _ATTRIBUTES: Final = b"Path=/; HttpOnly; SameSite=Lax; Secure"
 
 
@@ -45,7 +45,7 @@ def _cookie(request: Request, name: bytes) -> str | None:
 
 def set_session(token: str) -> tuple[bytes, bytes]:
     """Return the header that sets the session cookie."""
-    attributes = b"Max-Age=%d; %b" % (MAX_AGE_SECONDS, _ATTRIBUTES)
+    attributes = b"Max-Age=%d; %b" % (MAX_AGE_S, _ATTRIBUTES)
     return (b"Set-Cookie", b"%b=%b; %b" % (SESSION_COOKIE, token.encode(), attributes))
 
 

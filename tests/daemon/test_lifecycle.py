@@ -16,8 +16,8 @@ import pytest
 from attrs import define, field
 from support.daemon import PATIENCE_S, Daemon, configure, running, unread, until
 
-from medamad.daemon.service import DRAIN_SECONDS
-from medamad.web.server.site import ARRIVE_SECONDS
+from medamad.daemon.service import DRAIN_S
+from medamad.web.server.site import ARRIVE_S
 
 pytestmark = pytest.mark.daemon
 
@@ -162,7 +162,7 @@ class LastVisitor(Visitors):
     """Sends hits until the daemon takes no more, each as soon as the one before is answered.
 
     `unanswered` is what became of a hit that was sent in time: a connection that sends nothing for
-    ARRIVE_SECONDS may be closed, and the machine may give a visitor no core for as long.
+    ARRIVE_S may be closed, and the machine may give a visitor no core for as long.
     """
 
     unanswered: list[Exception] = field(factory=list)
@@ -181,7 +181,7 @@ class LastVisitor(Visitors):
                     try:
                         connection.request("POST", "/api/event/hit", body, {"User-Agent": FIREFOX})
                     finally:
-                        was_in_time = time.monotonic() - began_before < ARRIVE_SECONDS
+                        was_in_time = time.monotonic() - began_before < ARRIVE_S
                     answer = connection.getresponse()
                     answer.read()
                 except (OSError, http.client.HTTPException) as error:
@@ -203,7 +203,7 @@ def test_a_stop_under_load_answers_accepted_requests(tmp_path: Path) -> None:
 def stopped_under_load(folder: Path) -> float:
     """Return the seconds that a daemon takes to stop while many send hits.
 
-    They are infinite if it has given some of them up after DRAIN_SECONDS, as it is to.
+    They are infinite if it has given some of them up after DRAIN_S, as it is to.
     """
     with running(folder) as daemon:
         daemon.client().add_website("example.com")
@@ -240,7 +240,7 @@ def test_incomplete_requests_do_not_delay_the_stop(tmp_path: Path) -> None:
             stray.sendall(part)
         assert strays[-1].recv(1000).startswith(b"HTTP/1.1 400 ")
         assert daemon.stop() == 0
-        # It did not wait for them until DRAIN_SECONDS had passed.
+        # It did not wait for them until DRAIN_S had passed.
         assert "were cut" not in daemon.log
         for stray in strays:
             assert stray.recv(1000) == b""
@@ -271,7 +271,7 @@ def stopped_beside_a_slow_reader(folder: Path) -> float:
         took = time.monotonic() - asked
         if "1 connections were aborted" not in daemon.log:
             return math.inf
-        assert took >= DRAIN_SECONDS
+        assert took >= DRAIN_S
     return took
 
 

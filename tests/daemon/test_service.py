@@ -245,7 +245,7 @@ async def test_queries_do_not_delay_the_stop(tmp_path: Path) -> None:
     sender = await connectProtocol(client, Sender())
     head = f"GET /website/example.com/pages HTTP/1.1\r\nHost: localhost\r\nCookie: _me_sess={token}"
     sender.transport.write(f"{head}\r\n\r\n".encode())
-    while len(backends[0].run_query._wanted) <= len(asked) or len(begun) < QUERY_THREADS:
+    while backends[0].run_query.size <= len(asked) or len(begun) < QUERY_THREADS:
         await deferLater(reactor, 0.01)
     await daemon.stopService()
     assert seen == [True] * QUERY_THREADS, "they were given up, and others not begun"

@@ -24,7 +24,7 @@ from support.daemon import (
     until,
 )
 
-from medamad.web.server.admission import SLOW_SECONDS
+from medamad.web.server.admission import SLOW_S
 
 pytestmark = pytest.mark.daemon
 
@@ -216,7 +216,7 @@ def test_limits_apply_over_tls(tmp_path: Path) -> None:
             held.append(begun(WHOLE + b"GET /event/ping HTTP/1.1\r\n"))
             # What was sent with it has been read, too.
             assert held[-1].recv(4_096).startswith(b"HTTP/1.1 200 ")
-        time.sleep(SLOW_SECONDS)
+        time.sleep(SLOW_S)
         # It takes the place of a request that is slow to come.
         further = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
         with further, held[0], suppress(ConnectionResetError, ssl.SSLEOFError):

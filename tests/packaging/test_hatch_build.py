@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 import medamad
-from medamad.lookup.countries import _countries, country_name
-from medamad.lookup.languages import _languages, locale_name
+from medamad.lookup.countries import countries_by_zone, country_name
+from medamad.lookup.languages import language_names, locale_name
 
 ROOT = Path(medamad.__file__).parents[1]
 BUILD = """
@@ -86,8 +86,10 @@ def runs(made: Path) -> int:
 def test_asset_names_match_the_daemons(hook: ModuleType, tmp_path: Path) -> None:
     hook.write_names(tmp_path / "names.json")
     names = json.loads((tmp_path / "names.json").read_text("utf-8"))
-    assert names["territories"] == {code: country_name(code) for code in _countries().values()}
-    locales = {code: locale_name(code.replace("_", "-")) for code in _languages()}
+    assert names["territories"] == {
+        code: country_name(code) for code in countries_by_zone().values()
+    }
+    locales = {code: locale_name(code.replace("_", "-")) for code in language_names()}
     assert names["languages"] == locales
     assert names["numeric"]["840"] == "US"
     assert names["numeric"]["276"] == "DE"

@@ -154,7 +154,7 @@ def check(
         times_ms = [view["time_ms"] for view in views]
         if end := instant(dict(query).get("end")):
             times_ms.append(microseconds(end) // 1000)
-        query.append(("start", traffic._written(min(times_ms, default=0))))
+        query.append(("start", traffic.written(min(times_ms, default=0))))
     snapshot, days = split(views, events, zone, rng)
     found = result(snapshot, endpoint, query, now_ms=traffic.now_ms)
     without = {gap: found.gaps.days(gap) for gap in Gap}
@@ -212,7 +212,7 @@ def whole_days(traffic: RandomTraffic, zone: ZoneInfo, name: str) -> list[tuple[
     if name in FILTERED_BY and traffic.rng.random() < 0.7:
         field = FILTERED_BY[name]
         operator = traffic.rng.choice(("eq", "neq", "contains", "in"))
-        query.append((f"{field}[{operator}]", traffic._value(field, operator)))
+        query.append((f"{field}[{operator}]", traffic.value_of(field, operator)))
     return query
 
 

@@ -9,7 +9,7 @@ from support.web.daemon_in_memory import NOW, Server
 
 from medamad.build import GENERATED
 from medamad.domain.hits import View
-from medamad.web.assets import _negotiated_coding, files_below
+from medamad.web.assets import best_coding, files_below
 
 DASHBOARD = GENERATED / "frontend" / "dashboard"
 STYLE = next(
@@ -96,8 +96,8 @@ BOTH = ("br", "gzip")
     ],
 )
 def test_the_preferred_encoding_is_sent(accepted: str, coding: str) -> None:
-    assert _negotiated_coding(accepted.encode("latin-1"), BOTH) == coding
-    assert _negotiated_coding(accepted.encode("latin-1"), ()) == ""
+    assert best_coding(accepted.encode("latin-1"), BOTH) == coding
+    assert best_coding(accepted.encode("latin-1"), ()) == ""
 
 
 @pytest_twisted.ensureDeferred

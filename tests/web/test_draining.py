@@ -8,7 +8,7 @@ from support.web.client import Connection, Unread, encoded, over_tls
 from support.web.daemon_in_memory import Server
 
 from medamad.web.server.admission import REQUESTS_PER_TURN
-from medamad.web.server.site import ARRIVE_SECONDS
+from medamad.web.server.site import ARRIVE_S
 
 PING = encoded("GET", "/event/ping", {})
 HIT = b"POST /event/hit HTTP/1.1\r\nHost: a\r\n"
@@ -87,7 +87,7 @@ def test_data_that_has_just_arrived_is_waited_for(server: Server) -> None:
     channels[0].dataReceived(wires[0].socket.recv(1_000))
     assert wires[0].value().startswith(b"HTTP/1.1 200 OK\r\n")
     assert [wire.disconnecting for wire in wires] == [True, False, True]
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert [wire.disconnecting for wire in wires] == [True, True, True]
     for channel in channels:
         channel.connectionLost()
@@ -176,12 +176,12 @@ def test_over_tls_the_client_need_not_close(
     act(connection)
     drained = server.site.drain()
     assert connection.wire.disconnecting
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert connection.wire.transport.disconnecting
     assert not connection.wire.aborted
     connection.close()
     assert drained.called
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert server.reactor.getDelayedCalls() == []
 
 
@@ -192,12 +192,12 @@ async def test_over_tls_a_response_is_waited_for_and_a_moment_longer(server: Ser
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     connection.push(encoded("POST", "/event/hit", {}, body))
     server.site.drain()
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert not connection.wire.disconnecting
     answer = await connection.answer()
     assert (answer.status, answer.header("Connection")) == (204, "close")
     assert (connection.wire.disconnecting, connection.wire.transport.disconnecting) == (True, False)
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert connection.wire.transport.disconnecting
 
 
@@ -222,10 +222,10 @@ def test_over_tls_a_response_is_waited_for_until_it_is_received(
     assert b" 200 OK" in wire.value()
     server.site.drain()
     for _ in range(9):
-        server.reactor.advance(ARRIVE_SECONDS)
+        server.reactor.advance(ARRIVE_S)
         assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
     wire.other_end.recv(10_000)
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()
@@ -241,7 +241,7 @@ def test_over_tls_a_vanished_client_with_all_its_responses_is_not_waited_for(
         wire.other_end.recv(10_000)
     server.site.drain()
     assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()
@@ -275,7 +275,7 @@ async def test_over_tls_a_response_at_the_deadline_is_waited_for(
     assert wire.disconnecting
     assert (await connection.answer()).status == 204
     server.site.drain()
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert not wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()
@@ -286,10 +286,10 @@ def test_over_tls_data_that_is_still_arriving_is_read(server: Server) -> None:
     connection = over_tls(server.site, wire)
     server.site.drain()
     wire.other_end.send(b"x")
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert (wire.disconnecting, wire.transport.disconnecting) == (True, False)
     connection.push(wire.socket.recv(10))
-    server.reactor.advance(ARRIVE_SECONDS)
+    server.reactor.advance(ARRIVE_S)
     assert wire.transport.disconnecting
     wire.socket.close()
     wire.other_end.close()

@@ -13,7 +13,7 @@ from zope.interface import directlyProvides
 
 from medamad.ingest.networks import Networks
 from medamad.web.responses import JSON, WRITTEN_BYTES, Response, Stream
-from medamad.web.server.admission import MIN_IDLE_S, REQUESTS_PER_TURN, SLOW_SECONDS
+from medamad.web.server.admission import MIN_IDLE_S, REQUESTS_PER_TURN, SLOW_S
 
 PING = encoded("GET", "/event/ping", {})
 
@@ -38,7 +38,7 @@ def test_idle_networks_do_not_keep_others_out(server: Server) -> None:
     slow = [Connection(server.site, f"198.51.{number % 3}.1") for number in range(12)]
     for one in slow:
         one.push(b"G")
-    server.reactor.advance(SLOW_SECONDS)
+    server.reactor.advance(SLOW_S)
     others = []
     for peer in ("203.0.113.9", "192.0.2.9", "203.0.113.9"):
         others.append(Connection(server.site, peer))
@@ -62,7 +62,7 @@ def test_slow_connections_are_evicted_before_new_ones(server: Server) -> None:
     slow = [Connection(server.site, f"198.51.{number % 3}.1") for number in range(12)]
     for one in slow:
         one.push(b"G")
-    server.reactor.advance(SLOW_SECONDS)
+    server.reactor.advance(SLOW_S)
     others = [Connection(server.site, f"203.0.113.{number}") for number in range(4)]
     others += [Connection(server.site, f"192.0.2.{number}") for number in range(4)]
     for other in others:
@@ -143,7 +143,7 @@ def test_a_connection_is_busy_during_the_handshake_and_idle_afterwards(
     connection.channel.encrypted_data_pending()
     if is_made:
         connection.channel.handshakeCompleted()
-    server.reactor.advance(SLOW_SECONDS)
+    server.reactor.advance(SLOW_S)
     assert Connection(server.site, "198.51.101.1").channel is not None
     assert [wire.aborted, other.wire.aborted] == [not is_made, is_made]
 
@@ -155,7 +155,7 @@ def test_an_incomplete_long_request_is_evicted(server: Server) -> None:
     for one in (first, second):
         one.push(long[:-1])
     server.reactor.advance(0)
-    server.reactor.advance(SLOW_SECONDS)
+    server.reactor.advance(SLOW_S)
     assert Connection(server.site, "198.51.100.1").channel is not None
     assert first.wire.aborted
     second.push(long[-1:])
@@ -173,7 +173,7 @@ def test_sending_in_parts_does_not_protect_a_slow_request(server: Server) -> Non
     other.push(b"G")
     long.push(body[2_500:2_600])
     server.reactor.advance(0)
-    server.reactor.advance(SLOW_SECONDS)
+    server.reactor.advance(SLOW_S)
     assert Connection(server.site, "198.51.101.1").channel is not None
     assert [long.wire.aborted, other.wire.aborted] == [True, False]
 
@@ -211,7 +211,7 @@ def test_over_tls_a_queued_request_is_not_evicted(server: Server) -> None:
     connection = Connection(server.site)
     connection.push(b"G")
     connection.wire.held = b"ET"
-    server.reactor.advance(SLOW_SECONDS)
+    server.reactor.advance(SLOW_S)
     assert Connection(server.site, "198.51.100.1").channel is None
     connection.wire.held = b""
     assert Connection(server.site, "198.51.100.1").channel is not None
@@ -279,7 +279,7 @@ def test_slow_connections_do_not_keep_their_network_out(server: Server) -> None:
     slow_ones = [Connection(server.site) for _ in range(3)]
     for one in slow_ones:
         one.push(b"G")
-    server.reactor.advance(SLOW_SECONDS)
+    server.reactor.advance(SLOW_S)
     visitors = [Connection(server.site, f"203.0.113.{number}") for number in range(3)]
     for visitor in visitors:
         visitor.push(PING)

@@ -142,7 +142,7 @@ class Writer:
     _failed_at: float = 0.0
     _submitted: SimpleQueue[_Submitted | None] = field(factory=SimpleQueue)
     _thread: Thread = field(init=False)
-    _fault: str = ""
+    _failure: str = ""
     _shortage: str = ""
     _is_stopped: bool = False
 
@@ -166,7 +166,7 @@ class Writer:
     @property
     def unavailable_reason(self) -> str:
         """Why changes fail or are stuck; "" if the last one was stored."""
-        return self._fault or self.stall_watch.unavailable_reason or self._shortage
+        return self._failure or self.stall_watch.unavailable_reason or self._shortage
 
     def stop(self, within_s: float | None = None) -> bool:
         """Finish all submitted changes and end the thread; return whether it ended in time.
@@ -189,8 +189,8 @@ class Writer:
             self._reactor.callFromThread(_fire, submitted.done, result)
 
     def _commit(self, change: Callable[[Transaction], T]) -> T:
-        if self._fault:
-            raise Unavailable(self._fault, retry_after=_RETRY_AFTER_S)
+        if self._failure:
+            raise Unavailable(self._failure, retry_after=_RETRY_AFTER_S)
         begun = time.perf_counter()
         try:
             with self._environment.lmdb.begin(write=True) as txn:
@@ -223,8 +223,8 @@ class Writer:
                 with suppress(OSError):
                     write_state(self._environment.path.parent, StoreState.DAMAGED, str(error))
         self._shortage = reason
-        self._report(reason or self._fault)
-        return Unavailable(reason or self._fault, retry_after=_RETRY_AFTER_S)
+        self._report(reason or self._failure)
+        return Unavailable(reason or self._failure, retry_after=_RETRY_AFTER_S)
 
     def _report(self, reason: str) -> None:
         """Log and count failing commits once: on a full disk, small ones succeed in between."""
@@ -241,7 +241,7 @@ class Writer:
         return shortage_behind(error, self._environment.path.parent)
 
     def _fail(self, reason: str) -> None:
-        self._fault = reason
+        self._failure = reason
         self._reactor.callFromThread(self._broken, reason)
 
     def _has_given_up(self) -> bool:

@@ -5,7 +5,7 @@ by Prometheus, since the start of the daemon. There is no label for the website:
 websites is unbounded, and their names concern only the owner.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
 from itertools import accumulate
@@ -75,15 +75,13 @@ class Metrics(Collector):
             "Websites that used to be visited and are not any more; the log names them.",
             len(backend.quiet),
         )
-        refused = CounterMetricFamily(
-            f"{_PREFIX}logins_refused",
+        yield _counters(
+            "logins_refused",
             "Attempts to log in to the account, or to open a share by its password, that were "
             "refused.",
-            labels=["to"],
+            "to",
+            {"account": backend.accounts.logins_refused, "share": backend.shares.refused},
         )
-        refused.add_metric(["account"], backend.accounts.logins_refused)
-        refused.add_metric(["share"], backend.shares.refused)
-        yield refused
         yield _histogram(
             "statistics_duration_seconds",
             "Time to respond to a request for statistics, including the wait for a thread.",
@@ -107,16 +105,13 @@ class Metrics(Collector):
         backend = self._site.backend
         pipeline = backend.pipeline
         yield _counter("hits_accepted", "Hits that were stored.", pipeline.accepted.total)
-        refused = CounterMetricFamily(
-            f"{_PREFIX}hits_refused",
+        yield _counters(
+            "hits_refused",
             "Hits that were not stored: ignored, or refused with a 4xx (malformed, rate, "
             "unknown-website) or a 503 (capacity).",
-            labels=["reason"],
+            "reason",
+            dict.fromkeys(REASONS, 0) | pipeline.uncounted.totals(),
         )
-        totals = dict.fromkeys(REASONS, 0) | pipeline.uncounted.totals()
-        for reason, count in totals.items():
-            refused.add_metric([reason], count)
-        yield refused
         yield _gauge("hits_waiting", "Hits that wait to be written.", len(pipeline.queue))
         yield _gauge(
             "hits_waiting_places",
@@ -204,6 +199,13 @@ def _gauge(name: str, text: str, value: float) -> Metric:
 
 def _counter(name: str, text: str, value: float) -> Metric:
     return CounterMetricFamily(_PREFIX + name, text, value)
+
+
+def _counters(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+    family = CounterMetricFamily(_PREFIX + name, text, labels=[label])
+    for value, count in values.items():
+        family.add_metric([value], count)
+    return family
 
 
 def _histogram(name: str, text: str, timings: Timings) -> Metric:

@@ -35,7 +35,7 @@ class ConnectionState(Enum):
 MIN_IDLE_S: Final = 1.0
 """How long a connection is idle before it is evicted first: over one that was just opened or
 answered, a request may be on its way. A client has as long to receive something."""
-SLOW_SECONDS: Final = 0.5
+SLOW_S: Final = 0.5
 """How long a request has been arriving when it counts as slow."""
 MAX_EXAMINED: Final = 5
 """How many connections of a network, or of all idle ones, are examined for eviction."""
@@ -157,7 +157,7 @@ class Connections(Generic[C]):
         """Return the connection to evict for one of the network `newcomer`; None if none may be.
 
         It is the longest idle one, if for MIN_IDLE_S. Otherwise it is the one that has made no
-        progress for longest: because a request has been arriving for SLOW_SECONDS, the earliest of
+        progress for longest: because a request has been arriving for SLOW_S, the earliest of
         the network from which most requests are arriving; or because its client has received
         nothing for MIN_IDLE_S. If there is none either, it is one idle for less; but only one
         of the newcomer's own network where more requests are arriving from that than connections
@@ -190,7 +190,7 @@ class Connections(Generic[C]):
             return idle[1]
         if stalled is not None and now - stalled[0] < MIN_IDLE_S:
             stalled = None
-        candidates = (network.slowest(now - SLOW_SECONDS) for network in networks)
+        candidates = (network.slowest(now - SLOW_S) for network in networks)
         slow = next((candidate for candidate in candidates if candidate is not None), None)
         first = _earliest(slow, stalled) or _earliest(
             fallback.longest_idle(), fallback.longest_stalled()

@@ -32,7 +32,7 @@ from medamad.web.server.parser import RequestHead, RequestParser
 from medamad.web.server.sockets import limit_send_buffer, unread_bytes, unsent_bytes
 from medamad.web.settings import WebSettings
 
-LINGER_SECONDS: Final = 2.0
+LINGER_S: Final = 2.0
 """How long a refused client may keep sending, so that it can read the error."""
 LINGER_BYTES: Final = 1_000_000
 """How much is read and dropped on a connection that was refused or closed."""
@@ -386,7 +386,7 @@ class Channel(TwistedProtocol):
         request = self._request
         response = self.site.error_response(request, error) if request else error_response(error)
         self.state = ConnectionState.REFUSED
-        self.deadline = self.site.seconds() + LINGER_SECONDS
+        self.deadline = self.site.seconds() + LINGER_S
         self.transport.write(encoded_last(response, self.site.common_headers()))
         self.transport.unregisterProducer()
         close: Callable[[], None] = self.transport.loseConnection

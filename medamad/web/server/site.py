@@ -32,10 +32,10 @@ from medamad.web.server.parser import RequestHead
 from medamad.web.server.request import Request
 from medamad.web.settings import WebSettings
 
-SWEEP_SECONDS: Final = 1.0
+SWEEP_S: Final = 1.0
 TIMED_OUT_PER_TURN: Final = 50
 """How many connections are timed out in a reactor turn."""
-ARRIVE_SECONDS: Final = 0.2
+ARRIVE_S: Final = 0.2
 """At a stop, how long a request may take to arrive, and a TLS client to close its end."""
 _RETRY_AFTER_S: Final = 10
 
@@ -94,7 +94,7 @@ class Site(Factory):
     def startFactory(self) -> None:
         """Begin to time out connections."""
         if not self._sweep.running:
-            sweeping = self._sweep.start(SWEEP_SECONDS, now=False)
+            sweeping = self._sweep.start(SWEEP_S, now=False)
             sweeping.addErrback(
                 lambda failure: _log.failure("connections are no longer timed out", failure)
             )
@@ -180,7 +180,7 @@ class Site(Factory):
         """Take no further request. Fires when all that were taken are answered and all are closed.
 
         Connections are closed at once, except those over which something has just arrived, which
-        have ARRIVE_SECONDS for the rest of it. A TLS client has as long to close its end.
+        have ARRIVE_S for the rest of it. A TLS client has as long to close its end.
         """
         if self._drained is None:
             self._drained = Deferred()
@@ -198,7 +198,7 @@ class Site(Factory):
         for channel in channels:
             channel.close_when_answered()
         if self.connections:
-            self.reactor.callLater(ARRIVE_SECONDS, lambda: self._close(self.connections))
+            self.reactor.callLater(ARRIVE_S, lambda: self._close(self.connections))
 
     def make_request(self, channel: Channel, head: RequestHead) -> Request:
         """Make a request whose body is still to come."""
@@ -235,7 +235,7 @@ async def drain(site: Site, within_s: float, reactor: Any) -> None:
 
     site.close_after_responses()
     if site.connections:
-        await deferLater(reactor, ARRIVE_SECONDS)
+        await deferLater(reactor, ARRIVE_S)
     try:
         await Deferred.fromCoroutine(drained()).addTimeout(within_s, reactor)
     except defer.TimeoutError:

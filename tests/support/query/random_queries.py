@@ -144,10 +144,11 @@ class RandomTraffic:
     def _period(self) -> list[tuple[str, str]]:
         start_ms, end_ms = sorted((self.time_ms(), self.time_ms()))
         # A second more, since whole seconds are cut off: the order has to stay.
-        bounds = {"start": self._written(start_ms), "end": self._written(end_ms + 1000)}
+        bounds = {"start": self.written(start_ms), "end": self.written(end_ms + 1000)}
         return [(name, text) for name, text in bounds.items() if self.rng.random() < 0.75]
 
-    def _written(self, time_ms: int) -> str:
+    def written(self, time_ms: int) -> str:
+        """Return a time as a parameter."""
         zone = ZoneInfo(self.rng.choice(ZONES))
         moment = (EPOCH + timedelta(milliseconds=time_ms)).astimezone(zone)
         text = moment.isoformat(timespec=self.rng.choice(("seconds", "milliseconds")))
@@ -156,13 +157,14 @@ class RandomTraffic:
     def _filter(self) -> tuple[str, str]:
         field = self.rng.choice(tuple(FILTERED))
         operator = self.rng.choice(OPERATORS)
-        value = self._value(field, operator)
+        value = self.value_of(field, operator)
         if self.rng.random() < 0.4:
             operator = "neq" if operator == "eq" else f"not_{operator}"
         bare = operator == "eq" and self.rng.random() < 0.5
         return field if bare else f"{field}[{operator}]", value
 
-    def _value(self, field: str, operator: str) -> str:
+    def value_of(self, field: str, operator: str) -> str:
+        """Return a value for a filter."""
         rng = self.rng
         if operator == "in":
             return ",".join(rng.choice(FILTERED[field]) for _ in range(rng.randint(1, 3)))

@@ -59,7 +59,7 @@ async def test_health_says_why_hits_are_not_accepted(server: Server, watcher: Br
     assert figures(await watcher.ask("GET", "/metrics"))["medamad_ready"] == 0
     store.apply(evolve(store.settings, min_free_disk=0))
     assert (await watcher.ask("GET", "/health")).status == 200
-    server.store.writer._fault = "the store has failed: a test"
+    server.store.writer._failure = "the store has failed: a test"
     assert (await watcher.ask("GET", "/health")).error == "not ready: the store has failed: a test"
 
 

@@ -18,7 +18,7 @@ from medamad.web.server.admission import (
     MAX_UNSENT_PER_NETWORK,
     MIN_IDLE_S,
     REQUESTS_PER_TURN,
-    SLOW_SECONDS,
+    SLOW_S,
     Connections,
     ConnectionState,
     TurnScheduler,
@@ -133,10 +133,10 @@ def test_the_slowest_of_the_network_that_reads_most_is_evicted() -> None:
     (a,) = timed.add(b"a", READING)
     first, second, third = timed.add(b"b", READING, 3)
     (alone,) = timed.add(None, READING)
-    timed.now = SLOW_SECONDS - 0.01
+    timed.now = SLOW_S - 0.01
     # A request may take a moment.
     assert timed.evicted(b"a", b"b", b"c", None) is None
-    timed.now = SLOW_SECONDS
+    timed.now = SLOW_S
     assert timed.evicted(b"a", b"b", b"c", None) is first
     # Sending more does not extend its time.
     connections.enter(first, READING)
@@ -175,7 +175,7 @@ def test_many_new_requests_do_not_protect_slow_ones() -> None:
         one.is_pending = True
     assert timed.evicted(None) is not young
     timed.connections.remove(timed.evicted(None))
-    timed.now += SLOW_SECONDS
+    timed.now += SLOW_S
     assert timed.evicted(b"a", b"d", None) is slow
 
 
@@ -190,7 +190,7 @@ def test_a_connection_without_progress_is_evicted_before_a_new_one() -> None:
     (slow,) = timed.add(b"a", READING)
     timed.now = 0.25
     (stalled,) = timed.add(b"a", PAUSED)
-    timed.now = SLOW_SECONDS
+    timed.now = SLOW_S
     (newest,) = timed.add(b"a")
     assert evicted() is slow
     connections.enter(slow, RESPONDING)
@@ -222,7 +222,7 @@ def test_a_client_that_still_receives_is_not_merely_idle() -> None:
     timed.now = 0.2
     (idle,) = timed.add(b"c")
     assert timed.evicted(None) is reader
-    timed.now = SLOW_SECONDS + 0.15
+    timed.now = SLOW_S + 0.15
     assert timed.evicted(None) is slow
     timed.now = MIN_IDLE_S
     assert timed.evicted(None) is reader
@@ -304,7 +304,7 @@ class Oracle:
         return [
             one
             for one, since in self.reading.items()
-            if one.network in networks and not one.is_pending and self.now - since >= SLOW_SECONDS
+            if one.network in networks and not one.is_pending and self.now - since >= SLOW_S
         ]
 
     def _first(self, networks: Networks, slow: One | None, fresh: Networks) -> One | None:
