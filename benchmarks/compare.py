@@ -43,28 +43,28 @@ def by_turns(ours: Ask, theirs: Ask | None, repeat: int) -> dict[str, Any]:
 
     Slow ones are repeated less often.
     """
-    asked = {"ours": ours} | ({"theirs": theirs} if theirs else {})
-    times: dict[str, list[float]] = {name: [] for name in asked}
+    sides = {"ours": ours} | ({"theirs": theirs} if theirs else {})
+    times: dict[str, list[float]] = {name: [] for name in sides}
     began = time.monotonic()
     for turn in range(repeat):
         if turn >= _LEAST_REPEAT and time.monotonic() - began > _LONGEST_S:
             break
-        for name in asked if turn % 2 else reversed(asked):
-            times[name].append(asked[name]())
+        for name in sides if turn % 2 else reversed(sides):
+            times[name].append(sides[name]())
     return {name: Times(of).figures for name, of in times.items()}
 
 
-def _ask(our: QueryClient, asked: Sequence[Query]) -> float:
-    return sum(our.ask(address(query))[1] for query in asked)
+def _ask(our: QueryClient, chosen: Sequence[Query]) -> float:
+    return sum(our.ask(address(query))[1] for query in chosen)
 
 
-def _ask_duck(duck: DuckStore, asked: Sequence[Query]) -> float:
-    return sum(duck.ask(query)[1] for query in asked)
+def _ask_duck(duck: DuckStore, chosen: Sequence[Query]) -> float:
+    return sum(duck.ask(query)[1] for query in chosen)
 
 
-def check(asked: list[Query], our: QueryClient, duck: DuckStore) -> None:
+def check(chosen: list[Query], our: QueryClient, duck: DuckStore) -> None:
     """Prepare and run every query. Raises AssertionError if the two results differ."""
-    for query in asked:
+    for query in chosen:
         body, _ = our.ask(address(query))
         duck.prepare(query)
         ours: Any = msgspec.json.decode(body)
@@ -84,23 +84,23 @@ def _difference(ours: Any, theirs: Any) -> str:
 
 
 def measure(
-    asked: list[Query], our: QueryClient, duck: DuckStore, repeat: int
+    chosen: list[Query], our: QueryClient, duck: DuckStore, repeat: int
 ) -> Iterator[dict[str, Any]]:
     """Return the times of each query."""
-    for query in asked:
+    for query in chosen:
         ours, theirs = partial(_ask, our, [query]), partial(_ask_duck, duck, [query])
         times = by_turns(ours, theirs, repeat)
         yield {"name": query.name, "group": group_of(query), **times}
 
 
 def measure_together(
-    asked: list[Query], our: QueryClient, duck: DuckStore, repeat: int
+    chosen: list[Query], our: QueryClient, duck: DuckStore, repeat: int
 ) -> Iterator[dict[str, Any]]:
     """Return the times of loading the dashboard and the list of websites."""
     yield {
-        "name": f"{len(asked)} requests of a dashboard",
+        "name": f"{len(chosen)} requests of a dashboard",
         "group": "dashboard",
-        **by_turns(partial(_ask, our, asked), partial(_ask_duck, duck, asked), repeat),
+        **by_turns(partial(_ask, our, chosen), partial(_ask_duck, duck, chosen), repeat),
     }
     body, _ = our.ask(_WEBSITES)
     assert len(msgspec.json.decode(body)) == SMALL + 1
@@ -121,13 +121,16 @@ def compare(place: Filled, repeat: int) -> dict[str, Any]:
             starts_ms.append(took_ms)
     with daemon_on(place.folder) as (daemon, took_ms), asker(daemon) as our:
         starts_ms.append(took_ms)
-        asked = list(queries(plan.since_ms, plan.until_ms))
+        chosen = list(queries(plan.since_ms, plan.until_ms))
         together = dashboard(plan.until_ms)
-        check([*asked, *together], our, duck)
+        check([*chosen, *together], our, duck)
         memory = private_bytes(daemon.pid)
-        print(f"{len(asked) + len(together)} answers are the same; measuring", file=sys.stderr)
+        print(
+            f"{len(chosen) + len(together)} answers are the same; measuring",
+            file=sys.stderr,
+        )
         measured = [
-            *measure(asked, our, duck, repeat),
+            *measure(chosen, our, duck, repeat),
             *measure_together(together, our, duck, repeat),
         ]
     duck.close()

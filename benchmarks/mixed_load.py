@@ -36,10 +36,10 @@ def ask_on(port: int, cookie: str, addresses: Sequence[str], seconds: float) -> 
     times_ms: list[float] = []
     until = time.monotonic() + seconds
     with QueryClient(port, cookie) as our:
-        for asked in cycle(addresses):
+        for address in cycle(addresses):
             if time.monotonic() > until:
                 return times_ms
-            times_ms.append(our.ask(asked)[1])
+            times_ms.append(our.ask(address)[1])
     return times_ms
 
 
@@ -86,7 +86,7 @@ def main() -> None:
             Path(name), place.plan.until_ms, arguments.rate, arguments.seconds
         )
     print(f"hits        {hits}")
-    print(f"statistics  {len(statistics.times_ms):,} asked   {statistics}")
+    print(f"statistics  {len(statistics.times_ms):,} queries {statistics}")
     result = {
         "machine": machine(),
         "command": command(),

@@ -3,6 +3,10 @@
 The package contains a virtual environment, /usr/lib/medamad, with everything but the interpreter,
 which is Debian's python3: the package is for the Debian release whose python3 has the version of
 the interpreter that runs this script. Needs pip, docutils (for the manual pages) and dpkg-deb.
+
+debhelper would need a source package around a tree that is staged already (a virtual environment
+with its final paths, and the files of `Installation`), only to write what takes thirty lines here:
+control, conffiles and md5sums. dpkg-deb does the packing.
 """
 
 import argparse

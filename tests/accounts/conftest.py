@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
-from support.accounts_in_memory import accounts, bench
+from support.accounts_in_memory import accounts, doubles
 from support.fast_hashing import fast_hashing
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
@@ -15,7 +15,7 @@ from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 
 # pytest finds fixtures by their names here.
-__all__ = ("accounts", "bench", "fast_hashing", "store")
+__all__ = ("accounts", "doubles", "fast_hashing", "store")
 
 
 @pytest.fixture

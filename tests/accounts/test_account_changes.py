@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from support.accounts_in_memory import HOME, NOW, PASSWORD, Bench, begun, done, log_in, outcome
+from support.accounts_in_memory import (
+    HOME,
+    NOW,
+    PASSWORD,
+    Doubles,
+    begun,
+    done,
+    log_in,
+    outcome,
+)
 
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.credentials import digest, hash_password
@@ -12,23 +21,23 @@ from medamad.domain.accounts import Settings
 from medamad.domain.errors import BadRequest, Unauthorised
 
 
-def test_an_empty_change_changes_nothing(bench: Bench, accounts: Accounts) -> None:
-    token, before = log_in(accounts), bench.store.kept
-    bench.clock.advance(10)
+def test_an_empty_change_changes_nothing(doubles: Doubles, accounts: Accounts) -> None:
+    token, before = log_in(accounts), doubles.store.kept
+    doubles.clock.advance(10)
     assert done(accounts.change(token)) is before
     assert done(accounts.change(token, settings={})) is before
-    assert bench.store.kept is before
+    assert doubles.store.kept is before
 
 
-def test_everything_changes_together(bench: Bench, accounts: Accounts) -> None:
+def test_everything_changes_together(doubles: Doubles, accounts: Accounts) -> None:
     token = log_in(accounts)
-    bench.clock.advance(10)
+    doubles.clock.advance(10)
     changed = done(
         accounts.change(
             token, username="eve", password="battery", settings={"script_type": ["page-events"]}
         )
     )
-    assert changed is bench.store.kept
+    assert changed is doubles.store.kept
     assert (changed.username, changed.created, changed.updated) == ("eve", NOW, NOW + 10)
     assert changed.settings == Settings("en", ("page-events",))
     accounts.authenticate(token)
@@ -45,16 +54,16 @@ def test_everything_changes_together(bench: Bench, accounts: Accounts) -> None:
     ],
 )
 def test_one_invalid_field_changes_nothing(
-    bench: Bench, accounts: Accounts, change: dict[str, Any], field_: str
+    doubles: Doubles, accounts: Accounts, change: dict[str, Any], field_: str
 ) -> None:
-    token, before = log_in(accounts), bench.store.kept
+    token, before = log_in(accounts), doubles.store.kept
     with pytest.raises(BadRequest, match=f"^{field_}: "):
         done(accounts.change(token, **change))
-    assert bench.store.kept is before
+    assert doubles.store.kept is before
 
 
-def test_a_new_password_ends_other_sessions_and_removes_the_file(bench: Bench) -> None:
-    accounts = bench.accounts({})
+def test_a_new_password_ends_other_sessions_and_removes_the_file(doubles: Doubles) -> None:
+    accounts = doubles.accounts({})
     first = done(accounts.ensure_first())
     assert first is not None
     assert first.file is not None
@@ -71,43 +80,43 @@ def test_a_new_password_ends_other_sessions_and_removes_the_file(bench: Bench) -
     assert not first.file.exists()
 
 
-def test_concurrent_changes_both_apply(bench: Bench, accounts: Accounts) -> None:
+def test_concurrent_changes_both_apply(doubles: Doubles, accounts: Accounts) -> None:
     token = log_in(accounts)
-    bench.store.is_held = True
+    doubles.store.is_held = True
     one = begun(accounts.change(token, username="eve"))
     other = begun(accounts.change(token, settings={"language": "fr"}))
-    while bench.store.writes:
-        bench.store.writes.pop(0).callback(None)
+    while doubles.store.writes:
+        doubles.store.writes.pop(0).callback(None)
     outcome(one)
     changed = outcome(other)
     assert (changed.username, changed.settings.language) == ("eve", "fr")
-    assert bench.store.kept is changed
+    assert doubles.store.kept is changed
 
 
-def test_a_concurrently_replaced_password_is_rejected(bench: Bench, accounts: Accounts) -> None:
+def test_a_concurrently_replaced_password_is_rejected(doubles: Doubles, accounts: Accounts) -> None:
     token = log_in(accounts)
-    bench.pool.is_held = True
+    doubles.pool.is_held = True
     attempt = begun(accounts.log_in("ada", PASSWORD, HOME))
     change = begun(accounts.change(token, password="battery"))
-    (login_turn, change_turn), bench.pool.waiting = bench.pool.waiting, []
-    bench.store.is_held = True
+    (login_turn, change_turn), doubles.pool.waiting = doubles.pool.waiting, []
+    doubles.store.is_held = True
     change_turn.callback(None)
     login_turn.callback(None)
-    bench.store.writes.pop().callback(None)
+    doubles.store.writes.pop().callback(None)
     outcome(change)
-    bench.pool.go_on()
+    doubles.pool.go_on()
     with pytest.raises(Unauthorised):
         outcome(attempt)
-    assert set(bench.store.logins) == {digest(token)}
+    assert set(doubles.store.logins) == {digest(token)}
 
 
-def test_a_change_ends_a_login_under_way(bench: Bench, accounts: Accounts) -> None:
+def test_a_change_ends_a_login_under_way(doubles: Doubles, accounts: Accounts) -> None:
     token = log_in(accounts)
-    bench.store.is_held = True
+    doubles.store.is_held = True
     attempt = begun(accounts.log_in("ada", PASSWORD, HOME))
     change = begun(accounts.change(token, password="battery"))
-    bench.store.writes.pop().callback(None)
-    bench.store.writes.pop().callback(None)
+    doubles.store.writes.pop().callback(None)
+    doubles.store.writes.pop().callback(None)
     late = outcome(attempt).token
     outcome(change)
     with pytest.raises(Unauthorised):
@@ -115,41 +124,41 @@ def test_a_change_ends_a_login_under_way(bench: Bench, accounts: Accounts) -> No
 
 
 def test_a_password_replaced_by_another_process_is_rejected(
-    bench: Bench, accounts: Accounts
+    doubles: Doubles, accounts: Accounts
 ) -> None:
-    bench.store.is_held = True
+    doubles.store.is_held = True
     attempt = begun(accounts.log_in("ada", PASSWORD, HOME))
-    assert bench.store.kept is not None
-    bench.store.kept = evolve(bench.store.kept, password_hash=hash_password("battery"))
-    while bench.store.writes:
-        bench.store.writes.pop(0).callback(None)
+    assert doubles.store.kept is not None
+    doubles.store.kept = evolve(doubles.store.kept, password_hash=hash_password("battery"))
+    while doubles.store.writes:
+        doubles.store.writes.pop(0).callback(None)
     with pytest.raises(Unauthorised):
         outcome(attempt)
-    assert bench.store.logins == {}
+    assert doubles.store.logins == {}
 
 
 def test_a_change_keeps_concurrent_changes_of_another_process(
-    bench: Bench, accounts: Accounts
+    doubles: Doubles, accounts: Accounts
 ) -> None:
     token, encoded = log_in(accounts), hash_password("battery")
-    bench.store.is_held = True
+    doubles.store.is_held = True
     change = begun(accounts.change(token, username="eve"))
-    assert bench.store.kept is not None
-    bench.store.kept = evolve(bench.store.kept, password_hash=encoded)
-    bench.store.writes.pop().callback(None)
+    assert doubles.store.kept is not None
+    doubles.store.kept = evolve(doubles.store.kept, password_hash=encoded)
+    doubles.store.writes.pop().callback(None)
     changed = outcome(change)
     assert (changed.username, changed.password_hash) == ("eve", encoded)
-    assert bench.store.kept is changed
+    assert doubles.store.kept is changed
 
 
 def test_a_session_ended_by_another_process_cannot_change_anything(
-    bench: Bench, accounts: Accounts
+    doubles: Doubles, accounts: Accounts
 ) -> None:
-    token, before = log_in(accounts), bench.store.kept
-    bench.store.is_held = True
+    token, before = log_in(accounts), doubles.store.kept
+    doubles.store.is_held = True
     change = begun(accounts.change(token, password="battery"))
-    bench.store.logins.clear()
-    bench.store.writes.pop().callback(None)
+    doubles.store.logins.clear()
+    doubles.store.writes.pop().callback(None)
     with pytest.raises(Unauthorised):
         outcome(change)
-    assert bench.store.kept is before
+    assert doubles.store.kept is before

@@ -8,7 +8,7 @@ from support.accounts_in_memory import (
     HOME,
     NOW,
     PASSWORD,
-    Bench,
+    Doubles,
     begun,
     deferred_error,
     done,
@@ -24,10 +24,10 @@ from medamad.domain.accounts import Login
 from medamad.domain.errors import BadRequest, TooMany, Unauthorised, Unavailable
 
 
-def test_a_session_lasts_until_logout(bench: Bench, accounts: Accounts) -> None:
+def test_a_session_lasts_until_logout(doubles: Doubles, accounts: Accounts) -> None:
     token, other = log_in(accounts), log_in(accounts)
-    assert accounts.authenticate(token) is bench.store.kept
-    assert set(bench.store.logins) == {digest(token), digest(other)}
+    assert accounts.authenticate(token) is doubles.store.kept
+    assert set(doubles.store.logins) == {digest(token), digest(other)}
     done(accounts.log_out(token))
     with pytest.raises(Unauthorised):
         accounts.authenticate(token)
@@ -63,15 +63,15 @@ def test_wrong_credentials_are_unauthorised(
 
 @pytest.mark.parametrize("username", ["ada", "eve"])
 def test_an_unknown_username_takes_the_same_time(
-    bench: Bench, accounts: Accounts, username: str
+    doubles: Doubles, accounts: Accounts, username: str
 ) -> None:
-    bench.pool.is_held = True
+    doubles.pool.is_held = True
     attempt = begun(accounts.log_in(username, "wrong", HOME))
-    assert len(bench.pool.waiting) == 1
-    bench.pool.go_on()
+    assert len(doubles.pool.waiting) == 1
+    doubles.pool.go_on()
     with pytest.raises(Unauthorised):
         outcome(attempt)
-    assert bench.pool.waiting == []
+    assert doubles.pool.waiting == []
 
 
 @pytest.mark.parametrize("field_", ["username", "password"])
@@ -82,72 +82,74 @@ def test_unencodable_credentials_are_rejected(accounts: Accounts, field_: str, t
         done(accounts.log_in(pair["username"], pair["password"], HOME))
 
 
-def test_a_session_ends_after_seven_idle_days(bench: Bench, accounts: Accounts) -> None:
+def test_a_session_ends_after_seven_idle_days(doubles: Doubles, accounts: Accounts) -> None:
     token = log_in(accounts)
-    bench.clock.advance(7 * DAY)
+    doubles.clock.advance(7 * DAY)
     accounts.authenticate(token)
-    bench.clock.advance(7 * DAY + 1)
+    doubles.clock.advance(7 * DAY + 1)
     with pytest.raises(Unauthorised):
         accounts.authenticate(token)
 
 
-def test_a_session_ends_after_thirty_days(bench: Bench, accounts: Accounts) -> None:
+def test_a_session_ends_after_thirty_days(doubles: Doubles, accounts: Accounts) -> None:
     token = log_in(accounts)
     for _ in range(30):
-        bench.clock.advance(DAY)
+        doubles.clock.advance(DAY)
         accounts.authenticate(token)
-    bench.clock.advance(1)
+    doubles.clock.advance(1)
     with pytest.raises(Unauthorised):
         accounts.authenticate(token)
 
 
-def test_an_expired_session_is_deleted(bench: Bench, accounts: Accounts) -> None:
+def test_an_expired_session_is_deleted(doubles: Doubles, accounts: Accounts) -> None:
     ended = log_in(accounts)
-    bench.clock.advance(7 * DAY)
+    doubles.clock.advance(7 * DAY)
     token = log_in(accounts)
     done(accounts.tidy())
-    assert sorted(bench.store.logins) == sorted([digest(ended), digest(token)])
-    bench.clock.advance(1)
+    assert sorted(doubles.store.logins) == sorted([digest(ended), digest(token)])
+    doubles.clock.advance(1)
     done(accounts.tidy())
-    assert list(bench.store.logins) == [digest(token)]
+    assert list(doubles.store.logins) == [digest(token)]
 
 
-def test_a_use_is_stored_once_a_minute_and_once_at_a_time(bench: Bench, accounts: Accounts) -> None:
+def test_a_use_is_stored_once_a_minute_and_once_at_a_time(
+    doubles: Doubles, accounts: Accounts
+) -> None:
     token = log_in(accounts)
-    bench.store.is_held = True
-    bench.clock.advance(60)
+    doubles.store.is_held = True
+    doubles.clock.advance(60)
     accounts.authenticate(token)
-    assert bench.store.writes == []
-    bench.clock.advance(1)
+    assert doubles.store.writes == []
+    doubles.clock.advance(1)
     accounts.authenticate(token)
     accounts.authenticate(token)
-    bench.store.writes.pop().callback(None)
-    assert bench.store.writes == []
-    assert bench.store.logins[digest(token)] == Login(NOW, NOW + 61)
+    doubles.store.writes.pop().callback(None)
+    assert doubles.store.writes == []
+    assert doubles.store.logins[digest(token)] == Login(NOW, NOW + 61)
 
 
 @pytest.mark.parametrize(
     ("fault", "logged"), [(Unavailable("full", retry_after=1), []), (OSError("odd"), ["odd"])]
 )
 def test_a_use_that_cannot_be_stored_is_retried(
-    bench: Bench,
+    doubles: Doubles,
     accounts: Accounts,
     logged_failures: LoggedFailures,
     fault: Exception,
     logged: list[str],
 ) -> None:
     token = log_in(accounts)
-    bench.clock.advance(100)
-    bench.store.fault = fault
+    doubles.clock.advance(100)
+    doubles.store.fault = fault
     accounts.authenticate(token)
     assert [str(error) for error in logged_failures.take(OSError)] == logged
-    bench.store.fault = None
+    doubles.store.fault = None
     accounts.authenticate(token)
-    assert bench.store.logins[digest(token)].last_seen == NOW + 100
+    assert doubles.store.logins[digest(token)].last_seen == NOW + 100
 
 
 def test_after_ten_failures_and_a_wait_the_right_password_works(
-    bench: Bench, accounts: Accounts
+    doubles: Doubles, accounts: Accounts
 ) -> None:
     for _ in range(10):
         with pytest.raises(Unauthorised):
@@ -155,7 +157,7 @@ def test_after_ten_failures_and_a_wait_the_right_password_works(
     with pytest.raises(TooMany) as error:
         log_in(accounts)
     assert error.value.retry_after == 1
-    bench.clock.advance(1)
+    doubles.clock.advance(1)
     accounts.authenticate(log_in(accounts))
     for _ in range(10):
         with pytest.raises(Unauthorised):
@@ -177,67 +179,67 @@ def many(accounts: Accounts, count: int, networks: int) -> list[Deferred[NewSess
     ]
 
 
-def go_on_to_the_end(bench: Bench) -> None:
-    while bench.pool.waiting:
-        bench.pool.go_on()
+def go_on_to_the_end(doubles: Doubles) -> None:
+    while doubles.pool.waiting:
+        doubles.pool.go_on()
 
 
 @pytest.mark.parametrize("count", [64, 1_000])
-def test_parallel_guesses_are_no_faster(bench: Bench, accounts: Accounts, count: int) -> None:
-    bench.pool.is_held = True
+def test_parallel_guesses_are_no_faster(doubles: Doubles, accounts: Accounts, count: int) -> None:
+    doubles.pool.is_held = True
     guesses = many(accounts, count, networks=1)
-    assert len(bench.pool.waiting) == 10
+    assert len(doubles.pool.waiting) == 10
     owner = begun(accounts.log_in("ada", PASSWORD, HOME))
-    go_on_to_the_end(bench)
+    go_on_to_the_end(doubles)
     accounts.authenticate(outcome(owner).token)
     refused = Counter(type(deferred_error(guess)) for guess in guesses)
     assert refused == {Unauthorised: 10, Unavailable: count - 10}
 
 
-def test_waiting_passwords_are_bounded(bench: Bench, accounts: Accounts) -> None:
+def test_waiting_passwords_are_bounded(doubles: Doubles, accounts: Accounts) -> None:
     log_in(accounts)
-    bench.pool.is_held = True
+    doubles.pool.is_held = True
     guesses = many(accounts, 1_000, networks=1_000)
-    assert len(bench.pool.waiting) == 56
+    assert len(doubles.pool.waiting) == 56
     with pytest.raises(Unavailable) as error:
         log_in(accounts, network=b"never seen")
     assert error.value.retry_after == 1
     # From where the owner has been before there is still room, and for a change of the password.
     owner = begun(accounts.log_in("ada", PASSWORD, HOME))
-    go_on_to_the_end(bench)
+    go_on_to_the_end(doubles)
     token = outcome(owner).token
     errors = list(map(deferred_error, guesses))
     assert Counter(map(type, errors)) == {Unauthorised: 56, Unavailable: 944}
     assert {error.retry_after for error in errors if isinstance(error, Unavailable)} == {1}
     more = many(accounts, 1_000, networks=1_000)
     change = begun(accounts.change(token, password="another one"))
-    go_on_to_the_end(bench)
+    go_on_to_the_end(doubles)
     outcome(change)
     assert len(list(map(deferred_error, more))) == 1_000
     # Enough networks guess together for others to wait with them.
-    bench.pool.is_held = False
+    doubles.pool.is_held = False
     with pytest.raises(TooMany):
         log_in(accounts, "another one", b"never seen")
     log_in(accounts, "another one", HOME)
-    bench.clock.advance(3_601)
+    doubles.clock.advance(3_601)
     log_in(accounts, "another one", b"never seen")
 
 
-def guess_until_slowed(bench: Bench, accounts: Accounts, network: bytes) -> None:
+def guess_until_slowed(doubles: Doubles, accounts: Accounts, network: bytes) -> None:
     """Guess from a network at every moment at which it may, until it waits for the longest time."""
     for _ in range(20):
         with pytest.raises(Unauthorised):
             log_in(accounts, "wrong", network)
-        bench.clock.advance(60)
+        doubles.clock.advance(60)
     with pytest.raises(Unauthorised):
         log_in(accounts, "wrong", network)
 
 
 def test_a_known_device_is_not_delayed_by_a_guesser_in_its_network(
-    bench: Bench, accounts: Accounts
+    doubles: Doubles, accounts: Accounts
 ) -> None:
     device = done(accounts.log_in("ada", PASSWORD, HOME)).device
-    guess_until_slowed(bench, accounts, HOME)
+    guess_until_slowed(doubles, accounts, HOME)
     with pytest.raises(TooMany):
         log_in(accounts)
     # A typing error of the owner's costs nothing either.
@@ -248,7 +250,7 @@ def test_a_known_device_is_not_delayed_by_a_guesser_in_its_network(
     assert again.device == device
 
 
-def test_a_known_device_is_slowed_by_its_own_failures(bench: Bench, accounts: Accounts) -> None:
+def test_a_known_device_is_slowed_by_its_own_failures(doubles: Doubles, accounts: Accounts) -> None:
     device, other = (done(accounts.log_in("ada", PASSWORD, HOME)).device for _ in range(2))
     for _ in range(10):
         with pytest.raises(Unauthorised):
@@ -259,25 +261,25 @@ def test_a_known_device_is_slowed_by_its_own_failures(bench: Bench, accounts: Ac
     # Its network has not failed, nor has another device.
     log_in(accounts)
     done(accounts.log_in("ada", PASSWORD, HOME, other))
-    bench.clock.advance(1)
+    doubles.clock.advance(1)
     done(accounts.log_in("ada", PASSWORD, HOME, device))
 
 
-def test_a_known_device_has_room_from_any_network(bench: Bench, accounts: Accounts) -> None:
+def test_a_known_device_has_room_from_any_network(doubles: Doubles, accounts: Accounts) -> None:
     device = done(accounts.log_in("ada", PASSWORD, HOME)).device
-    bench.pool.is_held = True
+    doubles.pool.is_held = True
     guesses = many(accounts, 1_000, networks=1_000)
     owner = begun(accounts.log_in("ada", PASSWORD, b"never seen", device))
-    go_on_to_the_end(bench)
+    go_on_to_the_end(doubles)
     accounts.authenticate(outcome(owner).token)
     assert len(list(map(deferred_error, guesses))) == 1_000
 
 
-def test_a_new_password_forgets_known_devices(bench: Bench, accounts: Accounts) -> None:
+def test_a_new_password_forgets_known_devices(doubles: Doubles, accounts: Accounts) -> None:
     first = done(accounts.log_in("ada", PASSWORD, HOME))
     done(accounts.change(first.token, password="battery"))
-    guess_until_slowed(bench, accounts, HOME)
+    guess_until_slowed(doubles, accounts, HOME)
     with pytest.raises(TooMany):
         done(accounts.log_in("ada", "battery", HOME, first.device))
-    bench.clock.advance(3_601)
+    doubles.clock.advance(3_601)
     assert done(accounts.log_in("ada", "battery", HOME, first.device)).device != first.device

@@ -108,8 +108,8 @@ class Pool:
 
 
 @define(eq=False)
-class Bench:
-    """An account and what is around it."""
+class Doubles:
+    """Test doubles of what accounts need: records, a pool for passwords, and a clock."""
 
     folder: Path
     store: Memory = field(factory=Memory)
@@ -154,13 +154,13 @@ def done(work: Coroutine[Any, Any, T]) -> T:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def doubles(tmp_path: Path) -> Doubles:
+    return Doubles(tmp_path)
 
 
 @pytest.fixture
-def accounts(bench: Bench) -> Accounts:
-    accounts = bench.accounts()
+def accounts(doubles: Doubles) -> Accounts:
+    accounts = doubles.accounts()
     done(accounts.ensure_first())
     return accounts
 

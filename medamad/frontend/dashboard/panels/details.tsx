@@ -34,14 +34,14 @@ export function Details({ listing, further, of, onClose }: Properties) {
   const [typed, setTyped] = useState("");
   const [order, setOrder] = useState<Order>({ column: listing.columns[0] ?? "", falls: true });
   const [page, setPage] = useState(0);
-  const whole = useStatistic<ListRow[]>(listing.statistic, asked(listing, further));
+  const whole = useStatistic<ListRow[]>(listing.statistic, parametersFor(listing, further));
   const isCapped = (whole.data?.length ?? 0) >= MOST_ROWS;
   // The API searches more rows than it returns; otherwise searching here is faster. Filtered
   // by names, it would return their values.
   const sought = useSettled(isCapped && listing.name !== "properties" ? typed : "");
   const found = useStatistic<ListRow[]>(
     sought ? listing.statistic : null,
-    asked(listing, { ...further, [`${listing.field}[contains]`]: sought }),
+    parametersFor(listing, { ...further, [`${listing.field}[contains]`]: sought }),
   );
   const { data, error, isStale } = sought ? found : whole;
   const columns = columnsOf(listing, listing.name === "values" && of === undefined);
@@ -113,7 +113,7 @@ export function Details({ listing, further, of, onClose }: Properties) {
   );
 }
 
-function asked(listing: Listing, further: Record<string, string>): Record<string, string> {
+function parametersFor(listing: Listing, further: Record<string, string>): Record<string, string> {
   const views = listing.figure === "visitors" && { views: "true" };
   return { ...listing.further, ...further, ...views, limit: String(MOST_ROWS) };
 }

@@ -38,20 +38,20 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
   const [kept, setOrder] = useTab(`order.${listing.name}`, ORDERS);
   const order = listing.figure === "visitors" ? kept : undefined;
   const name = order ?? listing.figure;
-  const asked = {
+  const parameters = {
     ...listing.further,
     ...further,
     summary: "true",
     ...(order === "pageviews" && { views: "true", order }),
   };
   const { data, error, isStale } = useStatistic<ListRow[]>(listing.statistic, {
-    ...asked,
+    ...parameters,
     limit: String(SHOWN_ROWS),
   });
   const isCompared = view.compares && spanBefore(view.period, zone) !== undefined;
   const before = useStatistic<ListRow[]>(
     data && isCompared ? listing.statistic : null,
-    { ...asked, limit: String(COMPARED_ROWS) },
+    { ...parameters, limit: String(COMPARED_ROWS) },
     () => spanBefore(view.period, zone),
     "before",
   );

@@ -10,18 +10,18 @@ type Names = typeof import("names").default;
 
 /** The codes by English name, once loaded. */
 export const names = signal<Names>();
-let asked = false;
+let isRequested = false;
 
 /** Load the codes by English name; until then the English names are shown. */
 function codes(): Names | undefined {
-  if (!asked) {
-    asked = true;
+  if (!isRequested) {
+    isRequested = true;
     import("names").then(
       (module) => {
         names.value = module.default;
       },
       () => {
-        asked = false;
+        isRequested = false;
       },
     );
   }

@@ -106,7 +106,7 @@ export function Download({ hostname, onClose }: { hostname: string; onClose: () 
           {span ? (
             <a
               class="button main"
-              href={address(path, asked(span, { what, format }))}
+              href={address(path, exportQuery(span, { what, format }))}
               download={`${hostname}-${what}.${format}`}
             >
               {t("sites.download")}
@@ -131,7 +131,7 @@ function daysOf(period: NamedPeriod, zone: string): Range {
 }
 
 /** The query: everything that is stored if there is no start. */
-function asked(span: Span, further: Record<string, string>): URLSearchParams {
+function exportQuery(span: Span, further: Record<string, string>): URLSearchParams {
   const query = new URLSearchParams(further);
   return span.start ? writeSpan(span, query) : query;
 }
@@ -139,7 +139,7 @@ function asked(span: Span, further: Record<string, string>): URLSearchParams {
 /** The first and last day that a file would not cover, because only daily totals remain. */
 function useSummed(path: string, what: What, span: Span | undefined) {
   const [summed, setSummed] = useState<ReturnType<typeof daysIn>>();
-  const question = span ? `${path}?${asked(span, { what }).toString()}` : "";
+  const question = span ? `${path}?${exportQuery(span, { what }).toString()}` : "";
   const settled = useSettled(question);
   useEffect(() => {
     setSummed(undefined);

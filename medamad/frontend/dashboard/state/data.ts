@@ -18,7 +18,7 @@ export function refresh(): void {
 }
 
 let next = 0;
-let asked = 0;
+let inProgress = 0;
 
 /** Refresh periodically while the page is visible; more often while the daemon is unreachable. */
 export function keepFresh(): void {
@@ -52,7 +52,7 @@ export function useFresh(everyMs: number): void {
   useEffect(() => {
     if (!everyMs) return undefined;
     const interval = setInterval(() => {
-      if (!document.hidden && !asked) refresh();
+      if (!document.hidden && !inProgress) refresh();
     }, everyMs);
     return () => clearInterval(interval);
   }, [everyMs]);
@@ -85,11 +85,11 @@ export function forgetAnswers(): void {
 
 /** Count requests in progress. */
 async function counted<T>(answer: Promise<T>): Promise<T> {
-  asked += 1;
+  inProgress += 1;
   try {
     return await answer;
   } finally {
-    asked -= 1;
+    inProgress -= 1;
   }
 }
 

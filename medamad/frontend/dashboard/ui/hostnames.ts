@@ -5,19 +5,19 @@ import { signal } from "@preact/signals";
 const ENCODED = /\bxn--[a-z\d-]+/g;
 
 const decoding = signal<(label: string) => string>();
-let asked = false;
+let isRequested = false;
 
 /** Return a hostname decoded; unchanged until the decoder has been loaded. */
 export function nameOf(hostname: string): string {
   if (hostname.search(ENCODED) < 0) return hostname;
-  if (!asked) {
-    asked = true;
+  if (!isRequested) {
+    isRequested = true;
     import("./punycode.ts").then(
       ({ inOwnLetters }) => {
         decoding.value = inOwnLetters;
       },
       () => {
-        asked = false;
+        isRequested = false;
       },
     );
   }

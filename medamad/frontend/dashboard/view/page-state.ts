@@ -62,7 +62,7 @@ export function useStatistic<T>(
 ): Answer<T> {
   const viewing = useViewing();
   const { hostname, view, zone } = viewing;
-  const asked = writeView({ ...view, measure: "visitors", interval: undefined, compares: true });
+  const viewKey = writeView({ ...view, measure: "visitors", interval: undefined, compares: true });
   return useAsk<T>(
     name === null ? null : statistic(hostname, name),
     () => {
@@ -70,6 +70,6 @@ export function useStatistic<T>(
       for (const [name, value] of Object.entries(further)) query.append(name, value);
       return query;
     },
-    [asked, zone, spanName, JSON.stringify(further)].join(" "),
+    [viewKey, zone, spanName, JSON.stringify(further)].join(" "),
   );
 }

@@ -17,7 +17,7 @@ import {
 /** For how many days a website is new. */
 const NEW_DAYS = 2;
 
-/** What was asked, and the figures. If they are of the previous query, so is all else. */
+/** The parameters of a query, and its figures. If they are of the previous query, so is all else. */
 export interface Series {
   period: Period;
   zone: string;
@@ -54,12 +54,12 @@ export function useSeries(): Series {
     intervals.find((interval) => interval === view.interval) ??
     (start ? usualInterval(start, end) : "month");
 
-  const asked = { interval, timezone: zone };
-  const current = useStatistic<Summary>(start ? "summary" : null, asked);
+  const parameters = { interval, timezone: zone };
+  const current = useStatistic<Summary>(start ? "summary" : null, parameters);
   const earlier = view.compares ? spanBefore(period, zone) : undefined;
   const before = useStatistic<Summary>(
     earlier ? "summary" : null,
-    asked,
+    parameters,
     () => spanBefore(period, zone) ?? spanUntilNow(period, zone),
     "before",
   );
