@@ -1,11 +1,11 @@
 import csv
 import os
-import subprocess
 from functools import partial
 from pathlib import Path
 
 import pytest
-from support.daemon import MEDAMAD, finished, running
+from support.daemon import PATIENCE_S, finished, running
+from support.forked_process import fork
 
 from medamad.cli import main
 from medamad.cli.support import ProgressLine
@@ -156,12 +156,14 @@ def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
         client.add_website("example.com")
         reading, writing = os.pipe()
         os.close(reading)
-        command = [*MEDAMAD, "export", "example.com", "--data", str(daemon.data)]
-        with os.fdopen(writing, "wb") as pipe:
-            ended = subprocess.run(
-                command, stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=60
-            )
-        assert (ended.returncode, ended.stderr) == (141, b"")
+        command = ["export", "example.com", "--data", str(daemon.data)]
+        with (
+            Path(os.devnull).open("rb") as nothing,
+            os.fdopen(writing, "wb") as pipe,
+            (tmp_path / "error.txt").open("wb") as error,
+        ):
+            assert fork(command, (nothing, pipe, error)).wait(PATIENCE_S) == 141
+        assert (tmp_path / "error.txt").read_text("utf-8") == ""
 
 
 def test_a_stalled_reader_does_not_hold_old_pages(tmp_path: Path) -> None:
@@ -175,18 +177,21 @@ def test_a_stalled_reader_does_not_hold_old_pages(tmp_path: Path) -> None:
         expected = export(daemon.data, "example.com").stdout.encode()
         # More than a pipe takes by itself.
         assert len(expected) > 100_000
-        command = [*MEDAMAD, "export", "example.com", "--data", str(daemon.data)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as exporting:
-            assert exporting.stdout is not None
-            taken = exporting.stdout.read(1)
+        command = ["export", "example.com", "--data", str(daemon.data)]
+        reading, writing = os.pipe()
+        with Path(os.devnull).open("r+b") as nothing:
+            exporting = fork(command, (nothing, writing, nothing))
+        os.close(writing)
+        with os.fdopen(reading, "rb") as output:
+            taken = output.read(1)
             guest = open_as_guest(daemon.data)
             readers = [line.split() for line in guest.lmdb.readers().splitlines()[1:]]
             guest.close()
             assert exporting.poll() is None
             # The id of the process, a thread, and a transaction or "-".
             assert [line[2] for line in readers if int(line[0]) == exporting.pid] in ([], ["-"])
-            taken += exporting.stdout.read()
-        assert (exporting.returncode, taken) == (0, expected)
+            taken += output.read()
+        assert (exporting.wait(PATIENCE_S), taken) == (0, expected)
 
 
 class Terminal:

@@ -1,14 +1,12 @@
 import os
-import pty
 import select
 import signal
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
-from support.daemon import MEDAMAD, PASSWORD, Client, finished, running
+from support.daemon import PASSWORD, PATIENCE_S, Client, finished, finished_fork, running
+from support.forked_process import ForkedProcess, fork
 
 pytestmark = pytest.mark.daemon
 
@@ -60,6 +58,25 @@ def test_a_missing_store_is_not_created(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+ON_TERMINAL = """
+import fcntl, os, signal, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+# A background job of a shell, and nohup, would hand down what they ignore.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+"""Makes standard input the terminal of the command that follows."""
+
+
+def fork_on_terminal(*arguments: str) -> tuple[ForkedProcess, int]:
+    """Run a command on a terminal; return its process and our end of the terminal."""
+    ours, theirs = os.openpty()
+    command = fork(arguments, (theirs, theirs, theirs), before=ON_TERMINAL)
+    os.close(theirs)
+    return command, ours
+
+
 @pytest.mark.parametrize(
     ("again", "status", "message"),
     [(OTHER, 0, "was changed"), ("a mistake", 1, "password: the two passwords differ")],
@@ -68,9 +85,7 @@ def test_on_a_terminal_it_asks_twice_and_shows_nothing(
     tmp_path: Path, again: str, status: int, message: str
 ) -> None:
     with running(tmp_path) as daemon:
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.execv(MEDAMAD[0], [*MEDAMAD, "passwd", "--data", str(daemon.data)])  # noqa: S606
+        command, terminal = fork_on_terminal("passwd", "--data", str(daemon.data))
         shown = ""
         for prompt, answer in (("New password: ", OTHER), ("New password again: ", again)):
             while prompt not in shown:
@@ -78,7 +93,7 @@ def test_on_a_terminal_it_asks_twice_and_shows_nothing(
             os.write(terminal, f"{answer}\n".encode())
         while message not in shown:
             shown += os.read(terminal, 1000).decode()
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status
+        assert command.wait(PATIENCE_S) == status
         os.close(terminal)
         assert OTHER not in shown
         assert may_log_in(daemon.client() if status else Client(daemon.port), OTHER) is not status
@@ -91,29 +106,24 @@ def on_terminal(
 
     It may be sent a signal, too.
     """
-    pid, terminal = pty.fork()
-    if pid == 0:
-        # A background job of a shell, and nohup, would hand down what they ignore.
-        for ignored in (signal.SIGINT, signal.SIGHUP):
-            signal.signal(ignored, signal.SIG_DFL)
-        os.execv(MEDAMAD[0], [*MEDAMAD, *arguments])  # noqa: S606
+    command, terminal = fork_on_terminal(*arguments)
     shown = ""
     try:
         while at not in shown:
             shown += os.read(terminal, 1000).decode()
         if sent_signal is not None:
-            os.kill(pid, sent_signal)
+            command.send_signal(sent_signal)
         os.write(terminal, typed)
         # A signal that comes just before it begins to read is noticed with the next one.
         while not select.select([terminal], [], [], 30)[0]:
             if sent_signal is not None:
-                os.kill(pid, sent_signal)
+                command.send_signal(sent_signal)
             os.write(terminal, typed)
         while True:
             shown += os.read(terminal, 1000).decode()
     except OSError:  # the other end is closed
         os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+    return command.wait(PATIENCE_S), shown
 
 
 @pytest.mark.parametrize(
@@ -150,17 +160,15 @@ def test_without_a_store_nothing_is_asked(tmp_path: Path) -> None:
 
 TOLD_TO_END_ONCE_IT_IS_CHANGED = """
 import os, signal, sys
-from medamad.cli import main
 
 def end(event, arguments):
     if event == "os.remove" and str(arguments[0]).endswith("first-login.txt"):
-        os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+        os.kill(os.getpid(), signal.{})
 
 sys.addaudithook(end)
 signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.exit(main(sys.argv[2:]))
 """
-"""Runs a command, and tells it to end as it removes the first password."""
+"""Tells the command that follows to end as it removes the first password."""
 
 
 @pytest.mark.parametrize("sent_signal", ["SIGINT", "SIGTERM", "SIGHUP"])
@@ -168,14 +176,10 @@ def test_a_changed_password_is_confirmed(tmp_path: Path, sent_signal: str) -> No
     with running(tmp_path) as daemon:
         first = daemon.data / "first-login.txt"
         first.touch()
-        arguments = (sent_signal, "passwd", "--data", str(daemon.data))
-        changed = subprocess.run(
-            [sys.executable, "-c", TOLD_TO_END_ONCE_IT_IS_CHANGED, *arguments],
-            input=OTHER,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
+        changed = finished_fork(
+            ["passwd", "--data", str(daemon.data)],
+            given=OTHER,
+            before=TOLD_TO_END_ONCE_IT_IS_CHANGED.format(sent_signal),
         )
         assert (changed.returncode, changed.stdout) == (0, "The password of ada was changed.\n")
         assert not first.exists()

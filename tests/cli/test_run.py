@@ -16,6 +16,7 @@ from support.daemon import (
     running,
     until,
 )
+from support.forked_process import fork
 
 from medamad.storage.environment.environment import open_environment
 
@@ -125,16 +126,13 @@ def test_an_invalid_configuration_is_logged_as_an_error(tmp_path: Path) -> None:
     file = tmp_path / "absent.toml"
     with (tmp_path / "journal").open("w+") as journal:
         status = os.fstat(journal.fileno())
-        ended = subprocess.run(
-            [*MEDAMAD, "run", "--config", file],
-            env=os.environ | {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"},
-            stderr=journal,
-            check=False,
-            timeout=60,
-        )
+        environ = os.environ | {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+        with Path(os.devnull).open("r+b") as nothing:
+            files = (nothing, nothing, journal)
+            ended = fork(["run", "--config", str(file)], files, environ=environ).wait(PATIENCE_S)
         journal.seek(0)
         assert journal.read() == f"<3>medamad: {file}: No such file or directory\n"
-    assert ended.returncode == 78
+    assert ended == 78
 
 
 def test_an_invalid_first_password_ends_it(tmp_path: Path) -> None:

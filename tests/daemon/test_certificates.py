@@ -1,13 +1,11 @@
 """TLS certificates, as the real daemon reads them."""
 
 import ssl
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from support.certificates import Authority
-from support.daemon import Daemon, configure, free_port, pinged, until
+from support.daemon import Daemon, configure, finished_fork, free_port, pinged, until
 
 pytestmark = pytest.mark.daemon
 
@@ -82,15 +80,7 @@ def test_a_mismatched_key_prevents_the_start(tmp_path: Path) -> None:
     key = (tmp_path / "privkey.pem").read_bytes()
     authority.renew()
     (tmp_path / "privkey.pem").write_bytes(key)
-    ran = subprocess.run(
-        [
-            *(sys.executable, "-m", "medamad", "run", "--data", str(tmp_path / "data")),
-            *("--listen", authority.endpoint(free_port())),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    listen = ("--listen", authority.endpoint(free_port()))
+    ran = finished_fork(["run", "--data", str(tmp_path / "data"), *listen])
     assert ran.returncode == 78, ran.stderr
     assert "server.listen: ssl:" in ran.stderr

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.daemon import HIT, MEDAMAD, Daemon, unread, until
+from support.daemon import HIT, Daemon, unread, until
 
 from medamad.daemon.log_thread import LogThread
 
@@ -149,7 +149,7 @@ def test_hits_are_answered_while_nobody_reads_the_log(tmp_path: Path) -> None:
     daemon = Daemon(
         tmp_path,
         configuration='[log]\nlevel = "debug"',
-        command=("sh", "-c", 'exec 2>"$0" "$@"', str(log), *MEDAMAD, "run"),
+        before=f"import os; os.dup2(os.open({str(log)!r}, os.O_WRONLY), 2)",
     )
     daemon.start()
     try:

@@ -19,10 +19,7 @@ from medamad.daemon.runtime import (
 from medamad.lookup.referrers import Sources
 from medamad.web.settings import WebSettings
 
-LIMITED = (
-    "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {0}));"
-    "from medamad.cli import main; sys.exit(main())"
-)
+LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {0}))"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +88,7 @@ def test_connections_leave_files_for_the_rest(
 @pytest.mark.daemon
 def test_with_few_files_idle_connections_are_evicted(tmp_path: Path) -> None:
     files = 256
-    daemon = Daemon(tmp_path, command=(sys.executable, "-c", LIMITED.format(files), "run"))
+    daemon = Daemon(tmp_path, before=LIMITED.format(files))
     daemon.start()
     warning = f"limits.max_connections: {files - RESERVED_FILES} instead of 10000"
     with ExitStack() as silent:

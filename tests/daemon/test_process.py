@@ -1,8 +1,5 @@
-import subprocess
-import sys
-
 import pytest
-from support.daemon import PATIENCE_S
+from support.daemon import finished_fork
 
 pytestmark = pytest.mark.daemon
 
@@ -21,13 +18,8 @@ daemon = make_daemon(Config(), reactor, read_config=Config, leave_with=print)
 
 def run(further: str) -> tuple[str, str]:
     """Return what a program with a daemon says on standard output and on standard error."""
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM + further],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE_S,
-    )
+    ended = finished_fork((), before=f"{PROGRAM}{further}\nsys.exit()")
+    assert ended.returncode == 0
     return ended.stdout, ended.stderr
 
 

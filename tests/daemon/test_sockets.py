@@ -1,6 +1,7 @@
 """Sockets opened by systemd, with and without TLS."""
 
 import http.client
+import os
 import signal
 import socket
 import ssl
@@ -23,33 +24,48 @@ from support.daemon import (
     pinged,
     until,
 )
+from support.forked_process import ForkedProcess, fork
 
 from medamad.web.server.admission import SLOW_S
 
 pytestmark = pytest.mark.daemon
 
-INHERIT = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3);"
-    "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '1',"
-    " 'LISTEN_FDNAMES': 'medamad.socket'};"
-    "os.execv(sys.executable, [sys.executable, '-m', 'medamad', *sys.argv[2:]])"
-)
+INHERIT = """
+import os
+os.environ |= {
+    "LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1", "LISTEN_FDNAMES": "medamad.socket"
+}
+"""
+STARTED = f"""{INHERIT}
+import sys
+os.dup2(int(sys.argv[1]), 3)
+os.execv(sys.executable, [sys.executable, "-m", "medamad", *sys.argv[2:]])
+"""
+FORKED = f"""{INHERIT}
+from twisted.internet import endpoints
+from twisted.python.systemd import ListenFDs
+endpoints._SystemdParser._sddaemon = ListenFDs.fromEnvironment()  # as when it is imported
+"""
 
 
 @contextmanager
-def activated(listening: socket.socket, folder: Path, *listen: str) -> Iterator[Path]:
+def activated(
+    listening: socket.socket, folder: Path, *listen: str, is_forked: bool = True
+) -> Iterator[Path]:
     """Run a daemon with an inherited socket; return the path of its log."""
     arguments = [text for place in listen for text in ("--listen", place)]
     log = folder / "log.txt"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-c", INHERIT, str(listening.fileno())),
-                *("run", "--data", str(folder / "data"), *arguments),
-            ],
-            pass_fds=[listening.fileno()],
-            stderr=output,
-        )
+    with Path(os.devnull).open("rb") as nothing, log.open("wb") as output:
+        command = ["run", "--data", str(folder / "data"), *arguments]
+        process: ForkedProcess | subprocess.Popen[bytes]
+        if is_forked:
+            process = fork(command, (nothing, output, output, listening), before=FORKED)
+        else:
+            process = subprocess.Popen(
+                [sys.executable, "-c", STARTED, str(listening.fileno()), *command],
+                pass_fds=[listening.fileno()],
+                stderr=output,
+            )
     try:
         yield log
     finally:
@@ -62,7 +78,7 @@ def test_systemd_sockets_are_used(tmp_path: Path, family: socket.AddressFamily) 
     host = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}[family]
     with socket.create_server((host, 0), family=family) as listening:
         port = listening.getsockname()[1]
-        with activated(listening, tmp_path) as log:
+        with activated(listening, tmp_path, is_forked=False) as log:
             assert pinged(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) == 200
             named = f"{f'[{host}]' if ':' in host else host}:{port} (from systemd)"
             assert f"listening    {named};" in finished("status", tmp_path / "data").stdout

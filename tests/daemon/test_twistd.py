@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support.daemon import PATIENCE_S, Daemon
+from support.daemon import Daemon, finished_fork
+from support.forked_process import running_script
 
 pytestmark = pytest.mark.daemon
 
@@ -16,15 +17,21 @@ STARTERS = [
 ]
 
 
-def command_of(starter: Sequence[str]) -> list[str]:
+def program_of(starter: Sequence[str]) -> str:
     program = shutil.which(starter[0], path=str(Path(sys.executable).parent))
     assert program is not None
-    return [program, *starter[1:]]
+    return program
+
+
+def finished_starter(starter: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run one to its end."""
+    program = Path(program_of(starter))
+    return finished_fork((), before=running_script(program, *starter[1:], *arguments))
 
 
 @pytest.mark.parametrize("starter", STARTERS)
 def test_twistd_runs_the_same_daemon(tmp_path: Path, starter: Sequence[str]) -> None:
-    daemon = Daemon(tmp_path, command=command_of(starter))
+    daemon = Daemon(tmp_path, command=[program_of(starter), *starter[1:]])
     daemon.start()
     client = daemon.client()
     client.add_website("example.com")
@@ -37,13 +44,7 @@ def test_twistd_runs_the_same_daemon(tmp_path: Path, starter: Sequence[str]) -> 
 def test_an_invalid_configuration_ends_it(tmp_path: Path, starter: Sequence[str]) -> None:
     file = tmp_path / "medamad.toml"
     file.write_text("[sever]", "utf-8")
-    ended = subprocess.run(
-        [*command_of(starter), "--config", str(file)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    ended = finished_starter(starter, "--config", str(file))
     assert ended.returncode == 78
     assert ended.stderr == f"medamad: {file}: sever: unknown key\n"
 
@@ -54,13 +55,7 @@ def test_a_port_in_use_ends_it(tmp_path: Path, starter: Sequence[str]) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         place = f"tcp:{taken.getsockname()[1]}:interface=127.0.0.1"
-        ended = subprocess.run(
-            [*command_of(starter), "--data", str(tmp_path), "--listen", place],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_S,
-        )
+        ended = finished_starter(starter, "--data", str(tmp_path), "--listen", place)
     assert ended.returncode == 1
     output = ended.stdout + ended.stderr
     assert f"cannot listen on {place}: Address already in use" in output

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 from support.daemon import MEDAMAD, PATIENCE_S, Client, finished_fork, free_port
+from support.forked_process import ForkedProcess, fork
 
 from medamad.demo.sites import SITES
 
@@ -20,32 +21,30 @@ VIEWS = 20_000
 
 @frozen
 class Demonstration:
-    process: subprocess.Popen[str]
+    process: ForkedProcess
     greeting: str
     client: Client
 
 
 @contextmanager
-def run_demo(temporary: Path) -> Iterator[Demonstration]:
+def run_demo(temporary: Path, planned: int) -> Iterator[Demonstration]:
     """Run the command with its temporary folder below `temporary`."""
     port = free_port()
     environ = os.environ | {"TMPDIR": str(temporary)}
     for name in ("MEDAMAD_USERNAME", "MEDAMAD_PASSWORD"):
         environ.pop(name, None)
     where = ["--listen", f"tcp:{port}:interface=127.0.0.1"]
-    process = subprocess.Popen(
-        [*MEDAMAD, "demo", *where, "--days", "1", "--views", str(VIEWS)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environ,
-    )
-    assert process.stdout is not None
+    command = ["demo", *where, "--days", "1", "--views", str(planned)]
+    reading, writing = os.pipe()
+    with Path(os.devnull).open("r+b") as nothing:
+        process = fork(command, (nothing, writing, nothing), environ=environ)
+    os.close(writing)
     too_long = threading.Timer(PATIENCE_S, process.kill)
     too_long.start()
     lines: list[str] = []
-    while not lines or (lines[-1] and "Ctrl-C" not in lines[-1]):
-        lines.append(process.stdout.readline())
+    with os.fdopen(reading, encoding="utf-8") as said:
+        while not lines or (lines[-1] and "Ctrl-C" not in lines[-1]):
+            lines.append(said.readline())
     too_long.cancel()
     greeting = "".join(lines)
     words = greeting.split()
@@ -53,12 +52,12 @@ def run_demo(temporary: Path) -> Iterator[Demonstration]:
     client.log_in(words[words.index("as") + 1], words[words.index("password") + 1])
     yield Demonstration(process, greeting, client)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=PATIENCE_S)
+    process.wait(PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demonstration]:
-    with run_demo(tmp_path_factory.mktemp("demonstration")) as running:
+    with run_demo(tmp_path_factory.mktemp("demonstration"), VIEWS) as running:
         yield running
 
 
@@ -99,7 +98,7 @@ def test_the_daemon_runs_in_demo_mode(demonstration: Demonstration) -> None:
 
 
 def test_the_demo_leaves_no_files_behind(tmp_path: Path) -> None:
-    with run_demo(tmp_path) as running:
+    with run_demo(tmp_path, 100) as running:
         assert len(list(tmp_path.iterdir())) == 1
     assert running.process.returncode == 0
     assert list(tmp_path.iterdir()) == []

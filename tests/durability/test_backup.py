@@ -1,7 +1,6 @@
 """Backups under load are consistent and contain every acknowledged hit."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from support.daemon import MEDAMAD, Daemon, running, until
+from support.daemon import Daemon, finished, running, until
 from support.durability.load_clients import HOSTNAME, Sent, press
 
 from medamad.cli import main
@@ -51,8 +50,8 @@ def pressed(daemon: Daemon, prefix: str) -> Iterator[list[Sent]]:
 
 def back_up(daemon: Daemon, target: Path) -> None:
     """Back up by a process of its own."""
-    given = ["--data", daemon.data, "--config", daemon.folder / "medamad.toml"]
-    subprocess.run([*MEDAMAD, "backup", target, *given], check=True, timeout=200)
+    given = ["--config", str(daemon.folder / "medamad.toml")]
+    assert finished("backup", daemon.data, str(target), *given).returncode == 0
 
 
 def acknowledged(by_client: list[Sent]) -> set[str]:
@@ -123,15 +122,8 @@ def test_a_disk_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         daemon.client().add_website(HOSTNAME)
         folder = tmp_path / "backups"
         folder.mkdir()
-        failed = subprocess.run(
-            [
-                *("prlimit", "--fsize=4096", *MEDAMAD, "backup", folder / "b.mdb.zst"),
-                *("--data", daemon.data),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
+        failed = finished("backup", daemon.data, str(folder / "b.mdb.zst"), before=limited)
         assert failed.returncode == 1
         assert failed.stderr.startswith("medamad: ")
         assert "Traceback" not in failed.stderr

@@ -74,11 +74,9 @@ def test_a_failed_write_ends_the_command(tmp_path: Path, command: tuple[str, ...
     with running(tmp_path) as daemon:
         daemon.client().add_website("a.example")
         daemon.stop()
-        limited = ("prlimit", "--fsize=8192")
+        limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))"
         name, *arguments = command
-        ended = finished(
-            name, daemon.data, *arguments, given="nine other words\n", entering=limited
-        )
+        ended = finished(name, daemon.data, *arguments, given="nine other words\n", before=limited)
         reason = "mdb_txn_commit: File too large"
         assert ended.stderr == f"medamad: {daemon.data / FILE_NAME}: {reason}\n"
         assert ended.returncode == 1

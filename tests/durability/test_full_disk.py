@@ -14,7 +14,7 @@ from typing import Literal
 import pytest
 import pytest_twisted
 from attrs import define, evolve, field
-from support.daemon import MEDAMAD, PATIENCE_S, Daemon, finished
+from support.daemon import PATIENCE_S, Daemon, finished
 from support.durability.disks import Mounts, lack, mounts
 from support.storage.bulk_loads import load, made
 from support.storage.contents import settled
@@ -110,7 +110,7 @@ def daemon_on(held: Mounts, folder: Path, floor_mib: int = 0, map_mib: int = 102
     return Daemon(
         folder,
         configuration=CONFIGURATION.format(map_mib=map_mib, floor_mib=floor_mib),
-        command=(*held.entering, *MEDAMAD, "run"),
+        before=held.before,
     )
 
 
@@ -203,9 +203,7 @@ def test_an_import_without_enough_room(tmp_path: Path, held: Mounts) -> None:
         daemon.client().add_website(KEPT)
         kept = Site(daemon, KEPT)
         assert kept.send(20) == (http.client.NO_CONTENT, "")
-        imported = finished(
-            "import", daemon.data, "--website", KEPT, str(log), entering=held.entering
-        )
+        imported = finished("import", daemon.data, "--website", KEPT, str(log), before=held.before)
         assert imported.returncode == 1
         assert "store.min_free_disk asks for 4 MiB" in imported.stderr
         kept.is_taken_again()
@@ -261,7 +259,7 @@ def test_a_first_start_without_room_says_what_is_missing(
     data = tmp_path / "data"
     held.mount("none", data, "-t", "tmpfs", "-o", f"size={kib}k,mode=700")
     listen = ("--listen", "tcp:0:interface=127.0.0.1")
-    ended = finished("run", data, *listen, entering=held.entering)
+    ended = finished("run", data, *listen, before=held.before)
     assert ended.returncode == 1
     assert "not started: " in ended.stderr
     assert "Traceback" not in ended.stderr

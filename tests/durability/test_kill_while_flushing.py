@@ -1,7 +1,7 @@
 """kill -9 of a process that constantly flushes and merges small segments."""
 
+import os
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from support.durability.flush_until_killed import settings
+from support.forked_process import fork, running_script
 from support.storage.contents import agrees, orphans, segments_and_merged, settled, stored_rows
 from twisted.internet import reactor
 
@@ -31,16 +32,17 @@ def run_and_kill(folder: Path, turn: int, chance: random.Random, raw_days: int =
 
     It is killed by what it has done: a time would be a lot for one machine and nothing for another.
     """
-    with subprocess.Popen(
-        [sys.executable, PROGRAM, folder, str(turn), str(raw_days)],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        output = "".join(process.stdout.readline() for _ in range(chance.randint(10, 100)))
+    reading, writing = os.pipe()
+    with Path(os.devnull).open("rb") as nothing:
+        files = (nothing, writing, sys.__stderr__)
+        process = fork((), files, before=running_script(PROGRAM, folder, turn, raw_days))
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        output = "".join(pipe.readline() for _ in range(chance.randint(10, 100)))
         time.sleep(chance.uniform(0, 0.02))
         process.kill()
-        output += process.stdout.read()
+        process.wait()
+        output += pipe.read()
     *whole, cut_off = output.split("\n")
     assert not cut_off or cut_off.startswith("/")
     return whole

@@ -6,8 +6,8 @@ chance. Nobody flushes anything for that, the system's page cache is left where 
 daemon does not notice, so that one of them serves many cuts.
 """
 
+import os
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -20,9 +20,10 @@ from threading import Event
 import pytest
 import pytest_twisted
 from attrs import frozen
-from support.daemon import MEDAMAD, Daemon, until
+from support.daemon import Daemon, until
 from support.durability.disks import VolatileDisk, lack_of_volatile, mounts
 from support.durability.load_clients import HOSTNAME, Sent, beacon_of, press
+from support.forked_process import fork, running_script
 from support.query.snapshots import answer
 from support.storage.contents import Row, agrees, orphans, rows, settled
 from support.storage.hits import a_view
@@ -46,6 +47,8 @@ CUTS_OF_A_DISK = 10
 """What is stored grows, and with it what is to be compared after each cut."""
 DISK_MIB = 96
 CLIENTS = 4
+PAUSE_S = 0.005
+"""Between two hits of a client: what comes while a disk is checked has to be checked as well."""
 FLUSHING = Path(__file__).parents[1] / "support/durability/flush_until_killed.py"
 SIZES = Sizes(chunk_views=6, merged_members=3, counted_from=0)
 """Those of flushing.py."""
@@ -75,7 +78,7 @@ def hits_by_http(disk: VolatileDisk) -> Iterator[Load]:
     daemon = Daemon(
         disk.where.parent,
         configuration=CONFIGURATION,
-        command=(*disk.mounts.entering, *MEDAMAD, "run"),
+        before=disk.mounts.before,
     )
     daemon.start()
     stop = Event()
@@ -84,7 +87,7 @@ def hits_by_http(disk: VolatileDisk) -> Iterator[Load]:
         by_client = {f"/{number}-": Sent() for number in range(CLIENTS)}
         with ThreadPoolExecutor(CLIENTS) as clients:
             running = [
-                clients.submit(press, daemon.port, prefix, stop, sent)
+                clients.submit(press, daemon.port, prefix, stop, sent, pause_s=PAUSE_S)
                 for prefix, sent in by_client.items()
             ]
             load = Load(
@@ -114,15 +117,15 @@ def hits_while_flushing(disk: VolatileDisk) -> Iterator[Load]:
     acknowledged: list[str] = []
 
     def note() -> None:
-        assert process.stdout is not None
-        acknowledged.extend(line.strip() for line in process.stdout if line.endswith("\n"))
+        acknowledged.extend(line.strip() for line in output if line.endswith("\n"))
 
-    command = [*disk.mounts.entering, sys.executable, FLUSHING, disk.where, "0", "0"]
-    with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
-        ThreadPoolExecutor(1) as reading,
-    ):
-        noting = reading.submit(note)
+    before = disk.mounts.before + running_script(FLUSHING, disk.where, 0, 0)
+    reading, writing = os.pipe()
+    with Path(os.devnull).open("rb") as nothing:
+        process = fork((), (nothing, writing, sys.__stderr__), before=before)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as output, ThreadPoolExecutor(1) as reader:
+        noting = reader.submit(note)
         while not acknowledged:
             assert not noting.done()
             time.sleep(0.01)
@@ -134,6 +137,7 @@ def hits_while_flushing(disk: VolatileDisk) -> Iterator[Load]:
             assert process.poll() is None
         finally:
             process.kill()
+            process.wait()
 
 
 def questioned(snapshot: Snapshot) -> list[Row]:

@@ -1,14 +1,13 @@
 """An unwritable folder ends the start, or the daemon, with a clear error."""
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
-from support.daemon import HIT, MEDAMAD, PATIENCE_S, Daemon
+from support.daemon import HIT, Daemon, finished, finished_fork
 from support.durability.disks import Mounts, lack, mounts
 
 from medamad.storage.environment.environment import FILE_NAME, open_environment
@@ -17,7 +16,7 @@ LACK = lack()
 pytestmark = [pytest.mark.daemon, pytest.mark.skipif(bool(LACK), reason=LACK)]
 
 NOBODY = 65_534
-AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+AS_NOBODY = f"import os; os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})"
 SYSTEM = Path("/sys/fs/ext4")
 
 
@@ -36,20 +35,8 @@ def reachable() -> Iterator[Path]:
         yield folder
 
 
-def command(entering: tuple[str, ...], name: str, data: Path) -> subprocess.CompletedProcess[str]:
-    listen = ("--listen", "tcp:0:interface=127.0.0.1") if name == "run" else ()
-    return subprocess.run(
-        [*entering, *MEDAMAD, name, "--data", str(data), *listen],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-        stdin=subprocess.DEVNULL,
-    )
-
-
-def is_not_started(entering: tuple[str, ...], data: Path, reason: str) -> None:
-    ended = command(entering, "run", data)
+def is_not_started(before: str, data: Path, reason: str) -> None:
+    ended = finished("run", data, "--listen", "tcp:0:interface=127.0.0.1", before=before)
     assert ended.returncode == 1
     assert ended.stderr.endswith(f"not started: {reason}\n")
     assert ended.stderr.count("\n") == 1
@@ -61,11 +48,11 @@ def test_a_read_only_file_system(tmp_path: Path, held: Mounts) -> None:
     before = (data / FILE_NAME).read_bytes()
     held.mount(tmp_path, tmp_path, "--bind")
     held.run("mount", "-o", "remount,bind,ro", tmp_path)
-    is_not_started(held.entering, data, f"{data}: Read-only file system")
+    is_not_started(held.before, data, f"{data}: Read-only file system")
     absent = tmp_path / "absent"
-    is_not_started(held.entering, absent, f"{absent}: Read-only file system")
+    is_not_started(held.before, absent, f"{absent}: Read-only file system")
     # To read it, nothing has to be written.
-    checked = command(held.entering, "check", data)
+    checked = finished("check", data, before=held.before)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert "no problems found" in checked.stdout
     assert (data / FILE_NAME).read_bytes() == before
@@ -73,8 +60,7 @@ def test_a_read_only_file_system(tmp_path: Path, held: Mounts) -> None:
 
 @cache
 def runs_for_nobody() -> bool:
-    ran = subprocess.run([*AS_NOBODY, *MEDAMAD, "version"], capture_output=True, check=False)
-    return ran.returncode == 0
+    return finished_fork(["version"], before=AS_NOBODY).returncode == 0
 
 
 def own_but_closed(data: Path) -> str:
@@ -109,7 +95,7 @@ def test_an_unreadable_store(reachable: Path) -> None:
     data = reachable / "data"
     open_environment(data, 16 << 20).close()
     data.chmod(0o755)
-    checked = command(AS_NOBODY, "check", data)
+    checked = finished("check", data, before=AS_NOBODY)
     assert checked.returncode == 1
     assert checked.stderr == f"medamad: {data / 'daemon.lock'}: Permission denied\n"
 
@@ -119,7 +105,7 @@ def test_a_disk_that_fails_while_the_daemon_runs(tmp_path: Path, held: Mounts) -
     daemon = Daemon(
         tmp_path,
         configuration='[store]\nmin_free_disk = "1 MiB"',
-        command=(*held.entering, *MEDAMAD, "run"),
+        before=held.before,
     )
     held.mount_ext4(daemon.data, 40, "errors=remount-ro")
     device = held.seen(daemon.data).stat().st_dev

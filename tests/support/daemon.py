@@ -35,23 +35,10 @@ _OWN_PORTS: Final = 1_000
 
 
 def finished(
-    command: str, data: Path, *arguments: str, given: str = "", entering: tuple[str, ...] = ()
+    command: str, data: Path, *arguments: str, given: str = "", before: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command on a folder of data to its end; `given` is what it reads.
-
-    `entering` begins the command of a process that is to be in a namespace.
-    """
-    called = (command, *arguments, "--data", str(data))
-    if not entering:
-        return finished_fork(called, given=given)
-    return subprocess.run(
-        [*entering, *MEDAMAD, *called],
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    """Run a command on a folder of data to its end; the rest is as in `finished_fork`."""
+    return finished_fork((command, *arguments, "--data", str(data)), given=given, before=before)
 
 
 def finished_fork(
@@ -194,13 +181,15 @@ class Client:
 class Daemon:
     """A daemon on a data directory and a port of its own; it can be killed and started again.
 
-    It is forked, unless there is a command to start it with.
+    It is forked, and `before` is Python that its process runs first, unless there is a command to
+    start it with.
     """
 
     folder: Path
     arguments: Sequence[str] = ()
     configuration: str = ""
     command: Sequence[str] | None = None
+    before: str = ""
     port: int = field(factory=free_port)
     _process: ForkedProcess | subprocess.Popen[bytes] | None = None
 
@@ -237,7 +226,7 @@ class Daemon:
         ):
             if self.command is None:
                 files = (nothing, output, output)
-                self._process = fork(["run", *arguments], files, folder, environ)
+                self._process = fork(["run", *arguments], files, folder, environ, self.before)
             else:
                 self._process = subprocess.Popen(
                     [*self.command, *arguments],

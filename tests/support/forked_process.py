@@ -5,7 +5,9 @@ about neither the start nor the memory of a process, its process is forked inste
 """
 
 import atexit
+import codecs
 import ctypes
+import fcntl
 import gc
 import json
 import os
@@ -22,15 +24,19 @@ from pathlib import Path
 from pkgutil import walk_packages
 from threading import Lock
 from types import ModuleType
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NoReturn
 
 from attrs import define
+from twisted.internet.interfaces import IStreamServerEndpointStringParser
+from twisted.plugin import getPlugins
+from werkzeug.routing import Rule
 
 _TESTS: Final = Path(__file__).parents[1]
 _PROGRAM: Final = "import sys; from support.forked_process import serve; serve(int(sys.argv[1]))"
 _REACTOR: Final = "twisted.internet.reactor"
 _MAX_REQUEST: Final = 1 << 18
 _MAX_FILES: Final = 1_024
+_MAX_PASSED: Final = 4
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _lock: Final = Lock()
 
@@ -74,16 +80,25 @@ class ForkedProcess:
             self.returncode = os.waitstatus_to_exitcode(status)
 
 
+def running_script(script: Path, *arguments: object) -> str:
+    """Return what a process runs, before a command, to be a Python program instead."""
+    given = [str(argument) for argument in (script, *arguments)]
+    return (
+        f"import runpy, sys; sys.argv = {given!r};"
+        f" runpy.run_path({str(script)!r}, run_name='__main__'); sys.exit()"
+    )
+
+
 def fork(
     arguments: Sequence[str],
-    files: tuple[IO[Any], IO[Any], IO[Any]],
+    files: Sequence[IO[Any] | socket.socket | int],
     folder: Path | None = None,
     environ: Mapping[str, str] | None = None,
     before: str = "",
 ) -> ForkedProcess:
-    """Run `medamad ARGUMENTS…`; `files` are its standard input, output and error.
+    """Run `medamad ARGUMENTS…`; `files` are its standard input, output and error, and what follows.
 
-    `before` is Python that its process runs before the command.
+    `before` is Python that its process runs before the command; it may end the process.
     """
     request = {
         "arguments": list(arguments),
@@ -96,7 +111,7 @@ def fork(
         # The server forks twice: who has lost the parent becomes a child of this process.
         _adopt_orphans(adopt=True)
         try:
-            numbers = [file.fileno() for file in files]
+            numbers = [file if isinstance(file, int) else file.fileno() for file in files]
             socket.send_fds(server, [json.dumps(request).encode()], numbers)
             answer = server.recv(32)
         finally:
@@ -119,7 +134,7 @@ def _server() -> socket.socket:
         process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            env=os.environ | {"PYTHONPATH": str(_TESTS)},
+            env=os.environ | {"PYTHONPATH": str(_TESTS), "PYTHONUNBUFFERED": ""},
         )
 
     def end() -> None:
@@ -139,10 +154,13 @@ class _NoReactor(ModuleType):
 
 def serve(descriptor: int) -> None:
     """Fork a process for each request until the connection closes."""
+    statuses: list[int] = []
+    # Registered first, it runs last.
+    atexit.register(_exit_now, statuses)
     _import_everything()
     with socket.socket(fileno=descriptor) as server:
         while True:
-            request, files, _, _ = socket.recv_fds(server, _MAX_REQUEST, 3)
+            request, files, _, _ = socket.recv_fds(server, _MAX_REQUEST, _MAX_PASSED)
             if not request:
                 return
             reading, writing = os.pipe()
@@ -157,9 +175,21 @@ def serve(descriptor: int) -> None:
             server.send(os.read(reading, 32))
             for number in (reading, writing, *files):
                 os.close(number)
-        for number, file in enumerate(files):
-            os.dup2(file, number)
-    _run(**json.loads(request))
+        # Above those that they become: with none of them a file that is still wanted is replaced.
+        copies = [fcntl.fcntl(file, fcntl.F_DUPFD, _MAX_FILES) for file in files]
+        for number, copy in enumerate(copies):
+            os.dup2(copy, number)
+    os.closerange(len(copies), 2 * _MAX_FILES)
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))
+    _run(statuses, **json.loads(request))
+
+
+def _exit_now(statuses: list[int]) -> None:
+    """Skip the interpreter's taking apart of all modules, most of the CPU of a short command."""
+    for status in statuses:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def _import_everything() -> None:
@@ -168,18 +198,35 @@ def _import_everything() -> None:
     for module in walk_packages(package.__path__, "medamad."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
+    # What a daemon imports when it starts.
+    for encoding in ("ascii", "idna", "latin-1", "punycode"):
+        codecs.lookup(encoding)
+    import_module("twisted.internet.default")
+    list(getPlugins(IStreamServerEndpointStringParser))
+    files = import_module("medamad.web.routes.files")
+    files.read_dashboard()
+    files.read_scripts()
     del sys.modules[_REACTOR]
+    Rule._compile_builder = lambda *_, **__: _build_no_url
     gc.collect()
     gc.freeze()
 
 
-def _run(arguments: list[str], folder: str, environ: dict[str, str], before: str) -> None:
+def _build_no_url(*_: object, **__: object) -> NoReturn:
+    raise AssertionError("nothing builds a URL from a rule")
+
+
+def _run(
+    statuses: list[int], arguments: list[str], folder: str, environ: dict[str, str], before: str
+) -> None:
     """Become the process that was asked for."""
-    os.closerange(3, _MAX_FILES)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environ)
     time.tzset()
     sys.argv = ["-c", *arguments]
-    exec(before, {})  # noqa: S102 - a test's own
-    sys.exit(import_module("medamad.cli").main())
+    try:
+        exec(before, {})  # noqa: S102 - a test's own
+        statuses.append(import_module("medamad.cli").main())
+    except SystemExit as ended:
+        statuses.append(ended.code or 0)

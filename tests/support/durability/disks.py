@@ -7,12 +7,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from attrs import define, field
 
 VOLATILE_DISK = Path(__file__).with_name("volatile_disk.py")
 _HOLD = "echo; exec cat"
 """What keeps a namespace: it ends once nobody can write to it any more."""
+_CLONE_NEWNS: Final = 0x20000
+_ENTER: Final = """
+import ctypes, os
+namespace = os.open({!r}, os.O_RDONLY)
+if ctypes.CDLL(None, use_errno=True).setns(namespace, {}):
+    raise OSError(ctypes.get_errno(), "setns")
+os.close(namespace)
+"""
 
 
 def lack() -> str:
@@ -46,12 +55,17 @@ def lack_of_volatile() -> str:
 
 @define
 class Mounts:
-    """A mount namespace. `entering` begins the command of a process that is to be in it."""
+    """A mount namespace. `before` is Python by which a process that was forked enters it."""
 
     _holder: subprocess.Popen[bytes]
 
     @property
+    def before(self) -> str:
+        return _ENTER.format(f"/proc/{self._holder.pid}/ns/mnt", _CLONE_NEWNS)
+
+    @property
     def entering(self) -> tuple[str, ...]:
+        """Begin the command of a process that is started in it."""
         return "nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--"
 
     def seen(self, path: Path) -> Path:

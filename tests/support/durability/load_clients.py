@@ -81,7 +81,15 @@ def beacon_of(path: str) -> str:
     return path.replace("/", "-")
 
 
-def press(port: int, prefix: str, stop: Event, sent: Sent, *, whole: bool = False) -> None:
+def press(
+    port: int,
+    prefix: str,
+    stop: Event,
+    sent: Sent,
+    *,
+    whole: bool = False,
+    pause_s: float = 0,
+) -> None:
     """Post loads until the daemon dies, or until asked to stop, and count the results.
 
     It may be dead before this client connects. With `whole`, each page is left, with an event on
@@ -101,7 +109,7 @@ def press(port: int, prefix: str, stop: Event, sent: Sent, *, whole: bool = Fals
         return True
 
     try:
-        while not stop.is_set():
+        while not stop.wait(pause_s):
             number = len(sent.acknowledged)
             path = f"{prefix}{number}"
             if not is_acknowledged(connection.load, path):
