@@ -16,10 +16,10 @@ LINE = "{number} straße " + "." * 100 + "\n"
 PROGRAM = f"""
 import sys
 from twisted.logger import Logger
-from medamad.config.schema import Log
+from medamad.config.schema import LogSection
 from medamad.daemon.logs import begin_log
 
-begin_log(sys.stderr, {{}}, Log())
+begin_log(sys.stderr, {{}}, LogSection())
 for number in range({LINES}):
     Logger("medamad").info("number {{number}}", number=number)
 """

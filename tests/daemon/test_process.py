@@ -6,12 +6,11 @@ pytestmark = pytest.mark.daemon
 PROGRAM = """
 import sys
 from twisted.internet import reactor
-from medamad.config.schema import Config
-from medamad.config.schema import Log
+from medamad.config.schema import Config, LogSection
 from medamad.daemon.logs import begin_log
 from medamad.daemon.process import make_daemon
 
-begin_log(sys.stderr, {}, Log())
+begin_log(sys.stderr, {}, LogSection())
 daemon = make_daemon(Config(), reactor, read_config=Config, leave_with=print)
 """
 
