@@ -99,7 +99,7 @@ class Started:
 
 
 def ignore_started(_started: Started) -> None:
-    """Do nothing."""
+    """Ignore the start."""
 
 
 @define(eq=False, kw_only=True)

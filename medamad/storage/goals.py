@@ -36,7 +36,7 @@ def read_goals(txn: Txn, databases: Databases, website: int) -> Definitions:
         return _NONE
 
 
-def change_goals(
+def apply_goals_change(
     txn: Txn,
     databases: Databases,
     website: int,
@@ -122,5 +122,5 @@ class StoredGoals:
         """
         databases = self._environment.databases
         return await self._writer.submit(
-            lambda txn: change_goals(txn.lmdb, databases, website, change)
+            lambda txn: apply_goals_change(txn.lmdb, databases, website, change)
         )

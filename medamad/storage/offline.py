@@ -206,7 +206,7 @@ def change_goals(
     """
     (number,) = website_numbers(directory, [hostname])
     with _guest(directory, write=True) as (txn, databases):
-        return goals.change_goals(txn, databases, number, change)
+        return goals.apply_goals_change(txn, databases, number, change)
 
 
 def website_numbers(directory: Path, hostnames: Iterable[str]) -> list[int]:

@@ -39,7 +39,7 @@ def check_host(peer: Address | None, headers: RequestHeaders, settings: WebSetti
     """
     if not settings.hostnames:
         return
-    name = clients.host_name(clients.asked_host(peer, headers, settings))
+    name = clients.host_name(clients.requested_host(peer, headers, settings))
     if name in settings.hostnames or not _is_public(name):
         return
     raise BadRequest("Host: expected one of the hostnames in the service's configuration")
@@ -79,7 +79,7 @@ def check_change(peer: Address | None, headers: RequestHeaders, settings: WebSet
         text = origin.decode("latin-1")
         if text in settings.cors_origins:
             return
-        if site is None and _is_host(text, clients.asked_host(peer, headers, settings)):
+        if site is None and _is_host(text, clients.requested_host(peer, headers, settings)):
             return
     raise Forbidden("this request comes from a page of another origin")
 

@@ -80,7 +80,7 @@ def test_without_a_daemon_the_named_file_is_used(tmp_path: Path) -> None:
     assert min_free_disk(tmp_path, file) == Config().store.min_free_disk
 
 
-def test_the_daemon_is_only_asked_if_no_file_is_named(tmp_path: Path) -> None:
+def test_the_daemon_is_queried_only_if_no_file_is_named(tmp_path: Path) -> None:
     (tmp_path / SOCKET_NAME).symlink_to(SOCKET_NAME)
     file = tmp_path / "own.toml"
     file.write_text(KEPT, "utf-8")

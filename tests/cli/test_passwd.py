@@ -153,7 +153,7 @@ def test_cancelling_changes_nothing(
         assert may_log_in(daemon.client(), PASSWORD)
 
 
-def test_without_a_store_nothing_is_asked(tmp_path: Path) -> None:
+def test_without_a_store_there_is_no_prompt(tmp_path: Path) -> None:
     status, shown = on_terminal("passwd", "--data", str(tmp_path), typed=b"", at="no store here")
     assert (status, "New password" in shown) == (1, False)
 

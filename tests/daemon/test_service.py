@@ -324,7 +324,7 @@ async def test_expired_views_are_removed_once_the_clock_is_trusted(
     store = backends[0].store
     while store.figures().memtable_views:
         await deferLater(reactor, 0.01)
-    # What has been sealed because of its age is gone through for what is past its time, too.
+    # What was flushed because of its age is searched for what has expired, too.
     await idle(store)
     [website] = store.websites.all()
     left = store.read(website, lambda snapshot: sum(len(part) for part in snapshot.parts))

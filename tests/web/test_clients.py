@@ -9,7 +9,12 @@ from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 
 from medamad.ingest.networks import Networks
 from medamad.lookup.referrers import Sources
-from medamad.web.server.clients import asked_host, forwarding_headers, peer_address, sender_address
+from medamad.web.server.clients import (
+    forwarding_headers,
+    peer_address,
+    requested_host,
+    sender_address,
+)
 from medamad.web.settings import ProxyHeader, WebSettings
 
 SETTINGS = WebSettings(
@@ -21,7 +26,7 @@ SETTINGS = WebSettings(
 FORWARDED = evolve(SETTINGS, proxy_header="Forwarded")
 """Where proxies write the header of RFC 7239."""
 PROXY = ip_address("10.0.0.1")
-STRANGER = ip_address("203.0.113.9")
+CLIENT = ip_address("203.0.113.9")
 
 
 def test_the_address_is_that_of_the_socket() -> None:
@@ -85,20 +90,18 @@ def test_a_trusted_proxy_may_use_forwarded(headers: dict[str, list[str]], addres
 def test_the_client_is_known_before_the_request_is_read(written: ProxyHeader) -> None:
     settings = evolve(SETTINGS, proxy_header=written)
     listed = {"X-Forwarded-For": "{}, {}", "Forwarded": "for={}, for={}"}[written]
-    forwarded = (
-        f"{written}: {listed.format(*'12')}\r\n{written}:{listed.format(STRANGER, PROXY)}\r\n"
-    )
+    forwarded = f"{written}: {listed.format(*'12')}\r\n{written}:{listed.format(CLIENT, PROXY)}\r\n"
     fields = f"X-{forwarded}{forwarded}".encode()
     for arrived in (b"GET / HTTP/1.1\r\n" + fields, b"GET / HTTP/1.1\r\n" + fields.lower()):
         for rest in (b"", b"\r\n", b"\r\n\r\n" + fields.replace(b"203", b"204")):
             headers = forwarding_headers(arrived + rest, settings)
-            assert sender_address(PROXY, headers, settings) == STRANGER
+            assert sender_address(PROXY, headers, settings) == CLIENT
             assert len(headers.values(written.encode())) == 3
 
 
 def test_headers_of_an_untrusted_proxy_are_ignored() -> None:
     headers = headers_of({"X-Forwarded-For": ["1.2.3.4"], "Forwarded": ["for=1.2.3.4"]})
-    assert sender_address(STRANGER, headers, SETTINGS) == STRANGER
+    assert sender_address(CLIENT, headers, SETTINGS) == CLIENT
 
 
 def test_a_unix_socket_is_trusted_if_configured() -> None:
@@ -119,9 +122,9 @@ def test_a_unix_socket_is_trusted_if_configured() -> None:
     ],
 )
 def test_a_trusted_proxy_names_the_requested_host(headers: dict[str, list[str]], host: str) -> None:
-    assert asked_host(PROXY, headers_of(headers), SETTINGS) == host
+    assert requested_host(PROXY, headers_of(headers), SETTINGS) == host
     own = headers.get("Host", [""])[0]
-    assert asked_host(STRANGER, headers_of(headers), SETTINGS) == own
+    assert requested_host(CLIENT, headers_of(headers), SETTINGS) == own
 
 
 @pytest.mark.parametrize(
@@ -135,4 +138,4 @@ def test_a_trusted_proxy_names_the_requested_host(headers: dict[str, list[str]],
 def test_a_trusted_proxy_may_name_the_host_in_forwarded(
     headers: dict[str, list[str]], host: str
 ) -> None:
-    assert asked_host(PROXY, headers_of(headers), FORWARDED) == host
+    assert requested_host(PROXY, headers_of(headers), FORWARDED) == host

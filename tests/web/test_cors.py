@@ -22,7 +22,7 @@ SETTINGS = WebSettings(
     trusted_proxies=Networks([ip_network("10.0.0.0/8")]),
 )
 PROXY = ip_address("10.0.0.1")
-STRANGER = ip_address("203.0.113.9")
+CLIENT = ip_address("203.0.113.9")
 HOST = "stats.example.com"
 
 
@@ -46,7 +46,7 @@ HOST = "stats.example.com"
     ],
 )
 def test_a_change_from_our_own_page_is_allowed(headers: dict[str, str]) -> None:
-    check_change(STRANGER, sent({"Host": HOST} | headers), SETTINGS)
+    check_change(CLIENT, sent({"Host": HOST} | headers), SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -73,20 +73,20 @@ def test_a_change_from_our_own_page_is_allowed(headers: dict[str, str]) -> None:
 )
 def test_a_change_from_another_origin_is_rejected(headers: dict[str, str]) -> None:
     with pytest.raises(Forbidden, match="another origin"):
-        check_change(STRANGER, sent({"Host": HOST} | headers), SETTINGS)
+        check_change(CLIENT, sent({"Host": HOST} | headers), SETTINGS)
 
 
 def test_a_repeated_header_matches_nothing() -> None:
     headers = headers_of({"Host": [HOST], "Sec-Fetch-Site": ["none", "cross-site"]})
     with pytest.raises(Forbidden):
-        check_change(STRANGER, headers, SETTINGS)
+        check_change(CLIENT, headers, SETTINGS)
 
 
 def test_the_forwarded_host_of_a_trusted_proxy_is_accepted() -> None:
     headers = sent({"Host": "inner", "X-Forwarded-Host": HOST, "Origin": f"https://{HOST}"})
     check_change(PROXY, headers, SETTINGS)
     with pytest.raises(Forbidden):
-        check_change(STRANGER, headers, SETTINGS)
+        check_change(CLIENT, headers, SETTINGS)
 
 
 NAMED = evolve(SETTINGS, hostnames=frozenset({HOST, "xn--bcher-kva.example"}))
@@ -102,7 +102,7 @@ NAMED = evolve(SETTINGS, hostnames=frozenset({HOST, "xn--bcher-kva.example"}))
     ],
 )
 def test_configured_and_local_hosts_are_accepted(host: str) -> None:
-    check_host(STRANGER, sent({"Host": host}), NAMED)
+    check_host(CLIENT, sent({"Host": host}), NAMED)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_configured_and_local_hosts_are_accepted(host: str) -> None:
 )
 def test_other_hosts_are_rejected(host: str) -> None:
     with pytest.raises(BadRequest, match=r"^Host: "):
-        check_host(STRANGER, sent({"Host": host}), NAMED)
-    check_host(STRANGER, sent({"Host": host}), SETTINGS)
+        check_host(CLIENT, sent({"Host": host}), NAMED)
+    check_host(CLIENT, sent({"Host": host}), SETTINGS)
 
 
 @pytest.mark.parametrize("headers", [{}, {"Host": ""}])
 def test_a_request_without_a_hostname_is_accepted(headers: dict[str, str]) -> None:
-    for peer in (PROXY, STRANGER, None):
+    for peer in (PROXY, CLIENT, None):
         check_host(peer, sent(headers), NAMED)
 
 
@@ -129,7 +129,7 @@ def test_the_host_is_the_one_a_trusted_proxy_forwards() -> None:
     rewritten = sent({"Host": "inner.example:8080", "X-Forwarded-Host": HOST})
     check_host(PROXY, rewritten, NAMED)
     with pytest.raises(BadRequest):
-        check_host(STRANGER, rewritten, NAMED)
+        check_host(CLIENT, rewritten, NAMED)
     for host in (HOST, "inner:8080", ""):
         with pytest.raises(BadRequest):
             check_host(PROXY, sent({"Host": host, "X-Forwarded-Host": "evil.example"}), NAMED)
@@ -163,12 +163,12 @@ def test_a_long_origin_is_not_normalised() -> None:
 
     def check() -> None:
         with pytest.raises(Forbidden):
-            check_change(STRANGER, headers, SETTINGS)
+            check_change(CLIENT, headers, SETTINGS)
 
     assert calls_of(check, unicodedata.normalize) == 0
 
 
-@pytest.mark.parametrize("peer", [STRANGER, PROXY])
+@pytest.mark.parametrize("peer", [CLIENT, PROXY])
 def test_a_long_list_of_proxies_is_not_read_to_its_end(peer: Address) -> None:
     headers = headers_of({"X-Forwarded-For": ["192.0.2.1" + ", ::" * 5_000]})
     assert not may_monitor(peer, headers, SETTINGS)

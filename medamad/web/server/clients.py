@@ -63,7 +63,7 @@ def forwarding_headers(arrived: bytes, settings: WebSettings) -> RequestHeaders:
     return RequestHeaders((name.encode("ascii"), value) for value in _FIELDS[name].findall(head))
 
 
-def asked_host(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> str:
+def requested_host(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> str:
     """Return the host, with any port, that the browser's address bar shows; "" if unknown."""
     if is_trusted(peer, settings):
         if settings.proxy_header == "Forwarded":

@@ -385,7 +385,7 @@ async def test_other_methods_are_405(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_a_network_cannot_use_up_a_limit_and_it_is_said_where_one_did(
+async def test_a_network_cannot_use_up_a_limit_and_its_excess_is_logged(
     server: Server, owner: Browser
 ) -> None:
     server.store.apply(
