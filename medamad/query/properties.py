@@ -203,7 +203,7 @@ class _Counter:
             self._total += sums.total
             return True
         if sums.has_distinct_names:
-            counts = EventCounts(sums.codes, sums.events, sums.total)  # type: ignore[arg-type]
+            counts = EventCounts(sums.codes, sums.events, sums.total)
             return self.add_counts(counts)
         (matched,) = np.nonzero(matching.take(sums.codes))
         if len(matched) > 1:

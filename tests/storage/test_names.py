@@ -213,7 +213,10 @@ def test_codes_of_deleted_texts_are_not_reused(
     names = new_names(environment, bounds)
     give(environment, names, ["/a", "/b", "/c", "/d"])
     with environment.lmdb.begin(write=True) as txn:
-        assert names.remove(txn, 1, Dimension.PATH, np.array(used, np.bool_), 0, 2_000) is None
+        assert (
+            names.remove(txn, 1, Dimension.PATH, np.array(used, np.bool_), begin=0, most=2_000)
+            is None
+        )
     assert list(WebsiteTexts(environment, 1)(Dimension.PATH)) == left
     for known in (names, new_names(environment, bounds)):
         again = give(environment, known, ["/a", "/b", "/c", "/d", "/a"])
@@ -231,7 +234,9 @@ def test_texts_are_vacuumed_in_steps(environment: Environment) -> None:
     while begin is not None:
         begins.append(begin)
         with environment.lmdb.begin(write=True) as txn:
-            begin = names.remove(txn, 1, Dimension.PATH, np.zeros(0, np.bool_), begin, 2_000)
+            begin = names.remove(
+                txn, 1, Dimension.PATH, np.zeros(0, np.bool_), begin=begin, most=2_000
+            )
     assert begins == [0, 2_000, 4_000]
     assert set(WebsiteTexts(environment, 1)(Dimension.PATH)) == {DAMAGED, "/4499"}
 

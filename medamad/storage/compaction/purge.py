@@ -98,7 +98,7 @@ class PurgeQueue:
                         with txn.lmdb.cursor(db=database) as cursor:
                             while cursor.set_range(key) and cursor.key().startswith(key):
                                 cursor.delete()
-                txn.after_commit(lambda: self._deletable.remove((number, key)))  # noqa: B023 - returns
+                txn.after_commit(partial(self._deletable.remove, (number, key)))
                 return True
         return False
 

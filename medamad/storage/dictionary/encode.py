@@ -300,12 +300,13 @@ class Dictionary:
         known.codes[text] = code
         self._cached_bytes += size
 
-    def remove(  # noqa: PLR0917 - what and where
+    def remove(
         self,
         txn: Txn,
         website: int,
         dimension: Dimension,
         used: NDArray[np.bool_],
+        *,
         begin: int,
         most: int,
     ) -> int | None:

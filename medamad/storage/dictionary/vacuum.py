@@ -1,7 +1,7 @@
 """Vacuum: find dictionary entries that nothing uses and delete them in small steps."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
@@ -12,7 +12,6 @@ from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.parts import (
-    Codes,
     MergedSegment,
     Part,
 )
@@ -40,7 +39,9 @@ def remove_unused(
     """
     dimension = _DIMENSIONS[place.dimension]
     used = _used(partition, dimension, writing)
-    code = names.remove(writing.txn, partition.website, dimension, used, place.code, most)
+    code = names.remove(
+        writing.txn, partition.website, dimension, used, begin=place.code, most=most
+    )
     if code is not None:
         return VacuumCursor(place.dimension, code)
     following = place.dimension + 1
@@ -50,7 +51,7 @@ def remove_unused(
 def _used(partition: Partition, dimension: Dimension, writing: WriterAccess) -> NDArray[np.bool_]:
     """Return which codes occur in a segment, a counter, a rollup or the memtable."""
     chunks, events = partition.memtable.publish()
-    found: list[Codes] = []
+    found: list[NDArray[np.integer[Any]]] = []
     for part in (*open_parts(partition.segments, {}, writing, partition.databases), *chunks):
         found += _codes_of(part, dimension)
     days = [open_rollup(segment, writing, partition.databases) for segment in partition.rollups]
@@ -68,7 +69,7 @@ def _used(partition: Partition, dimension: Dimension, writing: WriterAccess) -> 
     return used
 
 
-def _codes_of(part: Part, dimension: Dimension) -> Iterator[Codes]:
+def _codes_of(part: Part, dimension: Dimension) -> Iterator[NDArray[np.integer[Any]]]:
     if dimension is Dimension.PROPERTY:
         counts = part.event_counts()
         if counts is not None:

@@ -91,7 +91,7 @@ class EventCounts:
     `total` is the number of events. None of them has a property name twice.
     """
 
-    codes: Codes
+    codes: NDArray[np.integer[Any]]
     events: NDArray[np.integer[Any]]
     total: int
 
@@ -261,7 +261,7 @@ class Rollup(HasCounters):
         sums = self.event_sums()
         if not sums.has_distinct_names:
             return None
-        return EventCounts(sums.codes, sums.events, sums.total)  # type: ignore[arg-type]
+        return EventCounts(sums.codes, sums.events, sums.total)
 
 
 class CodeTexts(Protocol):

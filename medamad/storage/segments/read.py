@@ -82,7 +82,7 @@ class StoredValues:
         if not (header.has_distinct_names and header.has_counters):
             return None
         counters = self.counters(Dimension.PROPERTY)
-        return EventCounts(counters.codes, counters.sums[VIEWS], header.events)  # type: ignore[arg-type]
+        return EventCounts(counters.codes, counters.sums[VIEWS], header.events)
 
     def _value(self, kind: int, database: Database, what: str) -> tuple[bytes, memoryview]:
         key = self.segment.key + bytes((kind,))
