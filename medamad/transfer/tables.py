@@ -89,6 +89,7 @@ VIEWS_TABLE: Final = Table(
     (
         ExportColumn("store"),
         ExportColumn("view", ColumnKind.INTEGER),
+        ExportColumn("visit", ColumnKind.INTEGER),
         ExportColumn("time", ColumnKind.TIMESTAMP),
         *_dimension_columns(),
         *(ExportColumn(name, ColumnKind.BOOLEAN) for name in FLAG_OF),
@@ -96,7 +97,10 @@ VIEWS_TABLE: Final = Table(
         ExportColumn("duration_ms", ColumnKind.INTEGER),
     ),
 )
-"""`store` and `view` together identify a view, even when it is moved to another store."""
+"""`store` and `view` together identify a view, even when it is moved to another store.
+
+`visit` is the number of the first view of its visit; it is empty if the visit is unknown.
+"""
 
 EVENTS_TABLE: Final = Table(
     "events",
@@ -227,6 +231,7 @@ _VIEW: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
     {
         **_SHARED,
         "view": ("number", _integer(_MAX_NUMBER)),
+        "visit": ("visit", _integer(_MAX_NUMBER)),
         **{dimension.attribute: (dimension.attribute, _text) for dimension in VIEW_DIMENSIONS},
         "browser_version": ("browser_version", _version),
         "os_version": ("os_version", _version),

@@ -80,6 +80,7 @@ def as_held(
             "q": row["first_of_page"],
             "duration_ms": row["duration_ms"] or 0,
             "width_class": WidthClass[(row["width_class"] or "unknown").upper()],
+            "visit_offset": row["view"] - row["visit"] + 1 if row["visit"] else 0,
             **{dimension.attribute: row[dimension.attribute] for dimension in VIEW_DIMENSIONS},
         }
     events: dict[int, Any] = {}

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.storage.dictionary.decode import NumberNames
 from medamad.storage.segments.counters import (
     SLOT_MS,
@@ -49,7 +49,7 @@ _COMPRESSED: Final = frozenset(
         Dimension.BROWSER_VERSION,
         Dimension.OS_VERSION,
         Dimension.HOST,
-        *(number.column for number in ViewNumber),
+        *(number.column for number in NUMBERS_OF_HITS),
         Column.OWN_LAG,
     )
 )
