@@ -26,7 +26,7 @@ class ColumnKind(Enum):
     INTEGER = auto()
     """At least 0."""
     FRACTION = auto()
-    """From 0 to 1."""
+    """At least 0; a share is at most 1."""
     BOOLEAN = auto()
     TIMESTAMP = auto()
     """Unix milliseconds; written as instants in UTC."""
@@ -131,6 +131,12 @@ STATISTICS_TABLE: Final = Table(
         ExportColumn("duration_percentage", ColumnKind.FRACTION),
         ExportColumn("duration_lower_quartile", ColumnKind.INTEGER),
         ExportColumn("duration_upper_quartile", ColumnKind.INTEGER),
+        ExportColumn("visits", ColumnKind.INTEGER),
+        ExportColumn("visits_percentage", ColumnKind.FRACTION),
+        ExportColumn("views_per_visit", ColumnKind.FRACTION),
+        ExportColumn("visit_bounce_percentage", ColumnKind.FRACTION),
+        ExportColumn("visit_duration", ColumnKind.INTEGER),
+        ExportColumn("exit_percentage", ColumnKind.FRACTION),
         ExportColumn("events", ColumnKind.INTEGER),
         ExportColumn("events_percentage", ColumnKind.FRACTION),
     ),

@@ -25,6 +25,7 @@ from medamad.storage.segments.format import (
     SegmentHeader,
     SortedDurations,
     encode_column,
+    first_visit_of,
 )
 from medamad.storage.segments.parts import (
     NO_EVENTS,
@@ -221,6 +222,7 @@ def encode_segment(
         has_distinct_names=has_distinct_names(events, names_of),
         has_counters=len(content) + len(events) >= counted_from,
         import_batch=content.import_batch,
+        first_visit=first_visit_of(sequence, content.numbers[ViewNumber.VISIT_OFFSET]),
     )
     return EncodedSegment(header, _segment_puts(content, own, loose, key, header))
 
@@ -317,6 +319,7 @@ def merged_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader
         has_counters=True,
         members=tuple(number for number, _ in members),
         import_batch=headers[0].import_batch,
+        first_visit=min((found for header in headers if (found := header.first_visit)), default=0),
     )
 
 
