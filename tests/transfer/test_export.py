@@ -186,7 +186,8 @@ async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> N
     found = read(exported(store, website, request), request)
     reports = [row["report"] for row in found]
     assert list(dict.fromkeys(reports)) == [
-        *("summary", "days", "pages", "time", "referrers", "referrer_urls", "sources", "mediums"),
+        *("summary", "days", "pages", "entries", "exits", "time", "referrers", "referrer_urls"),
+        *("sources", "mediums"),
         *("campaigns", "terms", "contents", "browsers", "os", "devices", "countries", "languages"),
         *("locales", "properties", "property_values"),
     ]
