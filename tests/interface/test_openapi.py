@@ -401,7 +401,7 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     (interval,) = (
         parameter
         for parameter in DOCUMENT["paths"]["/website/{hostname}/summary"]["get"]["parameters"]
-        if parameter["name"] == "interval"
+        if parameter.get("name") == "interval"
     )
     assert tuple(interval["schema"]["enum"]) == tuple(INTERVALS)
 
