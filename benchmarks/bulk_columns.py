@@ -29,6 +29,7 @@ def bulk_of(
         first_of_page=columns["first_of_page"],
         duration_ms=columns["duration_ms"],
         width_class=audience.width_class[kind],
+        visit_offset=_visit_offset(columns["visit"]),
         codes={
             Dimension.PATH: columns["path"],
             Dimension.REFERRER: columns["referrer"],
@@ -38,6 +39,15 @@ def bulk_of(
         texts=content.texts | audience.texts,
         **_properties(columns, content, audience.plan[kind], until_ms),
     )
+
+
+def _visit_offset(visit: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return how many views earlier each view's visit began, plus 1.
+
+    A visit whose first view is in an earlier batch begins with its first one in this.
+    """
+    _, first, visit_of = np.unique(visit, return_index=True, return_inverse=True)
+    return (np.arange(len(visit)) - first[visit_of] + 1).astype(np.uint32)
 
 
 def _properties(

@@ -118,6 +118,7 @@ class Days:
         return {
             "time_ms": self._moments(day, kind)[view_of] + since_ms,
             "visitor": view_of,
+            "visit": (day << 40) + np.cumsum(lands),
             "kind": kind[view_of],
             "path": path,
             "referrer": referrer,

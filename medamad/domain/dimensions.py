@@ -46,6 +46,8 @@ class ViewNumber(Enum):
     """
 
     WIDTH_CLASS = (38, 1)
+    VISIT_OFFSET = (39, 4)
+    """1 plus the distance from the sequence number of the first view of its visit to its own."""
 
     @property
     def attribute(self) -> str:
@@ -61,6 +63,12 @@ class ViewNumber(Enum):
     def bytes(self) -> int:
         """The size in memory, 1, 2, 4 or 8."""
         return self.value[1]
+
+
+NUMBERS_OF_HITS: Final = (ViewNumber.WIDTH_CLASS,)
+"""The numbers that a hit comes with. The others are determined when it is stored."""
+
+MAX_VISIT_OFFSET: Final = (1 << 32) - 1
 
 
 class WidthClass(IntEnum):

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from attrs import evolve, frozen
+from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.zones import zone_named
@@ -35,6 +36,16 @@ from medamad.query.rows import (
 )
 from medamad.query.scan import select
 from medamad.query.series import Series, series_of, total_of
+from medamad.query.visit_reports import (
+    RowVisits,
+    entry_pages,
+    exit_pages,
+    visit_columns,
+    visits_by_dimension,
+    visits_in_all,
+    visits_in_buckets,
+)
+from medamad.query.visits import VisitTotals, visit_gaps
 from medamad.storage.segments.parts import NO_TIME
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -48,11 +59,12 @@ class SummaryOptions:
 
     `now_ms` ends a series that has no end; take it after the snapshot. `interval` is one of
     `buckets.INTERVALS`. `timezone` names an IANA zone, which replaces the UTC offset of the
-    period's start.
+    period's start. With `visits`, figures of visits come with all others.
     """
 
     now_ms: int
     previous: bool = False
+    visits: bool = False
     interval: str | None = None
     timezone: str | None = None
 
@@ -75,12 +87,14 @@ def summary(
     if options.timezone is not None:
         period = evolve(period, zone=zone_named(options.timezone))
     selection = select(snapshot, query, sources, cancellation)
-    series, total = None, None
+    series, total, visits_by_bucket = None, None, None
     if options.interval is not None:
         start_ms, end_ms = _series_bounds(snapshot, period, options.now_ms)
         buckets = make_buckets(options.interval, start_ms, end_ms, period.zone)
         bounded = evolve(selection, period=Period(start_ms, end_ms), gap=Gap.INTERVAL)
         series = series_of(bounded, buckets)
+        if options.visits:
+            visits_by_bucket = visits_in_buckets(bounded, buckets)
         is_complete = all(
             end_ms >= each.time_bounds[1] for each in chain(snapshot.parts, snapshot.rollups)
         )
@@ -88,26 +102,34 @@ def summary(
             # All views of the period are in the series.
             total = series.total
     current = total or total_of(selection)
-    (row,) = _series_rows(current, query)
+    visits = visits_in_all(selection) if options.visits else None
+    (row,) = _series_rows(current, query, visits)
     found: Summary = {"current": row}
     gaps = current.tally.gaps | selection.damage
+    if options.visits:
+        gaps |= visit_gaps(selection)
     if period_before is not None:
         before = total_of(selection.during(period_before))
-        (found["previous"],) = _series_rows(before, query)
+        visits = visits_in_all(selection.during(period_before)) if options.visits else None
+        (found["previous"],) = _series_rows(before, query, visits)
         gaps |= before.tally.gaps | selection.during(period_before).damage
     if series is not None:
-        found["interval"] = _series_rows(series, query, buckets.dates)
+        found["interval"] = _series_rows(series, query, visits_by_bucket, buckets.dates)
         gaps |= series.tally.gaps
     return Result(found, gaps)
 
 
-def _series_rows(series: Series, query: Query, dates: Sequence[str] | None = None) -> list[Row]:
+def _series_rows(
+    series: Series, query: Query, visits: VisitTotals | None, dates: Sequence[str] | None = None
+) -> list[Row]:
     sums = series.tally
     columns: Columns = {
         "visitors": sums.visitors(of_page=query.has_path_filter),
         "pageviews": sums.views,
         **bounces_and_durations(sums, series.medians_ms, query),
     }
+    if visits is not None:
+        columns |= visit_columns(visits)
     return make_rows(columns if dates is None else {**columns, "date": dates})
 
 
@@ -140,20 +162,28 @@ def views_by_dimension(
 
     Name (in `column`), visitors and their share; unless the report is to be brief, also the bounce
     rate and the total time. Rows of pages count visitors of the page, and also have views and their
-    share. The query can ask for views in any row, and for the rows with most views first.
+    share. The query can ask for views in any row, and for the rows with most views first. And for
+    visits: those that saw a page or whose first view has another text, their share and, unless the
+    report is to be brief, how many of them bounced.
     """
     is_by_page = dimension is Dimension.PATH
     selection = select(snapshot, query, sources, cancellation)
     sums = tally(selection, dimension, with_durations=not query.is_brief)
     cancellation.check()
     names = snapshot.texts(dimension)
+    row_of_code = None
     if naming is not rows.as_stored:
-        sums, names = _by_name(sums, names, naming, sources)
+        sums, names, row_of_code = _by_name(sums, names, naming, sources)
     views = sums.views
     visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
+    visits = None
+    gaps = sums.gaps | selection.damage
+    if query.with_visits or query.order == "visits":
+        visits = visits_by_dimension(selection, dimension, row_of_code, len(views))
+        gaps |= visit_gaps(selection)
     numbers, shown_names = page_of_rows(
         np.flatnonzero(views),
-        (visitors, views) if query.order == "visitors" else (views,),
+        _order(query, visitors, views, visits),
         names.__getitem__,
         query.row_slice,
     )
@@ -170,13 +200,32 @@ def views_by_dimension(
     if not query.is_brief:
         shown = sums.take(numbers)
         columns |= bounces_and_durations(shown, shown.duration_ms, query)
-    return Result(make_rows(columns), sums.gaps | selection.damage)
+    if visits is not None and query.with_visits:
+        columns["visits"] = visits.visits[numbers]
+        columns["visits_percentage"] = fractions(visits.visits[numbers], np.array(visits.total))
+        if not query.is_brief:
+            columns["visit_bounce_percentage"] = fractions(
+                visits.bounces[numbers], visits.visits[numbers]
+            )
+    return Result(make_rows(columns), gaps)
+
+
+def _order(
+    query: Query,
+    visitors: NDArray[np.int64],
+    views: NDArray[np.int64],
+    visits: RowVisits | None,
+) -> Sequence[NDArray[np.int64]]:
+    """Return the columns by which rows are ordered."""
+    if visits is not None and query.order == "visits":
+        return (visits.visits, views)
+    return (visitors, views) if query.order == "visitors" else (views,)
 
 
 def _by_name(
     sums: Tally, texts: Sequence[str], name_of: Naming, sources: Sources
-) -> tuple[Tally, list[str]]:
-    """Return the sums by name instead of by code, and the names."""
+) -> tuple[Tally, list[str], NDArray[np.intp]]:
+    """Return the sums by name instead of by code, the names, and the row of each code or -1."""
     codes = np.flatnonzero(sums.views)
     numbers: dict[str, int] = {}
     groups = np.fromiter(
@@ -187,7 +236,9 @@ def _by_name(
         np.intp,
         len(codes),
     )
-    return sums.take(codes).grouped(groups, len(numbers)), list(numbers)
+    row_of_code = np.full(len(sums.views), -1, np.intp)
+    row_of_code[codes] = groups
+    return sums.take(codes).grouped(groups, len(numbers)), list(numbers), row_of_code
 
 
 def time_on_page(
@@ -286,6 +337,8 @@ def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored
 
 STATISTICS: Final = (
     Statistic("pages", _views_by("path", Dimension.PATH)),
+    Statistic("entries", entry_pages, is_of_views=False),
+    Statistic("exits", exit_pages, is_of_views=False),
     Statistic("time", time_on_page, is_of_views=False),
     Statistic(
         "referrers",

@@ -13,7 +13,7 @@ T = TypeVar("T")
 MAX_ROWS: Final = 5_000
 """The number of rows of a result if no limit is given."""
 
-ORDERS: Final = ("visitors", "pageviews")
+ORDERS: Final = ("visitors", "pageviews", "visits")
 """The figures by which rows of a dimension can be ordered. The first is the default."""
 
 PROPERTY_FIELDS: Final = ("prop_name", "prop_value")
@@ -38,7 +38,7 @@ class Query:
 
     `limit` is 1 to MAX_ROWS. `is_brief` asks for fewer columns, and `with_blanks` for None instead
     of 0 where a figure is unknown. Rows of a dimension are ordered by `order`, one of ORDERS, and
-    have their views if `with_views`.
+    have their views if `with_views`, their visits if `with_visits`.
     """
 
     period: Period = ALWAYS
@@ -48,6 +48,7 @@ class Query:
     offset: int = 0
     with_blanks: bool = False
     with_views: bool = False
+    with_visits: bool = False
     order: str = ORDERS[0]
 
     def filters_on(self, fields: Iterable[str]) -> list[Filter]:
@@ -102,6 +103,8 @@ class Gap(Enum):
     """Durations: medians, quartiles and totals leave the day out."""
     BOUNCES = "bounces"
     """Bounces: bounce rates leave the day out."""
+    VISITS = "visits"
+    """Visits: only a rollup is left of the day, or its views were imported without them."""
     DAMAGED = "damaged"
     """Damaged data: there are other views of the day, or none."""
 

@@ -23,15 +23,18 @@ _AT_ONCE: Final = 1_000
 """How many names are sorted, or rows made, at a time. No other thread can run meanwhile."""
 
 
-def fractions(parts: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
+def fractions(
+    parts: NDArray[np.int64], whole: NDArray[np.int64], *, decimals: int = 4
+) -> NDArray[np.float64]:
     """Return part / whole rounded to 4 decimals, as Python's `round` does, or 0 if whole is 0."""
     quotients = np.zeros(len(parts), np.float64)
     np.divide(parts, whole, out=quotients, where=whole > 0)
-    scaled = quotients * 10_000
-    rounded = np.rint(scaled) / 10_000
+    scale = float(10**decimals)
+    scaled = quotients * scale
+    rounded = np.rint(scaled) / scale
     # Close to a half, the product is too inexact to decide which way to round.
     for place in np.flatnonzero(np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6):  # noqa: PLR2004
-        rounded[place] = round(float(quotients[place]), 4)
+        rounded[place] = round(float(quotients[place]), decimals)
     return rounded
 
 

@@ -274,14 +274,15 @@ def _loose_views(
     """Return the views that loose events with matching properties refer to, ascending."""
     views = [
         events.view[properties.take(events.property)].astype(np.uint64)
-        for events in _loose_events(snapshot, cancellation)
+        for events in loose_events(snapshot, cancellation)
         if len(events)
     ]
     loose = np.unique(np.concatenate(views)) if views else np.zeros(0, np.uint64)
     return loose[loose > 0]
 
 
-def _loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[EventColumns]:
+def loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[EventColumns]:
+    """Return the events that are not stored with their view, or have none."""
     for part in leaves(snapshot.parts):
         cancellation.check()
         least_ms, greatest_ms = part.event_time_bounds

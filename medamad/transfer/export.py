@@ -142,6 +142,7 @@ def _view_rows(some: Mapping[str, NDArray[Any]], source: ExportSource) -> Column
     values: dict[str, Sequence[Any]] = {
         "store": stores,
         "view": numbers,
+        "visit": [number or None for number in source.origins.of(_visits(some))[1]],
         "time": some["time_ms"].tolist(),
         **{name: ((flags & flag) != 0).tolist() for name, flag in FLAG_OF.items()},
     }
@@ -154,6 +155,12 @@ def _view_rows(some: Mapping[str, NDArray[Any]], source: ExportSource) -> Column
         names = {text: name_of(text, source.sources) for text in set(stored)}
         values[name] = [names[text] for text in stored]
     return [values[column.name] for column in VIEWS_TABLE.columns]
+
+
+def _visits(some: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
+    """Return the sequence number of the first view of each view's visit; 0 if it is unknown."""
+    offset = some[ViewNumber.VISIT_OFFSET.attribute].astype(np.uint64)
+    return np.where(offset > 0, some["sequence"] + np.uint64(1) - offset, np.uint64(0))
 
 
 def _named(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:

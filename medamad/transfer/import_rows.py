@@ -12,7 +12,14 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, property_text
+from medamad.domain.dimensions import (
+    MAX_VISIT_OFFSET,
+    NUMBERS_OF_HITS,
+    VIEW_DIMENSIONS,
+    Dimension,
+    ViewNumber,
+    property_text,
+)
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_batches import ImportBatch, Origins, Span
 from medamad.storage.imports import ImportedHits
@@ -227,6 +234,8 @@ class RowGatherer:
     """How many rows were read."""
     _view_rows: list[ViewRow] = field(factory=list)
     _view_numbers: list[int] = field(factory=list)
+    _visits: list[int] = field(factory=list)
+    """For each view, the number that the first view of its visit has in this store; 0 for none."""
     _event_rows: list[tuple[int, int, int, str]] = field(factory=list)
     """Number, time, number of the view, property."""
     _characters: int = 0
@@ -271,8 +280,8 @@ class RowGatherer:
         return rows >= MAX_CHUNK_ROWS or self._characters >= MAX_CHUNK_TEXT
 
     def _take_chunk(self) -> ImportedHits:
-        chunk = build_chunk(self._view_numbers, self._view_rows, self._event_rows)
-        self._view_rows, self._view_numbers, self._event_rows = [], [], []
+        chunk = build_chunk(self._view_numbers, self._visits, self._view_rows, self._event_rows)
+        self._view_rows, self._view_numbers, self._visits, self._event_rows = [], [], [], []
         self._characters = 0
         return chunk
 
@@ -286,6 +295,7 @@ class RowGatherer:
         self._characters += sum(map(len, texts_of(row)))
         self._view_rows.append(row)
         self._view_numbers.append(self._local_number(row.store, row.number))
+        self._visits.append(self._viewed(row.store, row.visit))
 
     def _add_event(self, row: EventRow, *, starts_hit: bool) -> None:
         if starts_hit:
@@ -296,14 +306,18 @@ class RowGatherer:
                 self.events += 1
         if not self._takes_event:
             return
-        view = 0
-        if row.view:
-            view = self._existing.number_of(row.store, row.view, is_view=True)
-            view = view or self._local_number(row.store, row.view)
+        view = self._viewed(row.store, row.view)
         text = property_text(row.name, row.value)
         self._characters += len(text)
         number = self._local_number(row.store, row.number)
         self._event_rows.append((number, self._event_ms, view, text))
+
+    def _viewed(self, store: str, view: int) -> int:
+        """Return the number in this store of a view that a row refers to; 0 for none."""
+        if not view:
+            return 0
+        existing = self._existing.number_of(store, view, is_view=True)
+        return existing or self._local_number(store, view)
 
     def _is_first(self, row: HitRow) -> bool:
         """Return whether a hit occurs for the first time in the files."""
@@ -346,11 +360,15 @@ class RowGatherer:
 
 
 def build_chunk(
-    numbers: Sequence[int], views: Sequence[ViewRow], events: Sequence[tuple[int, int, int, str]]
+    numbers: Sequence[int],
+    visits: Sequence[int],
+    views: Sequence[ViewRow],
+    events: Sequence[tuple[int, int, int, str]],
 ) -> ImportedHits:
     """Return views, with their numbers in this store, and properties of events as a chunk.
 
-    An event is a tuple of its number, its time, the number of its view, and the property.
+    `visits` has for each view the number of the first view of its visit, 0 for none. An event is a
+    tuple of its number, its time, the number of its view, and the property.
     """
     order = np.argsort(np.array(numbers, np.uint64), kind="stable")
     rows = [views[place] for place in order.tolist()]
@@ -369,8 +387,13 @@ def build_chunk(
         flags=timed_flags(flags, duration_ms),
         duration_ms=duration_ms,
         numbers={
-            number: np.array([getattr(row, number.attribute) for row in rows], f"u{number.bytes}")
-            for number in ViewNumber
+            ViewNumber.VISIT_OFFSET: _visit_offsets(numbers, visits)[order],
+            **{
+                number: np.array(
+                    [getattr(row, number.attribute) for row in rows], f"u{number.bytes}"
+                )
+                for number in NUMBERS_OF_HITS
+            },
         },
         codes=codes,
         events=EventRows(
@@ -381,6 +404,13 @@ def build_chunk(
         ),
     )
     return ImportedHits(content, {**texts, Dimension.PROPERTY: list(properties)})
+
+
+def _visit_offsets(numbers: Sequence[int], visits: Sequence[int]) -> NDArray[np.uint32]:
+    """Return the VISIT_OFFSET of views, 0 where that of a visit is later or too far away."""
+    offsets = np.array(numbers, np.int64) - np.array(visits, np.int64) + 1
+    is_known = (np.array(visits) > 0) & (offsets > 0) & (offsets <= MAX_VISIT_OFFSET)
+    return np.where(is_known, offsets, 0).astype(np.uint32)
 
 
 def _encode(

@@ -203,6 +203,8 @@ class Survey:
         if isinstance(row, ViewRow):
             self.views += 1
             numbers.views.append(row.number)
+            if row.visit:
+                numbers.include(row.visit)
             return
         if row.view:
             numbers.include(row.view)

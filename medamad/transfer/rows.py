@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 from attrs import frozen
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, WidthClass
+from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, Dimension, WidthClass
 from medamad.storage.segments.format import FLAG_OF
 
 
@@ -26,6 +26,8 @@ class ViewRow(msgspec.Struct, kw_only=True):
     """The store that first counted the view; empty if no medamad store did."""
     number: int = 0
     """Its number in that store."""
+    visit: int = 0
+    """The number of the first view of its visit; 0 if unknown."""
     first_today: bool = False
     first_of_page: bool = False
     width_class: WidthClass = WidthClass.UNKNOWN
@@ -82,7 +84,7 @@ class RejectedRow(msgspec.Struct, frozen=True):
 texts_of: Final = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
 """Returns the texts of a view, in the order of VIEW_DIMENSIONS."""
 
-_flags_and_numbers: Final = attrgetter(*FLAG_OF, *(number.attribute for number in ViewNumber))
+_flags_and_numbers: Final = attrgetter(*FLAG_OF, *(number.attribute for number in NUMBERS_OF_HITS))
 
 
 def field_with_nul(row: HitRow) -> str:

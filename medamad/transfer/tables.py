@@ -26,7 +26,7 @@ class ColumnKind(Enum):
     INTEGER = auto()
     """At least 0."""
     FRACTION = auto()
-    """From 0 to 1."""
+    """At least 0; a share is at most 1."""
     BOOLEAN = auto()
     TIMESTAMP = auto()
     """Unix milliseconds; written as instants in UTC."""
@@ -89,6 +89,7 @@ VIEWS_TABLE: Final = Table(
     (
         ExportColumn("store"),
         ExportColumn("view", ColumnKind.INTEGER),
+        ExportColumn("visit", ColumnKind.INTEGER),
         ExportColumn("time", ColumnKind.TIMESTAMP),
         *_dimension_columns(),
         *(ExportColumn(name, ColumnKind.BOOLEAN) for name in FLAG_OF),
@@ -96,7 +97,10 @@ VIEWS_TABLE: Final = Table(
         ExportColumn("duration_ms", ColumnKind.INTEGER),
     ),
 )
-"""`store` and `view` together identify a view, even when it is moved to another store."""
+"""`store` and `view` together identify a view, even when it is moved to another store.
+
+`visit` is the number of the first view of its visit; it is empty if the visit is unknown.
+"""
 
 EVENTS_TABLE: Final = Table(
     "events",
@@ -127,6 +131,12 @@ STATISTICS_TABLE: Final = Table(
         ExportColumn("duration_percentage", ColumnKind.FRACTION),
         ExportColumn("duration_lower_quartile", ColumnKind.INTEGER),
         ExportColumn("duration_upper_quartile", ColumnKind.INTEGER),
+        ExportColumn("visits", ColumnKind.INTEGER),
+        ExportColumn("visits_percentage", ColumnKind.FRACTION),
+        ExportColumn("views_per_visit", ColumnKind.FRACTION),
+        ExportColumn("visit_bounce_percentage", ColumnKind.FRACTION),
+        ExportColumn("visit_duration", ColumnKind.INTEGER),
+        ExportColumn("exit_percentage", ColumnKind.FRACTION),
         ExportColumn("events", ColumnKind.INTEGER),
         ExportColumn("events_percentage", ColumnKind.FRACTION),
     ),
@@ -227,6 +237,7 @@ _VIEW: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
     {
         **_SHARED,
         "view": ("number", _integer(_MAX_NUMBER)),
+        "visit": ("visit", _integer(_MAX_NUMBER)),
         **{dimension.attribute: (dimension.attribute, _text) for dimension in VIEW_DIMENSIONS},
         "browser_version": ("browser_version", _version),
         "os_version": ("os_version", _version),

@@ -18,7 +18,7 @@ from support.abuse import query_load as asking
 from support.abuse import reactor_watch as turning
 from support.abuse.hit_latency import Waits, for_seconds, send_hits
 from support.daemon import PATIENCE_S, Daemon
-from support.storage.bulk_loads import Bulk, load
+from support.storage.bulk_loads import Bulk, load, visits_in_turn
 from twisted.internet import reactor
 
 from medamad.domain.dimensions import Dimension, property_text
@@ -60,6 +60,7 @@ def wide(views: int, days: int) -> Bulk:
         first_of_page=chance.random(views) < 0.8,
         duration_ms=chance.integers(0, 600_000, views).astype(np.uint32),
         width_class=some(6).astype(np.uint8),
+        visit_offset=visits_in_turn(chance.random(views) < 0.4),
         codes=codes,
         texts=texts,
         event=np.arange(views),

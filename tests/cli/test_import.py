@@ -309,7 +309,8 @@ def begin(connection: AdminConnection, holding: AdminConnection) -> Begun:
     holding.send(HoldImport(begun.number))
     for first in range(1, 80_000, 8_000):
         rows = [ViewRow(time_ms=first + n, path=f"/{n}", number=first + n) for n in range(8_000)]
-        piece = build_chunk([begun.spans[0].at + row.number - 1 for row in rows], rows, [])
+        numbers = [begun.spans[0].at + row.number - 1 for row in rows]
+        piece = build_chunk(numbers, [0] * len(rows), rows, [])
         connection.request(rows_request(begun.number, piece), Nothing)
     return begun
 

@@ -22,7 +22,7 @@ def test_every_dimension_is_an_attribute_of_a_view() -> None:
 def test_the_numbers_that_are_stored_never_change() -> None:
     assert [dimension.value for dimension in VIEW_DIMENSIONS] == list(range(1, 16))
     assert (Dimension.PROPERTY, Dimension.PROPERTY_NAME) == (16, 17)
-    assert [(number.column, number.bytes) for number in ViewNumber] == [(38, 1)]
+    assert [(number.column, number.bytes) for number in ViewNumber] == [(38, 1), (39, 4)]
     assert [(width.name, width.value) for width in WidthClass] == [
         ("UNKNOWN", 0),
         ("PHONE", 1),

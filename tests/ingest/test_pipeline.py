@@ -11,7 +11,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel, capturedLogs, formatEvent
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber, WidthClass
+from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, WidthClass
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
 from medamad.ingest.networks import Networks, Sender
 from medamad.ingest.payload import LoadPayload
@@ -78,7 +78,7 @@ def views_of(snapshot: Snapshot) -> list[dict[str, object]]:
             for dimension in VIEW_DIMENSIONS
         }
         | {name: getattr(part, name)[row].item() for name in ("time_ms", "flags", "duration_ms")}
-        | {number.attribute: part.numbers(number)[row].item() for number in ViewNumber}
+        | {number.attribute: part.numbers(number)[row].item() for number in NUMBERS_OF_HITS}
         for part in snapshot.parts
         for row in range(len(part))
     ]

@@ -65,6 +65,10 @@ LISTED = {
 OURS = {
     "GET /website/{hostname}/terms",
     "GET /website/{hostname}/contents",
+    "GET /website/{hostname}/entries",
+    "GET /website/{hostname}/exits",
+    "GET /website/{hostname}/next",
+    "GET /website/{hostname}/previous",
     "GET /website/{hostname}/live",
     "GET /website/{hostname}/ignored",
     "GET /website/{hostname}/export",
@@ -105,12 +109,17 @@ FILTERS = {
     "browser", "os", "device", "country", "language", "prop_name", "prop_value",
 }  # fmt: skip
 ROWS = {"summary", "start", "end", "limit", "offset"} | FILTERS
-BY_DIMENSION = ROWS | {"views", "order"}
+BY_DIMENSION = ROWS | {"views", "visits", "order"}
 QUERIES = {
     "/event/ping": {"n", "u"},
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
-    "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone"} | FILTERS,
+    "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone", "visits"}
+    | FILTERS,
+    "/website/{hostname}/entries": ROWS,
+    "/website/{hostname}/exits": ROWS,
+    "/website/{hostname}/next": (ROWS | {"of"}) - {"summary"},
+    "/website/{hostname}/previous": (ROWS | {"of"}) - {"summary"},
     "/website/{hostname}/time": ROWS,
     "/website/{hostname}/referrers": BY_DIMENSION | {"grouped"},
     "/website/{hostname}/languages": BY_DIMENSION | {"locale"},
@@ -392,7 +401,7 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     (interval,) = (
         parameter
         for parameter in DOCUMENT["paths"]["/website/{hostname}/summary"]["get"]["parameters"]
-        if parameter["name"] == "interval"
+        if parameter.get("name") == "interval"
     )
     assert tuple(interval["schema"]["enum"]) == tuple(INTERVALS)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.query.naive_filters import Pairs, instant, microseconds
 from support.query.oracle import Entry, Oracle
 from support.query.random_queries import INTERVALS, MOMENTS, ZONES, RandomTraffic
-from support.query.snapshots import ENDPOINTS, SOURCES, MadeDay, answer, result, snapshot_of
+from support.query.snapshots import SOURCES, MadeDay, answer, result, snapshot_of
 
 from medamad.domain.zones import day_at, start_of_day
 from medamad.query.request import Gap, Gaps
@@ -44,6 +44,8 @@ FILTERED_BY = {
     "languages": "language",
 }
 """The filter of each endpoint that rollups can be filtered by."""
+ENDPOINTS = (*FILTERED_BY, "properties")
+"""The statistics that rollups know: nothing of visits."""
 
 
 def split(
@@ -155,6 +157,7 @@ def check(
         if end := instant(dict(query).get("end")):
             times_ms.append(microseconds(end) // 1000)
         query.append(("start", traffic.written(min(times_ms, default=0))))
+    query = [pair for pair in query if pair[0] != "visits" and pair[1] != "visits"]
     snapshot, days = split(views, events, zone, rng)
     found = result(snapshot, endpoint, query, now_ms=traffic.now_ms)
     without = {gap: found.gaps.days(gap) for gap in Gap}
@@ -197,7 +200,27 @@ def test_random_queries_have_every_kind_of_gap_and_often_none(queries: int) -> N
         zone = ZoneInfo(rng.choice(ZONES))
         gaps = check(traffic, endpoint, traffic.query(endpoint), zone)
         counts.update([each for each in Gap if gaps.days(each)] or [None])
-    assert min(counts[each] for each in ({*Gap} - {Gap.DAMAGED}) | {None}) > queries // 100, counts
+    kinds = {*Gap} - {Gap.DAMAGED, Gap.VISITS}
+    assert min(counts[each] for each in kinds | {None}) > queries // 100, counts
+
+
+@given(traffic=random_traffic, zone=zones)
+@quickly
+def test_visits_of_days_that_have_rollups_are_gaps(traffic: RandomTraffic, zone: ZoneInfo) -> None:
+    views = traffic.views(25)
+    snapshot, days = split(views, [], zone, traffic.rng)
+    gone = {view["id"] for day in days.values() for view in day.views}
+    oracle = Oracle(
+        [view for view in views if view["id"] not in gone],
+        [],
+        source_of=SOURCES.name_of,
+        now_ms=traffic.now_ms,
+    )
+    with_views = {number for number, day in days.items() if day.views}
+    for endpoint in ("entries", "exits"):
+        found = result(snapshot, endpoint, [], now_ms=traffic.now_ms)
+        assert msgspec.to_builtins(found.content) == oracle.answer(endpoint, [])
+        assert with_views <= {*found.gaps.days(Gap.VISITS)}
 
 
 def whole_days(traffic: RandomTraffic, zone: ZoneInfo, name: str) -> list[tuple[str, str]]:

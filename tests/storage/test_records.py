@@ -26,7 +26,7 @@ from medamad.storage.wal.records import (
 )
 
 KEY = wal_key(7, 1_790_000_000_123, 42)
-VIEW = view_record(KEY, (True, False), (3,), range(len(VIEW_DIMENSIONS)))
+VIEW = view_record(KEY, (True, False), (3, 70_000), range(len(VIEW_DIMENSIONS)))
 RECORDS = {
     "view": VIEW,
     "unload": duration_record(KEY, 41, 86_400_000),
@@ -49,6 +49,7 @@ def test_a_view_round_trips_as_columns() -> None:
     assert rows.keys["sequence"].tolist() == [42, 42]
     assert rows.values["flags"].tolist() == [1, 1]
     assert rows.values["width_class"].tolist() == [3, 3]
+    assert rows.values["visit_offset"].tolist() == [70_000, 70_000]
     assert rows.values["codes"][1].tolist() == list(range(len(VIEW_DIMENSIONS)))
 
 

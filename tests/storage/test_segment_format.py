@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.hits import View
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.format import (
@@ -33,7 +33,7 @@ def test_each_stored_field_of_a_view_has_its_own_column() -> None:
     columns = [*Dimension, *Column, *numbers]
     assert len(columns) == len(set(columns))
     assert all(36 <= column < 40 for column in numbers)
-    names = [*FLAG_OF, *(each.attribute for each in (*VIEW_DIMENSIONS, *ViewNumber))]
+    names = [*FLAG_OF, *(each.attribute for each in (*VIEW_DIMENSIONS, *NUMBERS_OF_HITS))]
     assert len(names) == len(set(names))
     assert set(names) <= {attribute.name for attribute in fields(View)}
 

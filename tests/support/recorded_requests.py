@@ -548,6 +548,11 @@ def _statistics() -> Iterator[Ask]:
         ),
     ):
         yield _read(f"pages by {name}", f"{PAST}/pages?{query}")
+    for name in ("entries", "exits"):
+        yield _read(f"{name} of past views", f"{PAST}/{name}")
+    for name in ("next", "previous"):
+        yield _read(f"the {name} pages of a page", f"{PAST}/{name}?of=/")
+    yield _read("the next pages of none", f"{PAST}/next")
     yield _read("devices by a path", f"{PAST}/devices?path[starts_with]=/docs&summary=true")
     yield from _summaries()
     yield from _refused_questions()

@@ -80,6 +80,7 @@ def as_held(
             "q": row["first_of_page"],
             "duration_ms": row["duration_ms"] or 0,
             "width_class": WidthClass[(row["width_class"] or "unknown").upper()],
+            "visit_offset": row["view"] - row["visit"] + 1 if row["visit"] else 0,
             **{dimension.attribute: row[dimension.attribute] for dimension in VIEW_DIMENSIONS},
         }
     events: dict[int, Any] = {}
@@ -185,7 +186,8 @@ async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> N
     found = read(exported(store, website, request), request)
     reports = [row["report"] for row in found]
     assert list(dict.fromkeys(reports)) == [
-        *("summary", "days", "pages", "time", "referrers", "referrer_urls", "sources", "mediums"),
+        *("summary", "days", "pages", "entries", "exits", "time", "referrers", "referrer_urls"),
+        *("sources", "mediums"),
         *("campaigns", "terms", "contents", "browsers", "os", "devices", "countries", "languages"),
         *("locales", "properties", "property_values"),
     ]

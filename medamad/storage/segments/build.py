@@ -7,7 +7,7 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.storage.dictionary.decode import NumberNames
 from medamad.storage.segments.counters import (
     SLOT_MS,
@@ -25,6 +25,7 @@ from medamad.storage.segments.format import (
     SegmentHeader,
     SortedDurations,
     encode_column,
+    first_visit_of,
 )
 from medamad.storage.segments.parts import (
     NO_EVENTS,
@@ -49,7 +50,7 @@ _COMPRESSED: Final = frozenset(
         Dimension.BROWSER_VERSION,
         Dimension.OS_VERSION,
         Dimension.HOST,
-        *(number.column for number in ViewNumber),
+        *(number.column for number in NUMBERS_OF_HITS),
         Column.OWN_LAG,
     )
 )
@@ -221,6 +222,7 @@ def encode_segment(
         has_distinct_names=has_distinct_names(events, names_of),
         has_counters=len(content) + len(events) >= counted_from,
         import_batch=content.import_batch,
+        first_visit=first_visit_of(sequence, content.numbers[ViewNumber.VISIT_OFFSET]),
     )
     return EncodedSegment(header, _segment_puts(content, own, loose, key, header))
 
@@ -317,6 +319,7 @@ def merged_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader
         has_counters=True,
         members=tuple(number for number, _ in members),
         import_batch=headers[0].import_batch,
+        first_visit=min((found for header in headers if (found := header.first_visit)), default=0),
     )
 
 

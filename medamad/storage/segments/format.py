@@ -106,6 +106,8 @@ class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):
     """The day of a rollup, which has neither columns of views nor members."""
     import_batch: int = 0
     """The import batch that all of it belongs to, 0 for none."""
+    first_visit: int = 0
+    """The least number of a visit that any of its views belongs to, 0 for none."""
 
 
 def header_key(website: int, number: int) -> bytes:
@@ -268,6 +270,15 @@ def timed_flags(
     timed |= (duration_ms > 0) * TIMED
     timed |= ((duration_ms > 0) & (duration_ms <= BOUNCE_MS)) * BOUNCED
     return timed
+
+
+def first_visit_of(
+    sequence: NDArray[np.unsignedinteger[Any]], visit_offset: NDArray[np.unsignedinteger[Any]]
+) -> int:
+    """Return the least number of a visit of some views, 0 if none of them belongs to one."""
+    offset = visit_offset.astype(np.uint64)
+    numbers = (sequence + np.uint64(1) - offset)[offset > 0]
+    return int(numbers.min()) if len(numbers) else 0
 
 
 _BITS: Final = 16

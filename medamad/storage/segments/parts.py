@@ -131,6 +131,10 @@ class ViewColumns(HasCounters, Protocol):
         """The number of the import batch that all of it came with, or 0."""
 
     @property
+    def first_visit(self) -> int:
+        """The least number of a visit that any of its views belongs to, or 0."""
+
+    @property
     def ascends(self) -> bool:
         """Whether the times ascend. They do not if the clock was set back."""
 
@@ -178,6 +182,11 @@ class MergedSegment(HasCounters):
     @abstractmethod
     def import_batch(self) -> int:
         """The number of the import batch that all of it came with, or 0."""
+
+    @property
+    @abstractmethod
+    def first_visit(self) -> int:
+        """The least number of a visit that any of its views belongs to, or 0."""
 
     @property
     @abstractmethod

@@ -115,6 +115,10 @@ class OpenedBase:
         return self._header.import_batch
 
     @property
+    def first_visit(self) -> int:
+        return self._header.first_visit
+
+    @property
     def time_bounds(self) -> tuple[int, int]:
         return self._header.time_bounds
 

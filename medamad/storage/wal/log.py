@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from attrs import define, evolve, field
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
+from medamad.domain.dimensions import MAX_VISIT_OFFSET, NUMBERS_OF_HITS, VIEW_DIMENSIONS
 from medamad.domain.hits import Event, Hit, Properties, Unload, View, Visitor
 from medamad.storage.dictionary.encode import Dictionary, Encoder
 from medamad.storage.environment.environment import Databases, Txn
@@ -29,7 +29,7 @@ SEQUENCE: Final = b"sequence"
 _WEBSITE: Final = struct.Struct(">I")
 _texts_of = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
 _flags_of = attrgetter(*FLAG_OF)
-_NUMBER_NAMES: Final = tuple(number.attribute for number in ViewNumber)
+_NUMBER_NAMES: Final = tuple(number.attribute for number in NUMBERS_OF_HITS)
 
 
 class Outcome(Enum):
@@ -176,12 +176,13 @@ class WriteBatch:
         ]
         sequence = self._wal.next_sequence()
         location = ViewLocation(view.website, view.time_ms, sequence)
+        visit = 0
         self._put(
             view.website,
             view_record(
                 wal_key(view.website, happened_ms, sequence),
                 _flags_of(view),
-                [getattr(view, name) for name in _NUMBER_NAMES],
+                [*(getattr(view, name) for name in _NUMBER_NAMES), _visit_offset(sequence, visit)],
                 codes,
             ),
         )
@@ -303,3 +304,9 @@ class WriteBatch:
     def _put(self, website: int, record: Record) -> None:
         self._txn.put(*record, db=self._wal.databases.wal, overwrite=False)
         self.records.setdefault(website, []).append(record)
+
+
+def _visit_offset(sequence: int, visit: int) -> int:
+    """Return the VISIT_OFFSET of a view: 0 without a visit, or where that began too long ago."""
+    offset = sequence - visit + 1
+    return offset if visit and offset <= MAX_VISIT_OFFSET else 0

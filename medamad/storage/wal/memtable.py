@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.storage.segments.corrections import Corrected, Correction
 from medamad.storage.segments.counters import SLOT_MS, Counters, count_views
-from medamad.storage.segments.format import SLOTS, timed_flags
+from medamad.storage.segments.format import SLOTS, first_visit_of, timed_flags
 from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
@@ -65,6 +65,7 @@ class ChunkViews:
     matrix: NDArray[np.uint32]
     """Codes, shape (dimensions, n)."""
     time_bounds: tuple[int, int]
+    first_visit: int
     ascends: bool
     _counters: dict[int, Counters] = field(factory=dict)
 
@@ -144,6 +145,8 @@ class _Chunk:
     """Views that become a segment."""
 
     columns: _Columns = field(factory=lambda: _Columns.of(_VIEW_COLUMNS))
+    first_visit: int = 0
+    """The least number of a visit of its views, 0 for none."""
     least_ms: int = NO_TIME[0]
     greatest_ms: int = NO_TIME[1]
     ascends: bool = True
@@ -180,6 +183,8 @@ class _Chunk:
             arrays[name][span] = rows.values[name]
         arrays["matrix"][:, span] = rows.values["codes"].T
         columns.length += count
+        first_visit = first_visit_of(arrays["sequence"][span], arrays["visit_offset"][span])
+        self.first_visit = min(self.first_visit or first_visit, first_visit or self.first_visit)
         self.least_ms = min(self.least_ms, int(time_ms.min()))
         self.greatest_ms = max(self.greatest_ms, int(time_ms.max()))
         self.published = None
@@ -221,6 +226,7 @@ class _Chunk:
                 by_number={number: published(number.attribute) for number in ViewNumber},
                 matrix=published("matrix"),
                 time_bounds=(self.least_ms, self.greatest_ms),
+                first_visit=self.first_visit,
                 ascends=self.ascends,
             )
         return self.published

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve
 
+from medamad.domain.errors import BadRequest
 from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
@@ -13,6 +14,7 @@ from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
 from medamad.query.reports import STATISTICS, Statistic, SummaryOptions, summary
 from medamad.query.request import MAX_ROWS, ORDERS, Cancellation, Query, Result
+from medamad.query.visit_reports import pages_beside
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.web.assets import GZIP, gzipped, negotiated_coding
 from medamad.web.auth import Access
@@ -28,17 +30,24 @@ Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[An
 def query_from(parameters: QueryParameters, statistic: Statistic) -> Query:
     """Return the query of a statistic. Raises BadRequest naming the parameter."""
     query = evolve(
-        _query_without_rows(parameters),
+        _query_of_rows(parameters),
         is_brief=statistic.can_be_brief and parameters.boolean("summary", default=False),
-        limit=parameters.integer("limit", 1, MAX_ROWS),
-        offset=parameters.integer("offset", 0, MAX_OFFSET) or 0,
     )
     if not statistic.is_of_views:
         return query
     return evolve(
         query,
         with_views=parameters.boolean("views", default=False),
+        with_visits=parameters.boolean("visits", default=False),
         order=parameters.choice("order", ORDERS) or ORDERS[0],
+    )
+
+
+def _query_of_rows(parameters: QueryParameters) -> Query:
+    return evolve(
+        _query_without_rows(parameters),
+        limit=parameters.integer("limit", 1, MAX_ROWS),
+        offset=parameters.integer("offset", 0, MAX_OFFSET) or 0,
     )
 
 
@@ -82,6 +91,7 @@ async def summarise(call: Call, hostname: str) -> Response:
     if timezone is not None:
         zone_named(timezone)
     with_previous = parameters.boolean("previous", default=False)
+    with_visits = parameters.boolean("visits", default=False)
     interval = parameters.choice("interval", INTERVALS)
     clock = call.backend.clock
 
@@ -91,6 +101,7 @@ async def summarise(call: Call, hostname: str) -> Response:
         options = SummaryOptions(
             now_ms=int(clock() * 1000),
             previous=with_previous,
+            visits=with_visits,
             interval=interval,
             timezone=timezone,
         )
@@ -106,6 +117,16 @@ async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response
         chosen = parameters.boolean(variant.parameter, default=not variant.value)
         report = variant.report if chosen is variant.value else report
     return await _respond(call, hostname, query_from(parameters, statistic), report)
+
+
+async def list_pages_beside(call: Call, hostname: str, step: Literal[1, -1]) -> Response:
+    """Return the pages that came next after the views of a page, or before them."""
+    parameters = call.parameters
+    path = parameters.text("of")
+    if path is None:
+        raise BadRequest("of: required, the path of a page")
+    report = partial(pages_beside, path=path, step=step)
+    return await _respond(call, hostname, _query_of_rows(parameters), report)
 
 
 async def count_live_visitors(call: Call, hostname: str) -> Response:
@@ -131,5 +152,7 @@ def add_to(routes: Routes) -> None:
     for statistic in STATISTICS:
         list_its_rows = partial(list_rows, statistic=statistic)
         routes.add("GET", path + statistic.name, list_its_rows, Access.STATISTICS)
+    routes.add("GET", path + "next", partial(list_pages_beside, step=1), Access.STATISTICS)
+    routes.add("GET", path + "previous", partial(list_pages_beside, step=-1), Access.STATISTICS)
     routes.add("GET", path + "live", count_live_visitors, Access.STATISTICS)
     routes.add("GET", path + "ignored", ignored, Access.READ)

@@ -1,8 +1,9 @@
 """The results as the contract words them, computed naively over lists of dicts.
 
-A view is a dict: `id` (anything), `time_ms`, `p`, `q`, `duration_ms` (0 where not timed), and its
-texts as stored: `path`, `referrer`, `utm_source` … `utm_content`, `browser`, `os`, `device`,
-`country` (ISO code), `locale` (tag); a text left out is "".
+A view is a dict: `id` (anything), `time_ms`, `p`, `q`, `duration_ms` (0 where not timed), `visit`
+(the id of the first view of its visit; 0 or left out where that is unknown), and its texts as
+stored: `path`, `referrer`, `utm_source` … `utm_content`, `browser`, `os`, `device`, `country` (ISO
+code), `locale` (tag); a text left out is "". Views are in the order of their ids.
 An event is a dict: `time_ms`, `view` (the id of a view, or None), `properties` (pairs of name and
 value). A query is the name of an endpoint and the decoded pairs of a valid query.
 """
@@ -44,7 +45,11 @@ class Oracle:
         if endpoint == "properties":
             return self._properties(query)
         selected = [v for v in self.views if query.has(v["time_ms"]) and self._passes(v, query)]
-        if endpoint == "pages":
+        if endpoint in ("entries", "exits"):
+            rows = self._ends_of_visits(endpoint, selected, query)
+        elif endpoint in ("next", "previous"):
+            rows = self._beside(endpoint, selected, query)
+        elif endpoint == "pages":
             rows = self._pages(selected, query)
         elif endpoint == "time":
             rows = self._times(selected, query)
@@ -85,13 +90,21 @@ class Oracle:
     def _summary(self, query: ParsedQuery) -> Entry:
         matching = [view for view in self.views if self._passes(view, query)]
 
-        def figures(has: Callable[[int], bool]) -> Entry:
+        def figures(
+            has: Callable[[int], bool], in_series: Callable[[int], bool] | None = None
+        ) -> Entry:
             selected = [view for view in matching if has(view["time_ms"])]
+            of_visits = {}
+            if query.flag("visits"):
+                in_period = in_series or has
+                selecting = [view for view in matching if in_period(view["time_ms"])]
+                of_visits = self._figures_of_visits(self._visits(selecting, has))
             return {
                 "visitors": visitors(selected, "q" if query.names_page else "p"),
                 "pageviews": len(selected),
                 "bounce_percentage": bounces(selected),
                 "duration": quantile(times(selected), Fraction(1, 2)),
+                **of_visits,
             }
 
         found: Entry = {"current": figures(query.has)}
@@ -113,13 +126,112 @@ class Oracle:
                 high = min(
                     edges[number + 1][0] * 1000 - 1 if number + 1 < len(edges) else end_ms, end_ms
                 )
-                row = figures(lambda time_ms, low=low, high=high: low <= time_ms <= high)
+                row = figures(
+                    lambda time_ms, low=low, high=high: low <= time_ms <= high,
+                    lambda time_ms: start_ms <= time_ms <= end_ms,
+                )
                 found["interval"].append({"date": date, **row})
         return found
 
+    # Visits
+
+    def _visits(self, selected: list[Entry], has: Callable[[int], bool]) -> dict[int, list[Entry]]:
+        """Return all views of the visits that have a selected view and began in a period."""
+        wanted = {view["visit"] for view in selected if view.get("visit")}
+        begun = {
+            view["id"]
+            for view in self.views
+            if view["id"] in wanted and view["visit"] == view["id"] and has(view["time_ms"])
+        }
+        return {
+            number: [view for view in self.views if view.get("visit") == number]
+            for number in sorted(begun)
+        }
+
+    def _bounced(self, views: list[Entry]) -> bool:
+        (first, *others) = views
+        return not others and not any(
+            event["view"] == first["id"] and event["time_ms"] > first["time_ms"]
+            for event in self.events
+            if pairs_of(event)
+        )
+
+    def _figures_of_visits(self, visits: dict[int, list[Entry]]) -> Entry:
+        count = len(visits)
+        seen = [view for views in visits.values() for view in views]
+        total_ms = sum(times(seen))
+        return {"visits": count, **self._means_of_visits(list(visits.values()), total_ms)}
+
+    def _means_of_visits(self, visits: list[list[Entry]], total_ms: int) -> Entry:
+        count = len(visits)
+        return {
+            "views_per_visit": round(sum(map(len, visits)) / count, 2) if count else 0,
+            "visit_bounce_percentage": ratio(sum(map(self._bounced, visits)), count),
+            "visit_duration": int(Fraction(total_ms, count) + Fraction(1, 2)) if count else 0,
+        }
+
+    def _of_rows(
+        self, selected: list[Entry], query: ParsedQuery, value_of: Callable[[Entry], str]
+    ) -> tuple[dict[str, list[list[Entry]]], int]:
+        """Return the visits by row, and how many there are in all."""
+        visits = list(self._visits(selected, query.has).values())
+        rows: dict[str, list[list[Entry]]] = {}
+        for views in visits:
+            for value in {value_of(view) for view in views}:
+                rows.setdefault(value, []).append(views)
+        return rows, len(visits)
+
+    def _ends_of_visits(
+        self, endpoint: str, selected: list[Entry], query: ParsedQuery
+    ) -> list[Entry]:
+        seen_by, count = self._of_rows(selected, query, lambda view: view["path"])
+        place = 0 if endpoint == "entries" else -1
+        ends: dict[str, list[list[Entry]]] = {}
+        for views in self._visits(selected, query.has).values():
+            ends.setdefault(views[place]["path"], []).append(views)
+        rows = []
+        for path, visits in sorted(ends.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+            row = {
+                "path": path,
+                "visits": len(visits),
+                "visits_percentage": ratio(len(visits), count),
+            }
+            if query.flag("summary"):
+                pass
+            elif endpoint == "exits":
+                row["exit_percentage"] = ratio(len(visits), len(seen_by[path]))
+            else:
+                total_ms = sum(times([view for views in visits for view in views]))
+                row |= self._means_of_visits(visits, total_ms)
+            rows.append(row)
+        return rows
+
+    def _beside(self, endpoint: str, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
+        of = [view for view in selected if view["path"] == query.one("of") and view.get("visit")]
+        found: dict[str, int] = {}
+        for view in of:
+            visit = [other for other in self.views if other.get("visit") == view["visit"]]
+            place = visit.index(view) + (1 if endpoint == "next" else -1)
+            path = visit[place]["path"] if 0 <= place < len(visit) else ""
+            found[path] = found.get(path, 0) + 1
+        return [
+            {"path": path, "views": views, "views_percentage": ratio(views, len(of))}
+            for path, views in sorted(found.items(), key=lambda entry: (-entry[1], entry[0]))
+        ]
+
+    def _columns_of_visits(
+        self, value: str, rows: dict[str, list[list[Entry]]], count: int, query: ParsedQuery
+    ) -> Entry:
+        visits = rows.get(value, [])
+        columns = {"visits": len(visits), "visits_percentage": ratio(len(visits), count)}
+        if not query.flag("summary"):
+            columns["visit_bounce_percentage"] = ratio(sum(map(self._bounced, visits)), len(visits))
+        return columns if query.flag("visits") else {}
+
     def _pages(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
         groups = grouped(selected, lambda view: view["path"])
-        ordered = sorted(groups.items(), key=place_of("q", query))
+        of_visits, visits = self._of_rows(selected, query, lambda view: view["path"])
+        ordered = sorted(groups.items(), key=place_of("q", query, of_visits))
         rows = []
         for path, views in ordered:
             row = {
@@ -134,7 +246,7 @@ class Oracle:
                 row["pageviews_percentage"] = ratio(len(views), len(selected))
                 row["bounce_percentage"] = bounces(views)
                 row["duration"] = sum(times(views))
-            rows.append(row)
+            rows.append(row | self._columns_of_visits(path, of_visits, visits, query))
         return rows
 
     def _times(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
@@ -180,7 +292,11 @@ class Oracle:
         }[endpoint]
         kind = "q" if query.names_page else "p"
         groups = grouped(selected, value_of)
-        ordered = sorted(groups.items(), key=place_of(kind, query))
+        begun = list(self._visits(selected, query.has).values())
+        of_visits: dict[str, list[list[Entry]]] = {}
+        for views in begun:
+            of_visits.setdefault(value_of(views[0]), []).append(views)
+        ordered = sorted(groups.items(), key=place_of(kind, query, of_visits))
         rows = []
         for value, views in ordered:
             row = {
@@ -193,7 +309,7 @@ class Oracle:
             if not query.flag("summary"):
                 row["bounce_percentage"] = bounces(views)
                 row["duration"] = sum(times(views))
-            rows.append(row)
+            rows.append(row | self._columns_of_visits(value, of_visits, len(begun), query))
         return rows
 
     def _properties(self, query: ParsedQuery) -> list[Entry]:
@@ -235,8 +351,12 @@ def grouped(views: list[Entry], value_of: Callable[[Entry], str]) -> dict[str, l
     return groups
 
 
-def place_of(kind: str, query: ParsedQuery) -> Callable[[tuple[str, list[Entry]]], Any]:
-    """Return the sort key of a name and its views."""
+def place_of(
+    kind: str, query: ParsedQuery, visits: dict[str, list[list[Entry]]]
+) -> Callable[[tuple[str, list[Entry]]], Any]:
+    """Return the sort key of a name and its views. `visits` has the visits of each name."""
+    if query.one("order") == "visits":
+        return lambda group: (-len(visits.get(group[0], [])), -len(group[1]), group[0])
     if query.one("order") == "pageviews":
         return lambda group: (-len(group[1]), group[0])
     return lambda group: (-visitors(group[1], kind), -len(group[1]), group[0])

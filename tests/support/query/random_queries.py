@@ -60,7 +60,8 @@ OPTIONS = {
     "offset": ("1", "3", "5000"),
     "summary": ("true", "false"),
     "views": ("true", "false"),
-    "order": ("visitors", "pageviews"),
+    "visits": ("true", "false"),
+    "order": ("visitors", "pageviews", "visits"),
     "grouped": ("false",),
     "locale": ("true",),
 }
@@ -98,7 +99,7 @@ class RandomTraffic:
 
     def views(self, count: int) -> list[Entry]:
         rng = self.rng
-        return [
+        views = [
             {
                 "id": number,
                 "time_ms": self.time_ms(),
@@ -109,6 +110,18 @@ class RandomTraffic:
             }
             for number in sorted(rng.sample(range(1, 3 * count + 2), count))
         ]
+        live: list[int] = []
+        for view in views:
+            kind = rng.random()
+            if live and kind < 0.6:
+                view["visit"] = rng.choice(live)
+            elif kind < 0.9:
+                view["visit"] = view["id"]
+                live = [*live[-3:], view["id"]]
+        if rng.random() < 0.3:
+            # What began earlier may be deleted while the rest of it remains.
+            del views[: rng.randint(0, 3)]
+        return views
 
     def events(self, count: int, views: list[Entry]) -> list[Entry]:
         rng = self.rng
@@ -136,7 +149,11 @@ class RandomTraffic:
                 query.append(("interval", self.interval))
             if rng.random() < 0.6:
                 query.append(("timezone", rng.choice(ZONES)))
+            if rng.random() < 0.6:
+                query.append(("visits", "true"))
             return query
+        if endpoint in ("next", "previous"):
+            query.append(("of", rng.choice(VALUES["path"])))
         return query + [
             (name, rng.choice(values)) for name, values in OPTIONS.items() if rng.random() < 0.3
         ]

@@ -1,9 +1,9 @@
 """Snapshots made of the oracle's dicts, and reports on them as the web makes them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, zip_longest
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
 from medamad.query.reports import STATISTICS, SummaryOptions, summary
 from medamad.query.request import Cancellation, Query, Result
+from medamad.query.visit_reports import pages_beside
 from medamad.storage.dictionary.decode import TextCache
 from medamad.storage.segments.build import content_of
 from medamad.storage.segments.counters import (
@@ -35,7 +36,13 @@ from medamad.storage.segments.counters import (
     count_views,
     merge,
 )
-from medamad.storage.segments.format import PAGE_VISITOR, VISITOR, SortedDurations, timed_flags
+from medamad.storage.segments.format import (
+    PAGE_VISITOR,
+    VISITOR,
+    SortedDurations,
+    first_visit_of,
+    timed_flags,
+)
 from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
@@ -63,12 +70,17 @@ class MadePart:
     sequence: NDArray[np.uint64]
     flags: NDArray[np.uint8]
     duration_ms: NDArray[np.uint32]
+    visit_offset: NDArray[np.uint32]
     columns: dict[Dimension, Codes]
     own: EventColumns
     loose: EventColumns
     texts: CodeTexts
     is_counted: bool
     import_batch: int = 0
+
+    @property
+    def first_visit(self) -> int:
+        return first_visit_of(self.sequence, self.visit_offset)
 
     @property
     def ascends(self) -> bool:
@@ -90,6 +102,8 @@ class MadePart:
         return self.columns[dimension]
 
     def numbers(self, number: ViewNumber) -> NDArray[Any]:
+        if number is ViewNumber.VISIT_OFFSET:
+            return self.visit_offset
         return np.zeros(len(self), f"u{number.bytes}")
 
     def counters(self, dimension: Dimension) -> Counters | None:
@@ -138,6 +152,10 @@ class MadeGroup(MergedSegment):
     @property
     def sequence_bounds(self) -> tuple[int, int]:
         return enclosing_bounds(member.sequence_bounds for member in self.members if len(member))
+
+    @property
+    def first_visit(self) -> int:
+        return min((found for each in self.members if (found := each.first_visit)), default=0)
 
     def counters(self, dimension: Dimension) -> Counters | None:
         return merge([evolve(each, is_counted=True).counters(dimension) for each in self.members])
@@ -308,6 +326,9 @@ def _part(
         sequence=sequence,
         flags=timed_flags(flags, duration_ms),
         duration_ms=duration_ms,
+        visit_offset=column(
+            lambda view: view["id"] - view["visit"] + 1 if view.get("visit") else 0, np.uint32
+        ),
         columns={dimension: codes(dimension) for dimension in VIEW_DIMENSIONS},
         own=own,
         loose=loose,
@@ -353,7 +374,8 @@ def _events(events: Sequence[tuple[int, Entry]], names: Dictionary) -> EventColu
     )
 
 
-ENDPOINTS = ("summary", *(statistic.name for statistic in STATISTICS))
+STEPS: Final[Mapping[str, Literal[1, -1]]] = {"next": 1, "previous": -1}
+ENDPOINTS = ("summary", *STEPS, *(statistic.name for statistic in STATISTICS))
 
 
 def query_from(parameters: Pairs) -> Query:
@@ -364,6 +386,7 @@ def query_from(parameters: Pairs) -> Query:
         filters=parse_filters(parameters),
         is_brief=given.get("summary") == "true",
         with_views=given.get("views") == "true",
+        with_visits=given.get("visits") == "true",
         order=given.get("order", "visitors"),
         limit=int(given["limit"]) if "limit" in given else None,
         offset=int(given.get("offset", "0")),
@@ -383,10 +406,13 @@ def result(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int 
         options = SummaryOptions(
             now_ms=now_ms,
             previous=given.get("previous") == "true",
+            visits=given.get("visits") == "true",
             interval=given.get("interval"),
             timezone=given.get("timezone"),
         )
         return summary(*arguments, options=options)
+    if endpoint in STEPS:
+        return pages_beside(*arguments, path=given["of"], step=STEPS[endpoint])
     (statistic,) = (each for each in STATISTICS if each.name == endpoint)
     variant = statistic.variant
     if variant is not None and given.get(variant.parameter) == str(variant.value).lower():

@@ -47,6 +47,8 @@ class Bulk:
     duration_ms: NDArray[np.uint32]
     """0 where it is not known."""
     width_class: NDArray[np.uint8]
+    visit_offset: NDArray[np.uint32]
+    """1 plus how many views earlier the visit of each view began; 0 for none."""
     codes: Mapping[Dimension, Numbers]
     texts: Mapping[Dimension, Sequence[str]]
     event: NDArray[np.int64]
@@ -194,6 +196,7 @@ def made(seed: int, views_made: int, events: int, first_ms: int = NOW_MS - 9 * D
         first_of_page=rng.random(views_made) < 0.5,
         duration_ms=rng.choice(np.array([0, 1, 5_000, 5_001, 86_400_000], np.uint32), views_made),
         width_class=rng.integers(0, len(WidthClass), views_made).astype(np.uint8),
+        visit_offset=visits_in_turn(rng.random(views_made) < 0.4),
         codes=codes,
         texts=texts,
         event=rows * 3 + 5,
@@ -202,6 +205,13 @@ def made(seed: int, views_made: int, events: int, first_ms: int = NOW_MS - 9 * D
         # A property comes once in an event.
         property=np.arange(len(rows)) % 6,
     )
+
+
+def visits_in_turn(begins: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Return the `visit_offset` of views of one visit after the other, the first of none."""
+    places = np.arange(len(begins))
+    first = np.maximum.accumulate(np.where(begins, places, -1))
+    return np.where(first >= 0, places - first + 1, 0).astype(np.uint32)
 
 
 def imported(bulk: Bulk, first: int) -> ImportedHits:
@@ -234,6 +244,7 @@ def expected(bulk: Bulk) -> tuple[list[Row], list[Row]]:
             "q": bool(bulk.first_of_page[place]),
             "duration_ms": int(bulk.duration_ms[place]),
             "width_class": int(bulk.width_class[place]),
+            "visit_offset": int(bulk.visit_offset[place]),
         }
         for dimension in VIEW_DIMENSIONS:
             left_out = dimension in LEFT_OUT

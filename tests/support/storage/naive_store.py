@@ -1,14 +1,19 @@
 """The expected content of a store, kept naively as lists of dicts."""
 
-from typing import Any
-
-from attrs import asdict, define, field
+from attrs import define, field
 from support.storage.contents import Row, StoredRows, in_order
 
+from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS
 from medamad.domain.hits import Event, Hit, Unload, View
+from medamad.storage.segments.format import FLAG_OF
 
 DAY_MS = 86_400_000
 EARLY_MS = 60_000
+_STORED = (
+    "time_ms",
+    *FLAG_OF,
+    *(each.attribute for each in (*VIEW_DIMENSIONS, *NUMBERS_OF_HITS)),
+)
 _OWN_NAMES = {"first_today": "p", "first_of_page": "q"}
 
 
@@ -52,11 +57,9 @@ class NaiveStore:
     def _view(self, view: View) -> None:
         if view.website not in self.websites or self._find(view.beacon, view.time_ms) is not None:
             return
-        fields: dict[str, Any] = asdict(view)
-        row = {_OWN_NAMES.get(name, name): value for name, value in fields.items()}
-        for name in ("website", "beacon", "properties", "happened_ms", "visitor", "network"):
-            del row[name]
-        row["duration_ms"] = 0
+        row: Row = {_OWN_NAMES.get(name, name): getattr(view, name) for name in _STORED}
+        # No view here says who the visitor is, so none belongs to a visit.
+        row |= {"duration_ms": 0, "visit_offset": 0}
         views, _ = self.websites[view.website]
         views.append(row)
         self._known[view.beacon] = (view.website, row)

@@ -377,7 +377,12 @@ async def test_the_response_says_what_daily_totals_lack(server: Server, owner: B
         ("summary?country=United+Kingdom", f'durations="{day}/{day}"'),
         (f"summary?interval=hour&start={day}T00:00:00Z", f'interval="{day}/{day}"'),
         (f"export?what=statistics&{cut}", f'figures="{day}/{day}"'),
-        (f"export?what=statistics&start={day}T00:00:00Z&end={day}T23:59:59.999Z", None),
+        ("summary?visits=true", f'visits="{day}/{day}"'),
+        ("entries", f'visits="{day}/{day}"'),
+        (
+            f"export?what=statistics&start={day}T00:00:00Z&end={day}T23:59:59.999Z",
+            f'visits="{day}/{day}"',
+        ),
         ("export?what=views", f'figures="{day}/{day}"'),
         (f"export?what=views&start={day}T00:00:01Z&end={day}T23:00:00Z", f'figures="{day}/{day}"'),
         ("export?what=views&end=2020-01-01T00:00:00Z", None),
