@@ -87,7 +87,7 @@ def summary(
     if options.timezone is not None:
         period = evolve(period, zone=zone_named(options.timezone))
     selection = select(snapshot, query, sources, cancellation)
-    series, total, visits_by_bucket = None, None, None
+    series, total, visits, visits_by_bucket = None, None, None, None
     if options.interval is not None:
         start_ms, end_ms = _series_bounds(snapshot, period, options.now_ms)
         buckets = make_buckets(options.interval, start_ms, end_ms, period.zone)
@@ -101,8 +101,10 @@ def summary(
         if (is_complete or period.end_ms) and not series.tally.gaps.days(Gap.INTERVAL):
             # All views of the period are in the series.
             total = series.total
+            visits = None if visits_by_bucket is None else visits_by_bucket.total()
     current = total or total_of(selection)
-    visits = visits_in_all(selection) if options.visits else None
+    if options.visits and visits is None:
+        visits = visits_in_all(selection)
     (row,) = _series_rows(current, query, visits)
     found: Summary = {"current": row}
     gaps = current.tally.gaps | selection.damage

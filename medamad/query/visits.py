@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
-from medamad.query.scan import Selection, find_views, leaves, loose_events
+from medamad.query.scan import Selection, leaves, loose_events
 from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -24,6 +24,8 @@ Places = NDArray[np.intp]
 """Places of visits in `Visits.numbers`."""
 
 _NONE = np.zeros(0, np.uint64)
+_TABLE_SPAN = 16
+"""Up to this many numbers for each view of a part, rows are looked up in a table."""
 
 
 def visit_numbers(part: ViewColumns) -> NDArray[np.uint64]:
@@ -64,15 +66,14 @@ class Visits:
 
     def of_part(self, part: ViewColumns) -> Places:
         """Return the place of each view's visit, -1 for those that are not among these."""
-        offset = part.numbers(ViewNumber.VISIT_OFFSET)
-        begins = offset == 1
-        # Most visits begin in the part where they go on, so each is looked up only once.
         places = np.full(len(part), -1, np.intp)
-        places[begins] = self.places_of(part.sequence[begins])
-        others = np.flatnonzero(offset > 1)
+        visits, begins = _find_ascending(part, self.numbers)
+        places[begins] = visits
+        # Most visits begin in the part where they go on, so each is looked up only once.
+        others = np.flatnonzero(part.numbers(ViewNumber.VISIT_OFFSET) > 1)
         numbers = visit_numbers(part)[others]
-        rows = np.minimum(np.searchsorted(part.sequence, numbers), len(part) - 1)
-        is_here = part.sequence[rows] == numbers
+        rows = _rows_of(part, numbers)
+        is_here = rows >= 0
         places[others[is_here]] = places[rows[is_here]]
         places[others[~is_here]] = self.places_of(numbers[~is_here])
         return places
@@ -127,9 +128,43 @@ def _find_ascending(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Find views by ascending sequence numbers, as `find_views` does by any."""
     low, high = part.sequence_bounds
-    begin, end = np.searchsorted(sequences, np.array([low, high + 1], np.uint64))
-    found, places = find_views(part, sequences[begin:end])
-    return found + begin, places
+    begin, end = np.searchsorted(sequences, np.array([low, high + 1], np.uint64)).tolist()
+    rows = _rows_of(part, sequences[begin:end])
+    is_here = rows >= 0
+    return np.flatnonzero(is_here) + begin, rows[is_here]
+
+
+def _rows_of(part: ViewColumns, sequences: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return the rows of views by sequence numbers, -1 for those that the part does not have."""
+    low, high = part.sequence_bounds
+    known, size = part.sequence, len(part)
+    rows = np.full(len(sequences), -1, np.intp)
+    is_near = (sequences >= low) & (sequences <= high)
+    near = sequences[is_near]
+    if not len(near):
+        return rows
+    span = high - low + 1
+    if span > _TABLE_SPAN * size:
+        found = np.searchsorted(known, near)
+        found[known[found] != near] = -1
+    elif span == size:
+        found = (near - np.uint64(low)).astype(np.intp)
+    else:
+        # A table of rows by number is several times as fast as a search for each.
+        row_of = np.full(span, -1, np.int32)
+        row_of[(known - np.uint64(low)).astype(np.intp)] = np.arange(size, dtype=np.int32)
+        found = row_of[(near - np.uint64(low)).astype(np.intp)].astype(np.intp)
+    rows[is_near] = found
+    return rows
+
+
+def _unique(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return the different numbers of pieces in ascending order, which they mostly are in."""
+    numbers = np.concatenate(pieces)
+    if np.all(numbers[1:] > numbers[:-1]):
+        return numbers
+    numbers.sort(kind="stable")
+    return numbers[np.concatenate(([True], numbers[1:] != numbers[:-1]))]
 
 
 def select_visits(selection: Selection) -> Visits:
@@ -143,8 +178,8 @@ def select_visits(selection: Selection) -> Visits:
             sequence = selected.of(part.sequence)
             found.append(sequence[selected.of(part.numbers(ViewNumber.VISIT_OFFSET)) == 1])
         else:
-            found.append(np.unique(selected.of(visit_numbers(part))))
-    numbers = np.unique(np.concatenate(found))
+            found.append(_unique([selected.of(visit_numbers(part))]))
+    numbers = _unique(found)
     visits = Visits(selection.snapshot, selection.cancellation, numbers[numbers > 0])
     return visits if selects_all else visits.take(_began_in(visits, selection.period))
 
@@ -241,6 +276,11 @@ class VisitTotals:
     bounces: NDArray[np.int64]
     duration_ms: NDArray[np.int64]
 
+    def total(self) -> "VisitTotals":
+        """Return the sums of all groups, shape (1,)."""
+        columns = (self.visits, self.views, self.bounces, self.duration_ms)
+        return VisitTotals(*(column.sum(keepdims=True) for column in columns))
+
     def take(self, groups: NDArray[np.integer[Any]]) -> "VisitTotals":
         """Return the sums of some groups."""
         return VisitTotals(
@@ -307,10 +347,15 @@ def page_views(visits: Visits) -> PageViews:
 def pages_of_visits(visits: Visits) -> tuple[Places, NDArray[np.int64]]:
     """Return each visit with each page that it saw, once: the visit's place and the page's code."""
     keys = [np.zeros(0, np.int64)]
+    goes_on = np.zeros(len(visits), np.bool_)
     for some in visits.views():
         codes = some.part.codes(Dimension.PATH)[some.rows].astype(np.int64)
-        keys.append(np.unique(some.visits.astype(np.int64) << 32 | codes))
-    pairs = np.unique(np.concatenate(keys))
+        keys.append(_unique([some.visits.astype(np.int64) << 32 | codes]))
+        goes_on[some.visits[visits.numbers[some.visits] < some.part.sequence_bounds[0]]] = True
+    pairs = np.concatenate(keys)
+    # Only a visit that goes on in another part can have a page there again.
+    again = goes_on[pairs >> 32]
+    pairs = np.concatenate([pairs[~again], _unique([pairs[again]])])
     return (pairs >> 32).astype(np.intp), pairs & 0xFFFF_FFFF
 
 
