@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from medamad.domain.dimensions import WidthClass
 
@@ -60,6 +60,16 @@ class View:
     properties: Properties = ()
     network: bytes = b""
     """The /24 or /48 it came from, for limits; b"" if no limit of networks applies. Not stored."""
+    # What assigns the view to a visit, in memory alone: none of it is ever stored or logged.
+    identity: bytes = field(default=b"", repr=False)
+    """Address (of IPv6 the /64), User-Agent and Accept-Language; or, of a visitor that a server
+    names, the name and Accept-Language. b"" if the view belongs to no visit."""
+    number_today: int = 0
+    """Which view of the visitor's day it is (`n`), 0 if unknown."""
+    width_px: int = 0
+    """The width of the window, 0 if unknown."""
+    from_page: str | None = None
+    """The path of the website's page that it comes from, None if it comes from elsewhere."""
 
 
 @frozen(kw_only=True)

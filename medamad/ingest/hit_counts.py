@@ -1,13 +1,14 @@
 """Recent hits in bounded memory: how many, how many did not count and why, unknown hostnames."""
 
 from array import array
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Mapping
 from typing import Final
 
 from attrs import define, field, frozen
 
 from medamad.domain.websites import MAX_HOSTNAME
+from medamad.ingest.networks import Address, is_local
 
 _INTERVAL_S: Final = 300
 _INTERVALS: Final = 86_400 // _INTERVAL_S + 1
@@ -127,6 +128,43 @@ def _last_day(counts: Mapping[str, RecentCount], now: float) -> list[Uncounted]:
         if (hits := counted.last_day(now))
     ]
     return sorted(uncounted, key=lambda one: (-one.hits, one.reason))
+
+
+_SENDERS: Final = 400
+_ENOUGH_SENDERS: Final = 200
+_NEARLY_ALL: Final = 0.95
+_NO_ADDRESS: Final = "a Unix socket"
+
+
+@define(eq=False)
+class RecentSenders:
+    """Which local addresses the latest hits came from. Used in the reactor's thread.
+
+    Other addresses are visitors', and are not kept.
+    """
+
+    _recent: deque[Address | str] = field(factory=lambda: deque(maxlen=_SENDERS), init=False)
+    """Local addresses, _NO_ADDRESS, and "" for all others."""
+
+    def count(self, address: Address | None) -> None:
+        """Count one hit."""
+        if address is None:
+            self._recent.append(_NO_ADDRESS)
+        else:
+            self._recent.append(address if is_local(address) else "")
+
+    @property
+    def warning(self) -> str:
+        """What is wrong if nearly all hits come from one local address, "" if they do not."""
+        if len(self._recent) < _ENOUGH_SENDERS:
+            return ""
+        (address, hits), *_ = Counter(self._recent).most_common(1)
+        if not address or hits < _NEARLY_ALL * len(self._recent):
+            return ""
+        return (
+            f"nearly all hits come from {address}, so visitors with the same browser are hard to"
+            " tell apart: if that is a proxy, add it to server.trusted_proxies"
+        )
 
 
 MAX_HOSTNAMES: Final = 50

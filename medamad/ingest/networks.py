@@ -60,6 +60,7 @@ _MAPPED: Final = IPv6Network("::ffff:0:0/96")
 _V4_PREFIX_OCTETS: Final = 3
 _V6_PREFIX_OCTETS: Final = 6
 """The first octets of an address, which make its /24 or /48."""
+_V6_HOST_OCTETS: Final = 8
 
 
 class Networks:
@@ -109,6 +110,14 @@ def prefix_of(address: Address) -> bytes:
     address = _unmapped(address)
     is_v4 = isinstance(address, IPv4Address)
     return address.packed[: _V4_PREFIX_OCTETS if is_v4 else _V6_PREFIX_OCTETS]
+
+
+def host_prefix_of(address: Address) -> bytes:
+    """Return an IPv4 address (4 octets), or the /64 (8 octets) of an IPv6 one.
+
+    Browsers change the rest of an IPv6 address every day or with each connection.
+    """
+    return _unmapped(address).packed[:_V6_HOST_OCTETS]
 
 
 def is_local(address: Address) -> bool:

@@ -116,24 +116,46 @@ _NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){1,9}\Z", re.A
 """Names of apps, and hosts with an underscore, which hostnames must not have."""
 
 
-def referrer_of(url: str, own_hosts: Container[str]) -> str:
-    """Return the referrer as it is stored: host and path, at most MAX_PATH characters.
+@frozen
+class Source:
+    """Where a view comes from.
 
-    It has no scheme, query, fragment, leading `www.` or trailing slash. Returns "" for an IP
-    address, for anything but a URL of a page or app, and for a host in `own_hosts`, with `www.` or
-    without.
+    `referrer` is host and path, at most MAX_PATH characters, without scheme, query, fragment,
+    leading `www.` or trailing slash; "" for none. `own_page` is the path of the website's page that
+    the view comes from, None if it comes from elsewhere.
+    """
+
+    referrer: str = ""
+    own_page: str | None = None
+
+
+_NO_SOURCE: Final = Source()
+
+
+def referrer_of(url: str, own_hosts: Container[str]) -> str:
+    """Return the referrer as it is stored, "" for a page of the website; see `source_of`."""
+    return source_of(url, own_hosts).referrer
+
+
+def source_of(url: str, own_hosts: Container[str]) -> Source:
+    """Return where a view comes from, by the URL of its referrer.
+
+    An IP address, anything but a URL of a page or app, and a host in `own_hosts`, with `www.` or
+    without, are no referrer.
     """
     try:
         parts = split_url(url.strip())
         host = parts.hostname or ""
     except ValueError:
-        return ""
+        return _NO_SOURCE
     if parts.scheme not in _SCHEMES or not host or is_address(host):
-        return ""
+        return _NO_SOURCE
     host = _referrer_host(host).removeprefix("www.")
-    if not host or host in own_hosts or f"www.{host}" in own_hosts:
-        return ""
-    return f"{host}{stored_path(parts.path)}"[:MAX_PATH].rstrip("/")
+    if not host:
+        return _NO_SOURCE
+    if host in own_hosts or f"www.{host}" in own_hosts:
+        return Source(own_page=stored_path(parts.path))
+    return Source(f"{host}{stored_path(parts.path)}"[:MAX_PATH].rstrip("/"))
 
 
 def _referrer_host(host: str) -> str:

@@ -58,12 +58,14 @@ class CustomPayload(msgspec.Struct, frozen=True):
 class ServerFields(msgspec.Struct, frozen=True):
     """The members of a hit that only a server with a token may send; None if not sent.
 
-    `time_ms` is in Unix milliseconds; `visitor` is the server's id of the visitor, "" if the hit
-    itself has `p` and `q`; `country` is an ISO 3166 alpha-2 code, "" if unknown.
+    `time_ms` is in Unix milliseconds; `visitor` is the server's id of the visitor, "" for none;
+    `has_flags` says whether the hit itself has `p` and `q`; `country` is an ISO
+    3166 alpha-2 code, "" if unknown.
     """
 
     time_ms: int | None = None
     visitor: str = ""
+    has_flags: bool = False
     user_agent: str | None = None
     language: str | None = None
     country: str | None = None
@@ -95,12 +97,12 @@ def decode_server_hit(body: bytes) -> tuple[Payload, ServerFields]:
     # Proxies write several addresses, separated by commas.
     if any(address_of(each.strip()) for each in visitor.split(",")):
         raise BadRequest(f"visitor: {_NO_ADDRESS}")
-    if isinstance(wire, _Load) and msgspec.UNSET not in (wire.p, wire.q):
-        visitor = ""
+    has_flags = isinstance(wire, _Load) and msgspec.UNSET not in (wire.p, wire.q)
     country = _sent(wire.country)
     fields = ServerFields(
         time_ms=_milliseconds(wire.time),
         visitor=visitor,
+        has_flags=has_flags,
         user_agent=_sent(wire.userAgent),
         language=_sent(wire.language),
         country=None if country is None else country_of_code(country),

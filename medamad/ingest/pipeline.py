@@ -23,9 +23,9 @@ from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
 from medamad.domain.hits import Event, Hit, Unload, View, Visitor
 from medamad.domain.websites import Website
-from medamad.ingest.hit_counts import RecentCount, UncountedHits, UnknownHostnames
-from medamad.ingest.networks import Networks, Sender, is_local, prefix_of
-from medamad.ingest.page import OriginRule, host_of, page_of, referrer_of, websites_of
+from medamad.ingest.hit_counts import RecentCount, RecentSenders, UncountedHits, UnknownHostnames
+from medamad.ingest.networks import Networks, Sender, host_prefix_of, is_local, prefix_of
+from medamad.ingest.page import OriginRule, Source, host_of, page_of, source_of, websites_of
 from medamad.ingest.payload import (
     CustomPayload,
     LoadPayload,
@@ -60,6 +60,8 @@ class Rules:
     respect_gpc: bool = False
     """Whether hits of browsers that send Global Privacy Control are ignored."""
     hits_per_minute: int = 6_000
+    has_visits: bool = True
+    """Whether the store assigns views to visits, for which it needs to know the sender."""
     logs_uncounted: bool = False
     """Whether each hit that does not count is logged."""
 
@@ -80,6 +82,8 @@ CAPACITY: Final = "capacity"
 REASONS: Final = (BOT, SPAM, BLOCKED, GPC, ORIGIN, RATE, MALFORMED, UNKNOWN, CAPACITY)
 """Why a hit does not count: it is ignored or rejected."""
 
+_NO_SOURCE: Final = Source()
+
 MAX_AGE_S: Final = 7 * 86_400
 """The greatest age of a hit whose time a server states."""
 _SKEW_S: Final = 60
@@ -97,6 +101,21 @@ class _Arrival:
     happened_ms: int = 0
     visitor: Visitor | None = None
     country: str | None = None
+    visitor_name: str | None = None
+    """The server's id of the visitor, "" for none; None without a token."""
+
+    @property
+    def identity(self) -> bytes:
+        """Who sent a view, for the table of live visits, which hashes it; b"" if nobody knows.
+
+        It stays in memory, and is never stored or logged.
+        """
+        sender, name = self.sender, self.visitor_name
+        if name is not None:
+            return f"\0{name}\0{sender.accept_language}".encode() if name else b""
+        address = b"" if sender.address is None else host_prefix_of(sender.address)
+        browser = f"{sender.user_agent}\0{sender.accept_language}".encode()
+        return bytes([1 + len(address)]) + address + browser
 
     @property
     def network(self) -> bytes:
@@ -132,6 +151,7 @@ class Pipeline:
     accepted: RecentCount = field(factory=RecentCount, init=False)
     """The hits that were stored."""
     unknown_hostnames: UnknownHostnames = field(factory=UnknownHostnames, init=False)
+    senders: RecentSenders = field(factory=RecentSenders, init=False)
     _log = Logger()
 
     async def receive(
@@ -155,6 +175,7 @@ class Pipeline:
             hit: Hit | _Ignored
             if token is None or isinstance(sent, LoadPayload):
                 self._check_rate(sender, now)
+                self.senders.count(sender.address)
                 payload = sent if isinstance(sent, LoadPayload) else decode_payload(sent)
                 arrival = _Arrival(sender, now)
             else:
@@ -197,7 +218,7 @@ class Pipeline:
         """Return the visitor as a server describes it. Raises BadRequest."""
         happened_ms = _happened_ms(fields, now)
         visitor = None
-        if fields.visitor:
+        if fields.visitor and not fields.has_flags:
             moment = datetime.fromtimestamp((happened_ms or now * 1000) / 1000, self.rules.zone)
             visitor = Visitor(fields.visitor, moment.toordinal())
         agent, language = fields.user_agent, fields.language
@@ -209,17 +230,19 @@ class Pipeline:
             sent_bytes=sender.sent_bytes,
         )
         websites = None if token.websites is None else frozenset(token.websites)
-        return _Arrival(described, now, websites, happened_ms, visitor, fields.country)
+        return _Arrival(
+            described, now, websites, happened_ms, visitor, fields.country, fields.visitor
+        )
 
     def _view(self, load: LoadPayload, arrival: _Arrival) -> View | _Ignored:
         sender, rules = arrival.sender, self.rules
         page = page_of(load.url)
         website = self._website("u", page.host, arrival)
         reason = self._reason_to_ignore(sender, website)
-        referrer = ""
+        source = _NO_SOURCE
         if reason is None and load.referrer:
-            referrer = referrer_of(load.referrer, (website.hostname, page.host))
-            reason = SPAM if referrer.partition("/")[0] in rules.spam else None
+            source = source_of(load.referrer, (website.hostname, page.host))
+            reason = SPAM if source.referrer.partition("/")[0] in rules.spam else None
         if reason is not None:
             return _Ignored(reason, website.number)
         agent = describe(sender.user_agent)
@@ -230,7 +253,7 @@ class Pipeline:
             first_today=load.first_today,
             first_of_page=load.first_of_page,
             path=page.path,
-            referrer=referrer,
+            referrer=source.referrer,
             utm_source=page.utm_source,
             utm_medium=page.utm_medium,
             utm_campaign=page.utm_campaign,
@@ -249,6 +272,10 @@ class Pipeline:
             happened_ms=arrival.happened_ms,
             network=arrival.network,
             visitor=arrival.visitor,
+            identity=arrival.identity if rules.has_visits else b"",
+            number_today=load.number_today,
+            width_px=load.width_px,
+            from_page=source.own_page,
         )
 
     def _event(self, custom: CustomPayload, arrival: _Arrival) -> Event | _Ignored:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from attrs import field, frozen
 
 from medamad.domain.dimensions import Dimension
+from medamad.storage.wal.visit_keys import VisitSettings
 
 NEW_VALUES: Final[Mapping[Dimension, int]] = {
     Dimension.PATH: 10_000,
@@ -99,3 +100,5 @@ class StoreSettings:
     """How many beacons may wait for a page load that has not arrived yet."""
     retention: Retention = Retention()
     """How long views are kept."""
+    visits: VisitSettings = field(factory=VisitSettings)
+    """What a visit is."""

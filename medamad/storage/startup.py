@@ -35,6 +35,7 @@ from medamad.storage.settings import StoreSettings
 from medamad.storage.store import Store
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, secret_of
 from medamad.storage.wal.log import WriteAheadLog, wal_records
+from medamad.storage.wal.visits import LiveVisits
 from medamad.storage.websites import Websites, tombstones
 
 _log: Final = Logger()
@@ -82,6 +83,7 @@ def _build(
         dictionary,
         BeaconIndex(databases.beacons, secret_of(environment), settings.recent_beacons),
         UnmatchedBeacons(settings.early_beacons),
+        LiveVisits(settings.visits),
     )
     leases = Leases(reactor)
     partitions = Partitions(environment, sizes.chunk_views, leases)
@@ -97,6 +99,7 @@ def _build(
         dictionary=dictionary,
         beacons=wal.beacons,
         unmatched=wal.unmatched,
+        visits=wal.visits,
         leases=leases,
         partitions=partitions,
         website_purge=website_purge,

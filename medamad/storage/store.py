@@ -134,6 +134,7 @@ class Store:
         self.free_space.min_free_disk = settings.min_free_disk
         self.maintenance.retention = settings.retention
         self.maintenance.log_unregistered()
+        self.wal.visits.settings = settings.visits
         self.dictionary.bounds = settings.new_values
         self.dictionary.default_bound = settings.other_new_values
 
@@ -286,9 +287,9 @@ class Store:
 
         Flushes hits of more than a day ago, folds corrections into segments, applies retention,
         deletes what is left of undone imports and deleted websites, and forgets expired beacons,
-        unmatched ones and readers that have died. What is deleted for good expires by `trusted_ms`,
-        or `now_ms` without it. Raises Unavailable when the store has no room for some of it, which
-        is retried the next time.
+        unmatched ones, visits that are over, and readers that have died. What is deleted for good
+        expires by `trusted_ms`, or `now_ms` without it. Raises Unavailable when the store has no
+        room for some of it, which is retried the next time.
         """
         self.environment.lmdb.reader_check()
         self.free_space.long_readers.log_long_ones()

@@ -22,6 +22,7 @@ from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import Retention, unregistered_warning
 from medamad.storage.wal.beacons import DAY_MS, BeaconIndex, UnmatchedBeacons
+from medamad.storage.wal.visits import LiveVisits
 from medamad.storage.websites import Websites
 
 _STEP_BEACONS: Final = 500
@@ -37,6 +38,7 @@ class Maintenance:
     _dictionary: Dictionary
     _beacons: BeaconIndex
     _unmatched: UnmatchedBeacons
+    _visits: LiveVisits
     _leases: Leases
     _partitions: Partitions
     _website_purge: WebsitePurge
@@ -92,6 +94,7 @@ class Maintenance:
             partial(self._website_purge.resume, self._websites.has_number),
             partial(self._expire_beacons, trusted_ms),
             partial(self._expire_unmatched, trusted_ms),
+            partial(self._expire_visits, now_ms),
             *(partial(self._recount_visitors, partition, now_ms) for partition in partitions),
             *(partial(self.run_due_jobs, partition, now_ms) for partition in partitions),
             partial(self._vacuum_daily, now_ms // DAY_MS),
@@ -178,6 +181,9 @@ class Maintenance:
 
     async def _expire_unmatched(self, trusted_ms: int) -> None:
         await self._repeat(lambda _: self._unmatched.expire(trusted_ms, _STEP_BEACONS))
+
+    async def _expire_visits(self, now_ms: int) -> None:
+        await self._repeat(lambda _: self._visits.expire(now_ms, _STEP_BEACONS))
 
     async def _repeat(self, step: Callable[[Transaction], int]) -> None:
         """Repeat a step until it deletes fewer than it may."""

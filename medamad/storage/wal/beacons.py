@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
 from hashlib import blake2b
 from itertools import islice
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
 from attrs import define, field
 from twisted.logger import Logger
@@ -32,8 +32,9 @@ DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
 _KEY: Final = struct.Struct(">I8s")
 _HOUR: Final = struct.Struct(">I")
-_VALUE: Final = struct.Struct(">IQQ")
-_NUMBER: Final = slice(12, None)
+_VALUE: Final = struct.Struct(">IQQI")
+_NUMBER: Final = slice(12, 20)
+_MAX_DISTANCE: Final = (1 << 32) - 1
 """Where a value has its sequence number or count, which can be compared as bytes."""
 _AFTER_ANY: Final = b"\xff" * (_KEY.size - _HOUR.size + 1)
 """After the bytes of an hour, this is greater than all its keys."""
@@ -41,11 +42,27 @@ _log: Final = Logger()
 
 
 class ViewLocation(NamedTuple):
-    """Where a view is found: its website, time and sequence number."""
+    """Where a view is found: its website, time and sequence number, and the number of its visit.
+
+    The last is stored as the view's distance from the first of the visit plus 1, 0 for no visit.
+    """
 
     website: int
     time_ms: int
     sequence: int
+    visit: int = 0
+
+    @classmethod
+    def unpack(cls, value: bytes) -> Self:
+        """Return what `pack` has packed."""
+        website, time_ms, sequence, distance = _VALUE.unpack(value)
+        return cls(website, time_ms, sequence, sequence + 1 - distance if distance else 0)
+
+    def pack(self) -> bytes:
+        """Return the value that is stored."""
+        distance = self.sequence - self.visit + 1 if self.visit else 0
+        # After four billion hits a visit is over.
+        return _VALUE.pack(*self[:3], distance if distance <= _MAX_DISTANCE else 0)
 
 
 class ViewCount(NamedTuple):
@@ -54,6 +71,15 @@ class ViewCount(NamedTuple):
     website: int
     time_ms: int
     views: int
+
+    @classmethod
+    def unpack(cls, value: bytes) -> Self:
+        """Return what `pack` has packed."""
+        return cls(*_VALUE.unpack(value)[:3])
+
+    def pack(self) -> bytes:
+        """Return the value that is stored."""
+        return _VALUE.pack(*self, 0)
 
 
 T = TypeVar("T", ViewLocation, ViewCount)
@@ -106,17 +132,17 @@ class BeaconIndex:
         That is a view's location or a visitor's count, as the caller knows by what is digested.
         """
         value = self._recent.get(digest) or self._find_stored(txn, digest, now_ms)
-        found = None if value is None else of(*_VALUE.unpack(value))
+        found = None if value is None else of.unpack(value)
         return None if found is None or now_ms - found.time_ms > DAY_MS else found
 
     def write(self, txn: Txn, digest: bytes, value: ViewLocation | ViewCount) -> None:
         """Store a value. Call `remember` once the transaction is committed."""
         key = _KEY.pack(value.time_ms // _HOUR_MS, digest)
-        txn.put(key, with_checksum(key, _VALUE.pack(*value)), db=self._database)
+        txn.put(key, with_checksum(key, value.pack()), db=self._database)
 
     def remember(self, digest: bytes, value: ViewLocation | ViewCount) -> None:
         """Keep a committed value in memory; the one kept longest makes room."""
-        self._recent[digest] = _VALUE.pack(*value)
+        self._recent[digest] = value.pack()
         hour = value.time_ms // _HOUR_MS
         at = bisect_left(self._hours, hour)
         if self._hours[at : at + 1] != [hour]:

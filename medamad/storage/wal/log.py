@@ -24,6 +24,7 @@ from medamad.storage.wal.records import (
     view_record,
     wal_key,
 )
+from medamad.storage.wal.visits import LiveVisits, VisitBatch
 
 SEQUENCE: Final = b"sequence"
 _WEBSITE: Final = struct.Struct(">I")
@@ -77,6 +78,7 @@ class WriteAheadLog:
     dictionary: Dictionary
     beacons: BeaconIndex
     unmatched: UnmatchedBeacons
+    visits: LiveVisits = field(factory=LiveVisits)
     _sequence: int = 0
     """The last number handed out. Grows even when a transaction fails: none is used twice."""
 
@@ -98,7 +100,7 @@ class WriteAheadLog:
     ) -> "WriteBatch":
         """Write hits in order. Call the batch's `remember` once they are committed."""
         encoder = self.dictionary.encoder(txn, hits[0].time_ms)
-        batch = WriteBatch(self, txn, has_website, stored, encoder)
+        batch = WriteBatch(self, txn, has_website, stored, encoder, self.visits.batch())
         for hit in hits:
             batch.add(hit)
         self.write_sequence(txn)
@@ -128,6 +130,7 @@ class WriteBatch:
     _has_website: Callable[[int], bool]
     _stored: StoredHits
     _encoder: Encoder
+    _visits: VisitBatch
     outcomes: list[Outcome] = field(factory=list)
     records: dict[int, list[Record]] = field(factory=dict)
     corrections: dict[int, dict[tuple[Corrected, int], int]] = field(factory=dict)
@@ -154,6 +157,7 @@ class WriteBatch:
     def remember(self) -> None:
         """Take what was committed into memory, for the batches that follow."""
         self._encoder.committed()
+        self._visits.remember()
         for digest, location in self._locations.items():
             self._wal.beacons.remember(digest, location)
             self._wal.unmatched.drop(digest)
@@ -166,6 +170,9 @@ class WriteBatch:
         digest = self._wal.beacons.digest(view.beacon)
         if self._find(digest, view.time_ms) is not None:
             return Outcome.REPEATED
+        sequence = self._wal.next_sequence()
+        # Before the flags are known, since `first_today` would end a visit at midnight.
+        visit = self._visits.assign(view, sequence)
         if view.visitor is not None:
             view = self._with_visitor_flags(view, view.visitor)
         happened_ms = view.happened_ms or view.time_ms
@@ -174,9 +181,7 @@ class WriteBatch:
             code(view.website, dimension, text)
             for dimension, text in zip(VIEW_DIMENSIONS, _texts_of(view), strict=True)
         ]
-        sequence = self._wal.next_sequence()
-        location = ViewLocation(view.website, view.time_ms, sequence)
-        visit = 0
+        location = ViewLocation(view.website, view.time_ms, sequence, visit)
         self._put(
             view.website,
             view_record(
@@ -241,6 +246,7 @@ class WriteBatch:
             return Outcome.NO_VIEW
         if unload.websites is not None and location.website not in unload.websites:
             return Outcome.NO_VIEW
+        self._visits.keep_alive(location.visit, unload.time_ms, unload.time_ms)
         self._put_duration(location, unload.time_ms, unload.duration_ms)
         return Outcome.STORED
 
@@ -268,6 +274,8 @@ class WriteBatch:
         if location is not None and location.website == event.website:
             view = location.sequence
         happened_ms = event.happened_ms or event.time_ms
+        if location is not None and view:
+            self._visits.keep_alive(location.visit, happened_ms, event.time_ms)
         number = self._put_event(event.website, happened_ms, view, event.properties)
         if digest is not None and location is None:
             self._wal.unmatched.add_event(digest, event.time_ms, event.website, number)

@@ -1,0 +1,351 @@
+"""Live visits: the table in memory that assigns each new view to its visit.
+
+A visit is the views and events of one browser on one website, with no gap longer than the timeout.
+On disk a view carries the number of its visit, which is the sequence number of the visit's first
+view. Who made it is known to this table alone: its keys are hashes of the website and the visitor's
+identity, under a hash key that is never written and is replaced at midnight.
+"""
+
+import struct
+from array import array
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import starmap
+from typing import Final
+
+from attrs import define, field, frozen
+
+from medamad.domain.hits import View
+from medamad.storage.wal.visit_keys import HashKeys, VisitSettings
+from medamad.storage.wal.visit_rules import LiveVisit, begin, find, shows_sharing
+
+_VISIT: Final = struct.Struct("<QQQQIIIHHH")
+_NUMBER: Final = struct.Struct(f"<Q{_VISIT.size - 8}x")
+_SLOT: Final = struct.Struct("<H")
+_SLOTS: Final = 1 << 16
+_WEBSITE: Final = struct.Struct(">I")
+_DIGEST_SIZE: Final = 16
+MAX_PER_KEY: Final = 256
+"""The most live visits of one key; the one that has been idle longest makes room."""
+_FLAGS: Final = 1 << 20
+_FIFTIETH: Final = 50
+_STEP: Final = 1_000
+"""How many keys a batch expires at most."""
+
+
+def _slot_of(record: bytes) -> int:
+    slot: int = _SLOT.unpack_from(record)[0]
+    return slot
+
+
+def _visits_of(record: bytes) -> Iterator[LiveVisit]:
+    """Return the visits in the record of a key."""
+    return map(LiveVisit._make, _VISIT.iter_unpack(memoryview(record)[_SLOT.size :]))
+
+
+def _numbers_of(record: bytes) -> list[int]:
+    """Return the numbers of the visits in the record of a key."""
+    return [number for (number,) in _NUMBER.iter_unpack(memoryview(record)[_SLOT.size :])]
+
+
+def _record_of(slot: int, visits: Iterable[LiveVisit]) -> bytes:
+    """Return the record of a key, b"" if it has no visits."""
+    packed = b"".join(starmap(_VISIT.pack, visits))
+    return packed and _SLOT.pack(slot) + packed
+
+
+def _with_visit(
+    record: bytes,
+    slot: int,
+    visits: list[LiveVisit],
+    before: LiveVisit | None,
+    visit: LiveVisit,
+) -> bytes:
+    """Return the record of a key with one visit in place of another, or a new one.
+
+    `visits` are those of the record that stay.
+    """
+    if len(record) == _SLOT.size + len(visits) * _VISIT.size and before is not None:
+        # Nothing else changes; packing many visits takes long.
+        start = _SLOT.size + visits.index(before) * _VISIT.size
+        return record[:start] + _VISIT.pack(*visit) + record[start + _VISIT.size :]
+    kept = [each for each in visits if each is not before]
+    if len(kept) >= MAX_PER_KEY:
+        kept.remove(min(kept, key=lambda each: each.arrived_ms))
+    return _record_of(slot, [*kept, visit])
+
+
+def _arrived_ms(record: bytes) -> int:
+    """Return when something of a key last arrived."""
+    return max(visit.arrived_ms for visit in _visits_of(record))
+
+
+def _slot_of_network(network: bytes) -> int:
+    """Return where visits of a network are counted: 0 if no limit of networks applies."""
+    # The hash is salted, so that nobody can choose a network that shares the slot of another.
+    return 1 + hash(network) % (_SLOTS - 1) if network else 0
+
+
+@frozen
+class _IdleKeys:
+    """Keys of one network, the longest idle first, as they were at a time."""
+
+    collected_ms: int
+    keys: deque[bytes]
+
+
+@define(eq=False)
+class _NetworkCounts:
+    """How many visits each network has, and which of the heavy ones give way first.
+
+    Networks share slots, by a hash: of 200,000 networks, about three share one.
+    """
+
+    _counts: "array[int]" = field(factory=lambda: array("I", [0]) * _SLOTS)
+    _heavy: set[int] = field(factory=set)
+    _idle: dict[int, _IdleKeys] = field(factory=dict)
+    """By slot, what was collected in one scan of the table, which is slow."""
+
+    def add(self, slot: int, change: int, most: int) -> None:
+        """Count visits of a slot, of which more than `most` are many."""
+        if not slot:
+            return
+        count = self._counts[slot] + change
+        self._counts[slot] = count
+        if count > most:
+            self._heavy.add(slot)
+        elif self._heavy:
+            self._heavy.discard(slot)
+        if count < most // 2 and self._idle:
+            self._idle.pop(slot, None)
+
+    def longest_idle(self, records: OrderedDict[bytes, bytes]) -> bytes | None:
+        """Return the longest idle key of the network that has most, None if none has many."""
+        if not self._heavy:
+            return None
+        slot = max(self._heavy, key=self._counts.__getitem__)
+        while True:
+            idle = self._idle.get(slot)
+            if idle is None or not idle.keys:
+                packed = _SLOT.pack(slot)
+                keys = deque(key for key, record in records.items() if record.startswith(packed))
+                idle = _IdleKeys(_arrived_ms(next(reversed(records.values()))), keys)
+                self._idle[slot] = idle
+                return idle.keys.popleft()
+            key = idle.keys.popleft()
+            record = records.get(key)
+            if record is not None and _arrived_ms(record) <= idle.collected_ms:
+                return key
+
+
+@define(eq=False)
+class LiveVisits:
+    """The visits that may go on, by key, in the order of last activity.
+
+    Used by the writer thread alone; `settings` may be replaced at any time, and any thread may read
+    the length and `evicted`.
+    """
+
+    settings: VisitSettings = field(factory=VisitSettings)
+    evicted: int = 0
+    """How many visits have made room for others since the start."""
+    keys: HashKeys = field(factory=HashKeys, init=False)
+    _records: OrderedDict[bytes, bytes] = field(factory=OrderedDict, init=False)
+    """By key: the slot of its network, then its visits."""
+    _key_of: dict[int, bytes] = field(factory=dict, init=False)
+    """The key of each visit. Its length is the number of visits."""
+    _shared: bytearray = field(factory=lambda: bytearray(_FLAGS), init=False)
+    """Today's keys that several people share, by a few bits of the key."""
+    _networks: _NetworkCounts = field(factory=_NetworkCounts, init=False)
+
+    def __len__(self) -> int:
+        """Return how many visits are live."""
+        return len(self._key_of)
+
+    def batch(self) -> "VisitBatch":
+        """Return what assigns the views of one transaction."""
+        self._clear_if_off()
+        return VisitBatch(self)
+
+    def hash_keys(self, now_ms: int) -> HashKeys:
+        """Return the keys that identities are hashed with now."""
+        if self.keys.advance(now_ms, self.settings):
+            self._shared = bytearray(_FLAGS)
+        return self.keys
+
+    def _clear_if_off(self) -> None:
+        """Forget all visits and the hash keys if visits have been switched off."""
+        if not self.settings.is_on and self._records:
+            self._records.clear()
+            self._key_of.clear()
+            self._networks = _NetworkCounts()
+            self._shared = bytearray(_FLAGS)
+            self.keys = HashKeys()
+
+    def record(self, key: bytes) -> bytes:
+        """Return the record of a key, b"" if it has no live visits."""
+        return self._records.get(key, b"")
+
+    def is_shared(self, key: bytes) -> bool:
+        """Return whether several people seem to share a key today."""
+        return bool(self._shared[_WEBSITE.unpack_from(key)[0] % _FLAGS])
+
+    def share(self, key: bytes) -> None:
+        """Record that several people share a key."""
+        self._shared[_WEBSITE.unpack_from(key)[0] % _FLAGS] = 1
+
+    def key_of(self, visit: int) -> bytes | None:
+        """Return the key of a live visit."""
+        return self._key_of.get(visit)
+
+    def put(self, key: bytes, record: bytes) -> None:
+        """Replace the record of a key, which becomes the latest; b"" removes it."""
+        before = self._records.pop(key, b"")
+        removed, added = _numbers_of(before), _numbers_of(record)
+        if removed != added:
+            for number in removed:
+                del self._key_of[number]
+            for number in added:
+                self._key_of[number] = key
+            slot = _slot_of(record or before)
+            change = len(added) - len(removed)
+            self._networks.add(slot, change, self.settings.capacity // _FIFTIETH)
+        if record:
+            self._records[key] = record
+
+    def make_room(self) -> None:
+        """Remove visits while there are too many: first those of networks that have many."""
+        while len(self) > self.settings.capacity:
+            before = len(self)
+            key = self._networks.longest_idle(self._records)
+            self.put(next(iter(self._records)) if key is None else key, b"")
+            self.evicted += before - len(self)
+
+    def expire(self, now_ms: int, most: int) -> int:
+        """Remove at most `most` keys for which nothing has arrived for one timeout.
+
+        Returns how many were removed: fewer than `most` when none is left.
+        """
+        self._clear_if_off()
+        removed = 0
+        while removed < most and self._records:
+            key, record = next(iter(self._records.items()))
+            if abs(now_ms - _arrived_ms(record)) <= self.settings.timeout_ms:
+                break
+            self.put(key, b"")
+            removed += 1
+        return removed
+
+
+@define(eq=False)
+class VisitBatch:
+    """The visits of one transaction's views. They enter the table by `remember` alone."""
+
+    _live: LiveVisits
+    _records: dict[bytes, bytes] = field(factory=dict)
+    """What this batch changes, by key, in the order of last activity; b"" is removed."""
+    _key_of: dict[int, bytes] = field(factory=dict)
+    """The keys of the visits that this batch has moved or begun."""
+    _shared: set[bytes] = field(factory=set)
+    """The keys that several people were found to share."""
+    _now_ms: int = 0
+
+    def assign(self, view: View, sequence: int) -> int:
+        """Return the number of the visit of a view that gets a sequence number; 0 for none."""
+        settings = self._live.settings
+        if not settings.is_on or not view.identity:
+            return 0
+        timeout_ms = settings.timeout_ms
+        self._now_ms = view.time_ms
+        key, record = self._find(view)
+        visits = self._live_visits(record)
+        happened_ms = view.happened_ms or view.time_ms
+        latest_ms = max((visit.last_ms for visit in visits), default=0)
+        if happened_ms < latest_ms - timeout_ms:
+            return 0
+        near = [visit for visit in visits if abs(happened_ms - visit.last_ms) <= timeout_ms]
+        midnight_ms = self._live.keys.midnight_ms(happened_ms) if near else 0
+        is_shared = self._live.is_shared(key) or key in self._shared
+        is_shared = key in self._shared or self._live.is_shared(key)
+        before = find(near, view, midnight_ms, is_shared=is_shared)
+        if before is None:
+            visit = begin(view, sequence)
+            if shows_sharing(near, view, midnight_ms):
+                self._shared.add(key)
+        else:
+            visit = before.with_view(view)
+        slot = _slot_of(record) if record else _slot_of_network(view.network)
+        self._put(key, _with_visit(record, slot, visits, before, visit))
+        self._key_of[visit.number] = key
+        return visit.number
+
+    def keep_alive(self, number: int, time_ms: int, arrived_ms: int) -> None:
+        """Let a visit go on after an unload or event that happened and arrived at these times."""
+        key = self._key_of.get(number) or self._live.key_of(number)
+        if key is None:
+            return
+        timeout_ms = self._live.settings.timeout_ms
+        self._now_ms = arrived_ms
+        record = self._record(key)
+        visits = self._live_visits(record)
+        for before in visits:
+            if before.number == number and abs(time_ms - before.last_ms) <= timeout_ms:
+                visit = before._replace(
+                    last_ms=max(before.last_ms, time_ms),
+                    arrived_ms=max(before.arrived_ms, arrived_ms),
+                )
+                self._put(key, _with_visit(record, _slot_of(record), visits, before, visit))
+                return
+
+    def remember(self) -> None:
+        """Take what was committed into the table."""
+        live = self._live
+        for key, record in self._records.items():
+            live.put(key, record)
+        for key in self._shared:
+            live.share(key)
+        if self._records:
+            live.make_room()
+            live.expire(self._now_ms, _STEP)
+
+    def _find(self, view: View) -> tuple[bytes, bytes]:
+        """Return the key of a view and its record; that of the day before moves to the new key."""
+        keys = self._live.hash_keys(view.time_ms)
+        key = _digest(keys.current, view)
+        record = self._record(key)
+        if not record and keys.old:
+            old_key = _digest(keys.old, view)
+            record = self._record(old_key)
+            if record:
+                self._put(old_key, b"")
+                self._put(key, record)
+                self._key_of.update((visit.number, key) for visit in _visits_of(record))
+        return key, record
+
+    def _record(self, key: bytes) -> bytes:
+        record = self._records.get(key)
+        return self._live.record(key) if record is None else record
+
+    def _live_visits(self, record: bytes) -> list[LiveVisit]:
+        """Return the visits of a record that may go on, or get a view that arrives late."""
+        if not record:
+            return []
+        timeout_ms, visits = self._live.settings.timeout_ms, list(_visits_of(record))
+        latest_ms = max(visit.last_ms for visit in visits)
+        return [
+            visit
+            for visit in visits
+            if abs(self._now_ms - visit.arrived_ms) <= timeout_ms
+            and visit.last_ms >= latest_ms - 2 * timeout_ms
+        ]
+
+    def _put(self, key: bytes, record: bytes) -> None:
+        self._records.pop(key, None)
+        self._records[key] = record
+
+
+def _digest(hash_key: bytes, view: View) -> bytes:
+    """Return the key of a view: who made it, on which website."""
+    text = _WEBSITE.pack(view.website) + view.identity
+    return blake2b(text, digest_size=_DIGEST_SIZE, key=hash_key).digest()
