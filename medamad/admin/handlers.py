@@ -134,6 +134,8 @@ class AdminHandlers:
         backend = self.site.backend
         if left_ms := backend.store.retention_waits_ms(int(backend.clock() * 1000)):
             yield doubt_warning(left_ms)
+        if warning := backend.pipeline.senders.warning:
+            yield warning
         if warning := open_to_others(backend.settings.data_dir):
             yield warning
         if self.login_file.exists():

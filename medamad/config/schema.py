@@ -102,6 +102,8 @@ class EventsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     referrers: PathText = PathText("")
     spam: PathText = PathText("")
     blocked: PathText = PathText("")
+    visits: bool = True
+    visit_timeout: Annotated[int, Meta(ge=1, le=240)] = 30
 
 
 class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -112,6 +114,7 @@ class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     max_connections: _Count = 10_000
     max_connections_per_network: _Count = 1_000
     max_waiting_hits: _Count = 20_000
+    live_visits: _Count = 200_000
     new_paths: _Count = 10_000
     new_referrers: _Count = 2_000
     new_utm: _Count = 1_000

@@ -18,6 +18,7 @@ from medamad.ingest.write_queue import QueueSettings
 from medamad.lookup.referrers import Sources, SpamHosts
 from medamad.storage.environment.folder import BACKUPS_NAME
 from medamad.storage.settings import Keep, Retention, StoreSettings
+from medamad.storage.wal.visit_keys import VisitSettings
 from medamad.web.settings import WebSettings
 
 _UNIX = "unix"
@@ -52,6 +53,12 @@ def store_settings(config: Config) -> StoreSettings:
         },
         other_new_values=limits.new_values,
         retention=retention(config),
+        visits=VisitSettings(
+            is_on=config.events.visits,
+            timeout_ms=config.events.visit_timeout * 60_000,
+            capacity=limits.live_visits,
+            zone=config.events.timezone,
+        ),
     )
 
 
@@ -104,6 +111,7 @@ def rules(config: Config, lists: Lists) -> Rules:
         zone=config.events.timezone,
         respect_gpc=config.events.respect_gpc,
         hits_per_minute=config.limits.hits_per_minute,
+        has_visits=config.events.visits,
         logs_uncounted=config.log.level == "debug",
     )
 

@@ -156,6 +156,12 @@ class Metrics(Collector):
             "For how much longer [retention] removes nothing, as the clock is not trusted yet.",
             store.retention_waits_ms(int(self._site.backend.clock() * 1000)) / 1000,
         )
+        yield _gauge("live_visits", "Visits that may go on, in memory.", len(store.wal.visits))
+        yield _counter(
+            "live_visits_evicted",
+            "Live visits that made room for others; their next views begin new visits.",
+            store.wal.visits.evicted,
+        )
         yield _gauge("store_blocks", "Segments.", figures.segments)
         yield _gauge(
             "store_damaged",
