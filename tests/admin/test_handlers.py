@@ -1,6 +1,7 @@
 """The status that commands receive."""
 
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,11 @@ async def test_a_limit_that_is_used_up_is_a_warning(server: Server, tmp_path: Pa
         "example.com: new values of browser, all of them or those of one network, count as (other)"
     )
     assert "[limits] new_values" in warning
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_proxy_that_is_not_trusted_is_a_warning(server: Server, tmp_path: Path) -> None:
+    for _ in range(200):
+        server.site.backend.pipeline.senders.count(ip_address("127.0.0.1"))
+    (warning,) = (await state(server, tmp_path)).warnings
+    assert warning.startswith("nearly all hits come from 127.0.0.1, so visitors with the same")

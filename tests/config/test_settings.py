@@ -1,18 +1,29 @@
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from attrs import evolve
 
 from medamad.config import settings
 from medamad.config.lists import load_lists
-from medamad.config.schema import Config, ConfigError, LogSection, ServerSection, StoreSection, load
+from medamad.config.schema import (
+    Config,
+    ConfigError,
+    EventsSection,
+    LimitsSection,
+    LogSection,
+    ServerSection,
+    StoreSection,
+    load,
+)
 from medamad.config.values import Endpoints, MapSize
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.ingest.write_queue import QueueSettings
 from medamad.lookup.referrers import Sources
 from medamad.storage.settings import Keep, StoreSettings
+from medamad.storage.wal.visit_keys import VisitSettings
 from medamad.web.settings import WebSettings
 
 
@@ -161,3 +172,15 @@ def test_settings_that_need_a_restart_are_named() -> None:
         "server.data_dir",
         "store.map_size",
     ]
+
+
+def test_the_configuration_says_what_a_visit_is() -> None:
+    config = Config(
+        events=EventsSection(visits=False, visit_timeout=10, timezone=ZoneInfo("Europe/Berlin")),
+        limits=LimitsSection(live_visits=500),
+    )
+    assert settings.store_settings(config).visits == VisitSettings(
+        is_on=False, timeout_ms=600_000, capacity=500, zone=ZoneInfo("Europe/Berlin")
+    )
+    assert not settings.rules(config, load_lists(config)).has_visits
+    assert settings.store_settings(Config()).visits == VisitSettings()

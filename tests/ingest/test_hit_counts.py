@@ -1,4 +1,5 @@
 import tracemalloc
+from ipaddress import ip_address
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -7,6 +8,7 @@ from support.call_counts import calls_of
 from medamad.ingest.hit_counts import (
     MAX_HOSTNAMES,
     RecentCount,
+    RecentSenders,
     Uncounted,
     UncountedHits,
     UnknownHostnames,
@@ -206,3 +208,25 @@ def test_unknown_hostnames_are_bounded_in_number_and_length() -> None:
     assert len(names) == MAX_HOSTNAMES
     unknown.count("9" * 10_000, NOW)
     assert len(unknown.newest(NOW)[0].hostname) == 253
+
+
+def test_nearly_all_hits_of_one_local_address_are_a_warning() -> None:
+    senders = RecentSenders()
+    proxy, visitor = ip_address("10.0.0.1"), ip_address("203.0.113.9")
+    for _ in range(199):
+        senders.count(proxy)
+    assert senders.warning == ""
+    senders.count(proxy)
+    assert senders.warning == (
+        "nearly all hits come from 10.0.0.1, so visitors with the same browser are hard to tell"
+        " apart: if that is a proxy, add it to server.trusted_proxies"
+    )
+    for _ in range(30):
+        senders.count(visitor)
+    assert senders.warning == ""
+    for _ in range(400):
+        senders.count(visitor)
+    assert senders.warning == ""
+    for _ in range(400):
+        senders.count(None)
+    assert senders.warning.startswith("nearly all hits come from a Unix socket, so")

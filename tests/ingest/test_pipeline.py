@@ -1,5 +1,5 @@
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, WidthClass
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
+from medamad.domain.hits import Hit, View
 from medamad.ingest.networks import Networks, Sender
 from medamad.ingest.payload import LoadPayload
 from medamad.ingest.pipeline import Pipeline, Rules
@@ -22,6 +23,7 @@ from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
+from medamad.storage.wal.log import Outcome
 
 NOW = 1_790_000_000.25
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:131.0) Gecko/20100101 Firefox/131.0"
@@ -369,3 +371,51 @@ async def test_a_hit_for_a_website_deleted_meanwhile_is_not_found(
     with pytest.raises(NotFound, match="deleted"):
         await send(pipeline)
     await deleted
+
+
+async def made_view(pipeline: Pipeline, sender: Sender = SENDER, **changes: object) -> View:
+    """Return the view that a load becomes on its way to the store."""
+    taken: list[Hit] = []
+
+    async def append(hits: Sequence[Hit]) -> list[Outcome]:
+        taken.extend(hits)
+        return [Outcome.STORED for _ in hits]
+
+    recording = evolve(pipeline, queue=WriteQueue(append, reactor))
+    await send(recording, sender, **changes)
+    (view,) = taken
+    assert isinstance(view, View)
+    return view
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_view_carries_what_finds_its_visit(pipeline: Pipeline) -> None:
+    view = await made_view(pipeline, r="https://example.com/Caf%C3%A9/?q=1")
+    assert (view.number_today, view.width_px, view.from_page) == (2, 1440, "/Café")
+    assert (await made_view(pipeline)).from_page is None
+    pipeline.rules = evolve(pipeline.rules, has_visits=False)
+    assert (await made_view(pipeline)).identity == b""
+
+
+@pytest_twisted.ensureDeferred
+async def test_address_browser_and_language_identify_a_visitor(pipeline: Pipeline) -> None:
+    def sender(
+        address: str = "2001:db8:1:2::1", agent: str = FIREFOX, language: str = ""
+    ) -> Sender:
+        return Sender(ip_address(address), agent, language)
+
+    same = [
+        (await made_view(pipeline, each)).identity
+        for each in (sender(), sender("2001:db8:1:2:3::4"))
+    ]
+    others = [
+        (await made_view(pipeline, each)).identity
+        for each in (
+            sender("2001:db8:1:3::1"),
+            sender("203.0.113.9"),
+            sender(agent=FIREFOX + " "),
+            sender(language="de"),
+        )
+    ]
+    assert len({*same, *others}) == 5
+    assert same[0] == same[1]

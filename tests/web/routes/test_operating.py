@@ -110,6 +110,7 @@ async def test_metrics_count_events(server: Server, watcher: Browser, website: s
         "medamad_logins_refused_total to=share": 2,
         "medamad_statistics_duration_seconds_count": 1,
         "medamad_store_tail_views": 3,
+        "medamad_live_visits": 3,
     }
     assert (
         after["medamad_commit_duration_seconds_count"]
