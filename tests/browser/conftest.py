@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Playwright, expect, sync_playwright
 from support.browser.chromium import CHROMIUM, close, launch, usual_browser
-from support.browser.dashboard import dashboard_of, demo, idle_dashboards, new_daemon
+from support.browser.dashboard import dashboard_of, demo, kept_dashboards, new_daemon
 from support.browser.example_site import Site, served
 from support.browser.known_website import known
 from support.browser.overview import march_owner
@@ -21,7 +21,7 @@ from support.daemon import Client, Daemon, running
 __all__ = (
     "dashboard_of",
     "demo",
-    "idle_dashboards",
+    "kept_dashboards",
     "known",
     "march_owner",
     "new_daemon",

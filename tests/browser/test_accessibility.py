@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from support.browser.dashboard import BUSY, DESKTOP_WIDTH, PHONE_WIDTH, SCHEMES, Dashboard
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 
@@ -124,6 +124,8 @@ def test_axe_finds_nothing(
     client = demo if scene.is_logged_in else Client(demo.port)
     dashboard = dashboard_of(client)
     page = dashboard.page
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": DESKTOP_WIDTH, "height": 800})
     dashboard.open(scene.path)
     scene.act(page)
     found = {}

@@ -9,7 +9,7 @@ from support.browser.dashboard import Dashboard
 from support.browser.known_website import Visit, send
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 

@@ -11,7 +11,7 @@ from support.browser.overview import UNPAIRED, compared, plain, visited
 from support.browser.past_visits import Visit
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 

@@ -15,7 +15,7 @@ from support.browser.dashboard import PHONE_WIDTH, Dashboard
 from support.browser.known_website import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT
 from support.daemon import Client, Daemon
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 

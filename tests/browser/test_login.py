@@ -86,7 +86,7 @@ def test_a_rejected_cookie_is_explained(daemon: Daemon, dashboard_of: Make) -> N
 
 def test_too_many_failures_are_throttled(new_daemon: Daemon, dashboard_of: Make) -> None:
     visitor = Client(new_daemon.port)
-    dashboard = dashboard_of(visitor, fresh=True)
+    dashboard = dashboard_of(visitor)
     dashboard.page.clock.install(time="2025-03-04T05:00:00Z")
     page = dashboard.open()
     held = HeldRequests(page, "**/api/auth/login")

@@ -9,7 +9,7 @@ from support.browser.dashboard import BUSY, Dashboard
 from support.browser.overview import THREE_DAYS, cells, choose, figures, table, tile
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 

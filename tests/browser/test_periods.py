@@ -13,7 +13,7 @@ from support.browser.dashboard import Dashboard
 from support.browser.overview import THREE_DAYS, cells, chart, choose, figures, plain, tile
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 

@@ -9,7 +9,7 @@ from support.browser.catalogues import LANGUAGES, translated
 from support.browser.dashboard import BUSY, PHONE_WIDTH, Dashboard, loaded
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 

@@ -179,7 +179,7 @@ def test_usage_shows_hits_as_they_arrive(new_daemon: Daemon, dashboard_of: Make)
 
 
 def test_slow_usage_data_is_waited_for(demo: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(demo, fresh=True)
+    dashboard = dashboard_of(demo)
     usage, asked = HeldRequests(dashboard.page, "**/api/user/usage"), list[str]()
     dashboard.page.clock.install()
     dashboard.page.on("request", lambda request: asked.append(urlsplit(request.url).path))

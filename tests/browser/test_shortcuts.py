@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from support.browser.dashboard import BUSY, Dashboard, loaded
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 

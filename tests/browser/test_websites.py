@@ -60,7 +60,7 @@ def test_many_websites(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     for number in range(60):
         owner.add_website(f"site-{number:02}.example")
-    dashboard = dashboard_of(owner, fresh=True)
+    dashboard = dashboard_of(owner)
     asked: list[str] = []
     dashboard.page.on(
         "request", lambda request: asked.append(request.url) if "/summary" in request.url else None

@@ -8,7 +8,7 @@ from support.browser.dashboard import Dashboard
 from support.browser.known_website import HOSTNAME
 from support.daemon import Client
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_page]
 
 Make = Callable[..., Dashboard]
 

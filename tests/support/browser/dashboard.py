@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, Literal
 
 import pytest
-from attrs import define, evolve, field
+from attrs import define, field
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import (
     Browser,
+    BrowserContext,
     ConsoleMessage,
     Locator,
     Page,
+    Response,
     expect,
 )
-from playwright.sync_api import Error as PlaywrightError
 from support.browser.chromium import close
 from support.daemon import (
     MEDAMAD,
@@ -39,18 +39,7 @@ DESKTOP_WIDTH = 1280
 BUSY = "websites/gardenpost.example"
 """The page of a website of the demonstration that has most visits."""
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
-USUAL: Final[dict[str, Any]] = {
-    "color_scheme": "light",
-    "locale": "en-GB",
-    "reduced_motion": "reduce",
-    "timezone_id": "Europe/Berlin",
-    "viewport": {"width": DESKTOP_WIDTH, "height": 800},
-}
-"""The options of a browser profile."""
-LOOKS: Final = ("color_scheme", "reduced_motion", "viewport")
-"""Those that can be changed while a page is open."""
-USUAL_PROFILE: Final = "[]"
-"""The key of a profile that has no other options of its own."""
+_FAULTS_FROM = 500
 
 
 @define(slots=False)  # Playwright puts marks on objects whose methods it calls.
@@ -60,7 +49,6 @@ class Dashboard:
     page: Page
     base: str
     complaints: list[str] = field(factory=list)
-    client: Client | None = None
 
     def open(self, path: str = "") -> Page:
         """Open a page below /dashboard/ and wait for its heading."""
@@ -87,12 +75,12 @@ class Dashboard:
         return [f"{found['id']}: {node['html']}" for found in results for node in found["nodes"]]
 
     def violations_by_scheme(self) -> dict[str, list[str]]:
-        """Return what axe finds in light, and of colours alone in dark, where there is anything.
+        """Return what axe finds in dark, of colours alone, and in light, where there is anything.
 
         A page differs in nothing else in the dark.
         """
         found = {}
-        for scheme in SCHEMES:
+        for scheme in reversed(SCHEMES):
             self.page.emulate_media(color_scheme=scheme)
             found[scheme] = self.violations(of_colours_alone=scheme == "dark")
         return {scheme: violations for scheme, violations in found.items() if violations}
@@ -102,20 +90,14 @@ class Dashboard:
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
     def hear(self, message: ConsoleMessage) -> None:
-        """Note an error, or a fault of the daemon.
-
-        What the daemon refuses is no complaint: pages ask who is logged in.
-        """
-        if message.type not in ("error", "warning"):
-            return
-        if "Failed to load resource" not in message.text:
+        """Note an error. What the daemon refuses is no complaint: pages ask who is logged in."""
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
             self.complaints.append(message.text)
-        elif "a status of 5" in message.text:
-            self.complaints.append(f"{message.text} {message.location['url']}")
 
-    def catch(self, error: PlaywrightError) -> None:
-        """Note an error that the page did not catch."""
-        self.complaints.append(str(error))
+    def see(self, answer: Response) -> None:
+        """Note a fault of the daemon."""
+        if answer.status >= _FAULTS_FROM:
+            self.complaints.append(f"{answer.status} {answer.url}")
 
 
 def opened(
@@ -126,23 +108,21 @@ def opened(
     Nothing moves in it: what moves would be looked at as it is at that moment. If there is a `now`,
     its clock stands still at that.
     """
-    context = chromium.new_context(**(USUAL | options))
+    usual = {
+        "locale": "en-GB",
+        "reduced_motion": "reduce",
+        "timezone_id": "Europe/Berlin",
+        "viewport": {"width": DESKTOP_WIDTH, "height": 800},
+    }
+    context = chromium.new_context(**(usual | options))
+    base = f"http://localhost:{client.port}"
+    if client.cookie is not None:
+        name, _, value = client.cookie.partition("=")
+        context.add_cookies([{"name": name, "value": value, "url": base}])
     page = context.new_page()
     if now is not None:
         page.clock.set_fixed_time(now)
-    dashboard = Dashboard(page, "")
-    log_in(dashboard, client)
-    return dashboard
-
-
-def log_in(dashboard: Dashboard, client: Client) -> None:
-    """Make the dashboard that of a client's daemon, logged in if the client is."""
-    dashboard.base = f"http://localhost:{client.port}"
-    dashboard.client = evolve(client)
-    if client.cookie is not None:
-        name, _, value = client.cookie.partition("=")
-        context = dashboard.page.context
-        context.add_cookies([{"name": name, "value": value, "url": dashboard.base}])
+    return Dashboard(page, base)
 
 
 def loaded(page: Page) -> Locator:
@@ -152,81 +132,59 @@ def loaded(page: Page) -> Locator:
     return figures
 
 
-@pytest.fixture(scope="session")
-def idle_dashboards() -> Iterator[dict[str, list[Dashboard]]]:
-    """Return the dashboards that no test has at the moment, by the options of their profiles."""
-    idle: dict[str, list[Dashboard]] = {}
-    yield idle
-    for dashboard in chain.from_iterable(idle.values()):
+@pytest.fixture(scope="module")
+def kept_dashboards() -> Iterator[dict[str, Dashboard]]:
+    """Return the dashboards that the tests of a module have one after another."""
+    kept: dict[str, Dashboard] = {}
+    yield kept
+    for dashboard in kept.values():
         close(dashboard.page.context)
 
 
 @pytest.fixture
 def dashboard_of(
-    chromium: Browser, idle_dashboards: dict[str, list[Dashboard]]
+    chromium: Browser, kept_dashboards: dict[str, Dashboard], request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Dashboard]]:
     """Return a function that creates dashboards, logged in if the client is.
 
-    Each has a browser profile of its own. It may be one that an earlier test had and that has been
-    cleared since, which takes half of the CPU. A test asks for a fresh one if what it does to
-    the page would stay, such as scripts that it adds.
+    Each has a browser profile of its own. Where tests are marked `one_page`, those of a module
+    share one, which takes less CPU. A test asks for a fresh one if what it does to the page would
+    stay, such as scripts that it adds.
 
     A test fails when the browser complained of anything that it did not clear.
     """
-    used: list[tuple[Dashboard, str | None]] = []
+    is_shared = request.node.get_closest_marker("one_page") is not None
+    contexts: list[BrowserContext] = []
+    used: dict[str, Dashboard] = {}
 
     def make(client: Client, *, fresh: bool = False, **options: Any) -> Dashboard:
-        profile = {name: value for name, value in options.items() if name not in LOOKS}
-        key = repr(sorted(profile.items()))
-        if not fresh and idle_dashboards.get(key):
-            dashboard = idle_dashboards[key].pop()
-            clear(dashboard, client)
-            log_in(dashboard, client)
+        key = repr((client, options))
+        if is_shared and not fresh and key not in used and key in kept_dashboards:
+            used[key] = dashboard = kept_dashboards[key]
+            clear(dashboard)
+            return dashboard
+        dashboard = opened(chromium, client, **options)
+        dashboard.page.on("console", dashboard.hear)
+        dashboard.page.on("response", dashboard.see)
+        dashboard.page.on("pageerror", lambda error: dashboard.complaints.append(str(error)))
+        if is_shared and not fresh and key not in used:
+            kept_dashboards[key] = used[key] = dashboard
         else:
-            dashboard = opened(chromium, client, **profile)
-            dashboard.page.on("console", dashboard.hear)
-            dashboard.page.on("pageerror", dashboard.catch)
-        used.append((dashboard, None if fresh else key))
-        looks = USUAL | options
-        dashboard.page.set_viewport_size(looks["viewport"])
-        dashboard.page.emulate_media(
-            color_scheme=looks["color_scheme"], reduced_motion=looks["reduced_motion"]
-        )
+            contexts.append(dashboard.page.context)
+            used[f"{len(contexts)}"] = dashboard
         return dashboard
 
     yield make
-    complaints = [dashboard.complaints.copy() for dashboard, _ in used]
-    for dashboard, key in used:
-        if key is None or not can_be_kept(dashboard):
-            close(dashboard.page.context)
-            continue
-        if key != USUAL_PROFILE:
-            # It may stay idle for long, in which it would go on asking its daemon.
-            clear(dashboard, None)
-        idle_dashboards.setdefault(key, []).append(dashboard)
-    assert [texts for texts in complaints if texts] == []
+    for context in contexts:
+        close(context)
+    assert [dashboard.complaints for dashboard in used.values() if dashboard.complaints] == []
 
 
-def can_be_kept(dashboard: Dashboard) -> bool:
-    """Close what else the test opened, and return whether the page can be cleared for others."""
-    for tab in dashboard.page.context.pages:
-        tab.unroute_all(behavior="ignoreErrors")
-        if tab != dashboard.page:
-            tab.close()
-    return dashboard.page.url.startswith((f"{dashboard.base}/", "about:blank"))
-
-
-def clear(dashboard: Dashboard, following: Client | None) -> None:
-    """Remove what the test before has left, but for a document of the client that follows."""
-    page = dashboard.page
-    if page.url != "about:blank":
-        page.evaluate("localStorage.clear(); sessionStorage.clear()")
-    if dashboard.client != following:
-        # Daemons on one host share cookies: an answer to one could replace that of the next.
-        page.goto("about:blank")
-    page.context.clear_cookies()
-    page.mouse.move(0, 0)
+def clear(dashboard: Dashboard) -> None:
+    """Remove what the test before has left, but for its document: the next test opens another."""
     dashboard.complaints.clear()
+    dashboard.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    dashboard.page.mouse.move(0, 0)
 
 
 @pytest.fixture
