@@ -4,7 +4,7 @@ Everything here is synchronous Python over numpy columns and runs in a thread of
 `reports` lists the statistics, and composes each from a few primitives. A primitive takes a
 snapshot or a selection of its views, and returns arrays with the gaps that rollups leave:
 
-- `scan.select`: the views that match the filters and the period of a query
+- `selection.select`: the views that match the filters and the period of a query
 - `aggregate.tally`: sums of the selected views by the codes of a dimension
 - `series.total_of`, `series.series_of`: sums and median durations, in all or by bucket
 - `quantiles.quartiles_by_path`: the quartiles of durations by page

@@ -49,7 +49,23 @@ VIEW_FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
 )
 """The fields of a view that can be filtered by."""
 
-FIELDS: Final = (*VIEW_FIELDS, *PROPERTY_FIELDS)
+ENTRY_FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
+    {
+        "entry_page": VIEW_FIELDS["path"],
+        "visit_referrer": VIEW_FIELDS["referrer"],
+        "visit_utm_source": VIEW_FIELDS["utm_source"],
+        "visit_utm_medium": VIEW_FIELDS["utm_medium"],
+        "visit_utm_campaign": VIEW_FIELDS["utm_campaign"],
+    }
+)
+"""The fields of a visit's first view by which all views of the visit can be filtered."""
+
+EXIT_FIELDS: Final[Mapping[str, Field]] = MappingProxyType({"exit_page": VIEW_FIELDS["path"]})
+"""The fields of a visit's last view by which all views of the visit can be filtered."""
+
+VISIT_FIELDS: Final = (*ENTRY_FIELDS, *EXIT_FIELDS)
+
+FIELDS: Final = (*VIEW_FIELDS, *VISIT_FIELDS, *PROPERTY_FIELDS)
 
 _TEXTS_AT_ONCE: Final = 5_000
 """Texts are matched in pieces, between which other threads can run."""
@@ -182,11 +198,18 @@ def casefolded(names: Iterable[str]) -> list[str]:
 
 
 def code_masks(
-    texts: CodeTexts, query: Query, sources: Sources, cancellation: Cancellation
+    texts: CodeTexts,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    fields: Mapping[str, Field] = VIEW_FIELDS,
 ) -> dict[Dimension, Mask]:
-    """Return for each filtered dimension which codes match all filters on it, by code."""
+    """Return for each filtered dimension which codes match all filters on it, by code.
+
+    No two of the fields may have the same dimension.
+    """
     masks: dict[Dimension, Mask] = {}
-    for name, field in VIEW_FIELDS.items():
+    for name, field in fields.items():
         filters = tuple(query.filters_on((name,)))
         if filters:
             match = partial(_matching_texts, field, filters, sources, cancellation)
@@ -212,8 +235,11 @@ def property_mask(texts: CodeTexts, query: Query, cancellation: Cancellation) ->
 
 
 def matches_without_view(query: Query) -> bool:
-    """Return whether an event that has no view matches: it has the text "" in every dimension."""
-    return all(
+    """Return whether an event that has no view matches: it has the text "" in every dimension.
+
+    It belongs to no visit, so no filter on visits lets it through.
+    """
+    return not query.filters_on(VISIT_FIELDS) and all(
         bool(matching(query.filters_on((name,)), [[""]] * len(field.namings))[0])
         for name, field in VIEW_FIELDS.items()
     )

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
-from medamad.query.period import Period
+from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
-from medamad.query.scan import ViewFilter, damaged_days, find_views, leaves
+from medamad.query.scan import Selection, ViewFilter, find_views, leaves
+from medamad.query.selection import matching_visits
 from medamad.storage.segments.parts import (
     NO_EVENTS,
     CodeTexts,
@@ -55,7 +56,11 @@ def count_properties(
     """
     labels = _Labels.of(snapshot.texts, query, cancellation, by_value=by_value)
     counter = _Counter(labels)
-    views = ViewFilter(code_masks(snapshot.texts, query, sources, cancellation))
+    views = ViewFilter(
+        code_masks(snapshot.texts, query, sources, cancellation),
+        # The view of an event may be before the period.
+        visits=matching_visits(snapshot, evolve(query, period=ALWAYS), sources, cancellation),
+    )
     filter_ = _EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
     loose = list(snapshot.events)
     for part in snapshot.parts:
@@ -68,8 +73,8 @@ def count_properties(
     selected, loose_gaps = filter_.loose(loose, labels.mask)
     counter.add(selected, None, has_distinct_names=False)
     events, total = counter.result()
-    damage = damaged_days(snapshot, query.period)
-    return PropertyCounts(labels.texts, events, total, Gaps(gaps | loose_gaps) | damage)
+    left_out = Selection(snapshot, query.period, views, cancellation).left_out
+    return PropertyCounts(labels.texts, events, total, Gaps(gaps | loose_gaps) | left_out)
 
 
 def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Iterator[EventColumns]:

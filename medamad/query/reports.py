@@ -34,7 +34,7 @@ from medamad.query.rows import (
     page_of_rows,
     rows_in_reach,
 )
-from medamad.query.scan import select
+from medamad.query.selection import select
 from medamad.query.series import Series, series_of, total_of
 from medamad.query.visit_reports import (
     RowVisits,
@@ -45,7 +45,7 @@ from medamad.query.visit_reports import (
     visits_in_all,
     visits_in_buckets,
 )
-from medamad.query.visits import VisitTotals, visit_gaps
+from medamad.query.visits import VisitTotals
 from medamad.storage.segments.parts import NO_TIME
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -107,14 +107,17 @@ def summary(
         visits = visits_in_all(selection)
     (row,) = _series_rows(current, query, visits)
     found: Summary = {"current": row}
-    gaps = current.tally.gaps | selection.damage
+    gaps = current.tally.gaps | selection.left_out
     if options.visits:
-        gaps |= visit_gaps(selection)
+        gaps |= selection.visit_gaps
     if period_before is not None:
-        before = total_of(selection.during(period_before))
-        visits = visits_in_all(selection.during(period_before)) if options.visits else None
+        selected_before = select(
+            snapshot, evolve(query, period=period_before), sources, cancellation
+        )
+        before = total_of(selected_before)
+        visits = visits_in_all(selected_before) if options.visits else None
         (found["previous"],) = _series_rows(before, query, visits)
-        gaps |= before.tally.gaps | selection.during(period_before).damage
+        gaps |= before.tally.gaps | selected_before.left_out
     if series is not None:
         found["interval"] = _series_rows(series, query, visits_by_bucket, buckets.dates)
         gaps |= series.tally.gaps
@@ -179,10 +182,10 @@ def views_by_dimension(
     views = sums.views
     visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
     visits = None
-    gaps = sums.gaps | selection.damage
+    gaps = sums.gaps | selection.left_out
     if query.with_visits or query.order == "visits":
         visits = visits_by_dimension(selection, dimension, row_of_code, len(views))
-        gaps |= visit_gaps(selection)
+        gaps |= selection.visit_gaps
     numbers, shown_names = page_of_rows(
         np.flatnonzero(views),
         _order(query, visitors, views, visits),
@@ -274,7 +277,7 @@ def time_on_page(
         columns["visitors"] = visitors[codes]
         columns["duration_upper_quartile"] = quartiles.quartile(3)[places]
         columns["duration_lower_quartile"] = quartiles.quartile(1)[places]
-    return Result(make_rows(columns), gaps | sums.gaps | selection.damage)
+    return Result(make_rows(columns), gaps | sums.gaps | selection.left_out)
 
 
 def events_by_property(

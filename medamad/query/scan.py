@@ -1,17 +1,16 @@
 """Which views of each part a query selects: filters as masks of codes, the period as times."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
-from medamad.lookup.referrers import Sources
-from medamad.query.filters import Mask, code_masks, property_mask
+from medamad.query.filters import Mask
 from medamad.query.period import Period
-from medamad.query.request import Cancellation, Gap, Gaps, Query
+from medamad.query.request import Cancellation, Gap, Gaps
 from medamad.storage.segments.parts import (
     Codes,
     EventColumns,
@@ -97,17 +96,33 @@ class PropertyFilter:
         return mask
 
 
+class VisitFilter(Protocol):
+    """Matches the views of some visits."""
+
+    def may_match(self, part: Part | Rollup) -> bool:
+        """Return whether a part may have a matching view, without looking at its views."""
+
+    def mask(self, part: ViewColumns) -> Mask:
+        """Return which views of a part match, shape (n,)."""
+
+
 @frozen(eq=False)
 class ViewFilter:
-    """All filters of a query on views: which codes match, by dimension, and which properties."""
+    """All filters of a query on views: which codes match, by dimension, properties and visits."""
 
     codes: Mapping[Dimension, Mask]
     properties: PropertyFilter | None = None
+    visits: VisitFilter | None = None
 
     @property
     def matches_all(self) -> bool:
         """Whether every view matches."""
-        return not self.codes and self.properties is None
+        return not self.codes and not self._by_view
+
+    @property
+    def _by_view(self) -> list[PropertyFilter | VisitFilter]:
+        """The filters that no counters decide."""
+        return [each for each in (self.properties, self.visits) if each is not None]
 
     def without(self, dimension: Dimension) -> "ViewFilter":
         """Return the filter without the one on a dimension."""
@@ -121,14 +136,14 @@ class ViewFilter:
         for dimension, matching_codes in self.codes.items():
             matches = _lookup(part.codes(dimension)[window], matching_codes)
             mask = matches if mask is None else mask & matches
-        if self.properties is not None:
-            matches = self.properties.mask(part)[window]
+        for filter_ in self._by_view:
+            matches = filter_.mask(part)[window]
             mask = matches if mask is None else mask & matches
         return mask
 
     def remaining(self, part: Part | Rollup) -> "ViewFilter | None":
         """Return what must still be compared view by view, or None if no view can match."""
-        if self.properties is not None and not self.properties.may_match(part):
+        if not all(filter_.may_match(part) for filter_ in self._by_view):
             return None
         remaining: ViewFilter = self
         for dimension, matching_codes in self.codes.items():
@@ -209,13 +224,28 @@ class Selection:
             yield rollup, value_of(rollup) if is_whole else None
 
     @property
-    def damage(self) -> Gaps:
-        """The days in the period of which damaged data is left out."""
-        return damaged_days(self.snapshot, self.period)
+    def left_out(self) -> Gaps:
+        """The days in the period of which damaged data is left out, or what a filter cannot see."""
+        damaged = damaged_days(self.snapshot, self.period)
+        if self.filter.visits is None:
+            return damaged
+        return damaged | self.visit_gaps
 
-    def during(self, period: Period) -> "Selection":
-        """Return the selection in another period."""
-        return evolve(self, period=period)
+    @property
+    def visit_gaps(self) -> Gaps:
+        """The days in the period of which visits are unknown: rollups, and imported views."""
+        spans = [rollup.time_bounds for rollup in self.snapshot.rollups]
+        spans += [
+            part.time_bounds
+            for part in self.snapshot.parts
+            if not part.first_visit and part.time_bounds[0] <= part.time_bounds[1]
+        ]
+        return Gaps(
+            (Gap.VISITS, day)
+            for span in spans
+            if not self.period.is_outside(*span)
+            for day in self.period.days_of(*span)
+        )
 
     def without(self, dimension: Dimension) -> "Selection":
         """Return the selection without the filter on a dimension."""
@@ -254,31 +284,6 @@ def damaged_days(snapshot: Snapshot, period: Period) -> Gaps:
 
 def _no_value(_part: Part) -> None:
     """Return no value of a part."""
-
-
-def select(
-    snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
-) -> Selection:
-    """Return the views that match a query's filters and are in its period."""
-    codes = code_masks(snapshot.texts, query, sources, cancellation)
-    properties = None
-    if query.has_property_filter:
-        mask = property_mask(snapshot.texts, query, cancellation)
-        properties = PropertyFilter(mask, _loose_views(snapshot, mask, cancellation))
-    return Selection(snapshot, query.period, ViewFilter(codes, properties), cancellation)
-
-
-def _loose_views(
-    snapshot: Snapshot, properties: Mask, cancellation: Cancellation
-) -> NDArray[np.uint64]:
-    """Return the views that loose events with matching properties refer to, ascending."""
-    views = [
-        events.view[properties.take(events.property)].astype(np.uint64)
-        for events in loose_events(snapshot, cancellation)
-        if len(events)
-    ]
-    loose = np.unique(np.concatenate(views)) if views else np.zeros(0, np.uint64)
-    return loose[loose > 0]
 
 
 def loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[EventColumns]:

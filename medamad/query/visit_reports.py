@@ -11,7 +11,8 @@ from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.request import Cancellation, Query, Result
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
-from medamad.query.scan import Selection, select
+from medamad.query.scan import Selection
+from medamad.query.selection import select
 from medamad.query.visits import (
     Visits,
     VisitTotals,
@@ -20,7 +21,6 @@ from medamad.query.visits import (
     pages_of_visits,
     select_visits,
     totals_of,
-    visit_gaps,
     visit_numbers,
 )
 from medamad.storage.segments.snapshot import Snapshot
@@ -121,7 +121,7 @@ def entry_pages(
     columns = _page_columns(paths, counts[numbers], len(visits))
     if totals is not None:
         columns |= _means(totals.take(numbers))
-    return Result(make_rows(columns), visit_gaps(selection) | selection.damage)
+    return Result(make_rows(columns), selection.visit_gaps | selection.left_out)
 
 
 def exit_pages(
@@ -144,7 +144,7 @@ def exit_pages(
         _, codes = pages_of_visits(visits)
         seen = np.bincount(codes, minlength=len(texts))
         columns["exit_percentage"] = fractions(counts[numbers], seen[numbers])
-    return Result(make_rows(columns), visit_gaps(selection) | selection.damage)
+    return Result(make_rows(columns), selection.visit_gaps | selection.left_out)
 
 
 def _page_columns(paths: list[str], visits: NDArray[np.int64], total: int) -> Columns:
@@ -197,4 +197,4 @@ def pages_beside(
         "views": counts[rows],
         "views_percentage": fractions(counts[rows], np.array(len(from_path))),
     }
-    return Result(make_rows(columns), visit_gaps(selection) | selection.damage)
+    return Result(make_rows(columns), selection.visit_gaps | selection.left_out)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.query.period import Period
-from medamad.query.request import Cancellation, Gap, Gaps
+from medamad.query.request import Cancellation
 from medamad.query.scan import Selection, leaves, loose_events
-from medamad.storage.segments.parts import ViewColumns
+from medamad.storage.segments.parts import Part, Rollup, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 Places = NDArray[np.intp]
@@ -80,12 +80,9 @@ class Visits:
 
     def views(self) -> Iterator[VisitViews]:
         """Return the views of the visits part by part; within a part by their sequence numbers."""
-        if not len(self):
-            return
-        first, last = int(self.numbers[0]), int(self.numbers[-1])
         for part in leaves(self.snapshot.parts):
             self.cancellation.check()
-            if not 0 < part.first_visit <= last or part.sequence_bounds[1] < first:
+            if not self.may_match(part):
                 continue
             places = self.of_part(part)
             rows = np.flatnonzero(places >= 0)
@@ -117,6 +114,19 @@ class Visits:
             last[views.visits[later]] = sequence[later]
             codes[views.visits[later]] = views.part.codes(dimension)[views.rows[later]]
         return codes
+
+    def may_match(self, part: Part | Rollup) -> bool:
+        """Return whether a part may have a view of the visits, without looking at its views."""
+        if isinstance(part, Rollup):
+            return True
+        if not len(self):
+            return False
+        first, last = int(self.numbers[0]), int(self.numbers[-1])
+        return 0 < part.first_visit <= last and part.sequence_bounds[1] >= first
+
+    def mask(self, part: ViewColumns) -> NDArray[np.bool_]:
+        """Return which views of a part belong to the visits, shape (n,)."""
+        return self.of_part(part) >= 0
 
     def take(self, mask: NDArray[np.bool_]) -> "Visits":
         """Return some of the visits."""
@@ -357,20 +367,3 @@ def pages_of_visits(visits: Visits) -> tuple[Places, NDArray[np.int64]]:
     again = goes_on[pairs >> 32]
     pairs = np.concatenate([pairs[~again], _unique([pairs[again]])])
     return (pairs >> 32).astype(np.intp), pairs & 0xFFFF_FFFF
-
-
-def visit_gaps(selection: Selection) -> Gaps:
-    """Return the days in the period of which visits are unknown: rollups, and imported views."""
-    period = selection.period
-    spans = [rollup.time_bounds for rollup in selection.snapshot.rollups]
-    spans += [
-        part.time_bounds
-        for part in selection.snapshot.parts
-        if not part.first_visit and part.time_bounds[0] <= part.time_bounds[1]
-    ]
-    return Gaps(
-        (Gap.VISITS, day)
-        for span in spans
-        if not period.is_outside(*span)
-        for day in period.days_of(*span)
-    )

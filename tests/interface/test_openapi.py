@@ -107,6 +107,8 @@ TRANSPORT = {"413", "429", "503"}
 FILTERS = {
     "path", "referrer", "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content",
     "browser", "os", "device", "country", "language", "prop_name", "prop_value",
+    "entry_page", "exit_page", "visit_referrer",
+    "visit_utm_source", "visit_utm_medium", "visit_utm_campaign",
 }  # fmt: skip
 ROWS = {"summary", "start", "end", "limit", "offset"} | FILTERS
 BY_DIMENSION = ROWS | {"views", "visits", "order"}

@@ -33,6 +33,8 @@ def test_fields_and_operators_match_the_openapi_document() -> None:
         *("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"),
         *("browser", "os", "device", "country", "language"),
         *("prop_name", "prop_value"),
+        *("entry_page", "exit_page", "visit_referrer"),
+        *("visit_utm_source", "visit_utm_medium", "visit_utm_campaign"),
     }
     assert set(OPERATORS) == {
         *("eq", "contains", "starts_with", "ends_with", "in"),
@@ -224,7 +226,13 @@ def test_name_and_value_must_match_the_same_property() -> None:
 
 @pytest.mark.parametrize(
     ("name", "matches"),
-    [("os", False), ("os[neq]", True), ("referrer[not_contains]", True), ("prop_name", True)],
+    [
+        ("os", False),
+        ("os[neq]", True),
+        ("referrer[not_contains]", True),
+        ("prop_name", True),
+        ("entry_page[neq]", False),
+    ],
 )
 def test_an_event_without_a_view_has_no_text_in_any_dimension(name: str, matches: bool) -> None:
     assert matches_without_view(query_from([(name, "x")])) is matches

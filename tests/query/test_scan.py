@@ -1,10 +1,11 @@
 import pytest
+from attrs import evolve
 from support.query.hits import NOON, event, view
 from support.query.snapshots import SOURCES, Cuts, query_from, snapshot_of
 
 from medamad.query.period import Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import select
+from medamad.query.selection import select
 
 VIEWS = [
     view(3, "p", referrer="google.de/search", os="Linux"),
@@ -34,7 +35,9 @@ def selected(*query: tuple[str, str], period: Period | None = None) -> list[int]
         found.append(
             [
                 number
-                for views in (selection if period is None else selection.during(period)).views()
+                for views in (
+                    selection if period is None else evolve(selection, period=period)
+                ).views()
                 for number in (
                     views.part.sequence if views.index is None else views.part.sequence[views.index]
                 ).tolist()
@@ -84,7 +87,7 @@ def test_a_part_entirely_in_the_period_is_not_masked() -> None:
     selection = select(
         snapshot_of(VIEWS, EVENTS, Cuts((1,))), query_from([]), SOURCES, Cancellation()
     )
-    pieces = list(selection.during(Period(NOON + 2000, NOON + 3000)).views())
+    pieces = list(evolve(selection, period=Period(NOON + 2000, NOON + 3000)).views())
     assert [piece.index is None for piece in pieces] == [True, False]
 
 

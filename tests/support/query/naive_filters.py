@@ -8,6 +8,13 @@ Pairs = Sequence[tuple[str, str]]
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 UTM: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
+ENTRIES: Final = {
+    "entry_page": "path",
+    "visit_referrer": "referrer",
+    **{f"visit_{field}": field for field in UTM[:3]},
+}
+EXITS: Final = {"exit_page": "path"}
+"""The fields of the first and of the last view of a visit, by the name of the filter."""
 TEXTS: Final = ("path", "referrer", *UTM, "browser", "os", "device", "country", "locale")
 NEGATED: Final = {
     "neq": "eq",
@@ -35,6 +42,7 @@ class ParsedQuery:
         self.offset = int(self.one("offset") or 0)
         self.filters = list(self._filters())
         self.names_page = any(field == "path" for field, *_ in self.filters)
+        self.names_visit = any(field in {**ENTRIES, **EXITS} for field, *_ in self.filters)
         self.names_property = any(field.startswith("prop_") for field, *_ in self.filters)
 
     def one(self, name: str) -> str | None:
@@ -45,7 +53,7 @@ class ParsedQuery:
         return default if value is None else value.lower() in ("true", "1")
 
     def _filters(self) -> Iterable[tuple[str, str, list[str]]]:
-        fields = [*TEXTS[:-1], "language", "prop_name", "prop_value"]
+        fields = [*TEXTS[:-1], "language", "prop_name", "prop_value", *ENTRIES, *EXITS]
         for field in fields:
             for operator in ("eq", "contains", "starts_with", "ends_with", *NEGATED):
                 for key, value in self.query:

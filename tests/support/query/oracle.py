@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from support.query.naive_filters import TEXTS, Pairs, ParsedQuery, calendar, holds
+from support.query.naive_filters import ENTRIES, EXITS, TEXTS, Pairs, ParsedQuery, calendar, holds
 
 from medamad.lookup.countries import country_name
 from medamad.lookup.languages import language_name, locale_name
@@ -74,7 +74,24 @@ class Oracle:
         return all(
             holds(operator, self._names(view, field), values)
             for field, operator, values in query.filters
-            if not field.startswith("prop_")
+            if not field.startswith("prop_") and field not in {**ENTRIES, **EXITS}
+        ) and (not query.names_visit or self._visit_passes(view, query))
+
+    def _visit_passes(self, view: Entry | None, query: ParsedQuery) -> bool:
+        number = (view or {}).get("visit")
+        views = [other for other in self.views if number and other.get("visit") == number]
+        if not views:
+            return False
+        begins = views[0]["id"] == number
+        return all(
+            (begins or field in EXITS)
+            and holds(
+                operator,
+                self._names(views[-1 if field in EXITS else 0], {**ENTRIES, **EXITS}[field]),
+                values,
+            )
+            for field, operator, values in query.filters
+            if field in {**ENTRIES, **EXITS}
         )
 
     def _passes(self, view: Entry, query: ParsedQuery) -> bool:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from attrs import define
-from support.query.naive_filters import EPOCH
+from support.query.naive_filters import ENTRIES, EPOCH, EXITS
 from support.query.oracle import Entry
 
 MOMENTS = [
@@ -54,6 +54,7 @@ FILTERED = {
     "prop_value": PROPERTY_VALUES,
 }
 FILTERED["referrer"] += ("google", "Twitter")
+FILTERED |= {name: FILTERED[field] for name, field in {**ENTRIES, **EXITS}.items()}
 DURATIONS_MS = (0, 0, 1, 2, 4999, 5000, 5001, 86_400_000)
 OPTIONS = {
     "limit": ("1", "2", "5000"),

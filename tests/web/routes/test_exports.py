@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from medamad.domain.websites import Website
 from medamad.query.request import Cancelled
-from medamad.query.scan import select
+from medamad.query.selection import select
 from medamad.storage.compaction.planner import Sizes
 from medamad.transfer import export
 from medamad.transfer.export import STEP_ROWS, EncodedPiece, ExportRequest

@@ -1,0 +1,60 @@
+"""Filters on visits, over hits in the order of time: most parts are outside of the period."""
+
+import pytest
+from support.query.hits import event, view
+from support.query.snapshots import SOURCES, Cuts, answer, query_from, snapshot_of
+
+from medamad.query.request import Cancellation
+from medamad.query.selection import matching_visits
+from medamad.storage.segments.snapshot import Snapshot
+
+HOUR_MS = 3_600_000
+PATHS = {1: "/a", 2: "/b", 3: "/c", 4: "/d", 5: "/b", 6: "/a", 7: "/e"}
+VISITS = {1: 1, 2: 1, 3: 3, 4: 1, 5: 3, 6: 6, 7: 3}
+VIEWS = [
+    {**view(number, "p", path=path), "time_ms": number * HOUR_MS, "visit": VISITS[number]}
+    for number, path in PATHS.items()
+]
+EVENTS = [{**event(0, number, a="x"), "time_ms": 6 * HOUR_MS} for number in (2, 3)]
+PERIOD = [("start", "1970-01-01T04:00:00Z"), ("end", "1970-01-01T06:00:00Z")]
+
+
+def snapshot() -> Snapshot:
+    return snapshot_of(VIEWS, EVENTS, Cuts((1, 2, 3, 4, 5, 6), (True,) * 7, grouped=2))
+
+
+@pytest.mark.parametrize(
+    ("filters", "paths"),
+    [
+        ([("entry_page", "/a")], ["/a", "/d"]),
+        ([("entry_page[neq]", "/a")], ["/b"]),
+        ([("exit_page", "/e")], ["/b"]),
+        ([("exit_page", "/b")], []),
+        ([("exit_page[in]", "/a,/d")], ["/a", "/d"]),
+        ([("entry_page", "/a"), ("exit_page", "/d")], ["/d"]),
+        ([("entry_page", "/a"), ("path", "/a")], ["/a"]),
+        ([("visit_referrer[neq]", "")], []),
+    ],
+)
+def test_a_visit_is_known_by_views_before_and_after_the_period(
+    filters: list[tuple[str, str]], paths: list[str]
+) -> None:
+    rows = answer(snapshot(), "pages", [*PERIOD, *filters])
+    assert [row["path"] for row in rows] == paths
+
+
+def test_an_event_passes_by_its_view_before_the_period() -> None:
+    (row,) = answer(
+        snapshot(), "properties", [("start", "1970-01-01T06:00:00Z"), ("entry_page", "/a")]
+    )
+    assert row["events"] == 1
+
+
+def test_only_visits_that_can_have_views_in_the_period_are_looked_for() -> None:
+    def numbers(*filters: tuple[str, str]) -> list[int]:
+        query = query_from([("start", "1970-01-01T06:00:00Z"), *filters])
+        found = matching_visits(snapshot(), query, SOURCES, Cancellation())
+        return [] if found is None else found.numbers.tolist()
+
+    assert numbers(("entry_page[starts_with]", "/")) == [3, 6]
+    assert numbers(("path", "/a")) == []
