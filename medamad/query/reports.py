@@ -326,7 +326,8 @@ class Variant:
 class Statistic:
     """A statistic with rows, at `/website/{hostname}/{name}` and in exports.
 
-    Only a statistic of views by dimension can have views in each row and another order.
+    Only a statistic of views by dimension can have views in each row and another order. There is
+    none of visits where these are switched off.
     """
 
     name: str
@@ -334,6 +335,7 @@ class Statistic:
     variant: Variant | None = None
     can_be_brief: bool = True
     is_of_views: bool = True
+    is_of_visits: bool = False
 
 
 def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored) -> Report:
@@ -342,8 +344,8 @@ def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored
 
 STATISTICS: Final = (
     Statistic("pages", _views_by("path", Dimension.PATH)),
-    Statistic("entries", entry_pages, is_of_views=False),
-    Statistic("exits", exit_pages, is_of_views=False),
+    Statistic("entries", entry_pages, is_of_views=False, is_of_visits=True),
+    Statistic("exits", exit_pages, is_of_views=False, is_of_visits=True),
     Statistic("time", time_on_page, is_of_views=False),
     Statistic(
         "referrers",

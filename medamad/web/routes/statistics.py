@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve
 
-from medamad.domain.errors import BadRequest
+from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
@@ -25,6 +25,23 @@ from medamad.web.responses import Response, json_response, partial_headers
 MAX_OFFSET: Final = 5_000
 
 Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[Any]]
+
+
+_VISITS_ARE_OFF: Final = "visits are switched off in the configuration ([events] visits)"
+
+
+def _check_visits(call: Call) -> None:
+    """Raise NotFound if visits are switched off."""
+    if not call.backend.store.settings.visits.is_on:
+        raise NotFound(_VISITS_ARE_OFF)
+
+
+def _check_parameters_of_visits(call: Call, query: Query) -> None:
+    """Raise BadRequest for parameters of visits if these are switched off."""
+    if not call.backend.store.settings.visits.is_on:
+        for name, is_set in (("visits", query.with_visits), ("order", query.order == "visits")):
+            if is_set:
+                raise BadRequest(f"{name}: {_VISITS_ARE_OFF}")
 
 
 def query_from(parameters: QueryParameters, statistic: Statistic) -> Query:
@@ -91,7 +108,8 @@ async def summarise(call: Call, hostname: str) -> Response:
     if timezone is not None:
         zone_named(timezone)
     with_previous = parameters.boolean("previous", default=False)
-    with_visits = parameters.boolean("visits", default=False)
+    query = evolve(query, with_visits=parameters.boolean("visits", default=False))
+    _check_parameters_of_visits(call, query)
     interval = parameters.choice("interval", INTERVALS)
     clock = call.backend.clock
 
@@ -101,7 +119,7 @@ async def summarise(call: Call, hostname: str) -> Response:
         options = SummaryOptions(
             now_ms=int(clock() * 1000),
             previous=with_previous,
-            visits=with_visits,
+            visits=query.with_visits,
             interval=interval,
             timezone=timezone,
         )
@@ -116,11 +134,16 @@ async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response
     if variant is not None and variant.parameter is not None:
         chosen = parameters.boolean(variant.parameter, default=not variant.value)
         report = variant.report if chosen is variant.value else report
-    return await _respond(call, hostname, query_from(parameters, statistic), report)
+    if statistic.is_of_visits:
+        _check_visits(call)
+    query = query_from(parameters, statistic)
+    _check_parameters_of_visits(call, query)
+    return await _respond(call, hostname, query, report)
 
 
 async def list_pages_beside(call: Call, hostname: str, step: Literal[1, -1]) -> Response:
     """Return the pages that came next after the views of a page, or before them."""
+    _check_visits(call)
     parameters = call.parameters
     path = parameters.text("of")
     if path is None:

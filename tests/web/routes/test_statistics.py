@@ -390,3 +390,99 @@ async def test_the_response_says_what_daily_totals_lack(server: Server, owner: B
     ):
         answer = await owner.ask("GET", f"/website/example.com/{rest}")
         assert (rest, answer.status, answer.header("X-Medamad-Partial")) == (rest, 200, partial)
+
+
+async def read_pages(owner: Browser, *pages: tuple[str, str, int]) -> None:
+    """Load pages as the tracker does: each with its path, its referrer and its number today."""
+    headers = {"User-Agent": FIREFOX, "Accept-Language": "en-GB"}
+    for path, referrer, number in pages:
+        body = {
+            "e": "load",
+            "b": f"{path} {number}",
+            "u": f"https://example.com{path}",
+            "r": referrer,
+            "p": number == 1,
+            "q": True,
+            "n": number,
+            "t": "Europe/London",
+            "w": 1_500,
+        }
+        assert (await owner.ask("POST", "/event/hit", body, headers=headers)).status == 204
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_the_visits_of_a_tracker(server: Server, owner: Browser) -> None:
+    await read_pages(
+        owner,
+        ("/", "https://www.google.com/", 1),
+        ("/prices", "https://example.com/", 2),
+        ("/order", "https://example.com/prices", 3),
+    )
+    server.now += 3_600
+    await read_pages(owner, ("/prices", "", 4))
+    server.now += 1
+    figures = {
+        "visits": 2,
+        "views_per_visit": 2.0,
+        "visit_bounce_percentage": 0.5,
+        "visit_duration": 0,
+    }
+    summary = await get(owner, "summary?visits=true")
+    assert isinstance(summary, dict)
+    assert summary["current"].items() >= figures.items()
+    assert await get(owner, "entries?summary=true") == [
+        {"path": "/", "visits": 1, "visits_percentage": 0.5},
+        {"path": "/prices", "visits": 1, "visits_percentage": 0.5},
+    ]
+    assert await get(owner, "exits") == [
+        {"path": "/order", "visits": 1, "visits_percentage": 0.5, "exit_percentage": 1.0},
+        {"path": "/prices", "visits": 1, "visits_percentage": 0.5, "exit_percentage": 0.5},
+    ]
+    assert await get(owner, "next?of=/prices") == [
+        {"path": "", "views": 1, "views_percentage": 0.5},
+        {"path": "/order", "views": 1, "views_percentage": 0.5},
+    ]
+    assert await get(owner, "previous?of=/prices") == [
+        {"path": "", "views": 1, "views_percentage": 0.5},
+        {"path": "/", "views": 1, "views_percentage": 0.5},
+    ]
+    assert await get(owner, "referrers?visits=true&summary=true&order=visits") == [
+        {
+            "referrer": "",
+            "visitors": 0,
+            "visitors_percentage": 0.0,
+            "visits": 1,
+            "visits_percentage": 0.5,
+        },
+        {
+            "referrer": "Google",
+            "visitors": 1,
+            "visitors_percentage": 1.0,
+            "visits": 1,
+            "visits_percentage": 0.5,
+        },
+    ]
+
+
+@pytest.mark.parametrize("name", ["entries", "exits", "next?of=/", "previous?of=/"])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_without_visits_there_are_no_statistics_of_them(
+    server: Server, owner: Browser, name: str
+) -> None:
+    settings = server.store.settings
+    server.store.apply(evolve(settings, visits=evolve(settings.visits, is_on=False)))
+    await read_pages(owner, ("/", "", 1))
+    answer = await owner.ask("GET", f"/website/example.com/{name}")
+    assert (answer.status, "visits are switched off" in answer.error) == (404, True)
+    for rest, parameter in (
+        ("summary?visits=true", "visits"),
+        ("pages?visits=true", "visits"),
+        ("pages?order=visits", "order"),
+    ):
+        answer = await owner.ask("GET", f"/website/example.com/{rest}")
+        assert answer.status == 400
+        assert answer.error.startswith(f"{parameter}: visits are switched off")
+    server.store.apply(settings)
+    assert await get(owner, "entries") == []
