@@ -189,6 +189,7 @@ class _Visitor:
     _pages_today: set[str] = field(factory=set)
     _today: int = 0
     _views_today: int = 0
+    _from_page: str | None = None
 
     def __attrs_post_init__(self) -> None:
         self.person = draw_person(self.random)
@@ -212,6 +213,7 @@ class _Visitor:
         """Add one visit. Return its number of views, and when it ended."""
         random, site = self.random, self.site
         path, is_first, views = site.landing_pages.draw(random), True, 0
+        self._from_page = None
         while views < min(max_views, _MAX_VISIT_VIEWS) and now_ms < self.day.ends_ms:
             beacon = f"{random.getrandbits(80):x}"
             hits.append(self._view(now_ms, path, beacon, is_first=is_first))
@@ -225,6 +227,7 @@ class _Visitor:
             now_ms, is_first = left_ms + random.randrange(200, 1500), False
             if random.random() < 1 / site.depth:
                 break
+            self._from_page = path
             path = site.pages.draw(random)
         return views, now_ms
 
@@ -273,6 +276,10 @@ class _Visitor:
             host=self._host,
             width_class=WidthClass.of(person.width_px),
             properties=site.view_properties.draw(random),
+            identity=b"%d" % self.number,
+            number_today=self._views_today,
+            width_px=person.width_px,
+            from_page=self._from_page,
         )
         self._pages_today.add(path)
         return view

@@ -33,7 +33,7 @@ PANELS: Final = ".panel:not(:has(dialog))"
 
 def figures(page: Page) -> None:
     """Wait for all of a website's page: its lists and its map come when they are scrolled to."""
-    expect(page.locator(".tile-figure")).to_have_count(4)
+    expect(page.locator(".tile-figure")).to_have_count(6)
     for panel in page.locator(".panel").all():
         panel.scroll_into_view_if_needed()
         panel.locator("tbody tr, .map path").first.wait_for()
@@ -74,7 +74,7 @@ def menu(name: str) -> Callable[[Page], None]:
 
 def key(name: str) -> Callable[[Page], None]:
     def act(page: Page) -> None:
-        expect(page.locator(".tile-figure")).to_have_count(4)
+        expect(page.locator(".tile-figure")).to_have_count(6)
         page.keyboard.press(name)
         page.get_by_role("dialog").wait_for()
 

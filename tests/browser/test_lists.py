@@ -58,7 +58,7 @@ def test_every_column_is_there(known: Client, dashboard_of: Make) -> None:
         "% of visitors",
         "Views",
         "% of views",
-        "Bounce rate",
+        "Left within 5 s",
         "Total time",
     ]
     assert cells(dialog, "/") == ["/", "4", "33%", "4", "33%", "25%", "1m 3s"]
@@ -74,7 +74,7 @@ def test_every_column_is_there(known: Client, dashboard_of: Make) -> None:
         "Visitors",
         "% of visitors",
         "Views",
-        "Bounce rate",
+        "Left within 5 s",
         "Total time",
     ]
     assert cells(dialog, "blog.example") == ["blog.example", "3", "25%", "3", "0%", "1m 40s"]
@@ -173,7 +173,7 @@ def test_the_download(known: Client, dashboard_of: Make, tmp_path: Path) -> None
             "% of visitors",
             "Views",
             "% of views",
-            "Bounce rate",
+            "Left within 5 s",
             "Total time (s)",
         ],
         ["/", "4", "33.33", "4", "33.33", "25", "63"],
@@ -198,13 +198,13 @@ def test_unknown_values_are_not_shown_as_numbers(
         f"websites/{summed.HOSTNAME}?from=2025-03-01&to=2025-03-02&zone=UTC"
     )
     dialog = open_list(page, "Pages")
-    dialog.get_by_role("button", name="Bounce rate").click()
+    dialog.get_by_role("button", name="Left within 5 s").click()
     assert column(dialog, "Page") == ["/about", "/late", "/"]
-    assert column(dialog, "Bounce rate") == ["50%", "0%", UNKNOWN]
+    assert column(dialog, "Left within 5 s") == ["50%", "0%", UNKNOWN]
     assert column(dialog, "Total time") == ["30s", "10s", UNKNOWN]
     page.keyboard.press("Escape")
     dialog = open_list(page, "Locations", "Countries")
-    assert column(dialog, "Bounce rate") == ["20%", UNKNOWN]
+    assert column(dialog, "Left within 5 s") == ["20%", UNKNOWN]
     assert column(dialog, "Total time") == [UNKNOWN, UNKNOWN]
     with page.expect_download() as download:
         dialog.get_by_role("button", name="Download CSV").click()

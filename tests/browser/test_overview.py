@@ -27,12 +27,14 @@ Make = Callable[..., Dashboard]
 
 def test_tiles_show_changes(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
-    assert figures(page) == ["5", "6", "20s", "20%"]
+    assert figures(page) == ["5", "5", "6", "1.2", "80%", "31s"]
     changes = {
         "Visitors": ("▲150%", "good", "2 in the previous period"),
         "Views": ("▲200%", "good", "2 in the previous period"),
-        "Time on page": ("▲25%", "good", "16s in the previous period"),
-        "Bounce rate": ("▼60%", "good", "50% in the previous period"),
+        "Visits": ("▲150%", "good", "2 in the previous period"),
+        "Views per visit": ("▲20%", "good", "1 in the previous period"),
+        "Bounce rate": ("▼20%", "good", "100% in the previous period"),
+        "Time per visit": ("▲91%", "good", "16s in the previous period"),
     }
     for name, (shown, tone, title) in changes.items():
         change = tile(page, name).locator(".change")
@@ -52,16 +54,17 @@ def test_the_comparison_is_switched_off_and_on(march_owner: Client, dashboard_of
     figures(page)
     compare = page.get_by_role("button", name="Compare")
     expect(compare).to_have_attribute("aria-pressed", "true")
-    expect(page.locator(".tiles .change")).to_have_count(4)
-    assert cells(page)[1] == ["Tue 11 March 2025", "1", "2", "25s", "0%", "Sat 8 March 2025", "2"]
+    expect(page.locator(".tiles .change")).to_have_count(6)
+    tuesday = ["Tue 11 March 2025", "1", "1", "2", "2", "0%", "50s"]
+    assert cells(page)[1] == [*tuesday, "Sat 8 March 2025", "2"]
     compare.click()
     expect(compare).to_have_attribute("aria-pressed", "false")
     expect(page.locator(".tiles .change")).to_have_count(0)
     expect(page.locator(".chart-head")).not_to_contain_text("compared with")
-    assert cells(page)[1] == ["Tue 11 March 2025", "1", "2", "25s", "0%"]
+    assert cells(page)[1] == tuesday
     assert "compare=none" in page.url
     page.keyboard.press("c")
-    expect(page.locator(".tiles .change")).to_have_count(4)
+    expect(page.locator(".tiles .change")).to_have_count(6)
     assert "compare" not in page.url
 
 
@@ -92,8 +95,10 @@ def test_each_measure_has_a_chart(march_owner: Client, dashboard_of: Make) -> No
     expected = {
         "Visitors": "2 Visitors",
         "Views": "2 Views",
-        "Time on page": "12s Time on page",
-        "Bounce rate": "50% Bounce rate",
+        "Visits": "2 Visits",
+        "Views per visit": "1 Views per visit",
+        "Bounce rate": "100% Bounce rate",
+        "Time per visit": "12s Time per visit",
     }
     for name, words in expected.items():
         tile(page, name).click()
@@ -105,8 +110,8 @@ def test_each_measure_has_a_chart(march_owner: Client, dashboard_of: Make) -> No
         page.mouse.move(*point(page, 0))
         expect(tip(page)).to_contain_text(words)
         expect(tip(page)).to_contain_text("10 March 2025")
-    assert len(drawn) == len(expected)
-    assert page.url.endswith("&measure=bounce_percentage")
+    assert len(drawn) == len(expected) - 1, "there were as many visits as visitors"
+    assert page.url.endswith("&measure=visit_duration")
 
 
 def test_intervals(march_owner: Client, dashboard_of: Make) -> None:
@@ -116,7 +121,11 @@ def test_intervals(march_owner: Client, dashboard_of: Make) -> None:
     page.get_by_role("menuitemradio", name="By hour").click()
     expect(table(page).locator("tbody tr")).to_have_count(72)
     compared(page)
-    assert cells(page)[9] == ["Mon 10 Mar 9:00", "1", "1", "20s", "0%", "Fri 7 Mar 9:00", "0"]
+    assert cells(page)[9] == [
+        "Mon 10 Mar 9:00",
+        *["1", "1", "1", "1", "100%", "20s"],
+        *["Fri 7 Mar 9:00", "0"],
+    ]
     assert page.url.endswith("&interval=hour")
     expect(page.get_by_role("group", name="Chart: Visitors, By hour")).to_be_visible()
 
@@ -209,17 +218,19 @@ def test_the_table_behind_the_chart(march_owner: Client, dashboard_of: Make) -> 
         [
             "Time",
             "Visitors",
+            "Visits",
             "Views",
-            "Time on page",
+            "Views per visit",
             "Bounce rate",
+            "Time per visit",
             "Previous period",
             "Visitors, Previous period",
         ]
     )
     rows = [
-        ["Mon 10 March 2025", "2", "2", "12s", "50%", "Fri 7 March 2025", "0"],
-        ["Tue 11 March 2025", "1", "2", "25s", "0%", "Sat 8 March 2025", "2"],
-        ["Wed 12 March 2025", "2", "2", "40s", "0%", "Sun 9 March 2025", "0"],
+        ["Mon 10 March 2025", "2", "2", "2", "1", "100%", "12s", "Fri 7 March 2025", "0"],
+        ["Tue 11 March 2025", "1", "1", "2", "2", "0%", "50s", "Sat 8 March 2025", "2"],
+        ["Wed 12 March 2025", "2", "2", "2", "1", "100%", "40s", "Sun 9 March 2025", "0"],
     ]
     assert cells(page) == rows
     assert region.get_by_role("button").count() == 0, "nothing out of sight takes the focus"
@@ -256,14 +267,14 @@ def coloured(page: Page, share: float) -> int:
 
 
 def test_a_day_with_unknown_values(march_owner: Client, dashboard_of: Make) -> None:
-    """The 9th had none: its time and bounce rate are unknown, and no line leads through them."""
+    """The 9th had none: its means are unknown, and no line leads through them."""
     page = dashboard_of(march_owner).open(
         f"websites/{past.HOSTNAME}?from=2025-03-08&to=2025-03-12&zone=UTC&compare=none"
     )
     figures(page)
-    assert cells(page)[1] == ["Sun 9 March 2025", "0", "0", "-", "-"]
+    assert cells(page)[1] == ["Sun 9 March 2025", "0", "0", "0", "-", "-", "-"]
     assert coloured(page, 1 / 8) > 0
-    for name in ("Time on page", "Bounce rate"):
+    for name in ("Time per visit", "Bounce rate"):
         tile(page, name).click()
         expect(page.get_by_role("group", name=f"Chart: {name}, By day")).to_be_visible()
         assert coloured(page, 1 / 8) == coloured(page, 3 / 8) == 0
@@ -278,7 +289,7 @@ def test_unknown_values_are_not_compared(march_owner: Client, dashboard_of: Make
     page = dashboard_of(march_owner).open(
         f"websites/{past.HOSTNAME}?from=2025-03-09&to=2025-03-09&zone=UTC"
     )
-    assert figures(page) == ["0", "0", "\N{EN DASH}", "\N{EN DASH}"]
+    assert figures(page) == ["0", "0", "0", *["\N{EN DASH}"] * 3]
     expect(tile(page, "Visitors").locator(".change")).to_have_count(1)
     expect(tile(page, "Bounce rate").locator(".change")).to_have_count(0)
 

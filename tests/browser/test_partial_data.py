@@ -1,12 +1,13 @@
 """Notes about days that are kept as totals only."""
 
 from collections.abc import Callable
+from http import HTTPStatus
 
 import pytest
 from playwright.sync_api import Route, expect
 from support.browser import rollup_website as summed
 from support.browser.dashboard import Dashboard
-from support.browser.overview import THREE_DAYS, cells, figures
+from support.browser.overview import THREE_DAYS, cells, compared, figures
 from support.daemon import Client
 
 pytestmark = pytest.mark.browser
@@ -44,13 +45,47 @@ def test_days_missing_from_statistics_are_named(march_owner: Client, dashboard_o
     expect(damaged).to_have_count(0)
 
 
-def test_bounces_are_shown_for_days_without_times(summed_owner: Client, dashboard_of: Make) -> None:
+def test_visits_of_days_with_totals_alone_are_unknown(
+    summed_owner: Client, dashboard_of: Make
+) -> None:
     page = dashboard_of(summed_owner).open(
         f"websites/{summed.HOSTNAME}?from=2025-03-01&to=2025-03-03&zone=UTC&compare=none"
     )
-    assert figures(page) == ["6", "12", "\N{EN DASH}", "29%"]
+    assert figures(page) == ["6", "\N{EN DASH}", "12", *["\N{EN DASH}"] * 3]
     assert cells(page) == [
-        ["Sat 1 March 2025", "4", "9", "-", "20%"],
-        ["Sun 2 March 2025", "2", "3", "-", "50%"],
-        ["Mon 3 March 2025", "0", "0", "-", "-"],
+        ["Sat 1 March 2025", "4", "-", "9", "-", "-", "-"],
+        ["Sun 2 March 2025", "2", "-", "3", "-", "-", "-"],
+        ["Mon 3 March 2025", "0", "0", "0", "-", "-", "-"],
     ]
+    unknown = "For some days from 1 Mar 2025 to 2 Mar 2025, it isn’t known which views belong"
+    expect(page.get_by_role("note").filter(has_text=unknown)).to_be_visible()
+
+
+def test_visits_of_some_days_are_not_compared(march_owner: Client, dashboard_of: Make) -> None:
+    def answer(route: Route) -> None:
+        found = route.fetch()
+        partial = {"x-medamad-partial": 'visits="2025-03-10/2025-03-10"'}
+        route.fulfill(response=found, headers={**found.headers, **partial})
+
+    dashboard = dashboard_of(march_owner)
+    dashboard.page.route("**/website/past.example/summary?*", answer)
+    page = dashboard.open(THREE_DAYS)
+    assert figures(page) == ["5", "5", "6", "1.2", "80%", "31s"]
+    expect(page.locator(".tiles .change")).to_have_count(2)
+    expect(page.get_by_role("note")).to_contain_text("For some days from 10 Mar 2025 to 10 Mar")
+
+
+def test_a_server_that_keeps_no_visits(march_owner: Client, dashboard_of: Make) -> None:
+    def answer(route: Route) -> None:
+        if "visits=true" not in route.request.url:
+            route.continue_()
+            return
+        body = {"error": {"code": 400, "message": "visits: this server keeps none"}}
+        route.fulfill(status=HTTPStatus.BAD_REQUEST, json=body)
+
+    dashboard = dashboard_of(march_owner)
+    dashboard.page.route("**/website/past.example/*", answer)
+    page = dashboard.open(THREE_DAYS)
+    assert figures(page) == ["5", "\N{EN DASH}", "6", *["\N{EN DASH}"] * 3]
+    compared(page)
+    expect(page.locator(".tiles .change")).to_have_count(2)

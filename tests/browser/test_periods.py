@@ -75,7 +75,7 @@ def test_a_period(period: Named, march_owner: Client, dashboard_of: Make) -> Non
     assert answered is not None
     views = answered.json()["current"]["pageviews"]
     assert views > 0
-    expect(page.locator(".tile-figure").nth(1)).to_have_attribute("title", f"{views:,}")
+    expect(page.locator(".tile-figure").nth(2)).to_have_attribute("title", f"{views:,}")
     expect(page.get_by_role("button", name="Period: ")).to_contain_text(label)
     # The interval of the period before need not fit this one.
     assert page.url.endswith(f"?period={name}&compare=none" if name else "?compare=none")
@@ -83,10 +83,10 @@ def test_a_period(period: Named, march_owner: Client, dashboard_of: Make) -> Non
 
 def test_all_time_begins_with_the_first_visit(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?zone=UTC")
-    assert figures(page)[:2] == ["0", "0"]
+    assert figures(page)[:3:2] == ["0", "0"]
     page.keyboard.press("a")
     expect(page.locator(".tile-figure").first).to_have_text("8")
-    assert figures(page)[:2] == ["8", "9"]
+    assert figures(page)[:3:2] == ["8", "9"]
     assert cells(page)[0][0].startswith("March 2025")
     assert page.url.endswith("?period=all&zone=UTC")
     expect(page.get_by_role("button", name="Compare")).to_be_disabled()
@@ -146,7 +146,7 @@ def test_typed_dates(march_owner: Client, dashboard_of: Make) -> None:
 
 def test_arrows_step_from_period_to_period(march_owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(march_owner).open(THREE_DAYS)
-    assert figures(page)[:2] == ["5", "6"]
+    assert figures(page)[:3:2] == ["5", "6"]
     page.get_by_role("button", name="Earlier").click()
     page.wait_for_url("**from=2025-03-07&to=2025-03-09&zone=UTC")
     expect(tile(page, "Visitors").locator(".tile-figure")).to_have_text("2")

@@ -22,7 +22,7 @@ PHONE: Final = {"viewport": {"width": PHONE_WIDTH, "height": 700}}
     [
         "",
         BUSY,
-        f"{BUSY}?period=12mo&interval=week&measure=duration&browser[in]=Chrome,Firefox",
+        f"{BUSY}?period=12mo&interval=week&measure=visit_duration&browser[in]=Chrome,Firefox",
         f"{BUSY}?from=2025-03-10T09:00&to=2025-03-11T10:00&zone=America/Argentina/ComodRivadavia",
         f"{BUSY}/setup",
         "settings/account",

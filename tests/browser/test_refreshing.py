@@ -22,7 +22,7 @@ def test_skeletons_stand_in_for_what_is_loading(demo: Client, dashboard_of: Make
     dashboard = dashboard_of(demo)
     held = HeldRequests(dashboard.page, "**/api/website/**")
     page = dashboard.open(BUSY)
-    expect(page.locator(".tile .skeleton")).to_have_count(4)
+    expect(page.locator(".tile .skeleton")).to_have_count(6)
     expect(page.locator(".chart-body .skeleton")).to_be_visible()
     expect(page.locator(".panel .skeleton").first).to_be_visible()
     held.let_go()

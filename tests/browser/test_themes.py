@@ -83,7 +83,7 @@ def test_reduced_motion_is_respected(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo, reduced_motion="no-preference")
     held = HeldRequests(dashboard.page, "**/api/website/**")
     page = dashboard.open(BUSY)
-    expect(page.locator(".tile .skeleton")).to_have_count(4)
+    expect(page.locator(".tile .skeleton")).to_have_count(6)
     assert moving(page)
     page.emulate_media(reduced_motion="reduce")
     assert moving(page) == []

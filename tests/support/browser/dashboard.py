@@ -128,7 +128,7 @@ def opened(
 def loaded(page: Page) -> Locator:
     """Return the figures of a website's page, once they are there."""
     figures = page.locator(".tile-figure")
-    expect(figures).to_have_count(4)
+    expect(figures).to_have_count(6)
     return figures
 
 

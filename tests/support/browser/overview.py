@@ -18,8 +18,8 @@ VISITS: Final = (
     Visit("2025-03-08T13:00:00Z", milliseconds=30_000),
     Visit("2025-03-10T09:15:00Z"),
     Visit("2025-03-10T10:30:00Z", milliseconds=3_000),
-    Visit("2025-03-11T09:00:00Z", "/about", milliseconds=40_000),
-    Visit("2025-03-11T09:20:00Z", milliseconds=10_000, is_first=False),
+    Visit("2025-03-11T09:00:00Z", "/about", milliseconds=40_000, visit="tuesday"),
+    Visit("2025-03-11T09:20:00Z", milliseconds=10_000, is_first=False, visit="tuesday"),
     Visit("2025-03-12T12:05:00Z", milliseconds=60_000),
     # In Berlin, this one is of the 13th.
     Visit("2025-03-12T23:30:00Z", "/late"),
@@ -48,19 +48,19 @@ def march_owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def tile(page: Page, name: str) -> Locator:
-    return page.locator(".tile").filter(has_text=name)
+    return page.locator(".tile").filter(has=page.get_by_text(name, exact=True))
 
 
 def figures(page: Page) -> list[str]:
-    """Return the four figures, once they are there."""
-    expect(page.locator(".tile-figure")).to_have_count(4)
+    """Return the figures of the tiles, once they are there."""
+    expect(page.locator(".tile-figure")).to_have_count(6)
     expect(page.locator(".tiles.stale")).to_have_count(0)
     return page.locator(".tile-figure").all_inner_texts()
 
 
 def compared(page: Page) -> None:
     """Wait for the previous period: when it arrives, the chart is redrawn."""
-    paired = table(page).locator("thead th").nth(5)
+    paired = table(page).locator("thead th").nth(7)
     expect(paired.or_(page.get_by_text(UNPAIRED))).to_be_attached()
 
 

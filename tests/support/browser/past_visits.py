@@ -24,12 +24,16 @@ _DAY_S: Final = 86_400
 
 @frozen
 class Visit:
-    """A view; `at` is RFC 3339. It is its visitor's first of the day, and of the page, or none."""
+    """A view; `at` is RFC 3339. It is its visitor's first of the day, and of the page, or none.
+
+    Views with the same `visit` belong to one visit, "" is a visit of its own, and None is unknown.
+    """
 
     at: str
     path: str = "/"
     milliseconds: int = 20_000
     is_first: bool = True
+    visit: str | None = ""
 
     @property
     def time_ms(self) -> int:
@@ -46,7 +50,9 @@ async def fill(visits: Sequence[Visit], backend: Backend) -> None:
     first_s = min(visit.time_ms for visit in visits) // 1000
     website = await backend.store.add_website(HOSTNAME, first_s - _DAY_S)
     hits: list[Hit] = []
+    last_pages: dict[str, str] = {}
     for number, visit in enumerate(visits):
+        name = None if visit.visit is None else visit.visit or f"{number}"
         beacon = f"past-{number}"
         begun = View(
             website=website.number,
@@ -55,7 +61,11 @@ async def fill(visits: Sequence[Visit], backend: Backend) -> None:
             first_today=visit.is_first,
             first_of_page=visit.is_first,
             path=visit.path,
+            identity=(name or "").encode(),
+            from_page=last_pages.get(name or ""),
         )
+        if name is not None:
+            last_pages[name] = visit.path
         left = Unload(
             time_ms=visit.time_ms + visit.milliseconds,
             beacon=beacon,

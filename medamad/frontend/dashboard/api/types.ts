@@ -45,6 +45,10 @@ export interface Figures {
   pageviews: number;
   bounce_percentage: number;
   duration: number;
+  visits?: number;
+  views_per_visit?: number;
+  visit_bounce_percentage?: number;
+  visit_duration?: number;
 }
 
 export interface Bucket extends Figures {

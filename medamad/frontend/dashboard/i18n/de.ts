@@ -57,6 +57,8 @@ export const de: Catalogue = {
     "Normalerweise gibt es um diese Zeit Aufrufe. Ist das Skript noch auf den Seiten eingebunden?",
   "view.partial":
     "Für einige Tage vom {first} bis zum {last} sind nur noch Tagessummen vorhanden, die in manchen Zahlen fehlen. Ganze Tage ohne Filter sind am vollständigsten.",
+  "view.no-visits-known":
+    "Für einige Tage vom {first} bis zum {last} ist nicht bekannt, welche Aufrufe zu einem Besuch gehören. Sie fehlen in den Zahlen zu Besuchen.",
   "view.damaged":
     "Einige Daten vom {first} bis zum {last} sind beschädigt und fehlen in allen Zahlen. Im Protokoll des Servers steht, was zu tun ist.",
   "view.setup": "Skript und Einrichtung",
@@ -90,11 +92,15 @@ export const de: Catalogue = {
   "zone.unknown": "Eine Zeitzone mit diesem Namen gibt es nicht.",
   "zone.apply": "Diese Zeitzone verwenden",
   "measure.visitors": "Besucher",
+  "measure.visits": "Besuche",
   "measure.pageviews": "Seitenaufrufe",
-  "measure.duration": "Verweildauer",
-  "measure.bounce_percentage": "Absprungrate",
-  "measure.duration-title": "Median: Die Hälfte der gemessenen Aufrufe dauerte mindestens so lange",
-  "measure.bounce-title": "Besucher, deren erster Aufruf höchstens 5 Sekunden dauerte",
+  "measure.views_per_visit": "Aufrufe pro Besuch",
+  "measure.visit_bounce_percentage": "Absprungrate",
+  "measure.visit_duration": "Zeit pro Besuch",
+  "measure.visits-title":
+    "Ein Besuch endet nach 30 Minuten ohne Aufruf oder Ereignis, wenn der Server nicht anders eingestellt ist",
+  "measure.visit_duration-title": "Wie lange die Seiten eines Besuchs im Mittel sichtbar waren",
+  "measure.visit_bounce_percentage-title": "Besuche mit nur einem Aufruf und ohne Ereignis",
   "measure.by-page":
     "Wer mehrere passende Seiten aufgerufen hat, wird für jede davon einmal gezählt.",
   "measure.by-event":
@@ -216,7 +222,7 @@ export const de: Catalogue = {
   "panels.column.visitors_percentage": "% der Besucher",
   "panels.column.pageviews": "Seitenaufrufe",
   "panels.column.pageviews_percentage": "% der Aufrufe",
-  "panels.column.bounce_percentage": "Absprungrate",
+  "panels.column.bounce_percentage": "Nach max. 5 s weg",
   "panels.column.time": "Gesamtzeit",
   "panels.column.duration": "Median der Zeit",
   "panels.column.duration_lower_quartile": "Unteres Quartil",

@@ -57,6 +57,8 @@ export const es: Catalogue = {
     "Este sitio web suele tener vistas a esta hora. ¿Sigue el script en sus páginas?",
   "view.partial":
     "De algunos días entre el {first} y el {last} solo se conservan los totales diarios, que faltan en algunas estadísticas. Los días completos sin filtros son los más exactos.",
+  "view.no-visits-known":
+    "De algunos días entre el {first} y el {last} no se sabe qué vistas forman una visita, por lo que faltan en las cifras de visitas.",
   "view.damaged":
     "Algunos datos entre el {first} y el {last} están dañados y faltan en todas las cifras. El registro del servidor indica qué hacer.",
   "view.setup": "Script e instalación",
@@ -90,11 +92,16 @@ export const es: Catalogue = {
   "zone.unknown": "No existe ninguna zona horaria con este nombre.",
   "zone.apply": "Usar esta zona horaria",
   "measure.visitors": "Visitantes",
+  "measure.visits": "Visitas",
   "measure.pageviews": "Vistas",
-  "measure.duration": "Tiempo en la página",
-  "measure.bounce_percentage": "Tasa de rebote",
-  "measure.duration-title": "Mediana: la mitad de las vistas medidas duró al menos este tiempo",
-  "measure.bounce-title": "Visitantes cuya primera vista duró 5 segundos o menos",
+  "measure.views_per_visit": "Vistas por visita",
+  "measure.visit_bounce_percentage": "Tasa de rebote",
+  "measure.visit_duration": "Tiempo por visita",
+  "measure.visits-title":
+    "Una visita termina tras 30 minutos sin vistas ni eventos, salvo que el servidor indique otra cosa",
+  "measure.visit_duration-title":
+    "Tiempo medio durante el que las páginas de una visita estuvieron visibles",
+  "measure.visit_bounce_percentage-title": "Visitas con una sola vista y sin eventos",
   "measure.by-page":
     "Quienes vieron varias de las páginas coincidentes cuentan una vez por cada una.",
   "measure.by-event":
@@ -216,7 +223,7 @@ export const es: Catalogue = {
   "panels.column.visitors_percentage": "% de visitantes",
   "panels.column.pageviews": "Vistas",
   "panels.column.pageviews_percentage": "% de vistas",
-  "panels.column.bounce_percentage": "Tasa de rebote",
+  "panels.column.bounce_percentage": "Salió en 5 s",
   "panels.column.time": "Tiempo total",
   "panels.column.duration": "Tiempo mediano",
   "panels.column.duration_lower_quartile": "Cuartil inferior",

@@ -58,6 +58,8 @@ export const fr: Catalogue = {
     "D’habitude, ce site est visité à cette heure. Le script est-il toujours dans ses pages ?",
   "view.partial":
     "Pour certains jours entre le {first} et le {last}, seuls les totaux quotidiens sont conservés ; certaines statistiques ne les comprennent donc pas. Les jours entiers sans filtre sont les plus complets.",
+  "view.no-visits-known":
+    "Pour certains jours entre le {first} et le {last}, on ne sait pas quelles pages vues forment une visite ; les chiffres des visites ne les comprennent donc pas.",
   "view.damaged":
     "Certaines données entre le {first} et le {last} sont endommagées et manquent dans tous les chiffres. Le journal du serveur indique la marche à suivre.",
   "view.setup": "Script et installation",
@@ -91,12 +93,16 @@ export const fr: Catalogue = {
   "zone.unknown": "Ce fuseau horaire n’existe pas.",
   "zone.apply": "Utiliser ce fuseau horaire",
   "measure.visitors": "Visiteurs",
+  "measure.visits": "Visites",
   "measure.pageviews": "Pages vues",
-  "measure.duration": "Temps sur la page",
-  "measure.bounce_percentage": "Taux de rebond",
-  "measure.duration-title":
-    "Médiane : la moitié des pages vues chronométrées ont duré au moins ce temps",
-  "measure.bounce-title": "Visiteurs dont la première page vue a duré 5 secondes ou moins",
+  "measure.views_per_visit": "Pages vues par visite",
+  "measure.visit_bounce_percentage": "Taux de rebond",
+  "measure.visit_duration": "Temps par visite",
+  "measure.visits-title":
+    "Une visite se termine après 30 minutes sans page vue ni événement, sauf réglage contraire du serveur",
+  "measure.visit_duration-title":
+    "Temps moyen pendant lequel les pages d’une visite ont été visibles",
+  "measure.visit_bounce_percentage-title": "Visites d’une seule page vue et sans événement",
   "measure.by-page":
     "Les visiteurs qui ont vu plusieurs des pages correspondantes comptent une fois pour chacune.",
   "measure.by-event":
@@ -219,7 +225,7 @@ export const fr: Catalogue = {
   "panels.column.visitors_percentage": "% des visiteurs",
   "panels.column.pageviews": "Pages vues",
   "panels.column.pageviews_percentage": "% des pages vues",
-  "panels.column.bounce_percentage": "Taux de rebond",
+  "panels.column.bounce_percentage": "Parti en 5 s",
   "panels.column.time": "Temps total",
   "panels.column.duration": "Temps médian",
   "panels.column.duration_lower_quartile": "Premier quartile",

@@ -55,6 +55,8 @@ export const ja: Catalogue = {
     "通常、この時間帯にはページビューがあります。スクリプトはページに残っていますか？",
   "view.partial":
     "{first}から{last}の一部の日は日別の合計だけが残っているため、一部の統計には含まれません。フィルターなしで1日単位の期間を選ぶと、欠ける統計が最も少なくなります。",
+  "view.no-visits-known":
+    "{first}から{last}の一部の日は、どのページビューが同じ訪問に属するか不明なため、訪問の数値には含まれません。",
   "view.damaged":
     "{first}から{last}の一部のデータが破損しているため、すべての数値から除外されています。対処方法はサーバーのログをご覧ください。",
   "view.setup": "スクリプトとセットアップ",
@@ -88,11 +90,15 @@ export const ja: Catalogue = {
   "zone.unknown": "この名前のタイムゾーンはありません。",
   "zone.apply": "このタイムゾーンを使う",
   "measure.visitors": "訪問者数",
+  "measure.visits": "訪問数",
   "measure.pageviews": "ページビュー数",
-  "measure.duration": "ページ滞在時間",
-  "measure.bounce_percentage": "直帰率",
-  "measure.duration-title": "中央値：計測されたページビューの半数が、この時間以上でした",
-  "measure.bounce-title": "最初のページビューが5秒以下だった訪問者の割合",
+  "measure.views_per_visit": "訪問あたりのページビュー",
+  "measure.visit_bounce_percentage": "直帰率",
+  "measure.visit_duration": "訪問あたりの時間",
+  "measure.visits-title":
+    "ページビューもイベントもない状態が30分続くと訪問は終わります（サーバーの設定で変わります）",
+  "measure.visit_duration-title": "1回の訪問でページが表示されていた時間の平均",
+  "measure.visit_bounce_percentage-title": "ページビューが1回だけでイベントのない訪問の割合",
   "measure.by-page": "条件に一致する複数のページを見た訪問者は、ページごとに1回ずつ数えられます。",
   "measure.by-event":
     "訪問者数には、その日の最初のページビューで条件に一致するイベントがあった訪問者だけが含まれます。",
@@ -211,7 +217,7 @@ export const ja: Catalogue = {
   "panels.column.visitors_percentage": "訪問者数の割合",
   "panels.column.pageviews": "ページビュー数",
   "panels.column.pageviews_percentage": "ページビュー数の割合",
-  "panels.column.bounce_percentage": "直帰率",
+  "panels.column.bounce_percentage": "5秒以内に離脱",
   "panels.column.time": "合計時間",
   "panels.column.duration": "時間の中央値",
   "panels.column.duration_lower_quartile": "第1四分位数",

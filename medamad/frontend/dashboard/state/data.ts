@@ -68,13 +68,20 @@ export interface Answer<T> {
   isStale: boolean;
   isLoading: boolean;
   error: ApiError | undefined;
+  /** What `data` does not cover, as the daemon says. */
+  partial: string | null;
 }
 
-const kept = new Map<string, unknown>();
+interface Kept {
+  data: unknown;
+  partial: string | null;
+}
 
-function keep(question: string, data: unknown): void {
+const kept = new Map<string, Kept>();
+
+function keep(question: string, answer: Kept): void {
   kept.delete(question);
-  kept.set(question, data);
+  kept.set(question, answer);
   if (kept.size > KEPT_ANSWERS) kept.delete(kept.keys().next().value as string);
 }
 
@@ -106,7 +113,7 @@ export function useAsk<T>(
   key = String(parameters()),
 ): Answer<T> {
   const question = path === null ? "" : `${path} ${key}`;
-  const [answer, setAnswer] = useState<{ question: string; data: T }>();
+  const [answer, setAnswer] = useState<{ question: string; data: T; partial: string | null }>();
   const [failure, setFailure] = useState<{ question: string; error: ApiError }>();
   const [isLoading, setLoading] = useState(path !== null);
   const turn = refreshes.value;
@@ -120,8 +127,8 @@ export function useAsk<T>(
     counted(readWithPartial<T>(path, parameters(), abort.signal)).then(
       ({ data, partial }) => {
         notePartial(question, partial);
-        keep(question, data);
-        setAnswer({ question, data });
+        keep(question, { data, partial });
+        setAnswer({ question, data, partial });
         setFailure(undefined);
         setLoading(false);
       },
@@ -137,11 +144,13 @@ export function useAsk<T>(
 
   useEffect(() => () => notePartial(question, null), [question]);
 
-  const known = answer?.question === question ? answer.data : (kept.get(question) as T | undefined);
+  const current = answer?.question === question ? answer : kept.get(question);
+  const known = current?.data as T | undefined;
   const failed = failure?.question === question ? failure.error : undefined;
   // The page says once that the daemon is unreachable.
   const error = failed?.isAway && isAway.value ? undefined : failed;
   // No old data replaces what could not be loaded.
   const data = known ?? (error ? undefined : answer?.data);
-  return { data, isStale: known === undefined && data !== undefined, isLoading, error };
+  const partial = (current ?? answer)?.partial ?? null;
+  return { data, isStale: known === undefined && data !== undefined, isLoading, error, partial };
 }

@@ -1,4 +1,5 @@
-// Days that the responses on the page do not cover: only rollups remain, or data is damaged.
+// Days that the responses on the page do not cover: only rollups remain, data is damaged, or visits
+// are unknown.
 
 import { computed, signal } from "@preact/signals";
 
@@ -13,18 +14,35 @@ export function notePartial(question: string, header: string | null): void {
   headers.value = header === null ? others : { ...others, [question]: header };
 }
 
-/** The first and last day that something on the page does not cover, as dates. */
-export const partialDays = computed(() => daysIn(Object.values(headers.value).join()));
+/** Why days are not covered. */
+type Gap = "totals" | "damaged" | "visits";
 
-/** The first and last day of which the responses on the page leave out damaged data. */
-export const damagedDays = computed(() => daysIn(Object.values(headers.value).join(), true));
+/** The first and last day that something on the page does not cover, as dates, by the reason. */
+export const partialDays = computed(() => {
+  const header = Object.values(headers.value).join();
+  return {
+    totals: daysIn(header),
+    damaged: daysIn(header, "damaged"),
+    visits: daysIn(header, "visits"),
+  };
+});
 
-/** The first and last day that the daemon named, for damaged data or for all else. */
+/** Whether visits of some days are unknown. */
+export function lacksVisits(header: string | null): boolean {
+  return header !== null && daysIn(header, "visits") !== undefined;
+}
+
+function gapOf(entry: string): Gap {
+  const [name = ""] = entry.trim().split("=", 1);
+  return name === "damaged" || name === "visits" ? name : "totals";
+}
+
+/** The first and last day that the daemon named for a reason. */
 export function daysIn(
   header: string,
-  areDamaged = false,
+  gap: Gap = "totals",
 ): { first: string; last: string } | undefined {
-  const entries = header.split(",").filter((each) => each.includes("damaged=") === areDamaged);
+  const entries = header.split(",").filter((entry) => gapOf(entry) === gap);
   const spans = entries.join().matchAll(/"(\d{4,}-\d\d-\d\d)\/(\d{4,}-\d\d-\d\d)"/g);
   const dates = [...spans].flatMap(([, first, last]) => [first as string, last as string]).sort();
   return dates.length ? { first: dates[0] as string, last: dates.at(-1) as string } : undefined;

@@ -31,7 +31,14 @@ export type Period = NamedPeriod | Range;
 export const INTERVALS = ["minute", "hour", "day", "week", "month"] as const;
 export type Interval = (typeof INTERVALS)[number];
 
-export const MEASURES = ["visitors", "pageviews", "duration", "bounce_percentage"] as const;
+export const MEASURES = [
+  "visitors",
+  "visits",
+  "pageviews",
+  "views_per_visit",
+  "visit_bounce_percentage",
+  "visit_duration",
+] as const;
 export type Measure = (typeof MEASURES)[number];
 
 /** What a website's page shows. Without `zone` the browser's zone is used. */

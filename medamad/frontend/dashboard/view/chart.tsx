@@ -24,6 +24,8 @@ interface Properties {
 }
 
 const SECONDS = { minute: 60, hour: 3_600, day: 86_400, week: 604_800, month: 2_628_000 };
+/** Measures that are whole numbers. */
+const COUNTS: readonly Measure[] = ["visitors", "visits", "pageviews"];
 const TICK_WIDTH_PX = 84;
 /** Natural steps between labels. */
 const STEPS: Record<Interval, number[]> = {
@@ -187,8 +189,8 @@ function optionsOf(
         size: 58,
         grid: { stroke: line, width: 1 },
         ticks: { show: false },
-        ...(measure === "duration" && { incrs: DURATION_STEPS_MS }),
-        ...((measure === "visitors" || measure === "pageviews") && {
+        ...(measure === "visit_duration" && { incrs: DURATION_STEPS_MS }),
+        ...(COUNTS.includes(measure) && {
           incrs: [1, 2, 5]
             .flatMap((digit) => [0, 1, 2, 3, 4, 5, 6, 7, 8].map((power) => digit * 10 ** power))
             .sort((one, other) => one - other),
@@ -258,8 +260,8 @@ function zoomByClick(chart: uPlot, latest: { current: Properties }): void {
 }
 
 function topOf(measure: Measure, most: number | null): number {
-  if (measure === "bounce_percentage") return Math.min(Math.max((most ?? 0) * 1.1, 0.1), 1);
-  return Math.max((most ?? 0) * 1.08, measure === "duration" ? 5_000 : 4);
+  if (measure === "visit_bounce_percentage") return Math.min(Math.max((most ?? 0) * 1.1, 0.1), 1);
+  return Math.max((most ?? 0) * 1.08, measure === "visit_duration" ? 5_000 : 4);
 }
 
 /** The starts that get a label, far enough apart for each to fit, also after now. */

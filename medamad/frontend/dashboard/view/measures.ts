@@ -4,25 +4,40 @@ import type { Figures } from "../api/types.ts";
 import { duration, figure, percent, shortFigure } from "../i18n/index.ts";
 import type { Measure } from "./address.ts";
 
-/** Return a measure, or null if no view provides it. */
+/** Return a measure, or null if it is unknown. */
 export function known(measure: Measure, figures: Figures): number | null {
-  return isKnown(measure, figures) ? figures[measure] : null;
+  const value = figures[measure];
+  return value === undefined || !isKnown(measure, figures) ? null : value;
 }
 
-/** Whether any view provides a figure: bounces and times are 0 otherwise. */
-export function isKnown(name: string, beside: Partial<Record<Measure, unknown>>): boolean {
-  const { visitors, bounce_percentage, duration } = beside;
+/** Whether any view or visit provides a figure: means, shares and times are 0 otherwise. */
+export function isKnown(name: string, beside: { [Name in keyof Figures]?: unknown }): boolean {
+  const { visitors, visits, bounce_percentage, duration, visit_duration } = beside;
   const isTimed = Number(duration) > 0;
-  if (name === "duration") return isTimed;
-  if (name !== "bounce_percentage") return true;
-  // Imported daily totals may have bounces but no times.
-  return Number(bounce_percentage) > 0 || (isTimed && Number(visitors) > 0);
+  switch (name) {
+    case "duration":
+      return isTimed;
+    case "visit_duration":
+      return Number(visit_duration) > 0;
+    case "views_per_visit":
+    case "visit_bounce_percentage":
+      return Number(visits) > 0;
+    case "bounce_percentage":
+      // Imported daily totals may have bounces but no times.
+      return Number(bounce_percentage) > 0 || (isTimed && Number(visitors) > 0);
+    default:
+      return true;
+  }
 }
 
 /** A figure in words, with every digit if `isExact`; a dash if unknown. */
-export function measured(measure: Measure, value: number | null, isExact = false): string {
+export function measured(
+  measure: Measure | "duration",
+  value: number | null,
+  isExact = false,
+): string {
   if (value === null) return "–";
-  if (measure === "duration") return duration(value);
-  if (measure === "bounce_percentage") return percent(value);
+  if (measure.endsWith("duration")) return duration(value);
+  if (measure.endsWith("_percentage")) return percent(value);
   return isExact ? figure(value) : shortFigure(value);
 }

@@ -1,7 +1,7 @@
 // The state of a website's page: its view, how to change it, and the query for it.
 
 import { createContext } from "preact";
-import { useContext, useMemo } from "preact/hooks";
+import { useContext, useEffect, useMemo } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { statistic } from "../api/client.ts";
 import { type Answer, useAsk } from "../state/data.ts";
@@ -9,6 +9,7 @@ import { sitePath } from "../state/share.ts";
 import { readView, type View, writeView } from "./address.ts";
 import { writeFilters } from "./filters.ts";
 import { ownZone, type Span, spanUntilNow, writeSpan } from "./periods.ts";
+import { keepsVisits, VISITS } from "./visits.ts";
 
 export interface Viewing {
   hostname: string;
@@ -62,14 +63,22 @@ export function useStatistic<T>(
 ): Answer<T> {
   const viewing = useViewing();
   const { hostname, view, zone } = viewing;
+  const parameters = { ...further };
+  if (!keepsVisits.value) delete parameters[VISITS];
   const viewKey = writeView({ ...view, measure: "visitors", interval: undefined, compares: true });
-  return useAsk<T>(
+  const answer = useAsk<T>(
     name === null ? null : statistic(hostname, name),
     () => {
       const query = parametersOf(viewing, span?.());
-      for (const [name, value] of Object.entries(further)) query.append(name, value);
+      for (const [name, value] of Object.entries(parameters)) query.append(name, value);
       return query;
     },
-    [viewKey, zone, spanName, JSON.stringify(further)].join(" "),
+    [viewKey, zone, spanName, JSON.stringify(parameters)].join(" "),
   );
+  const isRefused =
+    VISITS in parameters && answer.error?.status === 400 && answer.error.message.startsWith(VISITS);
+  useEffect(() => {
+    if (isRefused) keepsVisits.value = false;
+  }, [isRefused]);
+  return isRefused ? { ...answer, error: undefined, isLoading: true } : answer;
 }

@@ -1,12 +1,12 @@
-// The notes that figures do not cover some days: only daily totals remain, or data is damaged.
+// The notes that figures do not cover some days: only daily totals remain, data is damaged, or visits
+// are unknown.
 
 import { t } from "../i18n/index.ts";
-import { damagedDays, partialDays } from "../state/partial.ts";
+import { partialDays } from "../state/partial.ts";
 import { dateLabel } from "./spans.ts";
 
 export function PartialNote() {
-  const days = partialDays.value;
-  const damaged = damagedDays.value;
+  const { totals, damaged, visits } = partialDays.value;
   return (
     <>
       {damaged && (
@@ -14,9 +14,17 @@ export function PartialNote() {
           {t("view.damaged", { first: dateLabel(damaged.first), last: dateLabel(damaged.last) })}
         </p>
       )}
-      {days && (
+      {totals && (
         <p class="partial-note soft" role="note">
-          {t("view.partial", { first: dateLabel(days.first), last: dateLabel(days.last) })}
+          {t("view.partial", { first: dateLabel(totals.first), last: dateLabel(totals.last) })}
+        </p>
+      )}
+      {visits && (
+        <p class="partial-note soft" role="note">
+          {t("view.no-visits-known", {
+            first: dateLabel(visits.first),
+            last: dateLabel(visits.last),
+          })}
         </p>
       )}
     </>

@@ -1,8 +1,9 @@
 // The figures of the period, the previous period and their intervals.
 
-import { useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import type { ApiError } from "../api/client.ts";
 import type { Bucket, Summary } from "../api/types.ts";
+import { lacksVisits } from "../state/partial.ts";
 import type { Interval, Period } from "./address.ts";
 import { useStatistic, useViewing } from "./page-state.ts";
 import {
@@ -13,6 +14,7 @@ import {
   usualInterval,
   wholeSpan,
 } from "./periods.ts";
+import { useKnownVisits, VISITS, withoutVisits } from "./visits.ts";
 
 /** For how many days a website is new. */
 const NEW_DAYS = 2;
@@ -47,6 +49,7 @@ export function useSeries(): Series {
   const months = useStatistic<Summary>(isSinceEver ? "summary" : null, {
     interval: "month",
     timezone: zone,
+    [VISITS]: "true",
   });
   const start = named ?? startOf(months.data?.interval);
   const intervals = start ? intervalsFor(start, end) : [];
@@ -54,7 +57,7 @@ export function useSeries(): Series {
     intervals.find((interval) => interval === view.interval) ??
     (start ? usualInterval(start, end) : "month");
 
-  const parameters = { interval, timezone: zone };
+  const parameters = { interval, timezone: zone, [VISITS]: "true" };
   const current = useStatistic<Summary>(start ? "summary" : null, parameters);
   const earlier = view.compares ? spanBefore(period, zone) : undefined;
   const before = useStatistic<Summary>(
@@ -71,9 +74,23 @@ export function useSeries(): Series {
   const first = !earlier || before.data?.current.pageviews === 0 ? beginning : undefined;
   const hours = useStatistic<Summary>(
     first ? "summary" : null,
-    { interval: "hour", timezone: zone },
+    { ...parameters, interval: "hour" },
     () => ({ start: first, end: spanUntilNow(period, zone).end }),
     `from ${first?.valueOf()}`,
+  );
+  const [shown, ofHours, compared] = [
+    useKnownVisits(current),
+    useKnownVisits(hours),
+    useKnownVisits(before),
+  ];
+  // Where visits of some days are unknown, a comparison would say nothing.
+  const areComparable = !lacksVisits(current.partial) && !lacksVisits(before.partial);
+  const earlierFigures = useMemo(
+    () =>
+      compared && !areComparable
+        ? { ...compared, current: withoutVisits(compared.current) }
+        : compared,
+    [compared, areComparable],
   );
   // Without any view there is nothing more to request.
   const isNever = months.data !== undefined && start === undefined;
@@ -87,11 +104,11 @@ export function useSeries(): Series {
       ? months.data
       : !start && months.error
         ? undefined
-        : first && current.data
-          ? { current: current.data.current, ...(!hours.isStale && bucketsOf(hours.data)) }
-          : current.data,
+        : first && shown
+          ? { current: shown.current, ...(!hours.isStale && bucketsOf(ofHours)) }
+          : shown,
     first,
-    before: earlier && !before.isStale ? before.data : undefined,
+    before: earlier && !before.isStale ? earlierFigures : undefined,
     earlier,
     interval: first ? "hour" : interval,
     intervals,

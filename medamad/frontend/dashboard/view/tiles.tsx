@@ -1,4 +1,4 @@
-// The four measures of a period, each with its change; choosing one charts it.
+// The measures of a period, each with its change; choosing one charts it.
 
 import type { Figures } from "../api/types.ts";
 import { changeOf, t } from "../i18n/index.ts";
@@ -56,13 +56,13 @@ export function Tiles({ current, before, isCompared, isStale, hasFailed }: Prope
 }
 
 function hint(measure: Measure): string {
-  if (measure === "duration") return t("measure.duration-title");
-  if (measure === "bounce_percentage") return t("measure.bounce-title");
-  return "";
+  if (measure === "visit_duration") return t("measure.visit_duration-title");
+  if (measure === "visit_bounce_percentage") return t("measure.visit_bounce_percentage-title");
+  return measure === "visits" ? t("measure.visits-title") : "";
 }
 
 interface ChangeProperties {
-  measure: Measure;
+  measure: Measure | "duration";
   now: number | null;
   before: number | null;
 }
@@ -73,7 +73,7 @@ export function Change({ measure, now, before }: ChangeProperties) {
   if (now === null || !before) return null;
   const fraction = (now - before) / before;
   const isUp = fraction > 0;
-  const isGood = measure === "bounce_percentage" ? !isUp : isUp;
+  const isGood = measure === "visit_bounce_percentage" ? !isUp : isUp;
   const isSame = Math.abs(fraction) < 0.005;
   const tone = isSame ? "" : isGood ? "good" : "bad";
   const change = changeOf(Math.abs(fraction)).replace(/^\+/, "");

@@ -89,7 +89,7 @@ export const panels = {
   "panels.column.visitors_percentage": "% of visitors",
   "panels.column.pageviews": "Views",
   "panels.column.pageviews_percentage": "% of views",
-  "panels.column.bounce_percentage": "Bounce rate",
+  "panels.column.bounce_percentage": "Left within 5 s",
   "panels.column.time": "Total time",
   "panels.column.duration": "Median time",
   "panels.column.duration_lower_quartile": "Lower quartile",

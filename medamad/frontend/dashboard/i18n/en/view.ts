@@ -12,6 +12,8 @@ export const view = {
   "unvisited.why": "This website usually has views at this time. Is the script still on its pages?",
   "view.partial":
     "For some days from {first} to {last}, only daily totals remain, so some statistics leave them out. Whole days without filters are the most complete.",
+  "view.no-visits-known":
+    "For some days from {first} to {last}, it isn’t known which views belong to one visit, so figures of visits leave them out.",
   "view.damaged":
     "Some data from {first} to {last} is damaged and left out of all figures. The server’s log says what to do.",
   "view.setup": "Script and setup",
@@ -45,11 +47,15 @@ export const view = {
   "zone.unknown": "There’s no time zone with this name.",
   "zone.apply": "Use this time zone",
   "measure.visitors": "Visitors",
+  "measure.visits": "Visits",
   "measure.pageviews": "Views",
-  "measure.duration": "Time on page",
-  "measure.bounce_percentage": "Bounce rate",
-  "measure.duration-title": "Median: half of the timed views lasted at least this long",
-  "measure.bounce-title": "Visitors whose first view lasted 5 seconds or less",
+  "measure.views_per_visit": "Views per visit",
+  "measure.visit_bounce_percentage": "Bounce rate",
+  "measure.visit_duration": "Time per visit",
+  "measure.visits-title":
+    "A visit ends after 30 minutes without a view or event, unless the server is set otherwise",
+  "measure.visit_duration-title": "The mean visible time of a visit’s pages",
+  "measure.visit_bounce_percentage-title": "Visits with a single view and no event",
   "measure.by-page": "Visitors who viewed several of the matching pages count once for each.",
   "measure.by-event": "Visitors are only those whose first view of the day had a matching event.",
   "measure.by-event-of-page":
