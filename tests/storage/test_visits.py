@@ -183,6 +183,16 @@ def test_at_midnight_of_the_zone_the_hash_key_is_replaced() -> None:
     assert live.hash_keys(midnight_ms + DAY_MS).current != after
 
 
+def test_the_hash_key_is_replaced_and_forgotten_without_any_view() -> None:
+    live = LiveVisits()
+    before = live.hash_keys(MIDNIGHT_MS - 1).current
+    live.expire(MIDNIGHT_MS, 10)
+    assert live.keys.current != before
+    assert live.keys.old == before
+    live.expire(MIDNIGHT_MS + 30 * MINUTE_MS + 1, 10)
+    assert live.keys.old == b""
+
+
 def test_hits_of_a_server_form_visits_by_their_own_times() -> None:
     """A day's log, replayed in a second."""
     visitors = Visitors()

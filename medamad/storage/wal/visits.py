@@ -225,9 +225,12 @@ class LiveVisits:
     def expire(self, now_ms: int, most: int) -> int:
         """Remove at most `most` keys for which nothing has arrived for one timeout.
 
-        Returns how many were removed: fewer than `most` when none is left.
+        Hash keys are replaced here too, since no view may arrive after midnight. Returns how many
+        keys were removed: fewer than `most` when none is left.
         """
         self._clear_if_off()
+        if self.settings.is_on:
+            self.hash_keys(now_ms)
         removed = 0
         while removed < most and self._records:
             key, record = next(iter(self._records.items()))
@@ -266,7 +269,6 @@ class VisitBatch:
             return 0
         near = [visit for visit in visits if abs(happened_ms - visit.last_ms) <= timeout_ms]
         midnight_ms = self._live.keys.midnight_ms(happened_ms) if near else 0
-        is_shared = self._live.is_shared(key) or key in self._shared
         is_shared = key in self._shared or self._live.is_shared(key)
         before = find(near, view, midnight_ms, is_shared=is_shared)
         if before is None:
