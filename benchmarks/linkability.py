@@ -15,13 +15,14 @@ visitor seen before or to a new one:
   time on page; else the one with the most recent view among those who had left their page.
 - If none fits, only the columns that stay the same all day count.
 
-For visits, the attacker knows which views make up each visit, and attributes them together: by the
-number of the first and the pages of all, to the fitting visitor with the most recent view. This is
-the more telling figure, since times alone show which views follow one another within a visit.
+With the number of the visit, the attacker knows which views make up each visit, and attributes them
+together: by the number of the first and the pages of all, to the fitting visitor with the most
+recent view. Without it, a visit is attributed as its first view is.
 
-A view, or visit, is later if the same person was there before on that day. It is linked if the last
-view, or visit, of the visitor to whom it was attributed is that person's. Each row of the table
-repeats the attack with other columns. The people of the demonstration are less varied than real
+A view, or visit, is later if the same person was there before on that day. It is linked if the view
+that the attacker takes to be the one before it is that person's; for a visit, the one before its
+first. Each row of the table repeats the attack with other columns: with the number of the visit
+and, in brackets, without. The people of the demonstration are less varied than real
 ones (22 browsers with one minor version for each major one, 19 countries), so the real figures of a
 website with as many views are higher.
 """
@@ -32,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
@@ -44,6 +45,7 @@ _SITE: Final = SITES[0]
 _UNTIL_MS: Final = 1_790_000_000_000 // DAY_MS * DAY_MS
 _NEXT_PAGE_MS: Final = 2_000
 
+VISIT: Final = "number of the visit"
 NUMBER: Final = "number of the view"
 FIRST_TODAY: Final = "first views of the day"
 FIRST_OF_PAGE: Final = "first views of a page"
@@ -52,7 +54,7 @@ EXACT_WIDTH: Final = "exact width"
 EXACT_VERSIONS: Final = "full versions"
 
 
-@frozen
+@frozen(eq=False)
 class SeenView:
     """A stored view, and what is known about it apart from that."""
 
@@ -88,6 +90,7 @@ SAME_ALL_DAY: Final[Mapping[str, Callable[[SeenView], object]]] = MappingProxyTy
 
 _EXACT: Final = frozenset({NUMBER, EXACT_WIDTH, EXACT_VERSIONS})
 STORED: Final = frozenset({*SAME_ALL_DAY, FIRST_TODAY, FIRST_OF_PAGE, TIME_ON_PAGE}) - _EXACT
+"""All columns that are stored but VISIT."""
 
 
 @define
@@ -157,24 +160,46 @@ class Attacker:
         return True
 
 
+Links: TypeAlias = Mapping[SeenView, SeenView | None]
+"""The view that the attacker takes to be the visitor's one before each view, None for no such."""
+
+
 def linked(days: Iterable[Sequence[SeenView]], columns: frozenset[str]) -> tuple[float, float]:
     """Return the shares of later views, and of later visits, that are linked."""
     later, right = [0, 0], [0, 0]
     for views in days:
-        by_visit: dict[int, list[SeenView]] = defaultdict(list)
-        for seen in views:
-            by_visit[seen.visit].append(seen)
-        for place, groups in enumerate(([[seen] for seen in views], by_visit.values())):
-            attacker = Attacker(columns)
+        visits = _visits(views)
+        groups = visits if VISIT in columns else [[seen] for seen in views]
+        links = attribute(groups, columns, are_visits=VISIT in columns)
+        begins = [visit[0] for visit in visits]
+        for place, some in enumerate((views, begins)):
             people: set[int] = set()
-            for group in groups:
-                before = attacker.attribute(group, are_visit=bool(place))
-                visitor = group[0].visitor
-                if visitor in people:
+            for seen in some:
+                if seen.visitor in people:
+                    before = links[seen]
                     later[place] += 1
-                    right[place] += before is not None and before.visitor == visitor
-                people.add(visitor)
+                    right[place] += before is not None and before.visitor == seen.visitor
+                people.add(seen.visitor)
     return right[0] / later[0], right[1] / later[1]
+
+
+def attribute(
+    groups: Iterable[Sequence[SeenView]], columns: frozenset[str], *, are_visits: bool
+) -> Links:
+    """Return the links of one day's views, each group of which is attributed to one visitor."""
+    attacker = Attacker(columns)
+    links: dict[SeenView, SeenView | None] = {}
+    for group in groups:
+        links[group[0]] = attacker.attribute(group, are_visit=are_visits)
+        links.update(zip(group[1:], group, strict=False))
+    return links
+
+
+def _visits(views: Iterable[SeenView]) -> list[list[SeenView]]:
+    by_number: dict[int, list[SeenView]] = defaultdict(list)
+    for seen in views:
+        by_number[seen.visit].append(seen)
+    return list(by_number.values())
 
 
 def days_of(views_per_day: int, days: int, seed: int) -> list[list[SeenView]]:
@@ -230,8 +255,11 @@ def main() -> None:
     print(f"| columns | {' | '.join(heads)} |")
     print(f"| --- |{' ---: |' * len(heads)}")
     for name, columns in sets():
-        shares = [share for days in traffic for share in linked(days, columns)]
-        print(f"| {name} | {' | '.join(f'{share:.0%}' for share in shares)} |", flush=True)
+        cells = []
+        for days in traffic:
+            known, guessed = linked(days, columns | {VISIT}), linked(days, columns)
+            cells += [f"{a:.0%} ({b:.0%})" for a, b in zip(known, guessed, strict=True)]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
