@@ -12,7 +12,8 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
-from medamad.domain.errors import BadRequest
+from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.goals import Definitions
 from medamad.lookup.referrers import Sources
 from medamad.query import rows
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Filter, Query
@@ -66,6 +67,9 @@ EXIT_FIELDS: Final[Mapping[str, Field]] = MappingProxyType({"exit_page": VIEW_FI
 VISIT_FIELDS: Final = (*ENTRY_FIELDS, *EXIT_FIELDS)
 
 FIELDS: Final = (*VIEW_FIELDS, *VISIT_FIELDS, *PROPERTY_FIELDS)
+
+GOAL_FIELD: Final = "goal"
+"""Filters by the visits that reached a goal, which its id names; there is only the operator eq."""
 
 _TEXTS_AT_ONCE: Final = 5_000
 """Texts are matched in pieces, between which other threads can run."""
@@ -147,17 +151,22 @@ There is a limit because every text of a dimension is compared with each filter 
 """
 
 
-def parse_filters(parameters: Iterable[tuple[str, str]]) -> tuple[Filter, ...]:
+def parse_filters(
+    parameters: Iterable[tuple[str, str]], definitions: Callable[[], Definitions] = Definitions
+) -> tuple[Filter, ...]:
     """Return the filters among the decoded parameters of a query string.
 
     `path[neq]=/x`, or `path=/x` for `eq`. All filters must hold. The lists of one operator on
-    one field form one list. Other parameters are ignored. Raises BadRequest for an unknown operator
-    and for the first filter beyond MAX_FILTERS.
+    one field form one list. Other parameters are ignored. `definitions` returns the goals that
+    filters can name. Raises BadRequest for an unknown operator or goal and for the first filter
+    beyond MAX_FILTERS.
     """
     filters: dict[Filter, None] = {}
     lists: dict[tuple[str, str], list[str]] = {}
     for key, value in parameters:
         field, bracket, rest = key.partition("[")
+        if field == GOAL_FIELD:
+            filters[_goal_filter(key, value, definitions)] = None
         if field not in FIELDS:
             continue
         operator = rest.removesuffix("]") if bracket else "eq"
@@ -173,6 +182,16 @@ def parse_filters(parameters: Iterable[tuple[str, str]]) -> tuple[Filter, ...]:
         *filters,
         *(Filter(*key, tuple(values)) for key, values in lists.items()),
     )
+
+
+def _goal_filter(key: str, goal_id: str, definitions: Callable[[], Definitions]) -> Filter:
+    if key not in (GOAL_FIELD, f"{GOAL_FIELD}[eq]"):
+        raise BadRequest(f"{key}: expected the operator eq")
+    try:
+        goal = definitions().goal(goal_id)
+    except NotFound as error:
+        raise BadRequest(f"{key}: {error}") from None
+    return Filter(GOAL_FIELD, "eq", (goal_id,), goal)
 
 
 def matching(filters: Iterable[Filter], names: Sequence[Sequence[str]]) -> Mask:
@@ -214,7 +233,7 @@ def code_masks(
         if filters:
             match = partial(_matching_texts, field, filters, sources, cancellation)
             key = (filters, sources)
-            masks[field.dimension] = _cached_mask(texts, field.dimension, key, match, cancellation)
+            masks[field.dimension] = cached_mask(texts, field.dimension, key, match, cancellation)
     return masks
 
 
@@ -231,7 +250,7 @@ def property_mask(texts: CodeTexts, query: Query, cancellation: Cancellation) ->
                 mask &= matching(_checking(on_field, cancellation), [names])
         return mask
 
-    return _cached_mask(texts, Dimension.PROPERTY, tuple(filters), match, cancellation)
+    return cached_mask(texts, Dimension.PROPERTY, tuple(filters), match, cancellation)
 
 
 def matches_without_view(query: Query) -> bool:
@@ -239,7 +258,7 @@ def matches_without_view(query: Query) -> bool:
 
     It belongs to no visit, so no filter on visits lets it through.
     """
-    return not query.filters_on(VISIT_FIELDS) and all(
+    return not query.filters_on((*VISIT_FIELDS, GOAL_FIELD)) and all(
         bool(matching(query.filters_on((name,)), [[""]] * len(field.namings))[0])
         for name, field in VIEW_FIELDS.items()
     )
@@ -260,7 +279,7 @@ def text_pieces(
             yield some[place : place + at_once]
 
 
-def _cached_mask(
+def cached_mask(
     texts: CodeTexts,
     dimension: Dimension,
     key: Hashable,
@@ -269,7 +288,8 @@ def _cached_mask(
 ) -> Mask:
     """Return which texts of a dimension match; only those that are not in the cache are matched.
 
-    All queries of a dashboard have the same filters.
+    The mask of some texts has the same key each time: all queries of a dashboard have the same
+    filters.
     """
     mask: Mask | None = texts.cache.get(key)
     if mask is None:

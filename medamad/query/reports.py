@@ -169,7 +169,7 @@ def views_by_dimension(
     rate and the total time. Rows of pages count visitors of the page, and also have views and their
     share. The query can ask for views in any row, and for the rows with most views first. And for
     visits: those that saw a page or whose first view has another text, their share and, unless the
-    report is to be brief, how many of them bounced.
+    report is to be brief, how many of them bounced. And for a goal: how many visits reached it.
     """
     is_by_page = dimension is Dimension.PATH
     selection = select(snapshot, query, sources, cancellation)
@@ -183,8 +183,10 @@ def views_by_dimension(
     visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
     visits = None
     gaps = sums.gaps | selection.left_out
-    if query.with_visits or query.order == "visits":
-        visits = visits_by_dimension(selection, dimension, row_of_code, len(views))
+    if query.with_visits or query.conversions or query.order == "visits":
+        visits = visits_by_dimension(
+            selection, dimension, row_of_code, len(views), query.conversions
+        )
         gaps |= selection.visit_gaps
     numbers, shown_names = page_of_rows(
         np.flatnonzero(views),
@@ -212,6 +214,11 @@ def views_by_dimension(
             columns["visit_bounce_percentage"] = fractions(
                 visits.bounces[numbers], visits.visits[numbers]
             )
+    if visits is not None and query.conversions:
+        columns["conversions"] = visits.conversions[numbers]
+        columns["conversion_percentage"] = fractions(
+            visits.conversions[numbers], visits.visits[numbers]
+        )
     return Result(make_rows(columns), gaps)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
+from medamad.domain.goals import Goal
 from medamad.query.period import ALWAYS, Period
 
 T = TypeVar("T")
@@ -24,12 +25,14 @@ PROPERTY_FIELDS: Final = ("prop_name", "prop_value")
 class Filter:
     """One filter, on a field of `filters.FIELDS` with an operator of `filters.OPERATORS`.
 
-    `values` has one value, or those of a list.
+    `values` has one value, or those of a list. A filter on the visits that reached a goal has the
+    field `filters.GOAL_FIELD`, the id of the goal as its value, and the goal itself.
     """
 
     field: str
     operator: str
     values: tuple[str, ...]
+    goal: Goal | None = None
 
 
 @frozen
@@ -38,7 +41,8 @@ class Query:
 
     `limit` is 1 to MAX_ROWS. `is_brief` asks for fewer columns, and `with_blanks` for None instead
     of 0 where a figure is unknown. Rows of a dimension are ordered by `order`, one of ORDERS, and
-    have their views if `with_views`, their visits if `with_visits`.
+    have their views if `with_views`, their visits if `with_visits`, and the visits that reached a
+    goal if `conversions` is one.
     """
 
     period: Period = ALWAYS
@@ -49,6 +53,7 @@ class Query:
     with_blanks: bool = False
     with_views: bool = False
     with_visits: bool = False
+    conversions: Goal | None = None
     order: str = ORDERS[0]
 
     def filters_on(self, fields: Iterable[str]) -> list[Filter]:
@@ -65,6 +70,16 @@ class Query:
     def has_property_filter(self) -> bool:
         """Whether there is a filter on a property."""
         return bool(self.filters_on(PROPERTY_FIELDS))
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """The goals that a visit must have reached for its views to be let through."""
+        return tuple(each.goal for each in self.filters if each.goal is not None)
+
+    @property
+    def without_goals(self) -> "Query":
+        """The query without filters on goals."""
+        return evolve(self, filters=tuple(each for each in self.filters if each.goal is None))
 
     @property
     def row_slice(self) -> slice:

@@ -7,8 +7,11 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
+from medamad.query.filters import Mask
+from medamad.query.goals import have_reached
 from medamad.query.request import Cancellation, Query, Result
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
 from medamad.query.scan import Selection
@@ -60,16 +63,22 @@ def visits_in_buckets(selection: Selection, buckets: Buckets) -> VisitTotals:
 class RowVisits:
     """The visits of each row of a dimension, and how many of them bounced, shape (n,).
 
+    `conversions` has how many of them reached a goal, if one is asked for.
     `total` is the number of visits; those that saw several pages are in several rows.
     """
 
     visits: NDArray[np.int64]
     bounces: NDArray[np.int64]
+    conversions: NDArray[np.int64]
     total: int
 
 
 def visits_by_dimension(
-    selection: Selection, dimension: Dimension, row_of_code: NDArray[np.intp] | None, size: int
+    selection: Selection,
+    dimension: Dimension,
+    row_of_code: NDArray[np.intp] | None,
+    size: int,
+    conversions: Goal | None = None,
 ) -> RowVisits:
     """Return the selected visits by row: those that saw a page, or whose first view has a text.
 
@@ -91,10 +100,14 @@ def visits_by_dimension(
         rows = row_of_code[codes[known]]
         known[known] = rows >= 0
         is_in, rows = known, rows[rows >= 0]
+    places = places[is_in]
+
+    def counted(mask: Mask) -> NDArray[np.int64]:
+        return np.bincount(rows, mask[places], size).astype(np.int64)
+
+    (reached,) = have_reached(visits, [conversions]) if conversions else [np.zeros_like(bounced)]
     return RowVisits(
-        np.bincount(rows, minlength=size),
-        np.bincount(rows, bounced[places[is_in]], size).astype(np.int64),
-        len(visits),
+        np.bincount(rows, minlength=size), counted(bounced), counted(reached), len(visits)
     )
 
 

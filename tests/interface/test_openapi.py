@@ -110,13 +110,14 @@ FILTERS = {
     "entry_page", "exit_page", "visit_referrer",
     "visit_utm_source", "visit_utm_medium", "visit_utm_campaign",
 }  # fmt: skip
-ROWS = {"summary", "start", "end", "limit", "offset"} | FILTERS
-BY_DIMENSION = ROWS | {"views", "visits", "order"}
+ROWS = {"summary", "start", "end", "limit", "offset", "goal"} | FILTERS
+BY_DIMENSION = ROWS | {"views", "visits", "order", "conversions"}
 QUERIES = {
     "/event/ping": {"n", "u"},
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone", "visits"}
+    | {"goal"}
     | FILTERS,
     "/website/{hostname}/entries": ROWS,
     "/website/{hostname}/exits": ROWS,
@@ -127,7 +128,7 @@ QUERIES = {
     "/website/{hostname}/languages": BY_DIMENSION | {"locale"},
     "/website/{hostname}/properties": ROWS - {"summary"},
     "/website/{hostname}/live": set(),
-    "/website/{hostname}/export": {"what", "format", "start", "end"} | FILTERS,
+    "/website/{hostname}/export": {"what", "format", "start", "end", "goal"} | FILTERS,
     "/website/{hostname}/ignored": set(),
 }
 
@@ -294,7 +295,7 @@ def test_every_parameter_that_is_read_is_documented() -> None:
     }
     documented = {name for entry in OPERATIONS for name in entry.names("query")}
     assert read <= documented
-    assert documented - read - {"n", "u"} == FILTERS
+    assert documented - read - {"n", "u", "goal"} == FILTERS
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)

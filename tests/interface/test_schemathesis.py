@@ -37,7 +37,7 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|name: expected 1 to 100 characters, got 0"
     "|(revenue|currency): expected both revenue and currency, or neither"
     "|(event|revenue): expected 1 to 64 characters, got 0"
-    "|goals: there is no goal"
+    r"|goals: there is no goal|goal\[eq\]: there is no goal"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""
 

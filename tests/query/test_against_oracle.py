@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.oracle import Oracle
-from support.query.random_queries import INTERVALS, MOMENTS, RandomTraffic
+from support.query.random_queries import GOALS, INTERVALS, MOMENTS, RandomTraffic
 from support.query.snapshots import ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
 
 
@@ -15,7 +15,7 @@ def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: 
     views = traffic.views(sizes[0])
     events = traffic.events(sizes[1], views)
     query, now_ms = traffic.query(endpoint), traffic.now_ms
-    oracle = Oracle(views, events, source_of=SOURCES.name_of, now_ms=now_ms)
+    oracle = Oracle(views, events, source_of=SOURCES.name_of, now_ms=now_ms, goals=GOALS)
     found = answer(snapshot_of(views, events, cuts), endpoint, query, now_ms=now_ms)
     assert found == oracle.answer(endpoint, query)
 

@@ -14,9 +14,9 @@ import pytest
 from attrs import define, evolve, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.query.naive_filters import Pairs, instant, microseconds
+from support.query.naive_filters import ENTRIES, EXITS, Pairs, instant, microseconds
 from support.query.oracle import Entry, Oracle
-from support.query.random_queries import INTERVALS, MOMENTS, ZONES, RandomTraffic
+from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
 from support.query.snapshots import SOURCES, MadeDay, answer, result, snapshot_of
 
 from medamad.domain.zones import day_at, start_of_day
@@ -130,6 +130,7 @@ class Facts:
             [event for event in self.events if event not in gone_events],
             source_of=SOURCES.name_of,
             now_ms=self.now_ms,
+            goals=GOALS,
         )
 
 
@@ -145,6 +146,12 @@ def with_durations(found: Any, timed: Any) -> Any:
     }
 
 
+def is_about_visits(name: str, value: str) -> bool:
+    """Return whether a parameter is about visits, which rollups do not know."""
+    field = name.partition("[")[0]
+    return value == "visits" or field in ("visits", "conversions", "goal", *ENTRIES, *EXITS)
+
+
 def check(
     traffic: RandomTraffic, endpoint: str, query: list[tuple[str, str]], zone: ZoneInfo
 ) -> Gaps:
@@ -157,7 +164,7 @@ def check(
         if end := instant(dict(query).get("end")):
             times_ms.append(microseconds(end) // 1000)
         query.append(("start", traffic.written(min(times_ms, default=0))))
-    query = [pair for pair in query if pair[0] != "visits" and pair[1] != "visits"]
+    query = [pair for pair in query if not is_about_visits(*pair)]
     snapshot, days = split(views, events, zone, rng)
     found = result(snapshot, endpoint, query, now_ms=traffic.now_ms)
     without = {gap: found.gaps.days(gap) for gap in Gap}
@@ -202,6 +209,19 @@ def test_random_queries_have_every_kind_of_gap_and_often_none(queries: int) -> N
         counts.update([each for each in Gap if gaps.days(each)] or [None])
     kinds = {*Gap} - {Gap.DAMAGED, Gap.VISITS}
     assert min(counts[each] for each in kinds | {None}) > queries // 100, counts
+
+
+@pytest.mark.parametrize("name", ["entry_page[neq]", "exit_page[contains]", "goal"])
+def test_days_that_have_rollups_are_gaps_under_filters_on_visits(name: str) -> None:
+    traffic = RandomTraffic(random.Random(7), MOMENTS[0], "day")  # noqa: S311
+    views = traffic.views(25)
+    snapshot, days = split(views, [], ZoneInfo("UTC"), traffic.rng)
+    with_views = sorted(number for number, day in days.items() if day.views)
+    assert with_views
+    for endpoint in {*ENDPOINTS} - {"next", "previous"}:
+        gaps = result(snapshot, endpoint, [(name, "any")], now_ms=traffic.now_ms).gaps
+        missing = {*gaps.days(Gap.FIGURES), *gaps.days(Gap.VISITS), *gaps.days(Gap.DURATIONS)}
+        assert {*with_views} <= missing, endpoint
 
 
 @given(traffic=random_traffic, zone=zones)

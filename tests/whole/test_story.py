@@ -14,7 +14,7 @@ import pytest_twisted
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from support.query.oracle import Oracle
+from support.query.oracle import NO_GOALS, Oracle
 from support.query.random_queries import INTERVALS, RandomTraffic
 from support.query.snapshots import ENDPOINTS
 from support.storage.background_work import Observed
@@ -203,7 +203,10 @@ class Narrator:
         for site in self.expected.sites:
             oracle = Oracle(site.views, site.events, source_of=SOURCES.name_of, now_ms=self.now_ms)
             questions = [(endpoint, []) for endpoint in ENDPOINTS] + [
-                (endpoint, RandomTraffic(rng, middle, rng.choice(INTERVALS)).query(endpoint))
+                (
+                    endpoint,
+                    RandomTraffic(rng, middle, rng.choice(INTERVALS), NO_GOALS).query(endpoint),
+                )
                 for endpoint in rng.sample(ENDPOINTS, 5)
             ]
             for endpoint, query in questions:

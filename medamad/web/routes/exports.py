@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -27,7 +28,6 @@ from medamad.transfer.tables import STATISTICS_TABLE
 from medamad.web.auth import Access, sender_network
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Call, Routes
-from medamad.web.parameters import QueryParameters
 from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, Stream, partial_headers
 
 MAX_EXPORTS: Final = 4
@@ -100,20 +100,23 @@ class _File:
         return b"".join(data) if data else None
 
 
-def request_from(parameters: QueryParameters) -> ExportRequest:
+def request_from(call: Call, website: Website) -> ExportRequest:
     """Return the export that is requested. Raises BadRequest naming the parameter."""
+    parameters = call.parameters
     return ExportRequest(
         what=parameters.choice("what", WHAT) or WHAT[0],
         format=parameters.choice("format", FORMAT_NAMES) or FORMAT_NAMES[0],
         period=parse_period(parameters.text("start"), parameters.text("end")),
-        filters=parse_filters(parameters.pairs),
+        filters=parse_filters(
+            parameters.pairs, partial(call.backend.store.goals.of, website.number)
+        ),
     )
 
 
 async def export(call: Call, hostname: str) -> Response:
     """Send the views, the events or the statistics of a website as a file."""
     backend, website = call.backend, call.website(hostname)
-    request = request_from(call.parameters)
+    request = request_from(call, website)
     network = sender_network(call.request, backend)
     if backend.exports[network] >= MAX_EXPORTS_PER_NETWORK:
         raise TooMany("too many exports at once from there", retry_after=_RETRY_AFTER_S)

@@ -7,10 +7,12 @@ from typing import Any, Final, Literal, TypeAlias
 from attrs import evolve
 
 from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.goals import Definitions, Goal
+from medamad.domain.websites import Website
 from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
-from medamad.query.filters import parse_filters
+from medamad.query.filters import GOAL_FIELD, VISIT_FIELDS, parse_filters
 from medamad.query.period import parse_period
 from medamad.query.reports import STATISTICS, Statistic, SummaryOptions, summary
 from medamad.query.request import MAX_ROWS, ORDERS, Cancellation, Query, Result
@@ -19,7 +21,6 @@ from medamad.storage.segments.snapshot import Snapshot
 from medamad.web.assets import GZIP, gzipped, negotiated_coding
 from medamad.web.auth import Access
 from medamad.web.dispatch import Call, Routes
-from medamad.web.parameters import QueryParameters
 from medamad.web.responses import Response, json_response, partial_headers
 
 MAX_OFFSET: Final = 5_000
@@ -38,16 +39,23 @@ def _check_visits(call: Call) -> None:
 
 def _check_parameters_of_visits(call: Call, query: Query) -> None:
     """Raise BadRequest for parameters of visits if these are switched off."""
-    if not call.backend.store.settings.visits.is_on:
-        for name, is_set in (("visits", query.with_visits), ("order", query.order == "visits")):
-            if is_set:
-                raise BadRequest(f"{name}: {_VISITS_ARE_OFF}")
+    if call.backend.store.settings.visits.is_on:
+        return
+    for name, is_set in (
+        ("visits", query.with_visits),
+        ("conversions", query.conversions is not None),
+        ("order", query.order == "visits"),
+        *((each.field, True) for each in query.filters_on((*VISIT_FIELDS, GOAL_FIELD))),
+    ):
+        if is_set:
+            raise BadRequest(f"{name}: {_VISITS_ARE_OFF}")
 
 
-def query_from(parameters: QueryParameters, statistic: Statistic) -> Query:
-    """Return the query of a statistic. Raises BadRequest naming the parameter."""
+def query_from(call: Call, website: Website, statistic: Statistic) -> Query:
+    """Return the query of a statistic. Raises BadRequest naming the parameter; NotFound."""
+    parameters = call.parameters
     query = evolve(
-        _query_of_rows(parameters),
+        _query_of_rows(call, website),
         is_brief=statistic.can_be_brief and parameters.boolean("summary", default=False),
     )
     if not statistic.is_of_views:
@@ -56,30 +64,45 @@ def query_from(parameters: QueryParameters, statistic: Statistic) -> Query:
         query,
         with_views=parameters.boolean("views", default=False),
         with_visits=parameters.boolean("visits", default=False),
+        conversions=_wanted_goal(call, website, parameters.text("conversions")),
         order=parameters.choice("order", ORDERS) or ORDERS[0],
     )
 
 
-def _query_of_rows(parameters: QueryParameters) -> Query:
+def _query_of_rows(call: Call, website: Website) -> Query:
+    parameters = call.parameters
     return evolve(
-        _query_without_rows(parameters),
+        _query_without_rows(call, website),
         limit=parameters.integer("limit", 1, MAX_ROWS),
         offset=parameters.integer("offset", 0, MAX_OFFSET) or 0,
     )
 
 
-def _query_without_rows(parameters: QueryParameters) -> Query:
+def _query_without_rows(call: Call, website: Website) -> Query:
+    parameters = call.parameters
     return Query(
         period=parse_period(parameters.text("start"), parameters.text("end")),
-        filters=parse_filters(parameters.pairs),
+        filters=parse_filters(parameters.pairs, partial(_goals, call, website)),
     )
 
 
-async def _respond(call: Call, hostname: str, query: Query, report: Report) -> Response:
+def _goals(call: Call, website: Website) -> Definitions:
+    return call.backend.store.goals.of(website.number)
+
+
+def _wanted_goal(call: Call, website: Website, goal_id: str | None) -> Goal | None:
+    if goal_id is None:
+        return None
+    try:
+        return _goals(call, website).goal(goal_id)
+    except NotFound as error:
+        raise NotFound(f"conversions: {error}") from None
+
+
+async def _respond(call: Call, website: Website, query: Query, report: Report) -> Response:
     """Make a report in the query pool, where it is also encoded and compressed."""
     backend = call.backend
-    website, sources = call.website(hostname), backend.settings.sources
-
+    sources = backend.settings.sources
     begun = backend.seconds()
     coding = negotiated_coding(call.request, (GZIP,))
     cancellation = Cancellation()
@@ -102,8 +125,8 @@ async def _respond(call: Call, hostname: str, query: Query, report: Report) -> R
 
 async def summarise(call: Call, hostname: str) -> Response:
     """Return the figures of a period, of the one before, and over time."""
-    parameters = call.parameters
-    query = _query_without_rows(parameters)
+    parameters, website = call.parameters, call.website(hostname)
+    query = _query_without_rows(call, website)
     timezone = parameters.text("timezone")
     if timezone is not None:
         zone_named(timezone)
@@ -125,31 +148,32 @@ async def summarise(call: Call, hostname: str) -> Response:
         )
         return summary(snapshot, query, sources, cancellation, options=options)
 
-    return await _respond(call, hostname, query, report)
+    return await _respond(call, website, query, report)
 
 
 async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response:
     """Return the rows of a statistic, or of its variant."""
+    website = call.website(hostname)
     parameters, report, variant = call.parameters, statistic.report, statistic.variant
     if variant is not None and variant.parameter is not None:
         chosen = parameters.boolean(variant.parameter, default=not variant.value)
         report = variant.report if chosen is variant.value else report
     if statistic.is_of_visits:
         _check_visits(call)
-    query = query_from(parameters, statistic)
+    query = query_from(call, website, statistic)
     _check_parameters_of_visits(call, query)
-    return await _respond(call, hostname, query, report)
+    return await _respond(call, website, query, report)
 
 
 async def list_pages_beside(call: Call, hostname: str, step: Literal[1, -1]) -> Response:
     """Return the pages that came next after the views of a page, or before them."""
     _check_visits(call)
-    parameters = call.parameters
+    parameters, website = call.parameters, call.website(hostname)
     path = parameters.text("of")
     if path is None:
         raise BadRequest("of: required, the path of a page")
     report = partial(pages_beside, path=path, step=step)
-    return await _respond(call, hostname, _query_of_rows(parameters), report)
+    return await _respond(call, website, _query_of_rows(call, website), report)
 
 
 async def count_live_visitors(call: Call, hostname: str) -> Response:

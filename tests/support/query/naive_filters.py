@@ -41,6 +41,7 @@ class ParsedQuery:
         self.limit = int(self.one("limit") or 5000)
         self.offset = int(self.one("offset") or 0)
         self.filters = list(self._filters())
+        self.goals = [value for key, value in query if key in ("goal", "goal[eq]")]
         self.names_page = any(field == "path" for field, *_ in self.filters)
         self.names_visit = any(field in {**ENTRIES, **EXITS} for field, *_ in self.filters)
         self.names_property = any(field.startswith("prop_") for field, *_ in self.filters)

@@ -8,17 +8,20 @@ An event is a dict: `time_ms`, `view` (the id of a view, or None), `properties` 
 value). A query is the name of an endpoint and the decoded pairs of a valid query.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from support.query.naive_filters import ENTRIES, EXITS, TEXTS, Pairs, ParsedQuery, calendar, holds
 
+from medamad.domain.goals import Definitions, Goal
 from medamad.lookup.countries import country_name
 from medamad.lookup.languages import language_name, locale_name
 
 Entry = dict[str, Any]
+NO_GOALS: Final = Definitions()
 
 
 class Oracle:
@@ -31,11 +34,13 @@ class Oracle:
         *,
         source_of: Callable[[str], str] = lambda referrer: referrer.partition("/")[0],
         now_ms: int,
+        goals: Definitions = NO_GOALS,
     ) -> None:
         self.views = [{**dict.fromkeys(TEXTS, ""), **view} for view in views]
         self.events = list(events)
         self.source_of = source_of
         self.now_ms = now_ms
+        self.goals = goals
 
     def answer(self, endpoint: str, parameters: Pairs) -> Any:
         """Return what GET /website/{hostname}/{endpoint} returns."""
@@ -75,7 +80,7 @@ class Oracle:
             holds(operator, self._names(view, field), values)
             for field, operator, values in query.filters
             if not field.startswith("prop_") and field not in {**ENTRIES, **EXITS}
-        ) and (not query.names_visit or self._visit_passes(view, query))
+        ) and (not (query.names_visit or query.goals) or self._visit_passes(view, query))
 
     def _visit_passes(self, view: Entry | None, query: ParsedQuery) -> bool:
         number = (view or {}).get("visit")
@@ -83,7 +88,7 @@ class Oracle:
         if not views:
             return False
         begins = views[0]["id"] == number
-        return all(
+        return all(self._reaches(views, self.goals.goal(goal)) for goal in query.goals) and all(
             (begins or field in EXITS)
             and holds(
                 operator,
@@ -101,6 +106,21 @@ class Oracle:
         return self._passes_itself(view, query) and (
             not query.names_property or any(query.matches(*pair) for pair in carried)
         )
+
+    # Goals
+
+    def _reaching(self, views: list[Entry], goal: Goal) -> Iterable[int]:
+        """Return the numbers of the views and events with which a visit reaches a goal."""
+        for view in views:
+            if goal.path is not None and is_path(view["path"], goal.path):
+                yield view["id"]
+        known = [view["id"] for view in views]
+        for number, event in enumerate(self.events, 1):
+            if event["view"] in known and is_event(event, goal):
+                yield number
+
+    def _reaches(self, views: list[Entry], goal: Goal) -> bool:
+        return any(True for _ in self._reaching(views, goal))
 
     # The statistics
 
@@ -243,7 +263,12 @@ class Oracle:
         columns = {"visits": len(visits), "visits_percentage": ratio(len(visits), count)}
         if not query.flag("summary"):
             columns["visit_bounce_percentage"] = ratio(sum(map(self._bounced, visits)), len(visits))
-        return columns if query.flag("visits") else {}
+        columns = columns if query.flag("visits") else {}
+        if goal := query.one("conversions"):
+            reached = [views for views in visits if self._reaches(views, self.goals.goal(goal))]
+            columns["conversions"] = len(reached)
+            columns["conversion_percentage"] = ratio(len(reached), len(visits))
+        return columns
 
     def _pages(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
         groups = grouped(selected, lambda view: view["path"])
@@ -359,6 +384,17 @@ class Oracle:
 def pairs_of(event: Entry) -> list[tuple[str, str]]:
     properties = event["properties"]
     return list(properties.items() if isinstance(properties, dict) else properties)
+
+
+def is_path(path: str, pattern: str) -> bool:
+    pieces = map(re.escape, pattern.split("*"))
+    return re.fullmatch(".*".join(pieces), path, re.DOTALL) is not None
+
+
+def is_event(event: Entry, goal: Goal) -> bool:
+    return any(
+        name == goal.event and goal.value in (None, value) for name, value in pairs_of(event)
+    )
 
 
 def grouped(views: list[Entry], value_of: Callable[[Entry], str]) -> dict[str, list[Entry]]:

@@ -8,6 +8,8 @@ from attrs import define
 from support.query.naive_filters import ENTRIES, EPOCH, EXITS
 from support.query.oracle import Entry
 
+from medamad.domain.goals import Definitions, Funnel, Goal
+
 MOMENTS = [
     datetime.fromisoformat(text)
     for text in (
@@ -45,7 +47,24 @@ VALUES = {
     "locale": ("", "en-GB", "en-US", "de-DE", "en", "(other)"),
 }
 NAMES = ("plan", "Plan", "logged_in", "(other)")
-PROPERTY_VALUES = ("free", "pro", "true", "", "(other)")
+PROPERTY_VALUES = ("free", "pro", "true", "", "(other)", "12.50", "1e3", "-0.125", "3")
+GOALS = Definitions(
+    (
+        Goal(id="a", name="A", path="/a"),
+        Goal(id="below", name="Below a", path="/a*", revenue="Plan", currency="EUR"),
+        Goal(id="any", name="Any page", path="*"),
+        Goal(id="plan", name="Plan", event="plan", revenue="plan", currency="EUR"),
+        Goal(id="pro", name="Pro", event="plan", value="pro", revenue="logged_in", currency="JPY"),
+        Goal(id="login", name="Login", event="logged_in"),
+        Goal(id="none", name="None", event="unknown", revenue="plan", currency="EUR"),
+    ),
+    (
+        Funnel("pages", "Pages", ("any", "below", "a")),
+        Funnel("buys", "Buys", ("any", "plan", "login")),
+        Funnel("mixed", "Mixed", ("login", "a", "pro", "plan", "any")),
+        Funnel("never", "Never", ("none", "any")),
+    ),
+)
 FILTERED = {
     **{field: values for field, values in VALUES.items() if field not in ("country", "locale")},
     "country": ("Germany", "unknown", "DE", ""),
@@ -79,11 +98,12 @@ REACH_MS = {
 
 @define
 class RandomTraffic:
-    """Hits and queries within `REACH_MS[interval]` of a moment."""
+    """Hits, and queries that may name goals, within `REACH_MS[interval]` of a moment."""
 
     rng: random.Random
     moment: datetime
     interval: str
+    goals: Definitions = GOALS
 
     @property
     def reach_ms(self) -> int:
@@ -155,6 +175,8 @@ class RandomTraffic:
             return query
         if endpoint in ("next", "previous"):
             query.append(("of", rng.choice(VALUES["path"])))
+        if self.goals.goals and rng.random() < 0.2:
+            query.append(("conversions", rng.choice(self.goals.goals).id))
         return query + [
             (name, rng.choice(values)) for name, values in OPTIONS.items() if rng.random() < 0.3
         ]
@@ -173,6 +195,8 @@ class RandomTraffic:
         return self.rng.choice((text, text.replace("+", " ")))
 
     def _filter(self) -> tuple[str, str]:
+        if self.goals.goals and self.rng.random() < 0.1:
+            return self.rng.choice(("goal", "goal[eq]")), self.rng.choice(self.goals.goals).id
         field = self.rng.choice(tuple(FILTERED))
         operator = self.rng.choice(OPERATORS)
         value = self.value_of(field, operator)

@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 from support.query.naive_filters import TEXTS, Pairs
 from support.query.oracle import Entry, pairs_of
+from support.query.random_queries import GOALS
 
 from medamad.domain.dimensions import (
     VIEW_DIMENSIONS,
@@ -383,10 +384,11 @@ def query_from(parameters: Pairs) -> Query:
     given = dict(parameters)
     return Query(
         period=parse_period(given.get("start"), given.get("end")),
-        filters=parse_filters(parameters),
+        filters=parse_filters(parameters, lambda: GOALS),
         is_brief=given.get("summary") == "true",
         with_views=given.get("views") == "true",
         with_visits=given.get("visits") == "true",
+        conversions=GOALS.goal(given["conversions"]) if "conversions" in given else None,
         order=given.get("order", "visitors"),
         limit=int(given["limit"]) if "limit" in given else None,
         offset=int(given.get("offset", "0")),

@@ -1,0 +1,125 @@
+"""Finding visits by what their views and events have."""
+
+from collections.abc import Iterable, Iterator
+from typing import Self
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.query.filters import Mask
+from medamad.query.period import ALWAYS, Period
+from medamad.query.request import Cancellation
+from medamad.query.scan import SelectedViews, ViewFilter, find_views, leaves, loose_events
+from medamad.query.visits import Visits, visit_numbers
+from medamad.storage.segments.parts import Codes, MergedSegment, Part, ViewColumns
+from medamad.storage.segments.snapshot import Snapshot
+
+
+@frozen(eq=False)
+class FoundEvents:
+    """Rows of events with a property, as columns of shape (n,).
+
+    `visits` has the number of the visit, 0 if it is unknown, and `numbers` those of the events.
+    """
+
+    visits: NDArray[np.uint64]
+    numbers: NDArray[np.uint64]
+    properties: Codes
+
+
+@frozen(eq=False)
+class VisitSearch:
+    """Looks for visits with numbers from `first` to `last`, and may find others besides."""
+
+    snapshot: Snapshot
+    cancellation: Cancellation
+    first: int
+    last: int
+
+    @classmethod
+    def during(cls, snapshot: Snapshot, period: Period, cancellation: Cancellation) -> Self:
+        """Return the search for the visits that have views in a period."""
+        parts = [
+            part
+            for part in leaves(snapshot.parts)
+            if part.first_visit and not period.is_outside(*part.time_bounds)
+        ]
+        first = min((part.first_visit for part in parts), default=1)
+        last = max((part.sequence_bounds[1] for part in parts), default=0)
+        return cls(snapshot, cancellation, first, last)
+
+    @classmethod
+    def among(cls, visits: Visits) -> Self:
+        """Return the search for some visits."""
+        first, last = visits.numbers[[0, -1]].tolist() if len(visits) else (1, 0)
+        return cls(visits.snapshot, visits.cancellation, first, last)
+
+    def views(self, filter_: ViewFilter) -> Iterator[SelectedViews]:
+        """Return the views that match a filter, part by part."""
+        for part, remaining in self._parts(self.snapshot.parts, filter_):
+            if (selected := remaining.select(part, ALWAYS)) is not None:
+                yield selected
+
+    def events(self, properties: Mask) -> Iterator[FoundEvents]:
+        """Return the rows of events that have any of some properties."""
+        for part in self._parts_with(self.snapshot.parts, properties):
+            own = part.own
+            rows = np.flatnonzero(properties.take(own.property))
+            if len(rows):
+                visits = visit_numbers(part)[own.view[rows]]
+                yield FoundEvents(visits, own.event[rows].astype(np.uint64), own.property[rows])
+        yield from self._loose_events(properties)
+
+    def visits(self, numbers: Iterable[NDArray[np.uint64]]) -> Visits:
+        """Return the visits with some numbers, without 0."""
+        found = np.unique(np.concatenate([np.zeros(0, np.uint64), *numbers]))
+        return Visits(self.snapshot, self.cancellation, found[found > 0])
+
+    def _includes(self, part: Part) -> bool:
+        """Return whether a part may have views of the visits."""
+        self.cancellation.check()
+        return 0 < part.first_visit <= self.last and part.sequence_bounds[1] >= self.first
+
+    def _parts(
+        self, parts: Iterable[Part], filter_: ViewFilter
+    ) -> Iterator[tuple[ViewColumns, ViewFilter]]:
+        """Return the parts that may have matching views, and what must still be compared."""
+        for part in parts:
+            remaining = filter_.remaining(part) if self._includes(part) else None
+            if remaining is None:
+                continue
+            if isinstance(part, MergedSegment):
+                yield from self._parts(part.members, remaining)
+            else:
+                yield part, remaining
+
+    def _parts_with(self, parts: Iterable[Part], properties: Mask) -> Iterator[ViewColumns]:
+        """Return the parts that may have events with any of some properties."""
+        for part in parts:
+            if not self._includes(part):
+                continue
+            counts = part.event_counts()
+            if counts is not None and not properties.take(counts.codes).any():
+                continue
+            if isinstance(part, MergedSegment):
+                yield from self._parts_with(part.members, properties)
+            else:
+                yield part
+
+    def _loose_events(self, properties: Mask) -> Iterator[FoundEvents]:
+        """Return the rows of events that are not stored with their view."""
+        pieces = []
+        for events in loose_events(self.snapshot, self.cancellation):
+            rows = np.flatnonzero(properties.take(events.property))
+            if len(rows):
+                pieces.append((events.view[rows], events.event[rows], events.property[rows]))
+        if not pieces:
+            return
+        views, numbers, codes = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        visits = np.zeros(len(views), np.uint64)
+        for part in leaves(self.snapshot.parts):
+            if self._includes(part):
+                found, rows = find_views(part, views)
+                visits[found] = visit_numbers(part)[rows]
+        yield FoundEvents(visits, numbers.astype(np.uint64), codes)

@@ -1,0 +1,136 @@
+from typing import Any
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from support.web.client import Browser
+from support.web.daemon_in_memory import NOW, Server
+
+GOALS = "/websites/example.com/goals"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36"
+
+
+async def get(owner: Browser, rest: str) -> Any:
+    answer = await owner.ask("GET", f"/website/example.com/{rest}")
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+async def goal(owner: Browser, name: str, **details: str) -> str:
+    answer = await owner.ask("POST", GOALS, {"name": name, **details})
+    assert answer.status == 201, answer.body
+    assert isinstance(answer.json, dict)
+    return str(answer.json["id"])
+
+
+async def send(owner: Browser, agent: str, *bodies: dict[str, object]) -> None:
+    headers = {"User-Agent": agent, "Accept-Language": "en-GB"}
+    for body in bodies:
+        assert (await owner.ask("POST", "/event/hit", body, headers=headers)).status == 204
+
+
+def load(path: str, number: int, referrer: str = "") -> dict[str, object]:
+    url = f"https://example.com{path}"
+    first = number == 1
+    seen = {"b": f"{path} {number} {referrer}", "u": url, "r": referrer, "n": number}
+    return {"e": "load", "p": first, "q": True, "t": "Europe/London", "w": 1_500, **seen}
+
+
+def order(view: dict[str, object], kind: str, total: str) -> dict[str, object]:
+    properties = {"order": kind, "total": total}
+    return {"e": "custom", "b": view["b"], "g": "example.com", "d": properties}
+
+
+async def visits(owner: Browser) -> None:
+    """One visitor comes from a search and orders twice; another reads a page and leaves."""
+    home, google = "https://example.com/", "https://www.google.com/"
+    loads = (load("/", 1, google), load("/cart", 2, home))
+    await send(
+        owner,
+        FIREFOX,
+        *loads,
+        order(loads[1], "book", "12.50"),
+        order(loads[1], "pen", "0.105"),
+    )
+    await send(owner, CHROME, load("/cart", 1))
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_visits_are_filtered_by_goals_and_by_where_they_began(owner: Browser) -> None:
+    await visits(owner)
+    ordered, cart = (
+        await goal(owner, "Order", event="order"),
+        await goal(owner, "Cart", path="/cart"),
+    )
+    for filters, browsers in (
+        (f"goal={ordered}", ["Firefox"]),
+        (f"goal[eq]={cart}", ["Firefox", "Chrome"]),
+        (f"goal={cart}&goal={ordered}", ["Firefox"]),
+        ("entry_page=/cart", ["Chrome"]),
+        ("exit_page=/cart&visit_referrer=google", ["Firefox"]),
+        ("visit_referrer=", ["Chrome"]),
+    ):
+        found = await get(owner, f"browsers?summary=true&{filters}")
+        assert [row["browser"] for row in found] == browsers, filters
+    (summary,) = (await get(owner, f"summary?goal={ordered}")).values()
+    assert summary["pageviews"] == 2
+    export = await owner.ask("GET", f"/website/example.com/export?what=statistics&goal={ordered}")
+    assert b"browsers,,Firefox" in export.body
+    assert b"Chrome" not in export.body
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_rows_have_the_conversions_of_a_goal(owner: Browser) -> None:
+    await visits(owner)
+    ordered = await goal(owner, "Order", event="order", value="pen")
+    pages = await get(owner, f"pages?summary=true&conversions={ordered}")
+    assert [(row["path"], row["conversions"], row["conversion_percentage"]) for row in pages] == [
+        ("/cart", 1, 0.5),
+        ("/", 1, 1.0),
+    ]
+    assert all("visits" not in row for row in pages)
+    found = await get(owner, f"referrers?summary=true&visits=true&conversions={ordered}")
+    assert [list(row.values())[3:] for row in found] == [[1, 0.5, 0, 0.0], [1, 0.5, 1, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("rest", "status", "reason"),
+    [
+        ("pages?goal=x", 400, "goal: there is no goal x"),
+        ("export?what=statistics&goal[eq]=x", 400, "goal[eq]: there is no goal x"),
+        ("summary?goal[neq]=x", 400, "goal[neq]: expected the operator eq"),
+        ("pages?conversions=x", 404, "conversions: there is no goal x"),
+    ],
+)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_an_unknown_goal_is_named(
+    server: Server, owner: Browser, rest: str, status: int, reason: str
+) -> None:
+    await server.store.add_website("other.example", NOW)
+    answer = await owner.ask("GET", f"/website/example.com/{rest}")
+    assert (answer.status, answer.error) == (status, reason)
+    known = await goal(owner, "Cart", path="/cart")
+    known_there = rest.replace("=x", f"={known}").replace("neq", "eq")
+    assert (await owner.ask("GET", f"/website/example.com/{known_there}")).status == 200
+    assert (await owner.ask("GET", f"/website/other.example/{known_there}")).status == status
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_without_visits_nothing_is_filtered_by_them(server: Server, owner: Browser) -> None:
+    ordered = await goal(owner, "Order", event="order")
+    settings = server.store.settings
+    server.store.apply(evolve(settings, visits=evolve(settings.visits, is_on=False)))
+    for name, parameter in (
+        ("goal", f"goal={ordered}"),
+        ("entry_page", "entry_page[neq]=/"),
+        ("visit_referrer", "visit_referrer=x"),
+        ("conversions", f"conversions={ordered}"),
+    ):
+        answer = await owner.ask("GET", f"/website/example.com/pages?{parameter}")
+        assert answer.status == 400
+        assert answer.error.startswith(f"{name}: visits are switched off")
