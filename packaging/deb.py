@@ -2,39 +2,33 @@
 
 The package contains a virtual environment, /usr/lib/medamad, with everything but the interpreter,
 which is Debian's python3: the package is for the Debian release whose python3 has the version of
-the interpreter that runs this script. Needs pip, docutils (for the manual pages) and dpkg-deb.
-
-debhelper would need a source package around a tree that is staged already (a virtual environment
-with its final paths, and the files of `Installation`), only to write what takes thirty lines here:
-control, conffiles and md5sums. dpkg-deb does the packing.
+the interpreter that runs this script. This script stages the environment and what the program
+generates; debhelper makes the package of it, as packaging/debian says. Needs pip, docutils (for the
+manual pages) and debhelper.
 """
 
 import argparse
 import compileall
-import gzip
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Iterator
+from contextlib import redirect_stdout
 from email.utils import formatdate
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-SOURCES: Final = ROOT / "packaging" / "debian"
 ENVIRONMENT: Final = Path("usr/lib/medamad")
-UNITS: Final = Path("/usr/lib/systemd/system")
 PROGRAMS: Final = ("medamad", "twist", "twistd")
 """The programs to install; those of other packages in the environment are left out."""
 COMPLETIONS: Final = {
-    "bash": "bash-completion/completions/medamad",
-    "zsh": "zsh/vendor-completions/_medamad",
+    "bash": "usr/share/bash-completion/completions/medamad",
+    "zsh": "usr/share/zsh/vendor-completions/_medamad",
 }
-"""Where Debian's shells look, below /usr/share."""
+"""Where Debian's shells look."""
 EXTRAS: Final = ("duckdb", "parquet")
 CHANGELOG: Final = """\
 medamad ({version}) stable; urgency=medium
@@ -43,8 +37,8 @@ medamad ({version}) stable; urgency=medium
 
  -- The medamad authors <medamad@localhost>  {date}
 """
-SCRIPTS: Final = ("postinst", "prerm", "postrm")
-PYTHON: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
+PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+NEXT_PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor + 1}"
 
 
 def main() -> None:
@@ -59,26 +53,22 @@ def main() -> None:
         help="an extra to include, for files of DuckDB or Parquet; may be repeated",
     )
     parser.add_argument("--revision", type=int, default=1, help="what follows the version")
-    parser.add_argument(
-        "--upgrade", action="store_true", help="build the next revision too, to test upgrades"
-    )
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        stage, version = fill(Path(folder), arguments.extra)
-        for revision in range(arguments.revision, arguments.revision + 1 + arguments.upgrade):
-            print(pack(stage, f"{version}-{revision}", arguments.out))
+        source = Path(folder) / "medamad"
+        wheel = build_wheel(Path(folder) / "wheels")
+        fill_environment(source, requirement(wheel, arguments.extra))
+        fill_rest(source)
+        package = pack(source, f"{wheel.name.split('-')[1]}-{arguments.revision}")
+        print(shutil.move(package, arguments.out / package.name))
 
 
-def fill(folder: Path, extras: list[str]) -> tuple[Path, str]:
-    """Stage the package in a scratch folder; return the stage and the version."""
-    wheels = folder / "wheels"
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(wheels), str(ROOT))
-    (wheel,) = wheels.iterdir()
-    stage = folder / "stage"
-    fill_environment(stage, requirement(wheel, extras))
-    fill_system(stage)
-    return stage, wheel.name.split("-")[1]
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel of this checkout in a folder; return its path."""
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT))
+    (wheel,) = folder.iterdir()
+    return wheel
 
 
 def requirement(wheel: Path, extras: list[str]) -> str:
@@ -86,24 +76,15 @@ def requirement(wheel: Path, extras: list[str]) -> str:
     return f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
 
 
-def pack(stage: Path, version: str, out: Path) -> Path:
-    """Build the package; return its path."""
-    architecture = output("dpkg", "--print-architecture")
-    describe(stage, version, architecture)
-    package = out / f"medamad_{version}_{architecture}.deb"
-    run("dpkg-deb", "--root-owner-group", "-Zzstd", "--build", str(stage), str(package))
-    return package
-
-
-def fill_environment(stage: Path, wanted: str) -> None:
+def fill_environment(source: Path, wanted: str) -> None:
     """Make the virtual environment with the paths it will have once installed."""
-    target = stage / ENVIRONMENT
+    target = source / ENVIRONMENT
     venv.create(target, symlinks=True)
     python = target / "bin" / "python3"
     # What pip compiles would name the files by where they are staged.
     install = ["install", "--no-compile", wanted]
     run(sys.executable, "-m", "pip", "-q", "--python", str(python), *install)
-    compileall.compile_dir(target / "lib", quiet=2, stripdir=str(stage), prependdir="/")
+    compileall.compile_dir(target / "lib", quiet=2, stripdir=str(source), prependdir="/")
     programs = target / "bin"
     for program in list(programs.iterdir()):
         if program.name in PROGRAMS:
@@ -111,105 +92,48 @@ def fill_environment(stage: Path, wanted: str) -> None:
             program.write_text(text, "utf-8")
         else:
             program.unlink()
-    for name in ("python", "python3", PYTHON):
-        (programs / name).symlink_to(f"../../../bin/{PYTHON}")
+    for name in ("python", "python3", f"python{PYTHON}"):
+        (programs / name).symlink_to(f"../../../bin/python{PYTHON}")
     (target / "pyvenv.cfg").write_text(
-        f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON[6:]}\n", "utf-8"
+        f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON}\n", "utf-8"
     )
     (target / ".gitignore").unlink(missing_ok=True)
 
 
-def fill_system(stage: Path) -> None:
-    """Stage the rest: the link to the program, units, configuration, licence and changelog."""
+def fill_rest(source: Path) -> None:
+    """Stage the folder debian with the units, the configuration, documents and completions."""
     sys.path.insert(0, str(ROOT))
-    from medamad.daemon.install import Installation  # noqa: PLC0415 - of this checkout
-
-    for _ in Installation(stage, UNITS).install([f"/{ENVIRONMENT}/bin/medamad"]):
-        pass
-    (stage / "usr/bin").mkdir(parents=True)
-    (stage / "usr/bin/medamad").symlink_to("../lib/medamad/bin/medamad")
-    documents = stage / "usr/share/doc/medamad"
-    documents.mkdir(parents=True)
-    for source in (SOURCES / "copyright", ROOT / "README.md"):
-        shutil.copyfile(source, documents / source.name)
-    compress(ROOT / "CHANGELOG.md", documents / "changelog.gz")
-    overrides = stage / "usr/share/lintian/overrides"
-    overrides.mkdir(parents=True)
-    shutil.copyfile(SOURCES / "lintian-overrides", overrides / "medamad")
-    fill_manual(stage / "usr/share")
-
-
-def fill_manual(share: Path) -> None:
-    """Write the manual pages and the shell completions."""
     from manual import man  # noqa: PLC0415 - of this checkout
+    from medamad import cli  # noqa: PLC0415
+    from medamad.daemon.install import Installation  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory() as folder:
-        man.write(Path(folder))
-        for page in Path(folder).iterdir():
-            target = share / "man" / f"man{page.suffix[1:]}" / f"{page.name}.gz"
-            target.parent.mkdir(parents=True)
-            compress(page, target)
+    shutil.copytree(ROOT / "packaging" / "debian", source / "debian")
+    for _ in Installation(source, Path("/debian")).install([f"/{ENVIRONMENT}/bin/medamad"]):
+        pass
+    for name in ("CHANGELOG.md", "README.md"):
+        shutil.copyfile(ROOT / name, source / name)
+    man.write(source / "man")
     for shell, name in COMPLETIONS.items():
-        target = share / name
+        target = source / name
         target.parent.mkdir(parents=True)
-        command = [sys.executable, "-m", "medamad", "completion", shell]
-        script = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
-        target.write_bytes(script)
+        with target.open("w", encoding="utf-8") as script, redirect_stdout(script):
+            cli.main(["completion", shell])
 
 
-def compress(source: Path, target: Path) -> None:
-    """Write a file compressed, the same in every build."""
-    target.write_bytes(gzip.compress(source.read_bytes(), mtime=0))
+def pack(source: Path, version: str) -> Path:
+    """Make the package of what is staged; return its path, beside the staged folder."""
+    # After the rest is written: younger files would get this date, and their bytecode be outdated.
+    changelog = CHANGELOG.format(version=version, date=formatdate())
+    (source / "debian" / "changelog").write_text(changelog, "utf-8")
+    depends = f"python3 (>= {PYTHON}), python3 (<< {NEXT_PYTHON})"
+    run("dpkg-buildpackage", "--rules-target=binary", cwd=source, PYTHON_DEPENDS=depends)
+    (package,) = source.parent.glob("*.deb")
+    return package
 
 
-def describe(stage: Path, version: str, architecture: str) -> None:
-    """Write the DEBIAN folder."""
-    about = stage / "DEBIAN"
-    shutil.rmtree(about, ignore_errors=True)
-    text = CHANGELOG.format(version=version, date=formatdate())
-    log = stage / "usr/share/doc/medamad/changelog.Debian.gz"
-    log.write_bytes(gzip.compress(text.encode(), mtime=0))
-    files = sorted(path for path in stage.rglob("*") if path.is_file() and not path.is_symlink())
-    for path in files:
-        is_program = os.access(path, os.X_OK) and ".so" not in path.suffixes
-        path.chmod(0o755 if is_program else 0o644)
-    for path in (stage, *(path for path in stage.rglob("*") if path.is_dir())):
-        path.chmod(0o755)
-    about.mkdir()
-    fields = {
-        "version": version,
-        "architecture": architecture,
-        "python": PYTHON[6:],
-        "next_python": f"{sys.version_info.major}.{sys.version_info.minor + 1}",
-        "kilobytes": sum(path.stat().st_size for path in files) // 1024,
-    }
-    control = (SOURCES / "control").read_text("utf-8").format(**fields)
-    (about / "control").write_text(control, "utf-8")
-    (about / "md5sums").write_text("".join(sums(stage, files)), "utf-8")
-    edited = [
-        f"/{path.relative_to(stage)}\n" for path in files if path.is_relative_to(stage / "etc")
-    ]
-    (about / "conffiles").write_text("".join(edited), "utf-8")
-    for name in SCRIPTS:
-        shutil.copyfile(SOURCES / name, about / name)
-        (about / name).chmod(0o755)
-
-
-def sums(stage: Path, files: list[Path]) -> Iterator[str]:
-    """Return a line for each file in the format of md5sum."""
-    for path in files:
-        digest = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
-        yield f"{digest}  {path.relative_to(stage)}\n"
-
-
-def run(*command: str) -> None:
+def run(*command: str, cwd: Path = ROOT, **environ: str) -> None:
     """Run a command that must succeed; its output goes to standard error."""
-    subprocess.run(command, check=True, stdout=sys.stderr)
-
-
-def output(*command: str) -> str:
-    """Return the output of a command."""
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    subprocess.run(command, check=True, stdout=sys.stderr, cwd=cwd, env=os.environ | environ)
 
 
 if __name__ == "__main__":

@@ -25,18 +25,22 @@ def test_an_aborted_removal_starts_the_service_again(machine: Machine) -> None:
 
 
 def test_a_removal_leaves_configuration_and_data(machine: Machine) -> None:
-    views = machine.ask("views")
+    views, timer = machine.ask("views"), "medamad-backup.timer"
+    machine.run("systemctl", "enable", "--now", timer)
     machine.run("dpkg", "--force-unsafe-io", "--remove", "medamad")
     assert machine.shown("LoadState") in ("not-found", "masked")
+    assert machine.shown("ActiveState", timer) == "inactive"
     assert machine.run("ls", EDITED)
     machine.run("dpkg", "--force-unsafe-io", "--install", "/root/second.deb")
     machine.until_active()
-    assert machine.shown("ActiveState", "medamad.socket") == "active"
+    for unit in ("medamad.socket", timer):
+        assert machine.shown("ActiveState", unit) == "active"
     assert machine.ask("views") == views
     machine.run("dpkg", "--force-unsafe-io", "--purge", "medamad")
     assert machine.run("ls", "-A", "/etc/medamad", fails=True) == ""
     assert machine.run("ls", "-d", "/opt/medamad", "/usr/lib/medamad", fails=True) == ""
     assert machine.run("find", "/etc/systemd", "-name", "medamad.socket*") == ""
+    assert machine.run("find", "/etc/systemd", "-type", "l", "-name", "medamad*") == ""
     assert machine.run("ls", "/var/lib/private/medamad/store.mdb")
 
 

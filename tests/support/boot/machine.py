@@ -39,7 +39,7 @@ def missing() -> str:
         return "only root can boot a container"
     if sys.version_info[:2] not in SUITES:
         return "no Debian has this Python"
-    programs = ("mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb")
+    programs = ("mmdebstrap", "systemd-nspawn", "nsenter", "dh")
     absent = [program for program in programs if shutil.which(program) is None]
     if absent:
         return f"not installed: {', '.join(absent)}"
