@@ -12,7 +12,9 @@ from medamad.query.filters import Mask, code_masks, matches_without_view, proper
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
 from medamad.query.scan import Selection, ViewFilter, find_views, leaves
-from medamad.query.selection import matching_visits
+from medamad.query.selection import matching_visits, select
+from medamad.query.visit_search import VisitSearch
+from medamad.query.visits import Visits, select_visits
 from medamad.storage.segments.parts import (
     NO_EVENTS,
     CodeTexts,
@@ -32,12 +34,14 @@ from medamad.storage.segments.snapshot import Snapshot
 class PropertyCounts:
     """The events of a query by label: a property name, or a property's whole text.
 
-    `events[i]` is the number of events with the label `labels[i]`, shape (n,) int64. `total` is the
-    number of events with any of them.
+    `events[i]` is the number of events with the label `labels[i]`, shape (n,) int64. `visits[i]` is
+    that of the selected visits in which one occurred, if it is asked for. `total` is the number of
+    events with any of them.
     """
 
     labels: Sequence[str]
     events: NDArray[np.int64]
+    visits: NDArray[np.int64] | None
     total: int
     gaps: Gaps
 
@@ -74,7 +78,24 @@ def count_properties(
     counter.add(selected, None, has_distinct_names=False)
     events, total = counter.result()
     left_out = Selection(snapshot, query.period, views, cancellation).left_out
-    return PropertyCounts(labels.texts, events, total, Gaps(gaps | loose_gaps) | left_out)
+    visits = None
+    if query.with_visits:
+        selection = select(snapshot, query, sources, cancellation)
+        visits = _visits_by_label(select_visits(selection), labels)
+        left_out |= selection.visit_gaps
+    return PropertyCounts(labels.texts, events, visits, total, Gaps(gaps | loose_gaps) | left_out)
+
+
+def _visits_by_label(visits: Visits, labels: "_Labels") -> NDArray[np.int64]:
+    """Return in how many visits there were events with each label, shape (n,)."""
+    keys = [np.zeros(0, np.int64)]
+    mask = np.ones(len(labels.of_code), np.bool_) if labels.mask is None else labels.mask
+    for found in VisitSearch.among(visits).events(mask):
+        places = visits.places_of(found.visits)
+        is_in = places >= 0
+        keys.append(places[is_in] * labels.size + labels.of_code[found.properties[is_in]])
+    pairs = np.unique(np.concatenate(keys))
+    return np.bincount(pairs % max(labels.size, 1), minlength=labels.size)
 
 
 def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Iterator[EventColumns]:

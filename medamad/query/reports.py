@@ -298,7 +298,8 @@ def events_by_property(
     """Return a row for each property name or, by value, for each name and value.
 
     Name (and value), the number of events with it and their share of those with any; most events
-    first. A filter on the name also counts by value.
+    first. A filter on the name also counts by value. The query can ask for the visits in which one
+    occurred.
     """
     by_value = by_value or bool(query.filters_on(("prop_name",)))
     counts = count_properties(snapshot, query, sources, cancellation, by_value=by_value)
@@ -309,10 +310,11 @@ def events_by_property(
     if by_value:
         columns["value"] = [split_property(label)[1] for label in labels]
     events = counts.events[numbers]
-    shares = fractions(events, np.array(counts.total))
-    return Result(
-        make_rows({**columns, "events": events, "events_percentage": shares}), counts.gaps
-    )
+    columns["events"] = events
+    columns["events_percentage"] = fractions(events, np.array(counts.total))
+    if counts.visits is not None:
+        columns["visits"] = counts.visits[numbers]
+    return Result(make_rows(columns), counts.gaps)
 
 
 @frozen
@@ -334,7 +336,7 @@ class Statistic:
     """A statistic with rows, at `/website/{hostname}/{name}` and in exports.
 
     Only a statistic of views by dimension can have views in each row and another order. There is
-    none of visits where these are switched off.
+    none of visits where these are switched off; some others can have visits in each row.
     """
 
     name: str
@@ -343,6 +345,7 @@ class Statistic:
     can_be_brief: bool = True
     is_of_views: bool = True
     is_of_visits: bool = False
+    can_have_visits: bool = True
 
 
 def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored) -> Report:
@@ -351,9 +354,9 @@ def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored
 
 STATISTICS: Final = (
     Statistic("pages", _views_by("path", Dimension.PATH)),
-    Statistic("entries", entry_pages, is_of_views=False, is_of_visits=True),
-    Statistic("exits", exit_pages, is_of_views=False, is_of_visits=True),
-    Statistic("time", time_on_page, is_of_views=False),
+    Statistic("entries", entry_pages, is_of_views=False, is_of_visits=True, can_have_visits=False),
+    Statistic("exits", exit_pages, is_of_views=False, is_of_visits=True, can_have_visits=False),
+    Statistic("time", time_on_page, is_of_views=False, can_have_visits=False),
     Statistic(
         "referrers",
         _views_by("referrer", Dimension.REFERRER, rows.source),

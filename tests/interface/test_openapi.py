@@ -126,7 +126,7 @@ QUERIES = {
     "/website/{hostname}/time": ROWS,
     "/website/{hostname}/referrers": BY_DIMENSION | {"grouped"},
     "/website/{hostname}/languages": BY_DIMENSION | {"locale"},
-    "/website/{hostname}/properties": ROWS - {"summary"},
+    "/website/{hostname}/properties": (ROWS - {"summary"}) | {"visits"},
     "/website/{hostname}/live": set(),
     "/website/{hostname}/export": {"what", "format", "start", "end", "goal"} | FILTERS,
     "/website/{hostname}/ignored": set(),

@@ -57,13 +57,13 @@ def query_from(call: Call, website: Website, statistic: Statistic) -> Query:
     query = evolve(
         _query_of_rows(call, website),
         is_brief=statistic.can_be_brief and parameters.boolean("summary", default=False),
+        with_visits=statistic.can_have_visits and parameters.boolean("visits", default=False),
     )
     if not statistic.is_of_views:
         return query
     return evolve(
         query,
         with_views=parameters.boolean("views", default=False),
-        with_visits=parameters.boolean("visits", default=False),
         conversions=_wanted_goal(call, website, parameters.text("conversions")),
         order=parameters.choice("order", ORDERS) or ORDERS[0],
     )

@@ -359,14 +359,24 @@ class Oracle:
         by_value = any(field == "prop_name" for field, *_ in query.filters)
         carrying: dict[tuple[str, ...], int] = {}
         total = 0
+        selected = [v for v in self.views if query.has(v["time_ms"]) and self._passes(v, query)]
+        visits = {
+            view["id"]: number
+            for number, views in self._visits(selected, query.has).items()
+            for view in views
+        }
+        seen_in: dict[tuple[str, ...], set[int]] = {}
         for event in self.events:
             view = by_id.get(event["view"])
+            labels = {
+                (name, value) if by_value else (name,)
+                for name, value in pairs_of(event)
+                if query.matches(name, value)
+            }
+            if event["view"] in visits:
+                for label in labels:
+                    seen_in.setdefault(label, set()).add(visits[event["view"]])
             if query.has(event["time_ms"]) and self._passes_itself(view, query):
-                labels = {
-                    (name, value) if by_value else (name,)
-                    for name, value in pairs_of(event)
-                    if query.matches(name, value)
-                }
                 total += bool(labels)
                 for label in labels:
                     carrying[label] = carrying.get(label, 0) + 1
@@ -376,6 +386,7 @@ class Oracle:
                 **dict(zip(("name", "value"), label, strict=False)),
                 "events": events,
                 "events_percentage": ratio(events, total),
+                **({"visits": len(seen_in.get(label, ()))} if query.flag("visits") else {}),
             }
             for label, events in ordered
         ][query.offset :][: query.limit]

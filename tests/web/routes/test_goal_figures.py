@@ -96,6 +96,16 @@ async def test_rows_have_the_conversions_of_a_goal(owner: Browser) -> None:
     assert [list(row.values())[3:] for row in found] == [[1, 0.5, 0, 0.0], [1, 0.5, 1, 1.0]]
 
 
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_properties_have_the_visits_in_which_they_occurred(owner: Browser) -> None:
+    await visits(owner)
+    assert await get(owner, "properties?visits=true") == [
+        {"name": name, "events": 2, "events_percentage": 1.0, "visits": 1}
+        for name in ("order", "total")
+    ]
+
+
 @pytest.mark.parametrize(
     ("rest", "status", "reason"),
     [
