@@ -67,7 +67,7 @@ _MAX_PORT: Final = 65_535
 _ANY_HOST: Final = ("", "0.0.0.0", "::", "127.0.0.1", "::1")  # noqa: S104 - compared, not bound
 
 
-class CannotListenThere(Exception):
+class CannotListen(Exception):
     """An address is in use or not ours. `str(error)` is for the operator."""
 
 
@@ -100,7 +100,7 @@ class ListenEndpoint:
     """For TLS; None for plain HTTP."""
 
     async def listen(self, factory: Any) -> Port:
-        """Begin to listen. Raises CannotListenThere."""
+        """Begin to listen. Raises CannotListen."""
         if self.certificate is not None:
             creator: Any = self.certificate
             factory = TLSFactory(creator, isClient=False, wrappedFactory=factory)
@@ -109,7 +109,7 @@ class ListenEndpoint:
         except (CannotListenError, OSError) as error:
             reason = error.socketError if isinstance(error, CannotListenError) else error
             why = getattr(reason, "strerror", None) or str(reason)
-            raise CannotListenThere(f"cannot listen on {self.text}: {why}") from error
+            raise CannotListen(f"cannot listen on {self.text}: {why}") from error
         if isinstance(port, tcp.Port):
             accept_few(port)
             keep_addresses_out_of_the_log(port)

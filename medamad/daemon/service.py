@@ -29,7 +29,7 @@ from medamad.config.lists import Lists, load_lists
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
-from medamad.daemon.listen import CannotListenThere, ListenEndpoint, listen_endpoints
+from medamad.daemon.listen import CannotListen, ListenEndpoint, listen_endpoints
 from medamad.daemon.logs import LogLines, reason_of
 from medamad.daemon.reload import Reloading
 from medamad.daemon.silence import WATCH_EVERY_S, Presence, Watch
@@ -65,7 +65,7 @@ DRAIN_S: Final = 3.5
 STOP_S: Final = 4.2
 """How long a stop waits for the store in all, although at least CLOSE_S for it alone."""
 CLOSE_S: Final = 0.5
-STANDSTILL_S: Final = 1.0
+STALL_CHECK_S: Final = 1.0
 """How often to check whether the store's writer has stalled."""
 TIDY_S: Final = 60.0
 RETURN_S: Final = 15.0
@@ -78,7 +78,7 @@ class WrongClock(Exception):
 
 
 _REASONS: Final = (
-    *(ConfigError, FirstLoginError, StoreError, CannotListenThere, Unavailable, WrongClock),
+    *(ConfigError, FirstLoginError, StoreError, CannotListen, Unavailable, WrongClock),
     OSError,
 )
 """Errors of a start whose message says enough without a traceback."""
@@ -124,7 +124,7 @@ class Daemon(Service):
     tidy_s: float = TIDY_S
     look_s: float = WATCH_EVERY_S
     return_s: float = RETURN_S
-    standstill_s: float = STANDSTILL_S
+    stall_check_s: float = STALL_CHECK_S
     is_abandoned: Callable[[], bool] = lambda: False
     """Called on a hangup: whether the terminal that the daemon was started on has gone."""
     log_lines: LogLines | None = None
@@ -276,7 +276,7 @@ class Daemon(Service):
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
         queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))
-        self._repeat(self.standstill_s, partial(_give_up_on_standstill, store, queue))
+        self._repeat(self.stall_check_s, partial(_give_up_on_stall, store, queue))
         return Pipeline(
             store.websites,
             queue,
@@ -285,7 +285,7 @@ class Daemon(Service):
         )
 
     async def _listen(self, site: Any, listening: Sequence[ListenEndpoint]) -> list[str]:
-        """Listen everywhere; return the URLs. Raises CannotListenThere."""
+        """Listen everywhere; return the URLs. Raises CannotListen."""
         urls = []
         for endpoint in listening:
             port = await endpoint.listen(site)
@@ -418,7 +418,7 @@ def _started(
     )
 
 
-async def _give_up_on_standstill(store: Store, queue: WriteQueue) -> None:
+async def _give_up_on_stall(store: Store, queue: WriteQueue) -> None:
     if reason := store.stall_watch.look():
         queue.give_up(Unavailable(reason, retry_after=_RETRY_AFTER_S))
 

@@ -41,8 +41,8 @@ class Dimension(IntEnum):
 class ViewNumber(Enum):
     """A small number kept with a view, 0 if unknown: its column in the store, and its bytes.
 
-    The columns are part of the store's format: never change or reuse one. 36 to 39 are for numbers;
-    36 and 37 were used by earlier formats.
+    The columns are part of the store's format: never change one. 36 to 39 are for numbers; 36 and
+    37 are free. The write-ahead log has the numbers in this order, that of the visit last.
     """
 
     WIDTH_CLASS = (38, 1)

@@ -23,11 +23,14 @@ and values, so as not to lose the view."""
 _UNSET: Final = msgspec.UNSET
 _LATEST_MS: Final = 1 << 48
 MAX_UINT16: Final = 65_535
-"""The largest view number and width; larger ones are reduced to it."""
+"""The largest `n` and `w`; larger ones are capped."""
 
 
 class LoadPayload(msgspec.Struct, frozen=True):
-    """A page was shown. `number_today` and `width_px` are 0 if unknown; neither is stored."""
+    """A page was shown. `number_today` and `width_px` are 0 if unknown.
+
+    Only the class of the width is stored; `number_today` only helps to find the visit.
+    """
 
     beacon: str
     url: str

@@ -8,7 +8,7 @@ Every hit takes it, whether it comes from the tracker, from the pixel or from a 
     _unload         for a page that was left
     _write          hands the hit to the write queue, and returns once it is on disk
 
-`web/routes/hits.py` calls `receive` and makes the response of what it returns or raises.
+`web/routes/hits.py` calls `receive` and turns what it returns or raises into a response.
 """
 
 from collections.abc import Callable
@@ -204,7 +204,7 @@ class Pipeline:
         return None
 
     def _check_rate(self, sender: Sender, now: float) -> None:
-        """Raise TooMany if the sender's network is over its rate; blocked networks use none up."""
+        """Raise TooMany if the sender's network is over its rate; blocked networks do not count."""
         if self._is_blocked(sender):
             return
         wait_s = self.rate_limiter.take(sender.address, self.rules.hits_per_minute, now)

@@ -136,7 +136,7 @@ class Visits:
 def _find_ascending(
     part: ViewColumns, sequences: NDArray[np.uint64]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Find views by ascending sequence numbers, as `find_views` does by any."""
+    """Find views by sequence numbers, which must ascend. Returns what `scan.find_views` does."""
     low, high = part.sequence_bounds
     begin, end = np.searchsorted(sequences, np.array([low, high + 1], np.uint64)).tolist()
     rows = _rows_of(part, sequences[begin:end])

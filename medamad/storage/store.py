@@ -141,7 +141,7 @@ class Store:
     # Reading
 
     def read(self, website: Website, read: Callable[[Snapshot], T]) -> T:
-        """Return what a function reads of what is stored of a website now.
+        """Call `read` with a snapshot of a website and return its result.
 
         The snapshot, and the arrays borrowed from it, are valid only until the function returns.
         """
@@ -279,7 +279,7 @@ class Store:
         self.maintenance.log_unregistered()
 
     def evict_texts(self) -> None:
-        """Drop texts from memory that were not used for longest. To be called regularly."""
+        """Drop the least recently used texts from memory. To be called regularly."""
         self.partitions.evict_texts(self.settings.text_bytes)
 
     async def maintain(self, now_ms: int, trusted_ms: int | None = None) -> None:

@@ -110,7 +110,10 @@ def views(source: ExportSource) -> Iterator[RowPiece]:
 
 
 def _read(snapshot: Snapshot, read: Callable[[Snapshot], T]) -> T:
-    """Return what a function reads. Raises DamageFound, as what was written cannot be changed."""
+    """Call `read` once and return its result.
+
+    Raises DamageFound, as what was written cannot be changed.
+    """
     try:
         return snapshot.read_once(read)
     except DamagedSegment as error:

@@ -177,7 +177,6 @@ def _hit_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], 
             for method, path in [route.name.split(" ")]
             for prefix in (b"", b"/", _API, _API + b"/")
             for name in (EVENT_NAME, event_name)
-            for named in [path.replace(EVENT_NAME, name, 1)]
         }
     )
 

@@ -95,9 +95,10 @@ class Caller:
         return self.websites is None or website.number in self.websites
 
     def check_website(self, hostname: str, website: Website | None) -> None:
-        """Raise Forbidden for a website that the caller may not see, None if there is no such one.
+        """Raise Forbidden for a website that the caller may not see, or that does not exist.
 
-        The error is the same in both cases, so that it does not reveal what is registered.
+        `website` is None then. The error is the same in both cases, so that it does not reveal what
+        is registered.
         """
         if self.websites is not None and (website is None or not self.may_see(website)):
             what = "share link" if self.is_share else "token"

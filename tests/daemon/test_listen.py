@@ -12,7 +12,7 @@ from twisted.internet.testing import MemoryReactor
 from medamad.config.schema import Config, ConfigError, ServerSection
 from medamad.config.values import Endpoints
 from medamad.daemon.listen import (
-    CannotListenThere,
+    CannotListen,
     ListenEndpoint,
     Port,
     configured_endpoints,
@@ -104,7 +104,7 @@ def test_a_unix_socket_is_not_for_browsers() -> None:
 
 def test_a_privileged_port_is_explained() -> None:
     endpoint = ListenEndpoint("tcp:80", At(UNIXAddress("")), ANY)
-    with pytest.raises(CannotListenThere, match=r"^cannot listen on tcp:80: Permission denied$"):
+    with pytest.raises(CannotListen, match=r"^cannot listen on tcp:80: Permission denied$"):
         endpoint.listen(None).send(None)
 
 

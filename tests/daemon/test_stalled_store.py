@@ -45,7 +45,7 @@ async def test_hits_are_rejected_while_the_store_is_stalled(
         await backend.store.add_website("example.com", 1)
 
     daemon = daemon_of(config_in(tmp_path), calls, prepare=prepare)
-    daemon.standstill_s = 0.01
+    daemon.stall_check_s = 0.01
     daemon.startService()
     started = await calls.first
     assert isinstance(started, Started)

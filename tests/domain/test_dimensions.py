@@ -2,6 +2,7 @@ import pytest
 from attrs import fields
 
 from medamad.domain.dimensions import (
+    NUMBERS_OF_HITS,
     VIEW_DIMENSIONS,
     Dimension,
     ViewNumber,
@@ -23,6 +24,7 @@ def test_the_numbers_that_are_stored_never_change() -> None:
     assert [dimension.value for dimension in VIEW_DIMENSIONS] == list(range(1, 16))
     assert (Dimension.PROPERTY, Dimension.PROPERTY_NAME) == (16, 17)
     assert [(number.column, number.bytes) for number in ViewNumber] == [(38, 1), (39, 4)]
+    assert tuple(ViewNumber) == (*NUMBERS_OF_HITS, ViewNumber.VISIT_OFFSET)
     assert [(width.name, width.value) for width in WidthClass] == [
         ("UNKNOWN", 0),
         ("PHONE", 1),

@@ -89,7 +89,7 @@ class Compactor:
     async def run(self, job: Job) -> bool:
         """Write the segments of a job and publish them; return whether it was published.
 
-        It is not if the website has been deleted, or the job has become obsolete.
+        It is False if the website was deleted or the job has become obsolete.
         """
         try:
             writes = job.writes()
@@ -145,7 +145,7 @@ class Compactor:
     async def trim_wal(self, partition: Partition, latest_ms: int | None = None) -> None:
         """Delete the records of the write-ahead log up to the watermark: segments have them.
 
-        Looks at the records up to `latest_ms`; at all if it is None.
+        Looks only at records up to `latest_ms`, or at all of them if it is None.
         """
         position: bytes | None = _NUMBER.pack(partition.website)
         end = _NUMBER.pack(partition.website + 1)
@@ -256,7 +256,7 @@ class Compactor:
     def _trim_some(
         self, partition: Partition, begin: bytes, end: bytes, txn: Transaction
     ) -> bytes | None:
-        """Delete flushed ones of the next records; return where to go on, None at the end."""
+        """Delete those of the next records that are flushed; return where to continue, or None."""
         watermark = partition.watermark
         with txn.lmdb.cursor(db=self._environment.databases.wal) as cursor:
             cursor.set_range(begin)

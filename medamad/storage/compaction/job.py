@@ -165,7 +165,7 @@ class Expire(Job):
     """Delete the views and events of a segment that are past their retention."""
 
     expired: Content
-    """What is deleted. Its rollups, if any, can take no correction any more."""
+    """What is deleted. Its rollups, if any, can no longer be corrected."""
 
     def is_obsolete(self) -> bool:
         return not set(self.partition.corrections_of(self.expired)) <= set(self.folded)

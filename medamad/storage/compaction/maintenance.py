@@ -109,7 +109,7 @@ class Maintenance:
             raise failure
 
     async def run_due_jobs(self, partition: Partition, now_ms: int) -> None:
-        """Run every job that is due for a website, unless it waits for that already."""
+        """Run every job that is due for a website, unless a run for it is queued."""
         if partition.website in self._queued:
             return
         self._queued.add(partition.website)

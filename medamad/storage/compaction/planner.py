@@ -1,4 +1,7 @@
-"""Decide what a website's data needs next: a flush, an expiry, a fold or a merge."""
+"""Decide what a website's data needs next: a flush, an expiry, a fold or a merge.
+
+A fold rewrites a segment with its overlay once it is settled: too old to be corrected.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -116,8 +119,8 @@ class Planner:
     def _flush(self, access: WriterAccess, partition: Partition, now_ms: int) -> Job | None:
         """Flush a memtable that is full, or has hits of more than a day ago.
 
-        Its oldest chunk becomes a segment; if it has no full chunk, all of it does, together with
-        small segments before it.
+        Its oldest chunk becomes a segment; if no chunk is full, the whole memtable becomes one,
+        combined with small segments before it.
         """
         memtable = partition.memtable
         is_old = not memtable.is_empty and memtable.oldest_ms < now_ms - _DAY_MS

@@ -104,10 +104,7 @@ class Leases:
 
     @contextmanager
     def lease(self, website: int) -> Iterator[None]:
-        """Keep every snapshot of a website that is published now or later readable.
-
-        Until the context ends.
-        """
+        """Keep every snapshot of a website, present or future, readable until the context ends."""
         with self._lock:
             number = self._next
             self._next += 1
@@ -122,7 +119,10 @@ class Leases:
                 self._reactor.callFromThread(self._fire_ended)
 
     def next_number(self) -> int:
-        """Return the number of the next lease, which does not cover what is replaced by now."""
+        """Return the number that the next lease will get.
+
+        From it on, leases do not cover what has already been replaced.
+        """
         with self._lock:
             return self._next
 

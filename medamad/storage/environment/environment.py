@@ -88,8 +88,9 @@ class Databases:
       dimension u8: a count mark, the new values of the latest day up to some code
     - codes: website u32, dimension u8, 128-bit hash of the text → code u32
     - wal: website u32, time_ms u64, sequence u64 → a record
-    - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view;
-      or, for a visitor that a server names, the time of the last view and the day's views
+    - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view, and
+      its distance u32 from the first of its visit plus 1, 0 for no visit; or, for a visitor that
+      a server names, the time of the last view and the day's views
     - headers: website u32, segment u32 → the header of a segment or merged segment; segment 0:
       the watermark
     - segments: website u32, first time_ms u64, segment u32, column u8 → a column of a segment

@@ -62,7 +62,7 @@ class Partitions:
     # For any thread
 
     def read(self, website: int, read: Callable[[Snapshot], T]) -> T:
-        """Return what a function reads of the present state of a website.
+        """Call `read` with a snapshot of a website and return its result.
 
         A segment that turns out to be damaged is logged and left out of the result.
         """
@@ -116,7 +116,7 @@ class Partitions:
         return partition
 
     def evict_texts(self, max_bytes: int) -> None:
-        """Drop the texts that were not used for longest while all take more bytes of memory."""
+        """Drop the least recently used texts until the rest fit into `max_bytes`."""
         keep_within(max_bytes, [partition.texts for partition in self.all()])
 
     # In the writer thread

@@ -85,7 +85,7 @@ class Snapshot:
             yield self._open(leaf) if isinstance(leaf, Segment) else leaf  # type: ignore[misc]
 
     def run(self, read: Callable[["Snapshot"], T]) -> T:
-        """Return what a function reads. What it borrowed of the snapshot is no longer valid then.
+        """Call `read` and return its result. Arrays borrowed from the snapshot are invalid then.
 
         If a segment turns out to be damaged, the function is called again without it, so that the
         result leaves it out consistently.
@@ -103,9 +103,9 @@ class Snapshot:
                 self._release()
 
     def read_once(self, read: Callable[["Snapshot"], T]) -> T:
-        """Return what a function reads. Raises DamagedSegment, for results that cannot start over.
+        """Call `read` once and return its result. Raises DamagedSegment.
 
-        The next snapshot leaves the damaged segment out.
+        For results that cannot start over. The next snapshot leaves the damaged segment out.
         """
         try:
             return read(self)
@@ -135,7 +135,7 @@ class Snapshot:
         return self.without(frozenset(damaged))
 
     def read_leaf(self, leaf: ViewColumns, read: Callable[[ViewColumns], T]) -> T | None:
-        """Return what a function reads of one of the leaves, or None if that is damaged."""
+        """Call `read` with one of the leaves and return its result, or None if that is damaged."""
         try:
             return read(leaf)
         except DamagedSegment as error:

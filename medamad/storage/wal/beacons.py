@@ -34,8 +34,9 @@ _KEY: Final = struct.Struct(">I8s")
 _HOUR: Final = struct.Struct(">I")
 _VALUE: Final = struct.Struct(">IQQI")
 _NUMBER: Final = slice(12, 20)
-_MAX_DISTANCE: Final = (1 << 32) - 1
 """Where a value has its sequence number or count, which can be compared as bytes."""
+_MAX_DISTANCE: Final = (1 << 32) - 1
+"""The greatest distance of a view from the first of its visit that fits."""
 _AFTER_ANY: Final = b"\xff" * (_KEY.size - _HOUR.size + 1)
 """After the bytes of an hour, this is greater than all its keys."""
 _log: Final = Logger()

@@ -29,7 +29,8 @@ _DIGEST_SIZE: Final = 16
 MAX_PER_KEY: Final = 256
 """The most live visits of one key; the one that has been idle longest makes room."""
 _FLAGS: Final = 1 << 20
-_FIFTIETH: Final = 50
+_HEAVY_SHARE: Final = 50
+"""A network with more than this fraction of the capacity gives way first."""
 _STEP: Final = 1_000
 """How many keys a batch expires at most."""
 
@@ -210,7 +211,7 @@ class LiveVisits:
                 self._key_of[number] = key
             slot = _slot_of(record or before)
             change = len(added) - len(removed)
-            self._networks.add(slot, change, self.settings.capacity // _FIFTIETH)
+            self._networks.add(slot, change, self.settings.capacity // _HEAVY_SHARE)
         if record:
             self._records[key] = record
 

@@ -33,8 +33,8 @@ class ConnectionState(Enum):
 
 
 MIN_IDLE_S: Final = 1.0
-"""How long a connection is idle before it is evicted first: over one that was just opened or
-answered, a request may be on its way. A client has as long to receive something."""
+"""How long a connection must have been idle to be evicted first; on one that was just opened or
+answered, a request may be under way. A client gets the same time to receive something."""
 SLOW_S: Final = 0.5
 """How long a request has been arriving when it counts as slow."""
 MAX_EXAMINED: Final = 5
@@ -126,7 +126,7 @@ class Connections(Generic[C]):
         self.enter(connection, ConnectionState.IDLE)
 
     def enter(self, connection: C, state: ConnectionState) -> None:
-        """Record the state of a connection. One that is reading already stays the earlier."""
+        """Record the state of a connection. One that was already reading keeps its earlier time."""
         key = _key(connection)
         network = self._networks.get(key)
         if network is None or connection not in network.all:

@@ -323,7 +323,7 @@ class Channel(TwistedProtocol):
         self._producer = producer
 
     def stop_producing(self) -> None:
-        """Pause and resume the producer no more."""
+        """Stop pausing and resuming the producer."""
         self._producer = None
 
     def continue_response(self, seconds: float) -> None:
@@ -335,7 +335,7 @@ class Channel(TwistedProtocol):
         self._enter(ConnectionState.PAUSED, seconds)
 
     def response_done(self) -> None:
-        """Wait for the next request, and first of all for the client to receive the response."""
+        """Wait for the client to receive the response, then for the next request."""
         self._request = None
         self._may_be_unreceived = self._has_responded = True
         self._received = len(self._parser.buffer)

@@ -147,7 +147,7 @@ class Request:
             self.channel.start_producing(producer)
 
     def unregisterProducer(self) -> None:
-        """Pause and resume the producer no more."""
+        """Stop pausing and resuming the producer."""
         if self.channel is not None:
             self.channel.stop_producing()
 

@@ -100,7 +100,7 @@ class Site(Factory):
             )
 
     def stopFactory(self) -> None:
-        """Time out connections no more."""
+        """Stop timing out connections."""
         if self._sweep.running:
             self._sweep.stop()
 
