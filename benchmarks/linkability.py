@@ -213,21 +213,18 @@ def days_of(views_per_day: int, days: int, seed: int) -> list[list[SeenView]]:
 
 
 def _seen(visits: Iterable[DemoVisit]) -> Iterator[SeenView]:
-    numbers: dict[tuple[int, int], int] = defaultdict(int)
     for number, visit in enumerate(visits):
         left_ms = {hit.beacon: hit.time_ms for hit in visit.hits if isinstance(hit, Unload)}
         browser = visit.person.browser
         for view in visit.hits:
             if isinstance(view, View):
-                day = (visit.visitor, view.time_ms // DAY_MS)
-                numbers[day] += 1
                 yield SeenView(
                     visitor=visit.visitor,
                     visit=number,
                     view=view,
                     left_ms=left_ms.get(view.beacon, 0),
-                    number=numbers[day],
-                    width_px=visit.person.width_px,
+                    number=view.number_today,
+                    width_px=view.width_px,
                     versions=(browser.version, browser.os_version),
                 )
 

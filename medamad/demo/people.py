@@ -1,5 +1,6 @@
 """The invented visitors: their countries, languages and browsers, drawn by weight."""
 
+from bisect import bisect
 from collections.abc import Mapping
 from itertools import accumulate
 from random import Random
@@ -19,7 +20,8 @@ class Weighted(Generic[T]):
 
     def draw(self, random: Random) -> T:
         """Draw one value."""
-        return random.choices(self._values, cum_weights=self._sums)[0]
+        sums = self._sums
+        return self._values[bisect(sums, random.random() * sums[-1], 0, len(sums) - 1)]
 
 
 def skewed(values: tuple[T, ...], steepness: float = 1.0) -> Weighted[T]:

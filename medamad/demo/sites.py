@@ -1,17 +1,47 @@
-"""The invented websites: their pages, referrers, campaigns and events."""
+"""The invented websites: their pages, referrers, campaigns and events, goals and a funnel."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from attrs import field, frozen
 
 from medamad.demo.people import Weighted, skewed
+from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.domain.hits import Properties
 
 Campaign: TypeAlias = tuple[str, str, str, str, str]
 """utm_source, utm_medium, utm_campaign, utm_term, utm_content."""
 
 NO_CAMPAIGN: Final[Campaign] = ("", "", "", "", "")
+
+
+@frozen(kw_only=True)
+class DemoShop:
+    """What a website sells, and how many of its visitors buy it."""
+
+    prices: Mapping[str, int]
+    """The price of a product in cents, by the path of its page."""
+    add_probability: float
+    """The probability that a visitor who sees a product puts it in the cart."""
+    steps: tuple[tuple[str, float], ...]
+    """The pages from the cart to the order, each with the probability that a visitor goes on to it.
+
+    Someone with a product in the cart goes on to the first, someone on one of them to the next;
+    those who do not go on from there give up.
+    """
+
+    def added(self, path: str) -> Properties:
+        """Return the event of putting a product in the cart."""
+        return (("action", "add to cart"), ("product", path.rpartition("/")[2]))
+
+    def order(self, cart: Sequence[str]) -> Properties:
+        """Return the event of ordering products, by the paths of their pages."""
+        units, cents = divmod(sum(map(self.prices.__getitem__, cart)), 100)
+        return (
+            ("action", "order"),
+            ("total", f"{units}.{cents:02}"),
+            ("items", str(len(cart))),
+        )
 
 
 @frozen(kw_only=True, eq=False)
@@ -26,13 +56,17 @@ class DemoWebsite:
     campaigns: Weighted[Campaign]
     view_properties: Weighted[Properties]
     events: Weighted[Properties]
-    event_probability: float = 0.06
-    """The probability that a view has an event."""
-    depth: float = 2.4
-    """The average number of views in a visit."""
+    event_probability: float = 0.1
+    """The probability that a view has an event, unless its visit bounces."""
+    bounce_probability: float = 0.5
+    """The probability that a visit has one view and no event."""
+    depth: float = 3.0
+    """The average number of views in the other visits, at least 2."""
     reading_ms: float = 35_000
     """The median time on a page, bounces aside."""
     hosts: tuple[str, ...] = field(default=())
+    shop: DemoShop | None = None
+    definitions: Definitions = field(factory=Definitions)
 
 
 _SEARCH: Final = {
@@ -83,11 +117,27 @@ _JOURNAL: Final = _paths(
     "what-bees-want reading-the-soil twelve-small-fields frost rain-barrels letters-from-readers "
     "the-last-apple winter-light hedges-and-edges seed-saving",
 )
-_PRODUCTS: Final = _paths(
-    "/shop",
-    "trowel watering-can seed-box gloves secateurs hose dibber twine fork rake propagator "
-    "hori-hori bird-feeder kneeler apron lantern",
-)
+_PRICES: Final[Mapping[str, int]] = {
+    f"/shop/{slug}": cents
+    for slug, cents in {
+        "trowel": 1450,
+        "watering-can": 3290,
+        "seed-box": 2400,
+        "gloves": 1290,
+        "secateurs": 4900,
+        "hose": 3950,
+        "dibber": 990,
+        "twine": 450,
+        "fork": 5450,
+        "rake": 3800,
+        "propagator": 6200,
+        "hori-hori": 3400,
+        "bird-feeder": 2150,
+        "kneeler": 1990,
+        "apron": 2950,
+        "lantern": 2600,
+    }.items()
+}
 _DOCS: Final = _paths(
     "/docs",
     "install quick-start configuration storage backups metrics api/authentication api/events "
@@ -97,7 +147,7 @@ _DOCS: Final = _paths(
 SITES: Final = (
     DemoWebsite(
         hostname="gardenpost.example",
-        share=46,
+        share=50,
         pages=skewed(("/", *_JOURNAL, "/about", "/archive", "/subscribe", "/contact")),
         landing_pages=skewed(("/", *_JOURNAL), 0.9),
         referrers=Weighted(_SEARCH | _SOCIAL),
@@ -117,29 +167,52 @@ SITES: Final = (
                 (("action", "share"), ("network", "copy link")): 3.0,
             }
         ),
-        depth=1.8,
+        bounce_probability=0.56,
+        depth=2.9,
         reading_ms=62_000,
         hosts=("gardenpost.example", "gardenpost.example", "www.gardenpost.example"),
+        definitions=Definitions(
+            (
+                Goal(id="article", name="Article read", path="/journal/*"),
+                Goal(id="subscribe", name="Subscription", event="action", value="subscribe"),
+                Goal(id="share", name="Article shared", event="action", value="share"),
+            )
+        ),
     ),
     DemoWebsite(
         hostname="shop.gardenpost.example",
-        share=30,
-        pages=skewed(("/", *_PRODUCTS, "/cart", "/checkout", "/thanks", "/returns"), 0.8),
-        landing_pages=skewed(("/", *_PRODUCTS)),
+        share=26,
+        pages=skewed(("/", *_PRICES, "/delivery", "/returns"), 0.8),
+        landing_pages=skewed(("/", *_PRICES)),
         referrers=Weighted(_SEARCH | {"gardenpost.example": 14.0, "pinterest.com/pin": 4.0}),
         campaigns=Weighted(dict(_CAMPAIGNS) | {NO_CAMPAIGN: 60.0}),
         view_properties=Weighted({_NOTHING: 8.0, (("logged_in", "true"),): 2.0}),
-        events=Weighted(
-            {
-                (("action", "add to cart"), ("product", "trowel")): 5.0,
-                (("action", "add to cart"), ("product", "watering-can")): 3.0,
-                (("action", "order"), ("total", "34.5"), ("items", "2")): 1.5,
-                (("action", "order"), ("total", "12"), ("items", "1")): 2.0,
-            }
-        ),
-        event_probability=0.12,
-        depth=3.6,
+        events=Weighted({(("action", "add to wish list"),): 3.0, (("action", "ask"),): 1.0}),
+        event_probability=0.04,
+        bounce_probability=0.5,
+        depth=4.6,
         reading_ms=24_000,
+        shop=DemoShop(
+            prices=_PRICES,
+            add_probability=0.07,
+            steps=(("/cart", 0.55), ("/checkout", 0.64), ("/thanks", 0.72)),
+        ),
+        definitions=Definitions(
+            (
+                Goal(id="product", name="Product", path="/shop/*"),
+                Goal(id="cart", name="Cart", path="/cart"),
+                Goal(id="checkout", name="Checkout", path="/checkout"),
+                Goal(
+                    id="order",
+                    name="Order",
+                    event="action",
+                    value="order",
+                    revenue="total",
+                    currency="EUR",
+                ),
+            ),
+            (Funnel("purchase", "Purchase", ("product", "cart", "checkout", "order")),),
+        ),
     ),
     DemoWebsite(
         hostname="docs.tinydaemon.example",
@@ -154,9 +227,17 @@ SITES: Final = (
             {(("version", "2.1"),): 6.0, (("version", "2.0"),): 3.0, (("version", "1.9"),): 1.0}
         ),
         events=Weighted({(("action", "copy code"),): 6.0, (("search", "backup"),): 1.0}),
-        event_probability=0.15,
-        depth=3.0,
+        event_probability=0.2,
+        bounce_probability=0.48,
+        depth=4.2,
         reading_ms=48_000,
+        definitions=Definitions(
+            (
+                Goal(id="install", name="Installation read", path="/docs/install"),
+                Goal(id="copy", name="Code copied", event="action", value="copy code"),
+                Goal(id="search", name="Search", event="search"),
+            )
+        ),
     ),
     DemoWebsite(
         hostname="adas-photos.example",
@@ -167,7 +248,11 @@ SITES: Final = (
         campaigns=Weighted({NO_CAMPAIGN: 1.0}),
         view_properties=Weighted({_NOTHING: 1.0}),
         events=Weighted({(("action", "enlarge"),): 1.0}),
-        depth=4.5,
+        bounce_probability=0.46,
+        depth=6.5,
         reading_ms=11_000,
+        definitions=Definitions(
+            (Goal(id="enlarge", name="Photo enlarged", event="action", value="enlarge"),)
+        ),
     ),
 )

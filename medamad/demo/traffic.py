@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count, islice
 from random import Random
 from typing import Final, Protocol
@@ -10,13 +11,15 @@ from typing import Final, Protocol
 from attrs import define, evolve, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
-from medamad.demo.sites import NO_CAMPAIGN, SITES, DemoWebsite
+from medamad.demo.sites import NO_CAMPAIGN, SITES, Campaign, DemoWebsite
 from medamad.domain.dimensions import WidthClass, major_version
-from medamad.domain.hits import Event, Hit, Unload, View
+from medamad.domain.goals import Definitions
+from medamad.domain.hits import Event, Hit, Properties, Unload, View
 from medamad.domain.websites import Website
 
 DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
+_MINUTE_MS: Final = 60_000
 _MAX_VISIT_VIEWS: Final = 40
 _HITS_AT_ONCE: Final = 2_000
 
@@ -27,7 +30,16 @@ _HOURS: Final = Weighted(
 _WEEKDAYS: Final = (1.1, 1.15, 1.1, 1.05, 0.95, 0.7, 0.8)
 _RETURN_PROBABILITY: Final = 0.18
 _UNLOAD_PROBABILITY: Final = 0.88
-_BOUNCE_PROBABILITY: Final = 0.28
+_GLANCE_PROBABILITY: Final = 0.2
+"""The probability that a page is left within five seconds."""
+_PAUSE_PROBABILITY: Final = 0.05
+"""The probability that a visitor pauses between two pages."""
+_MAX_READING_MS: Final = 14 * _MINUTE_MS
+_MAX_PAUSE_MS: Final = 14 * _MINUTE_MS
+_NEXT_VISIT_MS: Final = 35 * _MINUTE_MS
+"""How long after a visit the next one begins at the earliest: a visit ends after 30 minutes."""
+_CAMPAIGN_BOUNCES: Final = 0.7
+"""How many bounces visits from campaigns have, relative to those from elsewhere."""
 _LIVE_FACTOR: Final = 6
 
 
@@ -105,27 +117,54 @@ def live_hits(
         yield from hits(of_day, numbers, sites)
 
 
-class HitStore(Protocol):
-    """The part of a store that `fill` needs."""
+class GoalStore(Protocol):
+    """The part of a store's goals and funnels that `fill` needs."""
 
-    async def add_website(self, hostname: str, now: int) -> Website:
-        """Register a website at a time in Unix seconds."""
+    async def change(
+        self, website: int, change: Callable[[Definitions], Definitions]
+    ) -> Definitions:
+        """Apply a change to the goals and funnels of a website."""
+
+
+class HitStore(Protocol):
+    """The part of a store that is needed to add hits."""
 
     async def append(self, hits: Sequence[Hit]) -> object:
         """Store hits in order."""
 
 
+class WebsiteStore(HitStore, Protocol):
+    """The part of a store that `fill` needs."""
+
+    @property
+    def goals(self) -> GoalStore:
+        """The goals and funnels of all websites."""
+
+    async def add_website(self, hostname: str, now: int) -> Website:
+        """Register a website at a time in Unix seconds."""
+
+
 async def fill(
-    store: HitStore, plan: TrafficPlan, sites: Sequence[DemoWebsite] = SITES
+    store: WebsiteStore, plan: TrafficPlan, sites: Sequence[DemoWebsite] = SITES
 ) -> list[Website]:
-    """Register the invented websites and store their hits. Return the websites."""
+    """Register the invented websites with their goals, store their hits. Return the websites."""
     began = (plan.until_ms - plan.days * DAY_MS) // 1000
     websites = [await store.add_website(site.hostname, began) for site in sites]
+    for site, website in zip(sites, websites, strict=True):
+        await store.goals.change(website.number, partial(_with_definitions, site.definitions))
     numbers = {website.hostname: website.number for website in websites}
     invented = hits(plan, numbers, sites)
     while some := list(islice(invented, _HITS_AT_ONCE)):
         await store.append(some)
     return websites
+
+
+def _with_definitions(added: Definitions, definitions: Definitions) -> Definitions:
+    for goal in added.goals:
+        definitions = definitions.with_goal(goal)
+    for funnel in added.funnels:
+        definitions = definitions.with_funnel(funnel)
+    return definitions
 
 
 @define(eq=False)
@@ -185,14 +224,15 @@ class _Visitor:
     website: int
     day: _Day
     person: Person = field(init=False)
+    _identity: bytes = field(init=False)
     _host: str = field(init=False)
     _pages_today: set[str] = field(factory=set)
     _today: int = 0
     _views_today: int = 0
-    _from_page: str | None = None
 
     def __attrs_post_init__(self) -> None:
         self.person = draw_person(self.random)
+        self._identity = self.random.randbytes(16)
         self._host = self.random.choice(self.site.hosts or (self.site.hostname,))
 
     def add_visits(self, visits: list[DemoVisit], max_views: int) -> int:
@@ -202,34 +242,13 @@ class _Visitor:
             moments.append(self._moment())
         views, free_ms = 0, 0
         for moment in sorted(moments):
-            if views < max_views and max(moment, free_ms) < self.day.ends_ms:
-                visits.append(DemoVisit(self.number, self.person))
-                hits = visits[-1].hits
-                added, free_ms = self._visit(hits, max(moment, free_ms), max_views - views)
-                views += added
+            begins_ms = max(moment, free_ms)
+            if views < max_views and begins_ms < self.day.ends_ms:
+                visit = _Visit(self, begins_ms)
+                views += visit.go_on(max_views - views)
+                visits.append(DemoVisit(self.number, self.person, visit.hits))
+                free_ms = visit.now_ms + _NEXT_VISIT_MS
         return views
-
-    def _visit(self, hits: list[Hit], now_ms: int, max_views: int) -> tuple[int, int]:
-        """Add one visit. Return its number of views, and when it ended."""
-        random, site = self.random, self.site
-        path, is_first, views = site.landing_pages.draw(random), True, 0
-        self._from_page = None
-        while views < min(max_views, _MAX_VISIT_VIEWS) and now_ms < self.day.ends_ms:
-            beacon = f"{random.getrandbits(80):x}"
-            hits.append(self._view(now_ms, path, beacon, is_first=is_first))
-            views += 1
-            seen_ms = self._reading_ms()
-            left_ms = now_ms + seen_ms
-            if random.random() < site.event_probability:
-                hits.append(self._event(random.randrange(now_ms, left_ms), beacon))
-            if random.random() < _UNLOAD_PROBABILITY:
-                hits.append(Unload(time_ms=left_ms, beacon=beacon, duration_ms=seen_ms))
-            now_ms, is_first = left_ms + random.randrange(200, 1500), False
-            if random.random() < 1 / site.depth:
-                break
-            self._from_page = path
-            path = site.pages.draw(random)
-        return views, now_ms
 
     def _moment(self) -> int:
         """Return when a visit begins: within the day, by the local hour."""
@@ -237,20 +256,15 @@ class _Visitor:
         offset_ms = int(hour * _HOUR_MS) - self.day.starts_ms % DAY_MS
         return min(self.day.starts_ms + offset_ms % DAY_MS, self.day.ends_ms - 1)
 
-    def _reading_ms(self) -> int:
-        random = self.random
-        if random.random() < _BOUNCE_PROBABILITY:
-            return random.randrange(300, 5_000)
-        reading_ms = random.lognormvariate(math.log(self.site.reading_ms), 0.9)
-        return max(1_000, min(DAY_MS, round(reading_ms)))
-
-    def _view(self, now_ms: int, path: str, beacon: str, *, is_first: bool) -> View:
+    def view(
+        self, now_ms: int, beacon: str, path: str, from_page: str | None, campaign: Campaign
+    ) -> View:
+        """Return this visitor's next view."""
         random, site, person = self.random, self.site, self.person
         if now_ms // DAY_MS != self._today:
             self._today = now_ms // DAY_MS
             self._views_today = 0
             self._pages_today.clear()
-        campaign = site.campaigns.draw(random) if is_first else NO_CAMPAIGN
         source, medium, name, term, content = campaign
         self._views_today += 1
         view = View(
@@ -260,7 +274,7 @@ class _Visitor:
             first_today=self._views_today == 1,
             first_of_page=path not in self._pages_today,
             path=path,
-            referrer=site.referrers.draw(random) if is_first else "",
+            referrer=site.referrers.draw(random) if from_page is None else "",
             utm_source=source,
             utm_medium=medium,
             utm_campaign=name,
@@ -276,18 +290,102 @@ class _Visitor:
             host=self._host,
             width_class=WidthClass.of(person.width_px),
             properties=site.view_properties.draw(random),
-            identity=b"%d" % self.number,
+            identity=self._identity,
             number_today=self._views_today,
             width_px=person.width_px,
-            from_page=self._from_page,
+            from_page=from_page,
         )
         self._pages_today.add(path)
         return view
 
-    def _event(self, now_ms: int, beacon: str) -> Event:
-        return Event(
-            website=self.website,
-            time_ms=now_ms,
-            properties=self.site.events.draw(self.random),
-            beacon=beacon,
-        )
+
+@define
+class _Visit:
+    """One visit, whose gaps are all shorter than 30 minutes."""
+
+    visitor: _Visitor
+    now_ms: int
+    hits: list[Hit] = field(factory=list)
+    _cart: list[str] = field(factory=list)
+    """The pages of the products in the cart."""
+    _step: int = 0
+    """How many steps from the cart to the order have been taken."""
+
+    def go_on(self, max_views: int) -> int:
+        """Add views, with their events and unloads, until the visit ends. Return how many."""
+        visitor = self.visitor
+        random, site, ends_ms = visitor.random, visitor.site, visitor.day.ends_ms
+        campaign = site.campaigns.draw(random)
+        bounces = _CAMPAIGN_BOUNCES if campaign != NO_CAMPAIGN else 1.0
+        goes_on = random.random() >= site.bounce_probability * bounces
+        path: str | None = site.landing_pages.draw(random)
+        before, views = None, 0
+        while path is not None and views < min(max_views, _MAX_VISIT_VIEWS):
+            beacon = f"{random.getrandbits(80):x}"
+            self.hits.append(visitor.view(self.now_ms, beacon, path, before, campaign))
+            views += 1
+            self._read(path, beacon, has_events=goes_on)
+            before, campaign = path, NO_CAMPAIGN
+            path = self._next_page(path, views) if goes_on and self.now_ms < ends_ms else None
+        return views
+
+    def _read(self, path: str, beacon: str, *, has_events: bool) -> None:
+        """Add what happens on a page; go on to when the visitor has turned to the next."""
+        random = self.visitor.random
+        seen_ms = self._reading_ms()
+        left_ms = self.now_ms + seen_ms
+        if has_events:
+            events = [
+                Event(
+                    website=self.visitor.website,
+                    time_ms=random.randrange(self.now_ms + 1, left_ms),
+                    properties=properties,
+                    beacon=beacon,
+                )
+                for properties in self._events(path)
+            ]
+            self.hits += sorted(events, key=_time)
+        if random.random() < _UNLOAD_PROBABILITY:
+            self.hits.append(Unload(time_ms=left_ms, beacon=beacon, duration_ms=seen_ms))
+        self.now_ms = left_ms + random.randrange(200, 1500)
+        if random.random() < _PAUSE_PROBABILITY:
+            self.now_ms += random.randrange(_MINUTE_MS, _MAX_PAUSE_MS)
+
+    def _events(self, path: str) -> Iterator[Properties]:
+        """Yield what a visitor does on a page."""
+        random, site = self.visitor.random, self.visitor.site
+        shop = site.shop
+        if shop is not None:
+            if self._cart and self._step == len(shop.steps):
+                yield shop.order(self._cart)
+                self._cart.clear()
+            if path in shop.prices and random.random() < shop.add_probability:
+                self._cart.append(path)
+                yield shop.added(path)
+        if random.random() < site.event_probability:
+            yield site.events.draw(random)
+
+    def _next_page(self, path: str, views: int) -> str | None:
+        """Return which page the visitor goes on to, None if the visit ends."""
+        random, site = self.visitor.random, self.visitor.site
+        if site.shop is not None and self._cart:
+            step, probability = site.shop.steps[self._step]
+            if random.random() < probability:
+                self._step += 1
+                return step
+        if self._step:
+            self._step = 0
+            self._cart.clear()
+        if views > 1 and random.random() < 1 / (site.depth - 1):
+            return None
+        while (following := site.pages.draw(random)) == path:
+            pass
+        return following
+
+    def _reading_ms(self) -> int:
+        """Return how long a page is visible."""
+        random = self.visitor.random
+        if random.random() < _GLANCE_PROBABILITY:
+            return random.randrange(300, 5_000)
+        reading_ms = random.lognormvariate(math.log(self.visitor.site.reading_ms), 0.9)
+        return max(1_000, min(_MAX_READING_MS, round(reading_ms)))

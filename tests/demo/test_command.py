@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,25 @@ def test_views_arrive_while_it_runs(demonstration: Demonstration) -> None:
     while sum(views_of(demonstration).values()) == before:
         assert time.monotonic() < until
         time.sleep(0.5)
+
+
+def test_visits_begin_while_it_runs(demonstration: Demonstration) -> None:
+    since = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    path = f"/api/website/{SITES[0].hostname}/summary?visits=true&start={since}"
+    until = time.monotonic() + PATIENCE_S
+    while not demonstration.client.get(path)["current"]["visits"]:
+        assert time.monotonic() < until
+        time.sleep(0.5)
+
+
+def test_it_shows_visits_goals_and_a_funnel(demonstration: Demonstration) -> None:
+    client = demonstration.client
+    figures = client.get("/api/website/shop.gardenpost.example/summary?visits=true")["current"]
+    assert 0.35 < figures["visit_bounce_percentage"] < 0.55
+    assert 2 < figures["views_per_visit"] < 5
+    goals = client.get("/api/websites/shop.gardenpost.example/goals")
+    (funnel,) = client.get("/api/websites/shop.gardenpost.example/funnels")
+    assert funnel["goals"] == [goal["id"] for goal in goals]
 
 
 def test_the_daemon_runs_in_demo_mode(demonstration: Demonstration) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise, takewhile
 
 import pytest
@@ -6,6 +6,7 @@ from attrs import define, field
 
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import DAY_MS, LiveTraffic, TrafficPlan, fill, hits, live_hits
+from medamad.domain.goals import Definitions
 from medamad.domain.hits import Hit, View
 from medamad.domain.websites import Website
 
@@ -13,10 +14,24 @@ PLAN = TrafficPlan(until_ms=1_790_000_000_123, days=4, views=3_000)
 
 
 @define
+class RecordedGoals:
+    """Records the goals and funnels of each website by its number."""
+
+    of: dict[int, Definitions] = field(factory=dict)
+
+    async def change(
+        self, website: int, change: Callable[[Definitions], Definitions]
+    ) -> Definitions:
+        self.of[website] = change(self.of.get(website, Definitions()))
+        return self.of[website]
+
+
+@define
 class Recording:
-    """Records the websites and hits it receives."""
+    """Records the websites, their goals and the hits it receives."""
 
     websites: list[Website] = field(factory=list)
+    goals: RecordedGoals = field(factory=RecordedGoals)
     hits: list[Hit] = field(factory=list)
     batches: list[int] = field(factory=list)
 
@@ -39,6 +54,9 @@ def test_hits_are_stored_in_order_under_their_website() -> None:
     numbers = {website.hostname: website.number for website in store.websites}
     assert store.hits == list(hits(PLAN, numbers))
     assert max(store.batches) <= 2_000
+    assert [store.goals.of[website.number] for website in store.websites] == [
+        site.definitions for site in SITES
+    ]
 
 
 def test_websites_are_created_at_their_first_hit() -> None:

@@ -13,7 +13,7 @@ NUMBERS = {site.hostname: number for number, site in enumerate(SITES, start=1)}
 
 @pytest.fixture(scope="module")
 def sample() -> list[Hit]:
-    return list(hits(TrafficPlan(until_ms=UNTIL_MS, days=10, views=4000), NUMBERS))
+    return list(hits(TrafficPlan(until_ms=UNTIL_MS, days=10, views=6000), NUMBERS))
 
 
 @pytest.fixture(scope="module")
