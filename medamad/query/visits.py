@@ -64,7 +64,7 @@ class Visits:
         places[self.numbers[places] != numbers] = -1
         return places
 
-    def of_part(self, part: ViewColumns) -> Places:
+    def places_in(self, part: ViewColumns) -> Places:
         """Return the place of each view's visit, -1 for those that are not among these."""
         places = np.full(len(part), -1, np.intp)
         visits, begins = _find_ascending(part, self.numbers)
@@ -84,7 +84,7 @@ class Visits:
             self.cancellation.check()
             if not self.may_match(part):
                 continue
-            places = self.of_part(part)
+            places = self.places_in(part)
             rows = np.flatnonzero(places >= 0)
             if len(rows):
                 yield VisitViews(part, rows, places[rows])
@@ -126,7 +126,7 @@ class Visits:
 
     def mask(self, part: ViewColumns) -> NDArray[np.bool_]:
         """Return which views of a part belong to the visits, shape (n,)."""
-        return self.of_part(part) >= 0
+        return self.places_in(part) >= 0
 
     def take(self, mask: NDArray[np.bool_]) -> "Visits":
         """Return some of the visits."""

@@ -57,7 +57,7 @@ class WebSettings:
     """How long a request may take to arrive, from its first byte to its last."""
     answer_seconds: float = 120.0
     """How long a response, or the next piece of one, may take to be made."""
-    reading_seconds: float = 12.0
+    receive_seconds: float = 12.0
     """How long a client may take to receive a response, or the next piece of a long one."""
     stream_seconds: float = 3_600.0
     """How long a response that is sent piece by piece may take in total."""

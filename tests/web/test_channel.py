@@ -76,7 +76,7 @@ def test_over_tls_a_closed_connection_is_dropped_if_it_keeps_sending(
     for _ in range(2):
         assert not connection.wire.aborted
         connection.push(b"x")
-        server.reactor.advance(server.site.settings.reading_seconds / 2)
+        server.reactor.advance(server.site.settings.receive_seconds / 2)
         server.site.sweep()
     assert connection.wire.aborted
 

@@ -121,7 +121,7 @@ def test_a_rejected_connection_is_closed_soon(server: Server) -> None:
 @pytest_twisted.ensureDeferred
 async def test_a_response_must_be_received_in_time(server: Server) -> None:
     start(server)
-    server.set(reading_seconds=12.0)
+    server.set(receive_seconds=12.0)
     wires = [Unread(), Unread()]
     for wire in wires:
         channel = server.site.buildProtocol(wire.getPeer())
@@ -146,7 +146,7 @@ async def test_a_response_must_be_received_in_time(server: Server) -> None:
 
 def test_a_client_that_keeps_receiving_has_more_time(server: Server) -> None:
     start(server)
-    server.set(reading_seconds=12.0)
+    server.set(receive_seconds=12.0)
     wire = Unread()
     channel = server.site.buildProtocol(wire.getPeer())
     channel.makeConnection(wire)

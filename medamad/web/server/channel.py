@@ -339,7 +339,7 @@ class Channel(TwistedProtocol):
         self._request = None
         self._may_be_unreceived = self._has_responded = True
         self._received = len(self._parser.buffer)
-        self._enter(ConnectionState.IDLE, self.site.settings.reading_seconds)
+        self._enter(ConnectionState.IDLE, self.site.settings.receive_seconds)
         if not self.keep_alive:
             self.close()
             return
@@ -364,7 +364,7 @@ class Channel(TwistedProtocol):
             return
         self._resume_reading()
         if self.state is ConnectionState.IDLE:
-            self.deadline = self.site.seconds() + self.site.settings.reading_seconds
+            self.deadline = self.site.seconds() + self.site.settings.receive_seconds
         if self._parser.buffer and not self._is_parsing and self.state in _OPEN:
             self._defer_buffered()
 
@@ -406,7 +406,7 @@ class Channel(TwistedProtocol):
         elif self.state is ConnectionState.IDLE and self._may_be_unreceived:
             self._may_be_unreceived = False
             settings = self.site.settings
-            self.deadline += settings.idle_seconds - settings.reading_seconds
+            self.deadline += settings.idle_seconds - settings.receive_seconds
         else:
             self._close_early()
 
@@ -416,7 +416,7 @@ class Channel(TwistedProtocol):
         TLS closes only when the client agrees; what arrives until then is dropped.
         """
         self.state = ConnectionState.CLOSING
-        self.deadline = self.site.seconds() + self.site.settings.reading_seconds
+        self.deadline = self.site.seconds() + self.site.settings.receive_seconds
         self._resume_reading()  # a TLS client closes its end too
         self.transport.unregisterProducer()
         self.transport.loseConnection()

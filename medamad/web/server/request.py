@@ -193,7 +193,7 @@ class Request:
             return min(seconds, end - self.site.seconds())
 
         flow = Flow(
-            paused=lambda: channel.pause_response(at_most(settings.reading_seconds)),
+            paused=lambda: channel.pause_response(at_most(settings.receive_seconds)),
             resumed=lambda: channel.continue_response(at_most(settings.answer_seconds)),
         )
         try:

@@ -30,7 +30,7 @@ def leave(server: Server, connections: Iterable[Connection], *, goes: bool) -> N
     for connection in connections:
         if not goes:
             for _ in range(2):
-                server.reactor.advance(server.site.settings.reading_seconds + 1)
+                server.reactor.advance(server.site.settings.receive_seconds + 1)
                 server.site.sweep()
             assert connection.wire.aborted
         connection.close()
