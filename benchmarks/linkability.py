@@ -45,12 +45,12 @@ _SITE: Final = SITES[0]
 _UNTIL_MS: Final = 1_790_000_000_000 // DAY_MS * DAY_MS
 _NEXT_PAGE_MS: Final = 2_000
 
-VISIT: Final = "number of the visit"
-NUMBER: Final = "number of the view"
+VISIT: Final = "the number of the visit"
+NUMBER: Final = "the number of the view"
 FIRST_TODAY: Final = "first views of the day"
 FIRST_OF_PAGE: Final = "first views of a page"
 TIME_ON_PAGE: Final = "time on page"
-EXACT_WIDTH: Final = "exact width"
+EXACT_WIDTH: Final = "the exact width"
 EXACT_VERSIONS: Final = "full versions"
 
 
@@ -75,13 +75,13 @@ class SeenView:
 
 SAME_ALL_DAY: Final[Mapping[str, Callable[[SeenView], object]]] = MappingProxyType(
     {
-        "browser and its version": lambda seen: (seen.view.browser, seen.view.browser_version),
-        "operating system and its version": lambda seen: (seen.view.os, seen.view.os_version),
-        "device": lambda seen: seen.view.device,
-        "country": lambda seen: seen.view.country,
-        "language": lambda seen: seen.view.locale,
-        "host": lambda seen: seen.view.host,
-        "width class": lambda seen: seen.view.width_class,
+        "the browser and its version": lambda seen: (seen.view.browser, seen.view.browser_version),
+        "the operating system and its version": lambda seen: (seen.view.os, seen.view.os_version),
+        "the device": lambda seen: seen.view.device,
+        "the country": lambda seen: seen.view.country,
+        "the language": lambda seen: seen.view.locale,
+        "the host": lambda seen: seen.view.host,
+        "the width class": lambda seen: seen.view.width_class,
         EXACT_WIDTH: lambda seen: seen.width_px,
         EXACT_VERSIONS: lambda seen: seen.versions,
     }
@@ -235,8 +235,8 @@ def sets() -> Iterator[tuple[str, frozenset[str]]]:
     for name in sorted(STORED):
         yield f"without {name}", STORED - {name}
     for name in sorted(_EXACT):
-        yield f"with {name}, which is not stored", STORED | {name}
-    yield "with all three", STORED | _EXACT
+        yield f"as well as {name}", STORED | {name}
+    yield "as well as all three of these", STORED | _EXACT
 
 
 def main() -> None:
@@ -248,14 +248,17 @@ def main() -> None:
     arguments = parser.parse_args()
     sizes = arguments.views_per_day
     traffic = [days_of(size, arguments.days, arguments.seed) for size in sizes]
-    heads = [f"{what}, {size:,} views a day" for size in sizes for what in ("views", "visits")]
-    print(f"| columns | {' | '.join(heads)} |")
+    heads = [f"{what}, {size:,} views a day" for what in ("visits", "views") for size in sizes]
+    print(f"| from | {' | '.join(heads)} |")
     print(f"| --- |{' ---: |' * len(heads)}")
     for name, columns in sets():
-        cells = []
-        for days in traffic:
-            known, guessed = linked(days, columns | {VISIT}), linked(days, columns)
-            cells += [f"{a:.0%} ({b:.0%})" for a, b in zip(known, guessed, strict=True)]
+        known = [linked(days, columns | {VISIT}) for days in traffic]
+        guessed = [linked(days, columns) for days in traffic]
+        cells = [
+            f"{a[place]:.0%} ({b[place]:.0%})"
+            for place in (1, 0)
+            for a, b in zip(known, guessed, strict=True)
+        ]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
