@@ -78,7 +78,7 @@ def point_at_the_chart(page: Page) -> None:
 
 def show_parts(page: Page) -> None:
     """Show other tabs of the panels."""
-    for tab in ("Time on page", "UTM campaign", "Countries", "Operating systems"):
+    for tab in ("Entry", "UTM campaign", "Countries", "Operating systems"):
         page.get_by_role("tab", name=tab, exact=True).click()
     page.locator(".panel").last.locator("tbody button").first.click()
     page.evaluate("scrollTo(0, 0)")
@@ -121,6 +121,8 @@ SCENES: Final = {
     "website-filtered": Scene(
         demo, f"{BUSY}?browser[in]=Chrome,Firefox&path[not_starts_with]=/blog&device[eq]=Desktop"
     ),
+    "website-page": Scene(demo, f"{BUSY}?path[eq]=/journal/slow-mornings"),
+    "website-source": Scene(demo, f"{BUSY}?visit_referrer[eq]=Google", show_parts),
     "website-table": Scene(demo, f"{BUSY}?period=7d", press("Show as table")),
     "website-quiet": Scene(owner, "websites/waiting.example"),
     "website-unknown": Scene(demo, "websites/nowhere.example"),

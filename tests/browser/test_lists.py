@@ -56,14 +56,16 @@ def test_every_column_is_there(known: Client, dashboard_of: Make) -> None:
         "Page",
         "Visitors",
         "% of visitors",
+        "Visits",
+        "Visit bounce rate",
         "Views",
         "% of views",
         "Left within 5 s",
         "Total time",
     ]
-    assert cells(dialog, "/") == ["/", "4", "33%", "4", "33%", "25%", "1m 3s"]
+    assert cells(dialog, "/") == ["/", "4", "33%", "4", "100%", "4", "33%", "25%", "1m 3s"]
     page.keyboard.press("Escape")
-    dialog = open_list(page, "Pages", "Time on page")
+    dialog = open_list(page, "Pages", "Time")
     heads = ["Page", "Median time", "Lower quartile", "Upper quartile", "% of time", "Visitors"]
     assert dialog.get_by_role("columnheader").all_inner_texts() == heads
     assert cells(dialog, "/about") == ["/about", "20s", "20s", "20s", "23%", "3"]
@@ -73,11 +75,16 @@ def test_every_column_is_there(known: Client, dashboard_of: Make) -> None:
         "Referrer",
         "Visitors",
         "% of visitors",
+        "Visits",
+        "Visit bounce rate",
         "Views",
         "Left within 5 s",
         "Total time",
     ]
-    assert cells(dialog, "blog.example") == ["blog.example", "3", "25%", "3", "0%", "1m 40s"]
+    assert cells(dialog, "blog.example") == [
+        "blog.example",
+        *["3", "25%", "3", "100%", "3", "0%", "1m 40s"],
+    ]
     page.keyboard.press("Escape")
     dialog = open_list(page, "Properties")
     assert dialog.get_by_role("columnheader").all_inner_texts() == [
@@ -171,15 +178,17 @@ def test_the_download(known: Client, dashboard_of: Make, tmp_path: Path) -> None
             "Page",
             "Visitors",
             "% of visitors",
+            "Visits",
+            "Visit bounce rate",
             "Views",
             "% of views",
             "Left within 5 s",
             "Total time (s)",
         ],
-        ["/", "4", "33.33", "4", "33.33", "25", "63"],
-        ["/about", "3", "25", "3", "25", "0", "60"],
+        ["/", "4", "33.33", "4", "100", "4", "33.33", "25", "63"],
+        ["/about", "3", "25", "3", "100", "3", "25", "0", "60"],
         *(
-            [path, "1", "8.33", "1", "8.33", "0", seconds]
+            [path, "1", "8.33", "1", "100", "1", "8.33", "0", seconds]
             for path, seconds in (
                 (HOSTILE, "20"),
                 ("/=1+1", "20"),
@@ -210,8 +219,8 @@ def test_unknown_values_are_not_shown_as_numbers(
         dialog.get_by_role("button", name="Download CSV").click()
     download.value.save_as(tmp_path / "countries.csv")
     assert read(tmp_path / "countries.csv")[1:] == [
-        ["Germany", "4", "66.67", "9", "20", ""],
-        ["France", "2", "33.33", "3", "", ""],
+        ["Germany", "4", "66.67", "", "", "9", "20", ""],
+        ["France", "2", "33.33", "", "", "3", "", ""],
     ]
 
 

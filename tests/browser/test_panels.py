@@ -39,14 +39,16 @@ def show(panel: Locator, tab: str) -> list[list[str]]:
 
 FILTERING_ROWS = {
     "Pages": (
-        ("Visitors", "/about", "path[eq]=/about", "3"),
-        ("Time on page", "/a,b", "path[eq]=/a,b", "1"),
+        ("Top", "/about", "path[eq]=/about", "3"),
+        ("Entry", "/about", "entry_page[eq]=/about", "3"),
+        ("Exit", "/about", "exit_page[eq]=/about", "3"),
+        ("Time", "/a,b", "path[eq]=/a,b", "1"),
     ),
     "Referrers": (
-        ("Referrers", "Direct / none", "referrer[eq]=", "7"),
-        ("UTM source", "news", "utm_source[eq]=news", "1"),
-        ("UTM medium", "(none)", "utm_medium[eq]=", "12"),
-        ("UTM campaign", "(none)", "utm_campaign[eq]=", "12"),
+        ("Referrers", "Direct / none", "visit_referrer[eq]=", "7"),
+        ("UTM source", "news", "visit_utm_source[eq]=news", "1"),
+        ("UTM medium", "(none)", "visit_utm_medium[eq]=", "12"),
+        ("UTM campaign", "(none)", "visit_utm_campaign[eq]=", "12"),
     ),
     "Locations": (
         ("Countries", "United States", "country[eq]=United+States", "1"),
@@ -74,7 +76,7 @@ def test_pages(known: Client, dashboard_of: Make) -> None:
         [RIGHT_TO_LEFT, "1", "8.3%"],
     ]
     # Of 263 seconds in all, 63 were spent on / and 60 on /a,b.
-    assert show(pages, "Time on page")[:3] == [
+    assert show(pages, "Time")[:3] == [
         ["/", "20s", "24%"],
         ["/a,b", "1m 0s", "23%"],
         ["/about", "20s", "23%"],

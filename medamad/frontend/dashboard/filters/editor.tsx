@@ -13,7 +13,8 @@ import { ValueField } from "./value-field.tsx";
 import { comparesWhole, mayBeEmpty } from "./words.ts";
 
 const GROUPS = {
-  content: ["path"],
+  content: ["path", "entry_page", "exit_page"],
+  visits: ["visit_referrer", "visit_utm_source", "visit_utm_medium", "visit_utm_campaign"],
   sources: ["referrer", "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"],
   places: ["country", "language"],
   technology: ["browser", "os", "device"],

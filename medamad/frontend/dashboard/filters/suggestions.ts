@@ -31,7 +31,7 @@ export function useSuggestions(field: Field, typed: string): Suggestion[] | unde
     limit: isSearchedHere ? MOST_SEARCHED : String(SHOWN),
     // A filter on names returns values.
     ...(field === "prop_value" && { "prop_name[contains]": "" }),
-    ...(sought && { [`${field}[contains]`]: sought }),
+    ...(sought && { [`${listing.field}[contains]`]: sought }),
   });
   if (!data || (isStale && !(listing.column in (data[0] ?? {})))) return undefined;
   const text = typed.toLowerCase();

@@ -11,7 +11,7 @@ export function comparesWhole(operator: Operator): boolean {
 
 /** Whether a view can lack a value for a field. */
 export function mayBeEmpty(field: Field): boolean {
-  return field === "referrer" || field === "prop_value" || field.startsWith("utm_");
+  return /(referrer|prop_value|utm_\w+)$/.test(field);
 }
 
 /** Return the values of a filter. */

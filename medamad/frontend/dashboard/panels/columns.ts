@@ -62,7 +62,7 @@ function numbers(name: string): Column {
   if (name.endsWith("_percentage")) {
     return column(percent, (share) => Math.round(share * 10_000) / 100);
   }
-  if (key.startsWith("duration")) {
+  if (key.includes("duration")) {
     const fileLabel = t("panels.csv-seconds", { column: label });
     return column(duration, (ms) => ms / 1000, fileLabel);
   }

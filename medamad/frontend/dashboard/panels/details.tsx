@@ -4,15 +4,18 @@ import { TZDateMini } from "@date-fns/tz";
 import { ArrowDown, ArrowLeft, ArrowRight, ArrowUp, Download } from "lucide";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { figure, language, t, tn } from "../i18n/index.ts";
+import { lacksVisits } from "../state/partial.ts";
 import { useSettled } from "../ui/debounced.ts";
 import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
+import { isChosen } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { dayOf, spanUntilNow } from "../view/periods.ts";
+import { keepsVisits, VISITS } from "../view/visits.ts";
 import { type Column, columnsOf, inOrder, type Order } from "./columns.ts";
 import { saveCsv, writeCsv } from "./csv.ts";
-import { isChosen, type Listing, type ListRow, listLabel } from "./lists.ts";
+import { type Listing, type ListRow, listLabel } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { LinkOut } from "./rows.tsx";
 import { shareOf, useTotal } from "./totals.ts";
@@ -21,6 +24,7 @@ import "../style/details.css" with { type: "css" };
 
 const MOST_ROWS = 5_000;
 const PAGE_ROWS = 100;
+const OF_VISITS = ["visits", "visit_bounce_percentage"];
 
 interface Properties {
   listing: Listing;
@@ -43,8 +47,10 @@ export function Details({ listing, further, of, onClose }: Properties) {
     sought ? listing.statistic : null,
     parametersFor(listing, { ...further, [`${listing.field}[contains]`]: sought }),
   );
-  const { data, error, isStale } = sought ? found : whole;
-  const columns = columnsOf(listing, listing.name === "values" && of === undefined);
+  const { data, error, isStale, partial } = sought ? found : whole;
+  const columns = columnsOf(listing, listing.name === "values" && of === undefined).filter(
+    ({ name }) => keepsVisits.value || !OF_VISITS.includes(name),
+  );
   const names = codes.value;
   const counted = listing.figure === "visitors" ? listing.figure : undefined;
   const total = useTotal(counted, whole.isStale);
@@ -56,6 +62,7 @@ export function Details({ listing, further, of, onClose }: Properties) {
     const shared = shown.map((row) => ({
       ...row,
       [listing.share]: shareOf(row, listing, counted, total),
+      visits: lacksVisits(partial) ? row.visits || undefined : row.visits,
     }));
     return inOrder(shared, column, order.falls);
   }, [data, whole.data, total, typed, sought, order.column, order.falls, language.value, names]);
@@ -114,7 +121,7 @@ export function Details({ listing, further, of, onClose }: Properties) {
 }
 
 function parametersFor(listing: Listing, further: Record<string, string>): Record<string, string> {
-  const views = listing.figure === "visitors" && { views: "true" };
+  const views = listing.figure === "visitors" && { views: "true", [VISITS]: "true" };
   return { ...listing.further, ...further, ...views, limit: String(MOST_ROWS) };
 }
 

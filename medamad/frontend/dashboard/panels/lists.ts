@@ -2,10 +2,14 @@
 // and counted by, and the filter of a row.
 
 import { type Key, t } from "../i18n/index.ts";
-import { type Field, type Filter, isSame } from "../view/filters.ts";
+import { type Field, ofViews } from "../view/filters.ts";
 
 export type ListingName =
   | "pages"
+  | "entries"
+  | "exits"
+  | "previous"
+  | "next"
   | "time"
   | "referrers"
   | "addresses"
@@ -34,13 +38,29 @@ export interface Listing {
   column: string;
   field: Field;
   /** The figure of a row, and its share of all. */
-  figure: "visitors" | "duration" | "events";
-  share: "visitors_percentage" | "duration_percentage" | "events_percentage";
+  figure: "visitors" | "visits" | "views" | "duration" | "events";
+  share: `${"visitors" | "visits" | "views" | "duration" | "events"}_percentage`;
   /** The columns of the full list besides the value. */
   columns: readonly string[];
 }
 
-const VIEWS = ["visitors", "visitors_percentage", "pageviews", "bounce_percentage", "time"];
+const VIEWS = [
+  "visitors",
+  "visitors_percentage",
+  "visits",
+  "visit_bounce_percentage",
+  "pageviews",
+  "bounce_percentage",
+  "time",
+];
+
+const ENTRIES = [
+  "visits",
+  "visits_percentage",
+  "views_per_visit",
+  "visit_bounce_percentage",
+  "visit_duration",
+];
 
 const TIMES = [
   "duration",
@@ -69,6 +89,10 @@ function listing(
   };
 }
 
+const VISITS = { figure: "visits", share: "visits_percentage" } as const;
+
+const STEPS = { figure: "views", share: "views_percentage", columns: [] } as const;
+
 const EVENTS = {
   statistic: "properties",
   figure: "events",
@@ -81,12 +105,21 @@ export const LISTINGS: Record<ListingName, Listing> = {
     columns: [
       "visitors",
       "visitors_percentage",
+      "visits",
+      "visit_bounce_percentage",
       "pageviews",
       "pageviews_percentage",
       "bounce_percentage",
       "time",
     ],
   }),
+  entries: listing("entries", "path", "entry_page", { ...VISITS, columns: ENTRIES }),
+  exits: listing("exits", "path", "exit_page", {
+    ...VISITS,
+    columns: ["visits", "visits_percentage", "exit_percentage"],
+  }),
+  previous: listing("previous", "path", "path", STEPS),
+  next: listing("next", "path", "path", STEPS),
   time: listing("time", "path", "path", {
     figure: "duration",
     share: "duration_percentage",
@@ -117,8 +150,9 @@ export const LISTINGS: Record<ListingName, Listing> = {
 
 /** The list that has the values of a field. */
 export function listingOf(field: Field): Listing {
-  const usual = Object.values(LISTINGS).find((listing) => listing.field === field);
-  return usual as Listing;
+  const usual = (wanted: Field) =>
+    Object.values(LISTINGS).find((listing) => listing.field === wanted);
+  return (usual(field) ?? usual(ofViews(field))) as Listing;
 }
 
 /** The response's member with a row's value: `time` is the total that pages call duration. */
@@ -139,9 +173,4 @@ export function tabLabel(name: ListingName): string {
 /** The title of a list's value column. */
 export function columnLabel({ name, field }: Listing): string {
   return name === "locales" ? t("panels.locale") : t(`filters.field.${field}`);
-}
-
-/** Whether the page is filtered by a row. */
-export function isChosen(filters: readonly Filter[], field: Field, value: string): boolean {
-  return filters.some((filter) => isSame(filter, { field, operator: "eq", values: [value] }));
 }

@@ -7,6 +7,7 @@ import { t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
 import { useStatistic, useViewing } from "../view/page-state.ts";
+import { keepsVisits, VISITS } from "../view/visits.ts";
 import { Back, Frame } from "./frame.tsx";
 import { LISTINGS, type ListingName, tabLabel } from "./lists.ts";
 import { PropertiesPanel } from "./properties.tsx";
@@ -15,14 +16,23 @@ import { Tabs, useTab } from "./tabs.tsx";
 import { TotalsContext } from "./totals.ts";
 import { wordOf } from "./words.ts";
 
+const PageFlow = later(() => import("./page-flow.tsx").then(({ PageFlow }) => PageFlow));
 const World = later(() => import("./world.tsx").then(({ World }) => World));
 
 export function Panels() {
-  const totals = useStatistic<Summary>("summary");
+  const { filters } = useViewing().view;
+  const chosen = filters.find(({ field, operator }) => field === "path" && operator === "eq");
+  const path = chosen?.values[0];
+  const totals = useStatistic<Summary>("summary", { [VISITS]: "true" });
   return (
     <TotalsContext.Provider value={totals}>
       <div class="panels">
-        <Panel title={t("panels.pages")} kept="pages" names={["pages", "time"]} />
+        {path !== undefined && keepsVisits.value && <PageFlow key={path} path={path} />}
+        <Panel
+          title={t("panels.pages")}
+          kept="pages"
+          names={keepsVisits.value ? ["pages", "entries", "exits", "time"] : ["pages", "time"]}
+        />
         <Panel
           title={t("panels.referrers")}
           kept="referrers"

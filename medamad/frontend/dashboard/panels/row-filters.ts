@@ -1,19 +1,33 @@
 // Choosing a row toggles its filter.
 
-import { type Filter, isSame, toggled } from "../view/filters.ts";
+import { useContext } from "preact/hooks";
+import { lacksVisits } from "../state/partial.ts";
+import { type Field, type Filter, isField, isSame, toggled } from "../view/filters.ts";
 import { useViewing } from "../view/page-state.ts";
+import { keepsVisits } from "../view/visits.ts";
 import type { Listing, ListRow } from "./lists.ts";
+import { TotalsContext } from "./totals.ts";
 
 export function useChoosing(listing: Listing): (row: ListRow) => void {
   const { view, show } = useViewing();
+  const field = useVisitField(listing.field);
   return (row) => {
     const value = String(row[listing.column]);
     const filters =
       listing.field === "prop_value"
         ? toggledProperty(view.filters, String(row.name), value)
-        : toggled(view.filters, listing.field, value);
+        : toggled(view.filters, field, value);
     show({ filters });
   };
+}
+
+/** Choosing a source or a campaign shows all that its visits did, where visits are known. */
+function useVisitField(field: Field): Field {
+  const totals = useContext(TotalsContext);
+  const isKnown =
+    keepsVisits.value && (!lacksVisits(totals?.partial ?? null) || !!totals?.data?.current.visits);
+  const ofVisits = `visit_${field}`;
+  return isKnown && isField(ofVisits) ? ofVisits : field;
 }
 
 /** A value alone says little, so its property's name is filtered too. */

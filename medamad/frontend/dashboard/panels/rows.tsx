@@ -3,13 +3,15 @@
 import { ArrowUpDown, ExternalLink } from "lucide";
 import type { ComponentChildren } from "preact";
 import { duration, figure, percent, shortFigure, t } from "../i18n/index.ts";
+import { lacksVisits } from "../state/partial.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
+import { isChosen, ofViews } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { spanBefore } from "../view/periods.ts";
 import { Change } from "../view/tiles.tsx";
 import { addressOfPage, addressOfReferrer } from "./links.ts";
-import { columnLabel, isChosen, type Listing, type ListRow } from "./lists.ts";
+import { columnLabel, type Listing, type ListRow } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { useTab } from "./tabs.tsx";
 import { ORDERS, shareOf, useTotal } from "./totals.ts";
@@ -18,6 +20,8 @@ import { directionOf, fullWordOf, wordOf } from "./words.ts";
 export const SHOWN_ROWS = 9;
 /** Rows of the previous period: what is among the first now was hardly below these. */
 const COMPARED_ROWS = 200;
+/** The figures of rows that are counted by visits. */
+const OF_VISITS = ["visits", "views"];
 
 interface Properties {
   listing: Listing;
@@ -31,9 +35,12 @@ interface Properties {
   empty?: ComponentChildren;
   /** The label of a row, if not its value. */
   words?: (row: ListRow) => string;
+  /** Whether a row cannot be chosen. */
+  isFixed?: (row: ListRow) => boolean;
 }
 
-export function Rows({ listing, further, more, choose, empty, words }: Properties) {
+export function Rows(properties: Properties) {
+  const { listing, further, more, choose, empty, words, isFixed } = properties;
   const { view, zone } = useViewing();
   const [kept, setOrder] = useTab(`order.${listing.name}`, ORDERS);
   const order = listing.figure === "visitors" ? kept : undefined;
@@ -44,7 +51,7 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
     summary: "true",
     ...(order === "pageviews" && { views: "true", order }),
   };
-  const { data, error, isStale } = useStatistic<ListRow[]>(listing.statistic, {
+  const { data, error, isStale, partial } = useStatistic<ListRow[]>(listing.statistic, {
     ...parameters,
     limit: String(SHOWN_ROWS),
   });
@@ -59,7 +66,15 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
   const total = useTotal(order, isStale);
   if (!data) return error ? <Trouble error={error} /> : <Waiting />;
   if (data.length === 0) {
-    return <div class="rows-empty soft">{empty ?? <p>{t("panels.empty")}</p>}</div>;
+    return (
+      <div class="rows-empty soft">
+        {OF_VISITS.includes(listing.figure) && lacksVisits(partial) ? (
+          <p>{t("panels.visits-unknown")}</p>
+        ) : (
+          (empty ?? <p>{t("panels.empty")}</p>)
+        )}
+      </div>
+    );
   }
   const showsChange = isCompared && before.data?.length !== 0;
   const earlier = new Map(
@@ -109,14 +124,18 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
                     class="row-bar"
                     style={{ width: `${most ? (Number(row[length]) / most) * 100 : 0}%` }}
                   />
-                  <button
-                    type="button"
-                    title={words ? word : fullWordOf(listing.field, value)}
-                    {...(!choose && { "aria-pressed": isPressed })}
-                    onClick={() => (choose ?? filter)(row)}
-                  >
-                    <bdi dir={directionOf(listing.field)}>{word}</bdi>
-                  </button>
+                  {isFixed?.(row) ? (
+                    <span class="row-fixed">{word}</span>
+                  ) : (
+                    <button
+                      type="button"
+                      title={words ? word : fullWordOf(listing.field, value)}
+                      {...(!choose && { "aria-pressed": isPressed })}
+                      onClick={() => (choose ?? filter)(row)}
+                    >
+                      <bdi dir={directionOf(listing.field)}>{word}</bdi>
+                    </button>
+                  )}
                   {more?.(row)}
                   <LinkOut listing={listing} value={value} />
                 </div>
@@ -126,7 +145,7 @@ export function Rows({ listing, further, more, choose, empty, words }: Propertie
               {showsChange && (
                 <td>
                   <Change
-                    measure={name === "events" ? "pageviews" : name}
+                    measure={name === "events" || name === "views" ? "pageviews" : name}
                     now={Number(row[name])}
                     before={Number(earlier.get(key)?.[name] ?? 0)}
                   />
@@ -153,7 +172,7 @@ function written(name: string, row: ListRow, write: (value: number) => string): 
 export function LinkOut({ listing, value }: { listing: Listing; value: string }) {
   const { hostname } = useViewing();
   const address =
-    listing.field === "path"
+    ofViews(listing.field) === "path"
       ? addressOfPage(hostname, value)
       : listing.field === "referrer"
         ? addressOfReferrer(value)

@@ -66,5 +66,5 @@ export function useTab<Name extends string>(
     local?.setItem(key, name);
     setTab(name);
   };
-  return [tab, choose];
+  return [names.includes(tab) ? tab : (names[0] as Name), choose];
 }

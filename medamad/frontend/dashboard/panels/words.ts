@@ -4,7 +4,7 @@
 import { signal } from "@preact/signals";
 import { type Key, language, locale, t } from "../i18n/index.ts";
 import { nameOf } from "../ui/hostnames.ts";
-import type { Field } from "../view/filters.ts";
+import { type Field, ofViews } from "../view/filters.ts";
 
 type Names = typeof import("names").default;
 
@@ -33,22 +33,22 @@ const MAY_BE_UNKNOWN: readonly Field[] = ["country", "language", "browser", "os"
 
 /** The direction of a field's values: addresses begin at the left, whatever their letters. */
 export function directionOf(field: Field): "ltr" | "auto" {
-  return field === "path" || field === "referrer" ? "ltr" : "auto";
+  return ["path", "referrer"].includes(ofViews(field)) ? "ltr" : "auto";
 }
 
 /** Return a value's name, with its hostname also as browsers send it, if that is another. */
 export function fullWordOf(field: Field, value: string): string {
   const word = wordOf(field, value);
-  return field === "referrer" && value && word !== value ? `${word} (${value})` : word;
+  return ofViews(field) === "referrer" && value && word !== value ? `${word} (${value})` : word;
 }
 
 /** Return the name of a field's value. */
 export function wordOf(field: Field, value: string): string {
-  if (value === "") return t(field === "referrer" ? "panels.direct" : "panels.none");
+  if (value === "") return t(ofViews(field) === "referrer" ? "panels.direct" : "panels.none");
   if (value === "(other)") return t("panels.other");
   if (value === "Unknown" && MAY_BE_UNKNOWN.includes(field)) return t("panels.unknown");
   if (field === "device" && DEVICES.includes(value)) return t(`panels.device.${value}` as Key);
-  if (field === "referrer") {
+  if (ofViews(field) === "referrer") {
     const [host = ""] = value.split("/", 1);
     return nameOf(host) + value.slice(host.length);
   }

@@ -2,6 +2,12 @@
 
 export const FIELDS = [
   "path",
+  "entry_page",
+  "exit_page",
+  "visit_referrer",
+  "visit_utm_source",
+  "visit_utm_medium",
+  "visit_utm_campaign",
   "referrer",
   "utm_source",
   "utm_medium",
@@ -37,6 +43,22 @@ export interface Filter {
   field: Field;
   operator: Operator;
   values: string[];
+}
+
+/** Fields of visits: a filter on one lets through all views of the visits that match. */
+export function isOfVisits(field: Field): boolean {
+  return field.startsWith("visit_") || field === "entry_page" || field === "exit_page";
+}
+
+/** The field of views whose values a field has. */
+export function ofViews(field: Field): Field {
+  if (field === "entry_page" || field === "exit_page") return "path";
+  return ownField(field);
+}
+
+/** The field of the referrer or campaign of a view, for that of a visit. */
+function ownField(field: Field): Field {
+  return field.replace(/^visit_/, "") as Field;
 }
 
 const PARAMETER = /^(\w+)(?:\[(\w+)\])?$/;
@@ -120,7 +142,16 @@ export function placed(filters: readonly Filter[], place: number, filter?: Filte
  * value of the field replaces it.
  */
 export function toggled(filters: readonly Filter[], field: Field, value: string): Filter[] {
-  const wanted: Filter = { field, operator: "eq", values: [value] };
-  const others = filters.filter((filter) => !(filter.field === field && filter.operator === "eq"));
-  return filters.some((filter) => isSame(filter, wanted)) ? others : [...others, wanted];
+  const others = filters.filter(
+    (filter) => !(ownField(filter.field) === ownField(field) && filter.operator === "eq"),
+  );
+  return isChosen(filters, field, value)
+    ? others
+    : [...others, { field, operator: "eq", values: [value] }];
+}
+
+/** Whether the filters have that of a row, of views or of visits. */
+export function isChosen(filters: readonly Filter[], field: Field, value: string): boolean {
+  const wanted: Filter = { field: ownField(field), operator: "eq", values: [value] };
+  return filters.some((filter) => isSame({ ...filter, field: ownField(filter.field) }, wanted));
 }

@@ -9,13 +9,14 @@ import { Trouble } from "../ui/trouble.tsx";
 import { pairsOf, partsOf } from "./buckets.ts";
 import { Chart } from "./chart.tsx";
 import { ChartTable } from "./chart-table.tsx";
-import type { Filter } from "./filters.ts";
+import { type Filter, isOfVisits } from "./filters.ts";
 import { NeverVisited } from "./never-visited.tsx";
 import { useViewing } from "./page-state.ts";
 import { rangeOf, spanUntilNow, wholeSpan } from "./periods.ts";
 import { useSeries } from "./series.ts";
 import { daysLabel } from "./spans.ts";
 import { Tiles } from "./tiles.tsx";
+import { keepsVisits } from "./visits.ts";
 
 export function Overview() {
   const { view, show } = useViewing();
@@ -139,7 +140,11 @@ function notesOn(filters: readonly Filter[]): Key[] {
   const ofPath = filters.filter(({ field }) => field === "path");
   const isOfPages = ofPath.length > 0 && !ofPath.some(({ operator }) => operator === "eq");
   const isOfEvents = filters.some(({ field }) => field.startsWith("prop_"));
+  const showsVisits = filters.some(
+    ({ field }) => isOfVisits(field) || (field === "country" && keepsVisits.value),
+  );
   return [
+    ...(showsVisits ? (["measure.by-visit"] as const) : []),
     ...(isOfPages ? (["measure.by-page"] as const) : []),
     ...(isOfEvents
       ? ([ofPath.length > 0 ? "measure.by-event-of-page" : "measure.by-event"] as const)

@@ -57,6 +57,7 @@ export const view = {
   "measure.visit_duration-title": "The mean visible time of a visit’s pages",
   "measure.visit_bounce_percentage-title": "Visits with a single view and no event",
   "measure.by-page": "Visitors who viewed several of the matching pages count once for each.",
+  "measure.by-visit": "Everything that the matching visits did is shown, all of their views.",
   "measure.by-event": "Visitors are only those whose first view of the day had a matching event.",
   "measure.by-event-of-page":
     "Visitors are only those whose first view of the page that day had a matching event.",
