@@ -96,3 +96,21 @@ def have_reached(visits: Visits, goals: Sequence[Goal]) -> list[Mask]:
         mask[places[places >= 0]] = True
         masks.append(mask)
     return masks
+
+
+def count_steps(visits: Visits, goals: Sequence[Goal]) -> NDArray[np.int64]:
+    """Return how many visits reached each goal after all goals before it, shape (n,).
+
+    A view or an event may reach several in order.
+    """
+    counts = np.zeros(len(goals), np.int64)
+    never = np.iinfo(np.uint64).max
+    first = np.zeros(len(visits), np.uint64)
+    for step, reached in enumerate(find_reached(VisitSearch.among(visits), goals)):
+        places = visits.places_of(reached.visits)
+        places, numbers = places[places >= 0], reached.numbers[places >= 0]
+        is_in_order = numbers >= first[places]
+        first = np.full(len(visits), never)
+        np.minimum.at(first, places[is_in_order], numbers[is_in_order])
+        counts[step] = np.count_nonzero(first != never)
+    return counts

@@ -65,7 +65,7 @@ def count_properties(
         # The view of an event may be before the period.
         visits=matching_visits(snapshot, evolve(query, period=ALWAYS), sources, cancellation),
     )
-    filter_ = _EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
+    filter_ = EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
     loose = list(snapshot.events)
     for part in snapshot.parts:
         loose += _count_part(part, filter_, counter)
@@ -98,7 +98,7 @@ def _visits_by_label(visits: Visits, labels: "_Labels") -> NDArray[np.int64]:
     return np.bincount(pairs % max(labels.size, 1), minlength=labels.size)
 
 
-def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Iterator[EventColumns]:
+def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iterator[EventColumns]:
     """Count a part's events of its own views, by its counters if these are enough.
 
     Return the loose events that are still to be counted.
@@ -120,7 +120,7 @@ def _count_part(part: Part, filter_: "_EventFilter", counter: "_Counter") -> Ite
         yield part.loose
 
 
-def _count_rollup(rollup: Rollup, filter_: "_EventFilter", counter: "_Counter") -> bool:
+def _count_rollup(rollup: Rollup, filter_: "EventFilter", counter: "_Counter") -> bool:
     """Count the events of a day. Return False if it is unknown which of them match."""
     bounds = rollup.event_time_bounds
     if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
@@ -278,7 +278,7 @@ class _Counter:
 
 
 @frozen(eq=False)
-class _EventFilter:
+class EventFilter:
     """Which events match: by their time and by their view; `without_view` is for those of none."""
 
     snapshot: Snapshot

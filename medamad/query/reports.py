@@ -35,7 +35,7 @@ from medamad.query.rows import (
     rows_in_reach,
 )
 from medamad.query.selection import select
-from medamad.query.series import Series, series_of, total_of
+from medamad.query.series import Series, series_bounds, series_of, total_of
 from medamad.query.visit_reports import (
     RowVisits,
     entry_pages,
@@ -46,7 +46,6 @@ from medamad.query.visit_reports import (
     visits_in_buckets,
 )
 from medamad.query.visits import VisitTotals
-from medamad.storage.segments.parts import NO_TIME
 from medamad.storage.segments.snapshot import Snapshot
 
 Summary: TypeAlias = dict[str, Row | list[Row]]
@@ -89,7 +88,7 @@ def summary(
     selection = select(snapshot, query, sources, cancellation)
     series, total, visits, visits_by_bucket = None, None, None, None
     if options.interval is not None:
-        start_ms, end_ms = _series_bounds(snapshot, period, options.now_ms)
+        start_ms, end_ms = series_bounds(snapshot, period, options.now_ms)
         buckets = make_buckets(options.interval, start_ms, end_ms, period.zone)
         bounded = evolve(selection, period=Period(start_ms, end_ms), gap=Gap.INTERVAL)
         series = series_of(bounded, buckets)
@@ -136,21 +135,6 @@ def _series_rows(
     if visits is not None:
         columns |= visit_columns(visits)
     return make_rows(columns if dates is None else {**columns, "date": dates})
-
-
-def _series_bounds(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]:
-    """Return both bounds of a series: without a start, the first view; without an end, now.
-
-    If there is no view to start at, the end is before the start.
-    """
-    end_ms = now_ms if period.end_ms is None else period.end_ms
-    if period.start_ms is not None:
-        return period.start_ms, end_ms
-    first_ms = min(
-        (each.time_bounds[0] for each in chain(snapshot.parts, snapshot.rollups)),
-        default=NO_TIME[0],
-    )
-    return (end_ms + 1 if first_ms == NO_TIME[0] else first_ms), end_ms
 
 
 def views_by_dimension(

@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from medamad.query.aggregate import Tally, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
+from medamad.query.period import Period
 from medamad.query.quantiles import GroupedDurations, median
 from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.rollups import SelectedRollup, selected_rollups
 from medamad.query.scan import SelectedViews, Selection
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of
 from medamad.storage.segments.format import FLAG_BITS, SortedDurations
-from medamad.storage.segments.parts import MergedSegment, Part
+from medamad.storage.segments.parts import NO_TIME, MergedSegment, Part
+from medamad.storage.segments.snapshot import Snapshot
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
@@ -33,6 +35,21 @@ class Series:
     tally: Tally
     medians_ms: NDArray[np.int64]
     total: "Series | None" = None
+
+
+def series_bounds(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]:
+    """Return both bounds of a series: without a start, the first view; without an end, now.
+
+    If there is no view to start at, the end is before the start.
+    """
+    end_ms = now_ms if period.end_ms is None else period.end_ms
+    if period.start_ms is not None:
+        return period.start_ms, end_ms
+    first_ms = min(
+        (each.time_bounds[0] for each in chain(snapshot.parts, snapshot.rollups)),
+        default=NO_TIME[0],
+    )
+    return (end_ms + 1 if first_ms == NO_TIME[0] else first_ms), end_ms
 
 
 def total_of(selection: Selection) -> Series:

@@ -106,7 +106,7 @@ PHRASES: Final = MappingProxyType(
 )
 """The reason phrase of each status."""
 
-encode_json: Final = msgspec.json.Encoder().encode
+encode_json: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 _ROWS_AT_ONCE: Final = 100
 """How many rows are encoded at once, during which no other thread can run."""

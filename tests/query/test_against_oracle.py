@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.oracle import Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, RandomTraffic
-from support.query.snapshots import ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
+from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
 
 
 def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str) -> None:
@@ -35,7 +35,9 @@ def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: 
         grouped=st.integers(0, 3),
         in_parts=st.integers(0, 4),
     ),
-    endpoint=st.sampled_from((*ENDPOINTS, "summary", "properties", "time", "pages")),
+    endpoint=st.sampled_from(
+        (*ENDPOINTS, *GOAL_ENDPOINTS, "goals", "summary", "properties", "time", "pages")
+    ),
 )
 @settings(max_examples=6 * settings.default.max_examples)
 def test_random_queries_over_few_hits_match_the_oracle(
@@ -44,7 +46,7 @@ def test_random_queries_over_few_hits_match_the_oracle(
     check(traffic, sizes, cuts, endpoint)
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("endpoint", [*ENDPOINTS, *GOAL_ENDPOINTS])
 def test_random_queries_over_many_hits_match_the_oracle(endpoint: str) -> None:
     rng = random.Random(endpoint)  # noqa: S311 - the same each time
     for moment in random.Random(endpoint).sample(MOMENTS, 3):  # noqa: S311

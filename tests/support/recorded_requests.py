@@ -704,6 +704,21 @@ def _shares() -> Iterator[Ask]:
     yield Ask("page of a revoked link", "GET", "/share/<locked>", is_built=True)
 
 
+def _figures_of_goals(shown: Mapping[str, str]) -> Iterator[Ask]:
+    figures = "/api/website/past.example/goals"
+    yield _read("figures of goals", figures)
+    yield _read("figures of goals by month", f"{figures}?interval=month&timezone=Europe/Berlin")
+    yield _read("figures of goals by a share link", f"{figures}?goal=<page>", "none", **shown)
+    yield _read("figures of goals under a filter on an unknown one", f"{figures}?goal=unknown0")
+    funnel = "/api/website/past.example/funnels/<funnel>"
+    yield _read("steps of a funnel", funnel)
+    yield _read("steps of a funnel by a share link", f"{funnel}?browser=x", "none", **shown)
+    yield _read("steps of an unknown funnel", "/api/website/past.example/funnels/unknown0")
+    pages = "/api/website/past.example/pages"
+    yield _read("pages with conversions", f"{pages}?summary=true&conversions=<page>")
+    yield _read("pages with conversions of an unknown goal", f"{pages}?conversions=unknown0")
+
+
 def _goals() -> Iterator[Ask]:
     goals = "/api/websites/past.example/goals"
     funnels = "/api/websites/past.example/funnels"
@@ -740,6 +755,7 @@ def _goals() -> Iterator[Ask]:
     shown = {"X_Medamad_Share": "<share>"}
     yield _read("goals by a share link", goals, "none", **shown)
     yield _read("funnels by a share link", funnels, "none", **shown)
+    yield from _figures_of_goals(shown)
     yield change("rename a goal of a funnel", "PATCH", f"{goals}/<page>", {"name": "Reads"})
     yield change("change a goal of a funnel", "PATCH", f"{goals}/<page>", {"path": "/"})
     yield change("remove a goal of a funnel", "DELETE", f"{goals}/<page>")

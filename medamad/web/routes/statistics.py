@@ -13,6 +13,7 @@ from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
 from medamad.query.filters import GOAL_FIELD, VISIT_FIELDS, parse_filters
+from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
 from medamad.query.period import parse_period
 from medamad.query.reports import STATISTICS, Statistic, SummaryOptions, summary
 from medamad.query.request import MAX_ROWS, ORDERS, Cancellation, Query, Result
@@ -176,6 +177,37 @@ async def list_pages_beside(call: Call, hostname: str, step: Literal[1, -1]) -> 
     return await _respond(call, website, _query_of_rows(call, website), report)
 
 
+async def list_goal_figures(call: Call, hostname: str) -> Response:
+    """Return the conversions of each goal, the visits that reached it, and its revenue."""
+    parameters, website = call.parameters, call.website(hostname)
+    query = _query_of_rows(call, website)
+    _check_parameters_of_visits(call, query)
+    query = evolve(query, with_visits=call.backend.store.settings.visits.is_on)
+    timezone = parameters.text("timezone")
+    if timezone is not None:
+        zone_named(timezone)
+    report = partial(
+        goal_figures,
+        goals=_goals(call, website).goals,
+        options=GoalOptions(
+            now_ms=int(call.backend.clock() * 1000),
+            interval=parameters.choice("interval", INTERVALS),
+            timezone=timezone,
+        ),
+    )
+    return await _respond(call, website, query, report)
+
+
+async def show_funnel(call: Call, hostname: str, funnel: str) -> Response:
+    """Return how many visits reached each step of a funnel."""
+    _check_visits(call)
+    website = call.website(hostname)
+    query = _query_without_rows(call, website)
+    definitions = _goals(call, website)
+    report = partial(funnel_figures, funnel=definitions.funnel(funnel), definitions=definitions)
+    return await _respond(call, website, query, report)
+
+
 async def count_live_visitors(call: Call, hostname: str) -> Response:
     """Return the number of pages open now, which stand for visitors."""
     backend, website = call.backend, call.website(hostname)
@@ -201,5 +233,7 @@ def add_to(routes: Routes) -> None:
         routes.add("GET", path + statistic.name, list_its_rows, Access.STATISTICS)
     routes.add("GET", path + "next", partial(list_pages_beside, step=1), Access.STATISTICS)
     routes.add("GET", path + "previous", partial(list_pages_beside, step=-1), Access.STATISTICS)
+    routes.add("GET", path + "goals", list_goal_figures, Access.STATISTICS)
+    routes.add("GET", path + "funnels/<funnel>", show_funnel, Access.STATISTICS)
     routes.add("GET", path + "live", count_live_visitors, Access.STATISTICS)
     routes.add("GET", path + "ignored", ignored, Access.READ)

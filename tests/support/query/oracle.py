@@ -11,6 +11,7 @@ value). A query is the name of an endpoint and the decoded pairs of a valid quer
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -50,6 +51,10 @@ class Oracle:
         if endpoint == "properties":
             return self._properties(query)
         selected = [v for v in self.views if query.has(v["time_ms"]) and self._passes(v, query)]
+        if endpoint.startswith("funnels/"):
+            return self._funnel(endpoint.partition("/")[2], selected, query)
+        if endpoint == "goals":
+            return self._goals(query)[query.offset :][: query.limit]
         if endpoint in ("entries", "exits"):
             rows = self._ends_of_visits(endpoint, selected, query)
         elif endpoint in ("next", "previous"):
@@ -122,6 +127,90 @@ class Oracle:
     def _reaches(self, views: list[Entry], goal: Goal) -> bool:
         return any(True for _ in self._reaching(views, goal))
 
+    def _funnel(self, number: str, selected: list[Entry], query: ParsedQuery) -> Entry:
+        funnel = self.goals.funnel(number)
+        left = [(views, 0) for views in self._visits(selected, query.has).values()]
+        steps: list[Entry] = []
+        for goal in map(self.goals.goal, funnel.goals):
+            reached = [
+                (views, min((n for n in self._reaching(views, goal) if n >= since), default=None))
+                for views, since in left
+            ]
+            left = [(views, number) for views, number in reached if number is not None]
+            share = ratio(len(left), steps[0]["visits"] if steps else len(left))
+            steps.append(
+                {
+                    "goal": goal.id,
+                    "name": goal.name,
+                    "visits": len(left),
+                    "visits_percentage": share,
+                }
+            )
+        return {"id": funnel.id, "name": funnel.name, "steps": steps}
+
+    def _conversions(
+        self, goal: Goal, query: ParsedQuery
+    ) -> Iterable[tuple[int, list[tuple[str, str]]]]:
+        """Return the time of each conversion, and the properties that may have its revenue."""
+        if goal.path is not None:
+            for view in self.views:
+                if is_path(view["path"], goal.path) and self._passes(view, query):
+                    events = [event for event in self.events if event["view"] == view["id"]]
+                    yield view["time_ms"], [pair for event in events for pair in pairs_of(event)]
+            return
+        by_id = {view["id"]: view for view in self.views}
+        for event in filter(lambda event: is_event(event, goal), self.events):
+            view = by_id.get(event["view"])
+            if view is None:
+                passes = self._passes_itself(None, query) and not query.names_property
+            else:
+                passes = self._passes(view, query)
+            if passes:
+                yield event["time_ms"], pairs_of(event)
+
+    def _goals(self, query: ParsedQuery) -> list[Entry]:
+        others = ParsedQuery([pair for pair in query.query if "goal" not in pair[0]])
+        passing, passing_others = (
+            [view for view in self.views if self._passes(view, each)] for each in (query, others)
+        )
+        found = {goal.id: list(self._conversions(goal, query)) for goal in self.goals.goals}
+
+        def figures(has: Callable[[int], bool], in_series: Callable[[int], bool]) -> list[Entry]:
+            visits, other_visits = (
+                self._visits([view for view in views if in_series(view["time_ms"])], has)
+                for views in (passing, passing_others)
+            )
+            rows = []
+            for goal in self.goals.goals:
+                properties = [pairs for time_ms, pairs in found[goal.id] if has(time_ms)]
+                reached = [views for views in visits.values() if self._reaches(views, goal)]
+                row: Entry = {
+                    "conversions": len(properties),
+                    "visits": len(reached),
+                    "visits_percentage": ratio(len(reached), len(other_visits)),
+                }
+                if goal.revenue is not None:
+                    texts = [
+                        text
+                        for name, text in chain.from_iterable(properties)
+                        if name == goal.revenue
+                    ]
+                    row["revenue"] = {**revenue(texts), "currency": goal.currency}
+                rows.append(row)
+            return rows
+
+        rows = [
+            {"id": goal.id, "name": goal.name, **row}
+            for goal, row in zip(self.goals.goals, figures(query.has, query.has), strict=True)
+        ]
+        if query.one("interval"):
+            for row in rows:
+                row["interval"] = []
+            for date, has, in_series in self._buckets(query):
+                for row, of_bucket in zip(rows, figures(has, in_series), strict=True):
+                    row["interval"].append({"date": date, **of_bucket})
+        return sorted(rows, key=lambda row: (-row["conversions"], row["name"]))
+
     # The statistics
 
     def _summary(self, query: ParsedQuery) -> Entry:
@@ -149,26 +238,34 @@ class Oracle:
             length = query.end_us // 1000 - query.start_ms + 1
             before, after = query.start_ms - length, query.start_ms - 1
             found["previous"] = figures(lambda time_ms: before <= time_ms <= after)
-        if interval := query.one("interval"):
-            first = min((view["time_ms"] for view in self.views), default=None)
-            start_ms = first if query.start is None else query.start_ms
-            end_ms = self.now_ms if query.end is None else query.end_us // 1000
-            found["interval"] = []
-            if start_ms is None or start_ms > end_ms:
-                return found
-            zone = ZoneInfo(query.one("timezone")) if query.one("timezone") else query.zone
-            edges = calendar(interval, start_ms // 1000, end_ms // 1000, zone)
-            for number, (begin_s, date) in enumerate(edges):
-                low = max(begin_s * 1000, start_ms)
-                high = min(
-                    edges[number + 1][0] * 1000 - 1 if number + 1 < len(edges) else end_ms, end_ms
-                )
-                row = figures(
-                    lambda time_ms, low=low, high=high: low <= time_ms <= high,
-                    lambda time_ms: start_ms <= time_ms <= end_ms,
-                )
-                found["interval"].append({"date": date, **row})
+        if query.one("interval"):
+            found["interval"] = [
+                {"date": date, **figures(has, in_series)}
+                for date, has, in_series in self._buckets(query)
+            ]
         return found
+
+    def _buckets(
+        self, query: ParsedQuery
+    ) -> Iterable[tuple[str, Callable[[int], bool], Callable[[int], bool]]]:
+        """Return the date of each bucket, and whether a time is in it, and in any of them."""
+        first = min((view["time_ms"] for view in self.views), default=None)
+        start_ms = first if query.start is None else query.start_ms
+        end_ms = self.now_ms if query.end is None else query.end_us // 1000
+        if start_ms is None or start_ms > end_ms:
+            return
+        zone = ZoneInfo(query.one("timezone")) if query.one("timezone") else query.zone
+        edges = calendar(query.one("interval"), start_ms // 1000, end_ms // 1000, zone)
+        for number, (begin_s, date) in enumerate(edges):
+            low = max(begin_s * 1000, start_ms)
+            high = min(
+                edges[number + 1][0] * 1000 - 1 if number + 1 < len(edges) else end_ms, end_ms
+            )
+            yield (
+                date,
+                lambda time_ms, low=low, high=high: low <= time_ms <= high,
+                lambda time_ms: start_ms <= time_ms <= end_ms,
+            )
 
     # Visits
 
@@ -406,6 +503,20 @@ def is_event(event: Entry, goal: Goal) -> bool:
     return any(
         name == goal.event and goal.value in (None, value) for name, value in pairs_of(event)
     )
+
+
+def revenue(texts: list[str]) -> Entry:
+    """Return the figures of the texts that are amounts: here those of PROPERTY_VALUES."""
+    amounts = sorted(Fraction(text) for text in texts if text[-1:].isdigit())
+    if not amounts:
+        return {"sum": 0, "mean": 0, "median": 0}
+    middle = (amounts[(len(amounts) - 1) // 2] + amounts[len(amounts) // 2]) / 2
+    decimals = max([2, *(len(text.partition(".")[2]) for text in texts if text[-1:].isdigit())])
+    return {
+        "sum": sum(amounts),
+        "mean": round(sum(amounts) / len(amounts), decimals),
+        "median": middle,
+    }
 
 
 def grouped(views: list[Entry], value_of: Callable[[Entry], str]) -> dict[str, list[Entry]]:

@@ -163,13 +163,14 @@ class RandomTraffic:
         rng = self.rng
         query = self._period()
         query += [self._filter() for _ in range(rng.choice((0, 0, 1, 1, 2, 3)))]
-        if endpoint == "summary":
-            if dict(query).keys() >= {"start", "end"} and rng.random() < 0.5:
-                query.append(("previous", "true"))
+        if endpoint in ("summary", "goals"):
             if rng.random() < 0.8:
                 query.append(("interval", self.interval))
             if rng.random() < 0.6:
                 query.append(("timezone", rng.choice(ZONES)))
+        if endpoint == "summary":
+            if dict(query).keys() >= {"start", "end"} and rng.random() < 0.5:
+                query.append(("previous", "true"))
             if rng.random() < 0.6:
                 query.append(("visits", "true"))
             return query

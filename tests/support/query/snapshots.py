@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from itertools import pairwise, zip_longest
 from typing import Any, Final, Literal
 
@@ -22,6 +23,7 @@ from medamad.domain.dimensions import (
 )
 from medamad.lookup.referrers import Sources
 from medamad.query.filters import parse_filters
+from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
 from medamad.query.period import parse_period
 from medamad.query.reports import STATISTICS, SummaryOptions, summary
 from medamad.query.request import Cancellation, Query, Result
@@ -379,6 +381,9 @@ STEPS: Final[Mapping[str, Literal[1, -1]]] = {"next": 1, "previous": -1}
 ENDPOINTS = ("summary", *STEPS, *(statistic.name for statistic in STATISTICS))
 
 
+GOAL_ENDPOINTS = ("goals", *(f"funnels/{funnel.id}" for funnel in GOALS.funnels))
+
+
 def query_from(parameters: Pairs) -> Query:
     """Return the query of some parameters, as far as it is the same for all reports."""
     given = dict(parameters)
@@ -397,7 +402,8 @@ def query_from(parameters: Pairs) -> Query:
 
 def answer(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int = 0) -> Any:
     """Return the content of a report."""
-    return msgspec.to_builtins(result(snapshot, endpoint, parameters, now_ms=now_ms).content)
+    found = result(snapshot, endpoint, parameters, now_ms=now_ms).content
+    return msgspec.to_builtins(found, builtin_types=(Decimal,))
 
 
 def result(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int = 0) -> Result[Any]:
@@ -413,6 +419,17 @@ def result(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int 
             timezone=given.get("timezone"),
         )
         return summary(*arguments, options=options)
+    if endpoint == "goals":
+        goal_options = GoalOptions(
+            now_ms=now_ms, interval=given.get("interval"), timezone=given.get("timezone")
+        )
+        counted = evolve(query, with_visits=True)
+        return goal_figures(
+            snapshot, counted, *arguments[2:], goals=GOALS.goals, options=goal_options
+        )
+    if endpoint.startswith("funnels/"):
+        funnel = GOALS.funnel(endpoint.partition("/")[2])
+        return funnel_figures(*arguments, funnel=funnel, definitions=GOALS)
     if endpoint in STEPS:
         return pages_beside(*arguments, path=given["of"], step=STEPS[endpoint])
     (statistic,) = (each for each in STATISTICS if each.name == endpoint)

@@ -1,12 +1,16 @@
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_twisted
 from attrs import evolve
 from support.web.client import Browser
 from support.web.daemon_in_memory import NOW, Server
 
+from medamad.accounts.shares import make_share
+
 GOALS = "/websites/example.com/goals"
+FUNNELS = "/websites/example.com/funnels"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36"
 
@@ -104,6 +108,89 @@ async def test_properties_have_the_visits_in_which_they_occurred(owner: Browser)
         {"name": name, "events": 2, "events_percentage": 1.0, "visits": 1}
         for name in ("order", "total")
     ]
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_goals_have_conversions_visits_and_exact_revenue(owner: Browser) -> None:
+    await visits(owner)
+    cart = await goal(owner, "Cart", path="/c*")
+    paid = await goal(owner, "Paid", event="order", revenue="total", currency="EUR")
+    thanks = await goal(owner, "Thanks", path="/thanks", revenue="total", currency="JPY")
+    answer = await owner.ask("GET", "/website/example.com/goals")
+    assert msgspec.json.decode(answer.body) == [
+        {"id": cart, "name": "Cart", "conversions": 2, "visits": 2, "visits_percentage": 1.0},
+        {
+            "id": paid,
+            "name": "Paid",
+            "conversions": 2,
+            "visits": 1,
+            "visits_percentage": 0.5,
+            "revenue": {"sum": 12.605, "mean": 6.302, "median": 6.3025, "currency": "EUR"},
+        },
+        {
+            "id": thanks,
+            "name": "Thanks",
+            "conversions": 0,
+            "visits": 0,
+            "visits_percentage": 0.0,
+            "revenue": {"sum": 0, "mean": 0, "median": 0, "currency": "JPY"},
+        },
+    ]
+    assert b'"revenue":{"sum":12.605,"mean":6.302,"median":6.3025,"currency":"EUR"}' in answer.body
+    (row,) = await get(owner, "goals?limit=1&goal=" + paid)
+    assert (row["name"], row["conversions"], row["visits_percentage"]) == ("Paid", 2, 0.5)
+    (row, *_) = await get(owner, "goals?interval=day&timezone=Europe/Berlin&browser=Chrome")
+    (day,) = row["interval"]
+    assert day.pop("date").endswith("T00:00:00+02:00")
+    assert day == {"conversions": 1, "visits": 1, "visits_percentage": 1.0}
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_the_steps_of_a_funnel(server: Server, owner: Browser) -> None:
+    await visits(owner)
+    cart, paid = await goal(owner, "Cart", path="/cart"), await goal(owner, "Paid", event="order")
+    created = await owner.ask("POST", FUNNELS, {"name": "Checkout", "goals": [cart, paid]})
+    assert isinstance(created.json, dict)
+    funnel = created.json["id"]
+    steps = [
+        {"goal": cart, "name": "Cart", "visits": 2, "visits_percentage": 1.0},
+        {"goal": paid, "name": "Paid", "visits": 1, "visits_percentage": 0.5},
+    ]
+    found = await get(owner, f"funnels/{funnel}")
+    assert found == {"id": funnel, "name": "Checkout", "steps": steps}
+    (website,) = server.store.websites.all()
+    share = make_share("club", website.number, (), "", NOW)
+    await server.store.shares.add(share.id.encode(), share)
+    shown = await server.browser().ask(
+        "GET",
+        f"/website/example.com/funnels/{funnel}?browser=Firefox",
+        headers={"X-Medamad-Share": share.id},
+    )
+    assert isinstance(shown.json, dict)
+    assert [step["visits"] for step in shown.json["steps"]] == [1, 1]
+    answer = await owner.ask("GET", "/website/example.com/funnels/x")
+    assert (answer.status, answer.error) == (404, "there is no funnel x")
+    settings = server.store.settings
+    server.store.apply(evolve(settings, visits=evolve(settings.visits, is_on=False)))
+    answer = await owner.ask("GET", f"/website/example.com/funnels/{funnel}")
+    assert (answer.status, "visits are switched off" in answer.error) == (404, True)
+    (row, _) = await get(owner, "goals")
+    assert row == {"id": cart, "name": "Cart", "conversions": 2}
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_all_goals_together_have_a_limited_number_of_buckets(owner: Browser) -> None:
+    for number in range(2):
+        await goal(owner, str(number), path="/")
+    period = "start=2025-01-01T00:00:00Z&end=2025-02-01T00:00:00Z&interval=minute"
+    answer = await owner.ask("GET", f"/website/example.com/goals?{period}")
+    assert (answer.status, answer.error) == (
+        400,
+        "interval: expected at most 50000 buckets of all goals together, not every minute",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,353 @@
+"""The reports of goals and funnels: conversions, revenue, and the steps of a funnel."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from itertools import accumulate
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from attrs import evolve, field, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension, split_property
+from medamad.domain.errors import BadRequest
+from medamad.domain.goals import EXACT, Definitions, Funnel, Goal, amount_of
+from medamad.domain.zones import zone_named
+from medamad.lookup.referrers import Sources
+from medamad.query.buckets import MAX_BUCKETS, Buckets, make_buckets
+from medamad.query.filters import Mask, matches_without_view
+from medamad.query.goals import count_steps, goal_mask, have_reached
+from medamad.query.period import ALWAYS, Period
+from medamad.query.properties import EventFilter
+from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query, Result
+from medamad.query.rows import fractions
+from medamad.query.scan import Selection, find_views, leaves, loose_events
+from medamad.query.selection import select
+from medamad.query.series import series_bounds
+from medamad.query.visits import Visits, select_visits
+from medamad.storage.segments.parts import EventColumns
+from medamad.storage.segments.snapshot import Snapshot
+
+Figures: TypeAlias = dict[str, Any]
+
+_MEANS: Final = Context(prec=EXACT.prec)
+_LEAST_DECIMALS: Final = 2
+"""A mean is rounded to this many decimals, or to as many as the sum has."""
+
+
+@frozen(kw_only=True)
+class GoalOptions:
+    """What the figures of goals include besides those of the period, as in a summary."""
+
+    now_ms: int
+    interval: str | None = None
+    timezone: str | None = None
+
+
+def goal_figures(
+    snapshot: Snapshot,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    *,
+    goals: Sequence[Goal],
+    options: GoalOptions,
+) -> Result[list[Figures]]:
+    """Return a row for each goal; most conversions first.
+
+    Id, name and conversions; if the query is with visits, those that reached the goal and their
+    share of the visits under the other filters; for a goal with revenue, its sum, mean and median.
+    With an interval, the same for each bucket. Raises BadRequest for too many buckets.
+    """
+    period = query.period
+    if options.timezone is not None:
+        period = evolve(period, zone=zone_named(options.timezone))
+    counted = _GoalCounter(snapshot, query, sources, cancellation, goals)
+    rows = [
+        {"id": goal.id, "name": goal.name, **figures}
+        for goal, (figures,) in zip(goals, counted.figures(period, None), strict=True)
+    ]
+    if options.interval is not None:
+        start_ms, end_ms = series_bounds(snapshot, period, options.now_ms)
+        buckets = make_buckets(options.interval, start_ms, end_ms, period.zone)
+        if len(buckets.dates) * len(goals) > MAX_BUCKETS:
+            raise BadRequest(
+                f"interval: expected at most {MAX_BUCKETS} buckets of all goals together,"
+                f" not every {options.interval}"
+            )
+        by_goal = counted.figures(Period(start_ms, end_ms), buckets)
+        for row, series in zip(rows, by_goal, strict=True):
+            row["interval"] = [
+                {"date": date, **figures}
+                for date, figures in zip(buckets.dates, series, strict=True)
+            ]
+    rows.sort(key=lambda row: (-row["conversions"], row["name"]))
+    return Result(rows[query.row_slice], Gaps(counted.gaps) | counted.selection.left_out)
+
+
+@frozen(eq=False)
+class _Conversions:
+    """A goal, the codes that reach it and those of its revenue, and what is found of it.
+
+    `times_ms` has the time of each conversion; `amounts` the codes of the properties with the
+    amounts, and the time of the conversion that each belongs to.
+    """
+
+    goal: Goal
+    reaching: Mask
+    revenue: Mask | None
+    times_ms: list[NDArray[np.int64]] = field(factory=lambda: [np.zeros(0, np.int64)])
+    amounts: list[tuple[NDArray[Any], NDArray[np.int64]]] = field(
+        factory=lambda: [(np.zeros(0, np.uint32), np.zeros(0, np.int64))]
+    )
+
+
+@frozen(eq=False)
+class _GoalCounter:
+    """Counts the conversions of goals, and the visits that reached them."""
+
+    snapshot: Snapshot
+    query: Query
+    sources: Sources
+    cancellation: Cancellation
+    goals: Sequence[Goal]
+    selection: Selection = field(init=False)
+    gaps: set[DayGap] = field(init=False, factory=set)
+
+    @selection.default
+    def _select(self) -> Selection:
+        # The view of an event may be before the period.
+        query = evolve(self.query, period=ALWAYS)
+        selection = select(self.snapshot, query, self.sources, self.cancellation)
+        return evolve(selection, period=self.query.period)
+
+    def figures(self, period: Period, buckets: Buckets | None) -> list[list[Figures]]:
+        """Return for each goal the figures of each bucket, or without buckets those of all."""
+        selection = evolve(self.selection, period=period)
+        size = 1 if buckets is None else len(buckets.dates)
+
+        def places_of(time_ms: NDArray[np.int64]) -> NDArray[np.intp]:
+            return np.zeros(len(time_ms), np.intp) if buckets is None else buckets.of(time_ms)
+
+        def counted(time_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.bincount(places_of(time_ms), minlength=size).astype(np.int64)
+
+        columns: list[dict[str, Sequence[Any]]] = []
+        for found in self._find(selection):
+            column: dict[str, Sequence[Any]] = {
+                "conversions": counted(np.concatenate(found.times_ms)).tolist()
+            }
+            if found.revenue is not None:
+                codes, time_ms = map(np.concatenate, zip(*found.amounts, strict=True))
+                column["revenue"] = self._revenue(found.goal, codes, places_of(time_ms), size)
+            columns.append(column)
+        if self.query.with_visits:
+            visits = select_visits(selection)
+            all_visits = self._without_goals(period) if self.query.goals else visits
+            total = counted(_began_ms(all_visits))
+            began_ms = _began_ms(visits)
+            for column, reached in zip(columns, have_reached(visits, self.goals), strict=True):
+                count = counted(began_ms[reached])
+                column["visits"] = count.tolist()
+                column["visits_percentage"] = fractions(count, total).tolist()
+            self.gaps.update((Gap.VISITS, day) for day in selection.visit_gaps.days(Gap.VISITS))
+        return [
+            [
+                {name: column[name][place] for name in _ORDER if name in column}
+                for place in range(size)
+            ]
+            for column in columns
+        ]
+
+    def _without_goals(self, period: Period) -> Visits:
+        query = evolve(self.query.without_goals, period=period)
+        return select_visits(select(self.snapshot, query, self.sources, self.cancellation))
+
+    def _find(self, selection: Selection) -> list[_Conversions]:
+        """Return the conversions of each goal among the selected views and events."""
+        texts, cancellation = self.snapshot.texts, self.cancellation
+        found = [
+            _Conversions(
+                goal,
+                goal_mask(texts, goal, cancellation),
+                None
+                if goal.revenue is None
+                else goal_mask(texts, Goal(id="", name="", event=goal.revenue), cancellation),
+            )
+            for goal in self.goals
+        ]
+        _add_views(selection, [each for each in found if each.goal.path is not None])
+        events = [each for each in found if each.goal.path is None]
+        without_view = matches_without_view(self.query) and not self.query.has_property_filter
+        self.gaps.update(_add_events(selection, events, without_view=without_view))
+        for rollup in self.snapshot.rollups:
+            if not all(
+                selection.period.is_outside(*bounds)
+                for bounds in (rollup.time_bounds, rollup.event_time_bounds)
+            ):
+                self.gaps.add((Gap.FIGURES, rollup.day))
+        return found
+
+    def _revenue(
+        self, goal: Goal, codes: NDArray[Any], buckets: NDArray[np.intp], size: int
+    ) -> list[Figures]:
+        """Return the revenue of each bucket."""
+        texts = self.snapshot.texts(Dimension.PROPERTY)
+        different, places = np.unique(codes, return_inverse=True)
+        amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
+        by_bucket: list[list[tuple[Decimal, int]]] = [[] for _ in range(size)]
+        keys, counts = np.unique(buckets * len(different) + places, return_counts=True)
+        for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+            bucket, place = divmod(key, len(different))
+            amount = amounts[place]
+            if amount is not None:
+                by_bucket[bucket].append((amount, count))
+        return [{**revenue_of(pairs), "currency": goal.currency} for pairs in by_bucket]
+
+
+_ORDER: Final = ("conversions", "visits", "visits_percentage", "revenue")
+
+
+def _began_ms(visits: Visits) -> NDArray[np.int64]:
+    """Return the time of each visit's first view."""
+    began_ms = np.zeros(len(visits), np.int64)
+    for first in visits.first_views():
+        began_ms[first.visits] = first.part.time_ms[first.rows]
+    return began_ms
+
+
+def _any(masks: Sequence[Mask]) -> Mask:
+    union: Mask = np.logical_or.reduce(masks)
+    return union
+
+
+def _add_views(selection: Selection, goals: Sequence[_Conversions]) -> None:
+    """Add the selected views that reach goals, and the amounts in the events of these views."""
+    if not goals:
+        return
+    codes, views = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+    revenues = [each.revenue for each in goals if each.revenue is not None]
+    if revenues:
+        has_amount = _any(revenues)
+        for events in loose_events(selection.snapshot, selection.cancellation):
+            rows = np.flatnonzero(has_amount.take(events.property))
+            codes = np.concatenate([codes, events.property[rows]])
+            views = np.concatenate([views, events.view[rows].astype(np.uint64)])
+    for selected in selection.views():
+        part = selected.part
+        rows_of_part, paths = selected.of(np.arange(len(part))), selected.codes(Dimension.PATH)
+        for each in goals:
+            reached = rows_of_part[each.reaching.take(paths)]
+            each.times_ms.append(part.time_ms[reached])
+            if each.revenue is None or not len(reached):
+                continue
+            has_reached = np.zeros(len(part), np.bool_)
+            has_reached[reached] = True
+            own = part.own
+            rows = np.flatnonzero(
+                each.revenue.take(own.property) & has_reached.take(own.view.astype(np.intp))
+            )
+            each.amounts.append((own.property[rows], part.time_ms[own.view[rows]]))
+            found, places = find_views(part, views)
+            is_amount = has_reached[places] & each.revenue.take(codes[found])
+            each.amounts.append((codes[found[is_amount]], part.time_ms[places[is_amount]]))
+
+
+def _add_events(
+    selection: Selection, goals: Sequence[_Conversions], *, without_view: bool
+) -> set[DayGap]:
+    """Add the selected events that reach goals, and the amounts in them; return the gaps.
+
+    `without_view` selects events that have no view.
+    """
+    if not goals:
+        return set()
+    snapshot, period, cancellation = selection.snapshot, selection.period, selection.cancellation
+    event_filter = EventFilter(snapshot, period, selection.filter, without_view, cancellation)
+    reaching = _any([each.reaching for each in goals])
+    loose = list(snapshot.events)
+    for part in leaves(snapshot.parts):
+        cancellation.check()
+        bounds = part.event_time_bounds
+        if bounds[0] > bounds[1] or period.is_outside(*bounds):
+            continue
+        counts = part.event_counts()
+        if counts is not None and not reaching.take(counts.codes).any():
+            continue
+        loose.append(part.loose)
+        if reaching.take(part.own.property).any():
+            _add_rows(part.own, event_filter.own(part), goals)
+    revenues = [each.revenue for each in goals if each.revenue is not None]
+    selected, gaps = event_filter.loose(loose, _any([reaching, *revenues]))
+    _add_rows(selected, None, goals)
+    return gaps
+
+
+def _add_rows(events: EventColumns, mask: Mask | None, goals: Sequence[_Conversions]) -> None:
+    for each in goals:
+        reaches = each.reaching.take(events.property)
+        rows = np.flatnonzero(reaches if mask is None else reaches & mask)
+        if not len(rows):
+            continue
+        numbers = events.event[rows]
+        # The rows of an event follow each other.
+        once = rows[np.concatenate(([True], numbers[1:] != numbers[:-1]))]
+        each.times_ms.append(events.time_ms[once])
+        if each.revenue is not None:
+            amounts = np.flatnonzero(each.revenue.take(events.property))
+            amounts = amounts[np.isin(events.event[amounts], numbers)]
+            each.amounts.append((events.property[amounts], events.time_ms[amounts]))
+
+
+def revenue_of(amounts: Sequence[tuple[Decimal, int]]) -> Figures:
+    """Return the exact sum and median of amounts that each occur some times, and their mean.
+
+    The mean is rounded. Without amounts, all are 0.
+    """
+    if not amounts:
+        return dict.fromkeys(("sum", "mean", "median"), Decimal(0))
+    ascending = sorted(amounts)
+    total = Decimal(0)
+    for amount, times in ascending:
+        total = EXACT.fma(amount, times, total)
+    ends = list(accumulate(times for _, times in ascending))
+    count = ends[-1]
+    low, high = (
+        ascending[bisect_right(ends, place)][0] for place in ((count - 1) // 2, count // 2)
+    )
+    exponent = total.as_tuple().exponent
+    decimals = max(_LEAST_DECIMALS, -exponent if isinstance(exponent, int) else 0)
+    mean = _MEANS.quantize(_MEANS.divide(total, Decimal(count)), Decimal(1).scaleb(-decimals))
+    median = EXACT.divide(EXACT.add(low, high), Decimal(2))
+    # Without exponents: 1E+3 is written as 1000.
+    return {
+        name: Decimal(format(value, "f"))
+        for name, value in (("sum", total), ("mean", mean), ("median", median))
+    }
+
+
+def funnel_figures(
+    snapshot: Snapshot,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    *,
+    funnel: Funnel,
+    definitions: Definitions,
+) -> Result[Figures]:
+    """Return the id, the name and the steps of a funnel.
+
+    A step has its goal, the visits that reached it after the steps before, and their share of those
+    that reached the first.
+    """
+    selection = select(snapshot, query, sources, cancellation)
+    goals = [definitions.goal(goal_id) for goal_id in funnel.goals]
+    visits = count_steps(select_visits(selection), goals)
+    shares = fractions(visits, visits[:1])
+    steps = [
+        {"goal": goal.id, "name": goal.name, "visits": count, "visits_percentage": share}
+        for goal, count, share in zip(goals, visits.tolist(), shares.tolist(), strict=True)
+    ]
+    content = {"id": funnel.id, "name": funnel.name, "steps": steps}
+    return Result(content, selection.visit_gaps | selection.left_out)
