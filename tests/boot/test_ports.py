@@ -64,14 +64,15 @@ def pinging(family: str, address: object) -> tuple[str, ...]:
 
 def test_it_listens_on_ipv4_ipv6_and_a_unix_socket(machine: Machine) -> None:
     listen(machine, '["tcp:8080", "tcp6:8080", "unix:/run/medamad/http.sock"]')
-    for _ in range(2):
+    for restarted in (False, True):
+        if restarted:
+            machine.run("systemctl", "restart", "medamad")
         for family, address in (
             ("AF_INET", ("127.0.0.1", 8080)),
             ("AF_INET6", ("::1", 8080)),
             ("AF_UNIX", "/run/medamad/http.sock"),
         ):
             assert machine.run(*pinging(family, address)) == "HTTP/1.1 200 OK"
-        machine.run("systemctl", "restart", "medamad")
     assert machine.shown("Listen", "medamad.socket") == (
         "0.0.0.0:8080 (Stream)\n[::]:8080 (Stream)"
     )
@@ -85,11 +86,9 @@ def listen(machine: Machine, places: str) -> None:
 
 
 def test_a_unix_socket_is_opened_at_once_too(machine: Machine) -> None:
-    ping = pinging("AF_UNIX", "/run/medamad/other.sock")
-    listen(machine, '"tcp:8080"')
     listen(machine, '["tcp:8080", "unix:/run/medamad/other.sock"]')
+    ping = pinging("AF_UNIX", "/run/medamad/other.sock")
     assert machine.run(*ping) == "HTTP/1.1 200 OK"
-    listen(machine, '"tcp:8080"')
     assert machine.ask("hit") == 204
 
 
@@ -105,8 +104,6 @@ def test_an_address_may_appear_after_the_service_started(machine: Machine) -> No
     assert machine.shown("ActiveState") == "active"
     machine.run("python3", "-c", GIVE_ADDRESS)
     assert machine.run(*pinging("AF_INET", ("192.0.2.7", 8080))) == "HTTP/1.1 200 OK"
-    listen(machine, '"tcp:8080"')
-    assert machine.ask("hit") == 204
 
 
 def test_tls_works_with_a_certificate_passed_to_the_service(machine: Machine) -> None:
@@ -144,3 +141,4 @@ def test_tls_works_with_a_certificate_passed_to_the_service(machine: Machine) ->
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "client")
     listen(machine, '"tcp:8080"')
+    assert machine.ask("hit") == 204

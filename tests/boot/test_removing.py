@@ -36,6 +36,8 @@ def test_a_removal_leaves_configuration_and_data(machine: Machine) -> None:
     for unit in ("medamad.socket", timer):
         assert machine.shown("ActiveState", unit) == "active"
     assert machine.ask("views") == views
+    # For the next test: quicker than unpacking the package once more.
+    machine.run("cp", "--archive", "--link", "/usr/lib/medamad", "/root/unpacked")
     machine.run("dpkg", "--force-unsafe-io", "--purge", "medamad")
     assert machine.run("ls", "-A", "/etc/medamad", fails=True) == ""
     assert machine.run("ls", "-d", "/opt/medamad", "/usr/lib/medamad", fails=True) == ""
@@ -45,8 +47,7 @@ def test_a_removal_leaves_configuration_and_data(machine: Machine) -> None:
 
 
 def test_the_command_installs_the_service_too(machine: Machine) -> None:
-    machine.run("dpkg-deb", "-x", "/root/second.deb", "/root/unpacked")
-    machine.run("mv", "/root/unpacked/usr/lib/medamad", "/usr/lib/medamad")
+    machine.run("mv", "/root/unpacked", "/usr/lib/medamad")
     program = "/usr/lib/medamad/bin/medamad"
     output = machine.run(program, "service", "install", "--now")
     assert f"wrote {EDITED}" in output
