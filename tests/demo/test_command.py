@@ -43,9 +43,9 @@ def run_demo(temporary: Path, planned: int) -> Iterator[Demonstration]:
     too_long = threading.Timer(PATIENCE_S, process.kill)
     too_long.start()
     lines: list[str] = []
-    with os.fdopen(reading, encoding="utf-8") as said:
+    with os.fdopen(reading, encoding="utf-8") as output:
         while not lines or (lines[-1] and "Ctrl-C" not in lines[-1]):
-            lines.append(said.readline())
+            lines.append(output.readline())
     too_long.cancel()
     greeting = "".join(lines)
     words = greeting.split()

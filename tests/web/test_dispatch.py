@@ -320,13 +320,13 @@ async def test_a_change_is_completed_if_the_client_disconnects(
 async def test_a_waiting_query_is_cancelled_if_the_client_disconnects(
     server: Server, owner: Browser, website: str
 ) -> None:
-    asked: Deferred[bytes] = Deferred()
-    server.site.backend.run_query = lambda _question, **_: asked
+    requested: Deferred[bytes] = Deferred()
+    server.site.backend.run_query = lambda _question, **_: requested
     connection = Connection(server.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("GET", f"/website/{website}/pages", headers))
     connection.close()
-    assert asked.called
+    assert requested.called
     assert connection.wire.value() == b""
 
 
@@ -335,11 +335,11 @@ async def test_a_running_query_is_cancelled_if_the_client_disconnects(
     server: Server, owner: Browser, website: str
 ) -> None:
     begun: list[Callable[[], object]] = []
-    asked: Deferred[bytes] = Deferred()
+    requested: Deferred[bytes] = Deferred()
 
     def ask(question: Callable[[], object], **_: object) -> Deferred[bytes]:
         begun.append(question)
-        return asked
+        return requested
 
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     assert (await owner.ask("POST", "/event/hit", body=body)).status == 204

@@ -44,7 +44,7 @@ UNREACHABLE = {
 
 
 @frozen
-class Asked:
+class RequestCase:
     """A request. Without `cookie` it has no session."""
 
     method: str
@@ -58,46 +58,48 @@ class Asked:
 class Row:
     """A row of the tables: a request that succeeds, its status, and the errors it can have."""
 
-    asked: Asked
+    requested: RequestCase
     success: int
     errors: tuple[int, ...]
-    wrong: Asked | None = None
+    wrong: RequestCase | None = None
     """The same request, malformed."""
-    missing: Asked | None = None
+    missing: RequestCase | None = None
     """The same request for what does not exist."""
 
     @property
     def name(self) -> str:
-        return f"{self.asked.method} {self.asked.path}"
+        return f"{self.requested.method} {self.requested.path}"
 
 
 def statistic(name: str, errors: tuple[int, ...]) -> Row:
-    asked = Asked("GET", f"/website/{HOSTNAME}/{name}")
+    requested = RequestCase("GET", f"/website/{HOSTNAME}/{name}")
     return Row(
-        asked,
+        requested,
         200,
         errors,
-        wrong=evolve(asked, path=f"{asked.path}?browser[is]=x"),
-        missing=evolve(asked, path=f"/website/other.example/{name}"),
+        wrong=evolve(requested, path=f"{requested.path}?browser[is]=x"),
+        missing=evolve(requested, path=f"/website/other.example/{name}"),
     )
 
 
-LOGIN = Asked("POST", "/auth/login", {"username": USERNAME, "password": PASSWORD}, cookie=False)
-HIT = Asked("POST", "/event/hit", LOAD, cookie=False)
-PING = Asked("GET", "/event/ping?u=example.com", cookie=False)
-USER = Asked("GET", "/user")
-PATCH_USER = Asked("PATCH", "/user", {"username": "grace"})
-DELETE_USER = Asked("DELETE", "/user")
-WEBSITES = Asked("GET", "/websites")
-ADD = Asked("POST", "/websites", {"hostname": "new.example"})
-WEBSITE = Asked("GET", f"/websites/{HOSTNAME}")
-RENAME = Asked("PATCH", f"/websites/{HOSTNAME}", {"hostname": "renamed.example"})
-REMOVE = Asked("DELETE", f"/websites/{HOSTNAME}")
+LOGIN = RequestCase(
+    "POST", "/auth/login", {"username": USERNAME, "password": PASSWORD}, cookie=False
+)
+HIT = RequestCase("POST", "/event/hit", LOAD, cookie=False)
+PING = RequestCase("GET", "/event/ping?u=example.com", cookie=False)
+USER = RequestCase("GET", "/user")
+PATCH_USER = RequestCase("PATCH", "/user", {"username": "grace"})
+DELETE_USER = RequestCase("DELETE", "/user")
+WEBSITES = RequestCase("GET", "/websites")
+ADD = RequestCase("POST", "/websites", {"hostname": "new.example"})
+WEBSITE = RequestCase("GET", f"/websites/{HOSTNAME}")
+RENAME = RequestCase("PATCH", f"/websites/{HOSTNAME}", {"hostname": "renamed.example"})
+REMOVE = RequestCase("DELETE", f"/websites/{HOSTNAME}")
 NO_NAME, OTHER = "/websites/no_name", "/websites/other.example"
 
 ROWS = [
     Row(LOGIN, 200, (400, 401, 500), wrong=evolve(LOGIN, content={"username": USERNAME})),
-    Row(Asked("POST", "/auth/logout"), 204, (401, 500)),
+    Row(RequestCase("POST", "/auth/logout"), 204, (401, 500)),
     Row(
         HIT,
         204,
@@ -114,7 +116,7 @@ ROWS = [
         wrong=evolve(PATCH_USER, content={"username": "no"}),
     ),
     Row(DELETE_USER, 204, (400, 401, 403, 404, 500), wrong=evolve(DELETE_USER, path="/user?%ff=x")),
-    Row(Asked("GET", "/user/usage"), 200, (401, 500)),
+    Row(RequestCase("GET", "/user/usage"), 200, (401, 500)),
     Row(WEBSITES, 200, (400, 401, 404, 500), wrong=evolve(WEBSITES, path="/websites?summary=2")),
     Row(ADD, 201, (400, 401, 403, 409, 500), wrong=evolve(ADD, content={})),
     Row(
@@ -157,21 +159,21 @@ ERRORS = [
     (row, status)
     for row in ROWS
     for status in row.errors
-    if (row.asked.method, row.asked.path, status) not in UNREACHABLE
+    if (row.requested.method, row.requested.path, status) not in UNREACHABLE
 ]
 
 
-async def ask(server: Server, asked: Asked) -> Answer:
-    browser = await server.owner() if asked.cookie else server.browser()
-    return await again(browser, asked)
+async def ask(server: Server, requested: RequestCase) -> Answer:
+    browser = await server.owner() if requested.cookie else server.browser()
+    return await again(browser, requested)
 
 
-async def again(browser: Any, asked: Asked) -> Answer:
-    body = b"" if asked.content is None else json.dumps(asked.content).encode()
-    headers = dict(asked.headers)
+async def again(browser: Any, requested: RequestCase) -> Answer:
+    body = b"" if requested.content is None else json.dumps(requested.content).encode()
+    headers = dict(requested.headers)
     if body:
         headers["Content-Type"] = "application/json"
-    return await browser.ask(asked.method, asked.path, body=body, headers=headers)
+    return await browser.ask(requested.method, requested.path, body=body, headers=headers)
 
 
 @pytest.fixture(autouse=True)
@@ -185,34 +187,34 @@ def registered(website: str) -> str:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 @pytest_twisted.ensureDeferred
 async def test_each_endpoint_succeeds(server: Server, row: Row, prefix: str) -> None:
-    answer = await ask(server, evolve(row.asked, path=prefix + row.asked.path))
+    answer = await ask(server, evolve(row.requested, path=prefix + row.requested.path))
     assert answer.status == row.success
     assert answer.header("X-Api-Commit") == "c0ffee1"
-    assert bool(answer.body) == (row.success != 204 and row.asked is not LOGIN)
+    assert bool(answer.body) == (row.success != 204 and row.requested is not LOGIN)
 
 
-def provoking(row: Row, status: int) -> Asked:
+def provoking(row: Row, status: int) -> RequestCase:
     """Return a request that causes the error."""
     wrong_password = evolve(LOGIN, content=LOGIN.content | {"password": "wrong"})
-    asked = {
+    requested = {
         400: row.wrong,
-        401: wrong_password if row.asked is LOGIN else evolve(row.asked, cookie=False),
-        403: evolve(row.asked, headers=tuple(FOREIGN.items())),
+        401: wrong_password if row.requested is LOGIN else evolve(row.requested, cookie=False),
+        403: evolve(row.requested, headers=tuple(FOREIGN.items())),
         404: row.missing,
-        409: evolve(row.asked, content={"hostname": HOSTNAME}),
+        409: evolve(row.requested, content={"hostname": HOSTNAME}),
     }[status]
-    assert asked is not None
-    return asked
+    assert requested is not None
+    return requested
 
 
-async def fault(server: Server, asked: Asked) -> Answer:
+async def fault(server: Server, requested: RequestCase) -> Answer:
     """Remove what the response depends on, after the login."""
     browser = await server.owner()
-    if asked.path.startswith("/event/"):
+    if requested.path.startswith("/event/"):
         server.pipeline.rules = None
     else:
         server.store.environment.lmdb.close()
-    return await again(browser, asked)
+    return await again(browser, requested)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ async def test_each_endpoint_returns_its_errors(
     server: Server, row: Row, status: int, logged_failures: LoggedFailures
 ) -> None:
     if status == 500:
-        answer = await fault(server, row.asked)
+        answer = await fault(server, row.requested)
         # A fault of our own is logged, and only a fault.
         assert logged_failures.take(lmdb.Error, AttributeError)
         assert "lmdb" not in answer.error.lower()
@@ -235,5 +237,7 @@ async def test_each_endpoint_returns_its_errors(
 
 
 def test_unreachable_errors_are_listed() -> None:
-    listed = {(row.asked.method, row.asked.path, status) for row in ROWS for status in row.errors}
+    listed = {
+        (row.requested.method, row.requested.path, status) for row in ROWS for status in row.errors
+    }
     assert UNREACHABLE.keys() <= listed
