@@ -119,7 +119,7 @@ def queries(since_ms: int, until_ms: int) -> Iterator[Query]:
 
 def dashboard(until_ms: int) -> list[Query]:
     """Return the fourteen queries of loading the dashboard for thirty days."""
-    requested = [
+    asked = [
         Query("summary", by_day=True, previous=True),
         *(Query(statistic) for statistic in ("pages", "time", *DIMENSIONS)),
         Query("referrers", grouped=False),
@@ -128,7 +128,7 @@ def dashboard(until_ms: int) -> list[Query]:
     month = _period(until_ms - 30 * DAY_MS, until_ms, MONTH)
     return [
         evolve(query, **month, limit=None if query.statistic == "summary" else 10)
-        for query in requested
+        for query in asked
     ]
 
 

@@ -41,8 +41,8 @@ class Dimension(IntEnum):
 class ViewNumber(Enum):
     """A small number kept with a view, 0 if unknown: its column in the store, and its bytes.
 
-    The columns are part of the store's format: never change one. 36, 37 and 64 to 79 are free. The
-    write-ahead log has the numbers in this order, that of the visit last.
+    The columns are part of the store's format: never change one. 36 to 39 are for numbers; 36 and
+    37 are free. The write-ahead log has the numbers in this order, that of the visit last.
     """
 
     WIDTH_CLASS = (38, 1)
@@ -65,7 +65,7 @@ class ViewNumber(Enum):
         return self.value[1]
 
 
-NUMBERS_OF_HITS: Final = tuple(ViewNumber)[:-1]
+NUMBERS_OF_HITS: Final = (ViewNumber.WIDTH_CLASS,)
 """The numbers that a hit comes with. The others are determined when it is stored."""
 
 MAX_VISIT_OFFSET: Final = (1 << 32) - 1

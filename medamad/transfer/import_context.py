@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from attrs import define, field, frozen
@@ -71,6 +71,9 @@ class SkipReason(StrEnum):
     """The last line of a log, which is incomplete."""
 
 
+VISIT_TIMEOUT_MS: Final = 30 * 60_000
+"""The longest gap within a visit, unless the program that counted it says which views it has."""
+
 _FIRST_OF_DAY: Final = 1
 _FIRST_OF_PAGE: Final = 2
 _EMPTY: Final = np.zeros(0, np.int64)
@@ -82,6 +85,10 @@ def _int64s() -> "array[int]":
 
 def _uint32s() -> "array[int]":
     return array("I")
+
+
+def _flags() -> "array[int]":
+    return array("b")
 
 
 @define(eq=False)
@@ -151,6 +158,11 @@ class DuplicateIndex:
         self._files, self._durations_ms = _uint32s(), _uint32s()
         self.is_finished = True
 
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The numbers of the duplicates, ascending, once the index is finished."""
+        return self._originals[0]
+
     def original_of(self, number: int) -> int:
         """Return the number of the hit that counts: this one, or the one it is a duplicate of."""
         duplicates, originals = self._originals
@@ -169,11 +181,20 @@ def _last_chosen(places: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArra
     return np.maximum.accumulate(np.where(chosen, places, 0))
 
 
+class ViewPlace(NamedTuple):
+    """The place of a view among those of its visitor."""
+
+    first_today: bool = False
+    first_of_page: bool = False
+    visit: int = 0
+    """The number by time of the first view of its visit; 0 if unknown."""
+
+
 @define(eq=False)
 class VisitorIndex:
-    """Finds which views are a visitor's first of the day and first of a page, by their time.
+    """Finds which views are a visitor's first of the day and of a page, and the visit of each.
 
-    Needs 32 bytes for each view.
+    By the times of the views. Needs 41 bytes for each.
     """
 
     zone: tzinfo
@@ -186,23 +207,37 @@ class VisitorIndex:
     _pages: "array[int]" = field(factory=_int64s)
     _times_ms: "array[int]" = field(factory=_int64s)
     _numbers: "array[int]" = field(factory=_int64s)
+    _visit_keys: "array[int]" = field(factory=_int64s)
+    _is_whole_visit: "array[int]" = field(factory=_flags)
+    """Whether the key of a view is that of its visit, rather than of its visitor."""
     _flags: bytes = b""
     """The flags of each view, by its number."""
+    _visits: NDArray[np.int64] = _EMPTY
+    """The number by time of the first view of each view's visit, by its number; 0 if unknown."""
+    _places: NDArray[np.int64] = _EMPTY
+    """The number of each view by time, by the number it was read with."""
     _needs_views: bool = False
     """Whether the view that an event belongs to has to be found."""
     _by_page: tuple[NDArray[np.int64], ...] = (_EMPTY, _EMPTY, _EMPTY)
     """The hashes of visitors' pages, ascending, and the times and numbers of their views."""
 
-    def record(self, number: int, time_ms: int, visitor: Hashable, path: str) -> None:
-        """Record a view. Numbers are positive and ascend."""
+    def record(
+        self, number: int, time_ms: int, visitor: Hashable, path: str, visit: Hashable = None
+    ) -> None:
+        """Record a view. Numbers are positive and ascend.
+
+        `visit` names its visit; with None, that follows from the times of the visitor's views.
+        """
         day = self._day(time_ms)
         self._visitors.append(hash((day, visitor)))
         self._pages.append(hash((day, visitor, path)))
         self._times_ms.append(time_ms)
         self._numbers.append(number)
+        self._visit_keys.append(hash(visitor if visit is None else (visitor, visit)))
+        self._is_whole_visit.append(visit is not None)
 
     def finish(self) -> None:
-        """Decide which views come first, once all are recorded.
+        """Decide which views come first and what the visits are, once all views are recorded.
 
         Of views at the same time, the one that was read first counts as the first.
         """
@@ -217,17 +252,48 @@ class VisitorIndex:
                 self._by_page = ordered, times[order], numbers[order]
         self._flags = flags.tobytes()
         self._visitors, self._pages = _int64s(), _int64s()
-        self._times_ms, self._numbers = _int64s(), _int64s()
         self.duplicates.finish()
+        self._places = np.arange(len(flags))
+        self._places[numbers[np.argsort(times, kind="stable")]] = numbers
+        self._visits = np.zeros(len(flags), np.int64)
+        self._find_visits(times, numbers)
+        self._times_ms, self._numbers = _int64s(), _int64s()
+        self._visit_keys, self._is_whole_visit = _int64s(), _flags()
         self.is_finished = True
+
+    def _find_visits(self, times: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        """Find the visits of all views but duplicates."""
+        keys, is_whole = (
+            np.frombuffer(self._visit_keys, "q"),
+            np.frombuffer(self._is_whole_visit, np.bool_),
+        )
+        order = np.lexsort((times, keys))
+        order = order[~np.isin(numbers[order], self.duplicates.numbers)]
+        keys, times, numbers = keys[order], times[order], numbers[order]
+        gaps = np.diff(times, prepend=times[:1]) > VISIT_TIMEOUT_MS
+        begins = _starts(keys) | (gaps & ~is_whole[order])
+        first_views = numbers[begins]
+        if len(first_views):
+            self._visits[numbers] = self._places[first_views[np.cumsum(begins) - 1]]
 
     def first_flags(self, number: int) -> tuple[bool, bool]:
         """Return whether a view is its visitor's first of the day, and first of its page."""
         flags = self._flags[number] if number < len(self._flags) else 0
         return bool(flags & _FIRST_OF_DAY), bool(flags & _FIRST_OF_PAGE)
 
+    def visit_of(self, number: int) -> int:
+        """Return the number of the first view of a view's visit, by time; 0 if it is unknown."""
+        return int(self._visits[number]) if number < len(self._visits) else 0
+
+    def number_by_time(self, number: int) -> int:
+        """Return the number that a recorded view gets instead of the one it was read with.
+
+        These numbers ascend with the times of the views, as those of the views of a visit must.
+        """
+        return int(self._places[number]) if number < len(self._places) else number
+
     def last_view_before(self, time_ms: int, visitor: Hashable, path: str) -> int:
-        """Return the number of a visitor's last view of a page up to a time; 0 for none.
+        """Return the number by time of a visitor's last view of a page up to a time; 0 for none.
 
         The view is one that counts, from the same day or the day before. Always 0 during the first
         pass.
@@ -241,7 +307,7 @@ class VisitorIndex:
             first, end = np.searchsorted(pages, page), np.searchsorted(pages, page, "right")
             at = first + np.searchsorted(times[first:end], time_ms, "right")
             if at > first:
-                return self.duplicates.original_of(int(numbers[at - 1]))
+                return self.number_by_time(self.duplicates.original_of(int(numbers[at - 1])))
         return 0
 
     def _day(self, time_ms: int) -> int:
@@ -290,13 +356,13 @@ class ReadContext:
         """Count a row that is skipped."""
         self.skipped[reason] += 1
 
-    def first_flags(
-        self, number: int, time_ms: int, visitor: Hashable, path: str
-    ) -> tuple[bool, bool]:
-        """Return whether a view is its visitor's first of the day, and first of its page.
+    def place_of(
+        self, number: int, time_ms: int, visitor: Hashable, path: str, visit: Hashable = None
+    ) -> ViewPlace:
+        """Return the place of a view among its visitor's; see `VisitorIndex.record`.
 
-        Both are False during the first pass, which only records the view.
+        Nothing is known during the first pass, which only records the view.
         """
         if not self.index.is_finished:
-            self.index.record(number, time_ms, visitor, path)
-        return self.index.first_flags(number)
+            self.index.record(number, time_ms, visitor, path, visit)
+        return ViewPlace(*self.index.first_flags(number), self.index.visit_of(number))

@@ -267,7 +267,7 @@ class RowGatherer:
                 yield self._take_chunk()
             starts_hit = self._event.starts_hit(file, row)
             if isinstance(row, ViewRow):
-                self._add_view(row)
+                self._add_view(row, has_visit=file.target.rules.has_visits)
             else:
                 self._add_event(row, starts_hit=starts_hit)
             if place % MAX_CHUNK_ROWS == 0:
@@ -285,7 +285,7 @@ class RowGatherer:
         self._characters = 0
         return chunk
 
-    def _add_view(self, row: ViewRow) -> None:
+    def _add_view(self, row: ViewRow, *, has_visit: bool) -> None:
         if not self._is_first(row) or self._leave_out(row, is_view=True):
             return
         self._include_time(row.time_ms)
@@ -295,7 +295,7 @@ class RowGatherer:
         self._characters += sum(map(len, texts_of(row)))
         self._view_rows.append(row)
         self._view_numbers.append(self._local_number(row.store, row.number))
-        self._visits.append(self._viewed(row.store, row.visit))
+        self._visits.append(self._viewed(row.store, row.visit) if has_visit else 0)
 
     def _add_event(self, row: EventRow, *, starts_hit: bool) -> None:
         if starts_hit:

@@ -108,7 +108,8 @@ def number_rows(
 ) -> Iterator[tuple[ImportFile, HitRow | RejectedRow]]:
     """Yield all rows of all files, numbering those without a number.
 
-    After the first pass, leave out the duplicates of hits that no number identifies.
+    After the first pass, leave out the duplicates of hits that no number identifies, and number
+    the views that were recorded by their times.
     """
     duplicates = context.index.duplicates
     for place, file in enumerate(files):
@@ -122,6 +123,8 @@ def number_rows(
                 row.number = row.number or context.next_number()
                 if len(files) > 1 and not has_own_number and duplicates.check(place, row):
                     continue
+                if isinstance(row, ViewRow) and not row.store:
+                    row.number = context.index.number_by_time(row.number)
             yield file, row
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import pytest_twisted
-from support.abuse import query_load
+from support.abuse import query_load as asking
 from support.abuse.hit_latency import Waits, for_seconds, holds_once, send_hits
 from support.daemon import PATIENCE_S, Daemon
 from twisted.internet import reactor
@@ -45,11 +45,11 @@ def filled(tmp_path: Path) -> Iterator[Filled]:
 
 
 @contextmanager
-def requested(daemon: Daemon, at_once: int) -> Iterator[Any]:
+def asked(daemon: Daemon, at_once: int) -> Iterator[Any]:
     """Start a process that runs expensive queries concurrently."""
     cookie = daemon.client().cookie
     assert cookie is not None
-    command = [query_load.__file__, str(daemon.port), cookie, SITES[0].hostname, str(at_once)]
+    command = [asking.__file__, str(daemon.port), cookie, SITES[0].hostname, str(at_once)]
     with subprocess.Popen(
         [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -62,7 +62,7 @@ def requested(daemon: Daemon, at_once: int) -> Iterator[Any]:
 
 def waits_beside(daemon: Daemon, at_once: int, seconds: float) -> Waits:
     """Return the latencies of hits during queries."""
-    with requested(daemon, at_once) as process:
+    with asked(daemon, at_once) as process:
         waits = send_hits(daemon, for_seconds(seconds))
         output, _ = process.communicate(timeout=PATIENCE_S)
     # All of them, and they are many, got a response.

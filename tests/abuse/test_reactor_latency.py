@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import pytest_twisted
 from attrs import frozen
-from support.abuse import query_load, reactor_watch
+from support.abuse import query_load as asking
+from support.abuse import reactor_watch as turning
 from support.abuse.hit_latency import Waits, for_seconds, send_hits
 from support.daemon import PATIENCE_S, Daemon
 from support.storage.bulk_loads import Bulk, load, visits_in_turn
@@ -113,7 +114,7 @@ def watched_cores(folder: Path) -> Iterator[list[Overlay]]:
         watches = []
         for core in os.sched_getaffinity(0):
             file = folder / f"core{core}.json"
-            command = [sys.executable, reactor_watch.__file__, str(file), "core", str(core)]
+            command = [sys.executable, turning.__file__, str(file), "core", str(core)]
             process = stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE))
             watches.append((process, file))
         yield pauses
@@ -124,11 +125,11 @@ def watched_cores(folder: Path) -> Iterator[list[Overlay]]:
 
 
 @contextmanager
-def requested(daemon: Daemon, at_once: int) -> Iterator[None]:
+def asked(daemon: Daemon, at_once: int) -> Iterator[None]:
     """Run the worst queries concurrently. At the end, waiting clients disconnect."""
     cookie = daemon.client().cookie
     assert cookie is not None
-    command = [query_load.__file__, str(daemon.port), cookie, HOSTNAME, str(at_once), "worst"]
+    command = [asking.__file__, str(daemon.port), cookie, HOSTNAME, str(at_once), "worst"]
     with subprocess.Popen(
         [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -177,14 +178,14 @@ class Turns:
 async def turns(folder: Path, views: int, at_once: int, seconds: float) -> Turns:
     """Send many queries at once, and hits at the same time."""
     lates = folder / "late.json"
-    daemon = Daemon(folder, command=(sys.executable, reactor_watch.__file__, str(lates), "run"))
+    daemon = Daemon(folder, command=(sys.executable, turning.__file__, str(lates), "run"))
     store = start_store(daemon.data, StoreSettings(min_free_disk=0), reactor)
     await load(store, await store.add_website(HOSTNAME, 1_700_000_000), wide(views, days=30))
     await store.add_website("example.com", 1_700_000_000)
     await store.close()
     daemon.start()
     try:
-        with watched_cores(folder) as pauses, requested(daemon, at_once):
+        with watched_cores(folder) as pauses, asked(daemon, at_once):
             began = time.monotonic()
             waits = send_hits(daemon, for_seconds(seconds))
             ended = time.monotonic()

@@ -241,11 +241,11 @@ async def test_pipelined_requests_wait(tmp_path: Path) -> None:
             return [str(connection.receive()) for _ in range(10)]
 
     async with serving(tmp_path) as (_, work):
-        requested = deferToThread(exchange)
+        asked = deferToThread(exchange)
         await work.first
         assert work.begun == [0]
         work.let_go.callback(None)
-        replies = await requested
+        replies = await asked
     assert work.begun == [0, 1, 2, 3, 4]
     assert [line.startswith("Done") for line in replies] == [False, True] * 5
 
@@ -264,11 +264,11 @@ async def test_work_is_cancelled_if_the_client_disconnects(tmp_path: Path) -> No
 @pytest_twisted.ensureDeferred
 async def test_a_stop_cancels_the_work_and_reports_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as (server, work):
-        requested = Deferred.fromCoroutine(as_command(tmp_path, lambda one: why(one, Wait(1))))
+        asked = Deferred.fromCoroutine(as_command(tmp_path, lambda one: why(one, Wait(1))))
         await work.first
         await server.stop()
         assert work.gone == [1]
-        assert await requested == "the daemon is stopping"
+        assert await asked == "the daemon is stopping"
         assert not (tmp_path / SOCKET_NAME).exists()
         with pytest.raises(NotRunning, match="no daemon runs on it"):
             connect(tmp_path)

@@ -182,13 +182,13 @@ def settle(page: Page) -> None:
 
 def main(folder: Path, *names: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    with places() as requested, chromium_running() as chromium:
+    with places() as asked, chromium_running() as chromium:
         for name, scene in SCENES.items():
             if names and name not in names:
                 continue
             for width, options in WIDTHS.items():
                 for scheme in SCHEMES:
-                    client = scene.who(requested)
+                    client = scene.who(asked)
                     dashboard = opened(chromium, client, color_scheme=scheme, **options)
                     page = dashboard.open(scene.path)
                     settle(page)

@@ -95,8 +95,8 @@ def test_everything_works_below_a_path(
     for path in ("/stats/health", "/stats/metrics"):
         assert status(port, path) == 404
     dashboard = dashboard_of(Client(port))
-    page, requested = dashboard.page, list[str]()
-    page.on("request", lambda request: requested.append(request.url))
+    page, asked = dashboard.page, list[str]()
+    page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{dashboard.base}/stats")
     page.get_by_label("Username", exact=True).fill(USERNAME)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
@@ -131,5 +131,5 @@ def test_everything_works_below_a_path(
     page.goto(f"{dashboard.base}/stats/share/{share.json['id']}")
     expect(heading).to_contain_text("shop.localhost")
     expect(page.locator(".tile-figure").first).to_have_text("1")
-    elsewhere = [url for url in requested if not url.startswith(f"{dashboard.base}/stats")]
+    elsewhere = [url for url in asked if not url.startswith(f"{dashboard.base}/stats")]
     assert elsewhere == []

@@ -60,18 +60,18 @@ def test_a_period(period: Named, march_owner: Client, dashboard_of: Make) -> Non
         page.wait_for_url("**period=today**")
 
     def is_asked(request: Request) -> bool:
-        requested = parse_qs(urlsplit(request.url).query)
-        return "/summary?" in request.url and abs(moment(requested["start"]) - start) < NEARLY
+        asked = parse_qs(urlsplit(request.url).query)
+        return "/summary?" in request.url and abs(moment(asked["start"]) - start) < NEARLY
 
     def moment(texts: list[str]) -> datetime:
         return datetime.fromisoformat(texts[0])
 
-    with page.expect_request(is_asked) as request:
+    with page.expect_request(is_asked) as asking:
         choose(page, "Period", label)
-    query = parse_qs(urlsplit(request.value.url).query)
+    query = parse_qs(urlsplit(asking.value.url).query)
     assert abs(moment(query["end"]) - end) < NEARLY
     assert query["timezone"] == ["Europe/Berlin"]
-    answered = request.value.response()
+    answered = asking.value.response()
     assert answered is not None
     views = answered.json()["current"]["pageviews"]
     assert views > 0

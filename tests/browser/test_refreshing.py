@@ -81,11 +81,11 @@ def test_data_is_refreshed_while_the_page_is_visible(
     dashboard = dashboard_of(owner)
     page = dashboard.page
     page.clock.install()
-    requested: list[str] = []
+    asked: list[str] = []
 
     def note(request: Request) -> None:
         if "/api/website/" in request.url:
-            requested.append(request.url)
+            asked.append(request.url)
 
     page.on("request", note)
     dashboard.open("websites/example.com")
@@ -97,19 +97,19 @@ def test_data_is_refreshed_while_the_page_is_visible(
         hide(page, False)
     send(owner, "example.com", Visit("/"))
     hear(page)
-    requested.clear()
+    asked.clear()
     page.clock.fast_forward(REFRESH_S * 1000 - 1)
     hear(page)
-    assert requested == []
+    assert asked == []
     page.clock.fast_forward(1)
     expect(loaded(page).first).to_have_text("1")
 
     hide(page, True)
     send(owner, "example.com", Visit("/"))
-    requested.clear()
+    asked.clear()
     page.clock.fast_forward(10 * REFRESH_S * 1000)
     hear(page)
-    assert requested == []
+    assert asked == []
     expect(loaded(page).first).to_have_text("1")
     hide(page, False)
     expect(loaded(page).first).to_have_text("2")

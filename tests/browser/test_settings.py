@@ -180,18 +180,18 @@ def test_usage_shows_hits_as_they_arrive(new_daemon: Daemon, dashboard_of: Make)
 
 def test_slow_usage_data_is_waited_for(demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo)
-    usage, requested = HeldRequests(dashboard.page, "**/api/user/usage"), list[str]()
+    usage, asked = HeldRequests(dashboard.page, "**/api/user/usage"), list[str]()
     dashboard.page.clock.install()
-    dashboard.page.on("request", lambda request: requested.append(urlsplit(request.url).path))
+    dashboard.page.on("request", lambda request: asked.append(urlsplit(request.url).path))
     with dashboard.page.expect_request("**/api/user/usage"):
         page = dashboard.open("settings/usage")
     expect(page.locator(".settings-content .skeleton")).to_be_visible()
     # Earlier requests have been reported after such a call.
     page.evaluate("fetch('/api/event/ping')")
-    begun = requested.count("/api/user/usage")
+    begun = asked.count("/api/user/usage")
     page.clock.fast_forward(20_000)
     page.evaluate("fetch('/api/event/ping')")
-    assert requested.count("/api/user/usage") == begun
+    assert asked.count("/api/user/usage") == begun
     usage.let_go()
     expect(page.get_by_role("meter", name="Memory")).to_be_visible()
     with page.expect_request("**/api/user/usage"):

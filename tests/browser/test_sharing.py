@@ -36,8 +36,8 @@ def test_a_link_is_created_opened_and_revoked(known: Client, dashboard_of: Make)
     address = dialog.locator("li", has_text="for the board").get_by_role("figure", name="Link")
     href = address.inner_text()
     reader = dashboard_of(Client(known.port)).page
-    requested: list[str] = []
-    reader.on("request", lambda request: requested.append(urlsplit(request.url).path))
+    asked: list[str] = []
+    reader.on("request", lambda request: asked.append(urlsplit(request.url).path))
     reader.goto(href)
     figures = loaded(reader)
     expect(reader.get_by_role("heading", level=1)).to_have_text(HOSTNAME)
@@ -48,7 +48,7 @@ def test_a_link_is_created_opened_and_revoked(known: Client, dashboard_of: Make)
     reader.get_by_role("menuitemradio", name="Last 7 days").click()
     expect(reader).to_have_url(f"{href}?period=7d")
     loaded(reader)
-    api = {path for path in requested if path.startswith("/api/")}
+    api = {path for path in asked if path.startswith("/api/")}
     allowed = (f"/api/website/{HOSTNAME}/", "/api/shared/")
     assert api
     assert {path for path in api if not path.startswith(allowed)} == set()

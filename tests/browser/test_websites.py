@@ -61,15 +61,14 @@ def test_many_websites(new_daemon: Daemon, dashboard_of: Make) -> None:
     for number in range(60):
         owner.add_website(f"site-{number:02}.example")
     dashboard = dashboard_of(owner)
-    requested: list[str] = []
+    asked: list[str] = []
     dashboard.page.on(
-        "request",
-        lambda request: requested.append(request.url) if "/summary" in request.url else None,
+        "request", lambda request: asked.append(request.url) if "/summary" in request.url else None
     )
     page = dashboard.open()
     page.locator(".curve svg").first.wait_for()
     page.wait_for_load_state("networkidle")
-    assert 0 < len(requested) < 40, "those out of sight are not requested for"
+    assert 0 < len(asked) < 40, "those out of sight are not asked for"
     page.get_by_label("Search websites").fill("-5")
     expect(page.locator("main li")).to_have_count(10)
     expect(page.get_by_role("status")).to_have_text("10 websites")

@@ -42,11 +42,9 @@ def export(file: Path) -> list[str]:
     return ["export", "example.com", "-o", str(file)]
 
 
-def is_refused(
-    requested: Asked, file: Path, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def is_refused(asked: Asked, file: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted((each.name, each.stat().st_ino) for each in data.iterdir())
-    assert main([*requested(file), "--data", str(data)]) == 1
+    assert main([*asked(file), "--data", str(data)]) == 1
     assert capsys.readouterr().err == (
         f"medamad: {file}: this name belongs to one of the daemon's own files,"
         " which would be lost; choose another name\n"
@@ -56,47 +54,47 @@ def is_refused(
         assert [website.hostname for website in guest.websites()] == ["example.com"]
 
 
-@pytest.mark.parametrize("requested", [backup, export])
+@pytest.mark.parametrize("asked", [backup, export])
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("name", OWN)
 def test_output_does_not_replace_the_daemons_files(
-    data: Path, capsys: pytest.CaptureFixture[str], requested: Asked, name: str, *, is_there: bool
+    data: Path, capsys: pytest.CaptureFixture[str], asked: Asked, name: str, *, is_there: bool
 ) -> None:
     if is_there:
         (data / name).touch()
-    is_refused(requested, data / name, data, capsys)
+    is_refused(asked, data / name, data, capsys)
 
 
-@pytest.mark.parametrize("requested", [backup, export])
+@pytest.mark.parametrize("asked", [backup, export])
 def test_output_through_another_path_does_not_replace_them(
     tmp_path: Path,
     data: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    requested: Asked,
+    asked: Asked,
 ) -> None:
     (tmp_path / "folder").symlink_to(data)
     (tmp_path / "link").symlink_to(data / LOCK_NAME)
-    is_refused(requested, tmp_path / "folder" / LOCK_NAME, data, capsys)
-    is_refused(requested, tmp_path / "link", data, capsys)
-    is_refused(requested, data / ".." / "data" / LOCK_NAME, data, capsys)
+    is_refused(asked, tmp_path / "folder" / LOCK_NAME, data, capsys)
+    is_refused(asked, tmp_path / "link", data, capsys)
+    is_refused(asked, data / ".." / "data" / LOCK_NAME, data, capsys)
     monkeypatch.chdir(data)
-    is_refused(requested, Path(FILE_NAME), data, capsys)
+    is_refused(asked, Path(FILE_NAME), data, capsys)
 
 
-@pytest.mark.parametrize("requested", [backup, export])
+@pytest.mark.parametrize("asked", [backup, export])
 def test_output_does_not_replace_a_store_elsewhere(
-    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], requested: Asked
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], asked: Asked
 ) -> None:
     elsewhere = (data / FILE_NAME).rename(tmp_path / "large")
     (data / FILE_NAME).symlink_to(elsewhere)
-    is_refused(requested, data / FILE_NAME, data, capsys)
-    is_refused(requested, elsewhere, data, capsys)
+    is_refused(asked, data / FILE_NAME, data, capsys)
+    is_refused(asked, elsewhere, data, capsys)
 
 
-@pytest.mark.parametrize("requested", [backup, export])
-def test_other_files_are_written(tmp_path: Path, data: Path, requested: Asked) -> None:
+@pytest.mark.parametrize("asked", [backup, export])
+def test_other_files_are_written(tmp_path: Path, data: Path, asked: Asked) -> None:
     (tmp_path / "elsewhere").mkdir()
     for file in (data / "views.csv", tmp_path / "elsewhere" / FILE_NAME):
-        assert main([*requested(file), "--data", str(data)]) == 0
+        assert main([*asked(file), "--data", str(data)]) == 0
         assert file.stat().st_size > 0

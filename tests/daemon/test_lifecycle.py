@@ -212,9 +212,9 @@ def stopped_under_load(folder: Path) -> float:
         for thread in threads:
             thread.start()
         until(lambda: all(one.statuses for one in visitors))
-        requested = time.monotonic()
+        asked = time.monotonic()
         assert daemon.stop() == 0
-        took = time.monotonic() - requested
+        took = time.monotonic() - asked
         for thread in threads:
             thread.join()
         if "were cut" in daemon.log:
@@ -266,9 +266,9 @@ def stopped_beside_a_slow_reader(folder: Path) -> float:
         arrived = 0
         while arrived != (arrived := unread(slow)):
             time.sleep(1)
-        requested = time.monotonic()
+        asked = time.monotonic()
         assert daemon.stop() == 0
-        took = time.monotonic() - requested
+        took = time.monotonic() - asked
         if "1 connections were aborted" not in daemon.log:
             return math.inf
         assert took >= DRAIN_S

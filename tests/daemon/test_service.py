@@ -240,18 +240,18 @@ async def test_queries_do_not_delay_the_stop(tmp_path: Path) -> None:
     daemon.startService()
     started = await calls.first
     assert isinstance(started, Started)
-    requested = [Deferred.fromCoroutine(ask(str(number))) for number in range(QUERY_THREADS + 2)]
+    asked = [Deferred.fromCoroutine(ask(str(number))) for number in range(QUERY_THREADS + 2)]
     client = HostnameEndpoint(reactor, b"127.0.0.1", int(started.urls[0].rpartition(":")[2]))
     sender = await connectProtocol(client, Sender())
     head = f"GET /website/example.com/pages HTTP/1.1\r\nHost: localhost\r\nCookie: _me_sess={token}"
     sender.transport.write(f"{head}\r\n\r\n".encode())
-    while backends[0].run_query.size <= len(requested) or len(begun) < QUERY_THREADS:
+    while backends[0].run_query.size <= len(asked) or len(begun) < QUERY_THREADS:
         await deferLater(reactor, 0.01)
     await daemon.stopService()
     assert seen == [True] * QUERY_THREADS, "they were given up, and others not begun"
     await sender.lost
     assert not sender.answered.called
-    for one in requested:
+    for one in asked:
         with pytest.raises(CancelledError):
             await one
     assert is_free(tmp_path)

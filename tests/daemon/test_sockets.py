@@ -126,11 +126,11 @@ def test_an_abstract_systemd_socket_is_used_beside_another(tmp_path: Path) -> No
         path = tmp_path / "http.sock"
         with activated(listening, tmp_path, f"unix:{path}"):
             for address in (listening.getsockname(), str(path)):
-                with socket.socket(socket.AF_UNIX) as client:
-                    client.settimeout(PATIENCE_S)
-                    client.connect(address)
-                    client.sendall(b"GET /api/event/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                    assert client.recv(4_096).startswith(b"HTTP/1.1 200 ")
+                with socket.socket(socket.AF_UNIX) as asking:
+                    asking.settimeout(PATIENCE_S)
+                    asking.connect(address)
+                    asking.sendall(b"GET /api/event/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    assert asking.recv(4_096).startswith(b"HTTP/1.1 200 ")
 
 
 def test_ipv6_is_listened_on_beside_ipv4_and_for_both(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from medamad.storage.environment.writer import MOST_S, StallWatch
 from medamad.web.backend import Backend
 
 
-def requested(port: int, path: str, body: Mapping[str, object] | None = None) -> Answer:
+def asked(port: int, path: str, body: Mapping[str, object] | None = None) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request("GET" if body is None else "POST", path, body and json.dumps(body))
     answer = connection.getresponse()
@@ -52,7 +52,7 @@ async def test_hits_are_rejected_while_the_store_is_stalled(
     port = int(started.urls[0].rpartition(":")[2])
 
     def answered(path: str, beacon: str = "") -> "Deferred[Answer]":
-        return deferToThread(requested, port, path, HIT | {"b": beacon} if beacon else None)
+        return deferToThread(asked, port, path, HIT | {"b": beacon} if beacon else None)
 
     pipeline, store = backends[0].pipeline, backends[0].store
     store.writer.stall_watch = StallWatch(lambda: now[0])
@@ -87,7 +87,7 @@ def sent(daemon: Daemon, beacon: str) -> tuple[threading.Thread, list[Answer]]:
 
     def send() -> None:
         with suppress(ConnectionError):
-            answers.append(requested(daemon.port, "/api/event/hit", HIT | {"b": beacon}))
+            answers.append(asked(daemon.port, "/api/event/hit", HIT | {"b": beacon}))
 
     thread = threading.Thread(target=send)
     thread.start()

@@ -43,9 +43,9 @@ def run_demo(temporary: Path, planned: int) -> Iterator[Demonstration]:
     too_long = threading.Timer(PATIENCE_S, process.kill)
     too_long.start()
     lines: list[str] = []
-    with os.fdopen(reading, encoding="utf-8") as output:
+    with os.fdopen(reading, encoding="utf-8") as said:
         while not lines or (lines[-1] and "Ctrl-C" not in lines[-1]):
-            lines.append(output.readline())
+            lines.append(said.readline())
     too_long.cancel()
     greeting = "".join(lines)
     words = greeting.split()

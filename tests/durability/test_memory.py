@@ -27,7 +27,7 @@ def hit(number: int, hostname: str) -> tuple[str, str, bytes, int]:
     return "POST", "/api/event/hit", json.dumps(fields).encode(), status
 
 
-def requested(number: int) -> tuple[str, str, bytes, int]:
+def asked(number: int) -> tuple[str, str, bytes, int]:
     """Return a request by its number, and its expected status; kinds alternate."""
     unload = {"b": f"beacon {number % BEACONS}", "e": "unload", "m": 5}
     return (
@@ -45,7 +45,7 @@ def ask(daemon: Daemon, first: int, count: int) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
     with closing(connection):
         for number in range(first, first + count):
-            method, path, body, status = requested(number)
+            method, path, body, status = asked(number)
             connection.request(method, path, body, {"User-Agent": AGENT})
             answer = connection.getresponse()
             answer.read()

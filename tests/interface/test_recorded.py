@@ -351,7 +351,7 @@ def _numbered(ask: Ask, number: int) -> str:
 CASES = [
     (name, _numbered(ask, number))
     for name, recorded in RECORDED.items()
-    for ask in recorded.requested
+    for ask in recorded.asked
     for number in range(1, ask.answers + 1)
 ]
 
@@ -376,7 +376,7 @@ def seen_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Seen]:
                 raise
         seen = known[name]
         if isinstance(seen, Exception):
-            pytest.fail(f"{name} could not be requested: {seen!r}", pytrace=False)
+            pytest.fail(f"{name} could not be asked: {seen!r}", pytrace=False)
         return seen
 
     return seen_of
@@ -428,13 +428,13 @@ def test_names_are_unique() -> None:
 
 
 def test_every_operation_is_recorded(seen_of: Callable[[str], Seen]) -> None:
-    requested = [
+    asked = [
         (ask.method, ask.path.partition("?")[0].removeprefix("/api"))
-        for ask in RECORDED["as it is"].requested
+        for ask in RECORDED["as it is"].asked
     ]
     for path, operations in yaml.safe_load(seen_of("as it is").description)["paths"].items():
         pattern = re.sub(r"\{\w+\}", "[^/]+", path)
         for method in operations.keys() & {"get", "post", "patch", "put", "delete"}:
             assert any(
-                used == method.upper() and re.fullmatch(pattern, place) for used, place in requested
+                used == method.upper() and re.fullmatch(pattern, place) for used, place in asked
             ), f"{method} {path}"

@@ -13,11 +13,11 @@ async def test_equal_retention_rules_are_computed_once(
     open_store: Callable[..., Store],
 ) -> None:
     """They are computed every minute and for /metrics, in the reactor's thread."""
-    requested = []
+    asked = []
 
     class Zone(tzinfo):
         def utcoffset(self, when: datetime | None) -> timedelta:
-            requested.append(when)
+            asked.append(when)
             return timedelta(0)
 
         def dst(self, _when: datetime | None) -> timedelta:
@@ -29,8 +29,8 @@ async def test_equal_retention_rules_are_computed_once(
     for number in range(3):
         await store.add_website("kept.example" if number == 1 else f"{number}.example", 1)
         await store.append([a_view(website=number + 1)])
-        requested.clear()
+        asked.clear()
         assert not store.maintenance.has_expired(NOW_MS)
-        counts.append(len(requested))
+        counts.append(len(asked))
     assert (counts[1], counts[2]) == (2 * counts[0], 2 * counts[0])
     await store.close()

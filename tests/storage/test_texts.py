@@ -58,8 +58,8 @@ def test_texts_added_while_reading_are_not_reported_missing(
     environment: Environment,
 ) -> None:
     texts = WebsiteTexts(Named(environment, Dictionary(environment.databases, {}, 1_000)), 1)  # type: ignore[arg-type]
-    for requested in range(4):
-        assert len(texts(Dimension.PATH)) == requested
+    for asked in range(4):
+        assert len(texts(Dimension.PATH)) == asked
     assert DAMAGED not in texts(Dimension.PATH)
 
 

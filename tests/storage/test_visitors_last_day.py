@@ -20,7 +20,7 @@ def of_day(visits: list[int], now_ms: int) -> int:
 
 @given(times, st.lists(st.one_of(times, _ahead_ms), max_size=4), st.lists(_ahead_ms, min_size=1))
 def test_visitors_are_counted_exactly_or_not_at_all(
-    first: list[int], later: list[list[int] | int], requested: list[int]
+    first: list[int], later: list[list[int] | int], asked: list[int]
 ) -> None:
     """In any order, since the clock may be set."""
     last_day = VisitorsLastDay()
@@ -34,7 +34,7 @@ def test_visitors_are_counted_exactly_or_not_at_all(
         else:
             last_day.add(more)
             visits += more
-        for ahead_ms in requested:
+        for ahead_ms in asked:
             now_ms = NOW_MS + ahead_ms
             counted = last_day.count(now_ms)
             assert (counted is None) is not last_day.knows(now_ms)

@@ -67,7 +67,7 @@ async def test_hostnames_are_unique(open_store: OpenStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("registered", "requested", "served"),
+    ("registered", "asked", "served"),
     [
         ("example.com", "example.com", True),
         ("example.com", "www.example.com", True),
@@ -78,9 +78,9 @@ async def test_hostnames_are_unique(open_store: OpenStore) -> None:
 )
 @pytest_twisted.ensureDeferred
 async def test_www_and_the_bare_hostname_are_one_website(
-    open_store: OpenStore, registered: str, requested: str, served: bool
+    open_store: OpenStore, registered: str, asked: str, served: bool
 ) -> None:
     store = open_store()
     website = await store.add_website(registered, 1)
-    assert store.websites.serving(requested) == (website if served else None)
+    assert store.websites.serving(asked) == (website if served else None)
     await store.close()

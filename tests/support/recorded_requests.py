@@ -69,7 +69,7 @@ class Recorded:
     """Files beside the configuration."""
 
     @property
-    def requested(self) -> tuple[Ask, ...]:
+    def asked(self) -> tuple[Ask, ...]:
         return tuple(step for step in self.steps if isinstance(step, Ask))
 
 

@@ -220,6 +220,17 @@ def test_visitors_are_distinguished_for_a_day(tmp_path: Path) -> None:
     assert found == [yes, (False, True), yes, no, yes, yes]
 
 
+def test_visits_are_those_of_an_address_with_a_user_agent(tmp_path: Path) -> None:
+    def at(time: str, address: str = "192.0.2.1", agent: str = FIREFOX) -> str:
+        return line(time=f"01/Feb/2026:{time} +0000", address=address, agent=agent)
+
+    later = at("10:40:00") + at("11:10:01") + at("10:40:00", address="192.0.2.2")
+    earlier = at("10:00:00") + at("10:20:00") + at("10:20:00", agent=FIREFOX.replace("128", "129"))
+    rows = read(tmp_path, later, earlier)
+    found = [(row.number, row.visit) for row in rows if isinstance(row, ViewRow)]
+    assert found == [(4, 1), (6, 6), (5, 5), (1, 1), (2, 1), (3, 3)]
+
+
 def test_logs_of_several_servers_may_be_in_any_order(tmp_path: Path) -> None:
     def at(time: str, path: str, referrer: str = "-") -> str:
         request = f"GET {path} HTTP/1.1"

@@ -29,6 +29,11 @@ from support.transfer.foreign_files import (
 from support.transfer.round_trips import answers, take_in
 
 from medamad.domain.errors import Conflict
+from medamad.ingest.pipeline import Rules
+from medamad.lookup.referrers import Sources
+from medamad.query.request import Cancellation, Query
+from medamad.query.visit_reports import entry_pages
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
 from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.import_survey import ImportFile, survey_rows
@@ -159,6 +164,33 @@ async def test_hits_after_the_first_counted_one_are_skipped_by_default(
     await store.imports.undo(website, taken.ended.number)
     taken = await take_in(store, website, [file], overlapping=True)
     assert taken.ended.views + taken.ended.events == len(things)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("has_visits", "entries"), [(True, {"/": 1, "/a": 1, "/c": 1}), (False, {})]
+)
+@pytest_twisted.ensureDeferred
+async def test_visits_are_imported_in_any_order_unless_they_are_switched_off(
+    open_store: OpenStore, tmp_path: Path, entries: dict[str, int], *, has_visits: bool
+) -> None:
+    views = (("s1", "12:00", "/c"), ("s1", "10:10", "/b"), ("s2", "10:05", "/a"))
+    records = [
+        UMAMI_VIEW
+        | {"session_id": session, "created_at": f"2026-01-31 {time}:00", "url_path": path}
+        | {"event_id": time}
+        for session, time, path in (*views, ("s1", "10:00", "/"))
+    ]
+    file = write(tmp_path / "export", UMAMI, *records)
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    await take_in(store, website, [file], rules=Rules(has_visits=has_visits))
+
+    def read_entries(snapshot: Snapshot) -> dict[Any, Any]:
+        found = entry_pages(snapshot, Query(), Sources({}), Cancellation())
+        return {row.path: row.visits for row in found.content}
+
+    assert store.read(website, read_entries) == entries
     await store.close()
 
 

@@ -70,7 +70,17 @@ def test_every_view_is_a_visitor_where_goatcounter_kept_no_sessions(
         for second in range(3)
     ]
     found = read(write(tmp_path / "export.csv", GOAT, *records))
-    assert [row.first_today for row in found if isinstance(row, ViewRow)] == [True] * 3
+    views = [row for row in found if isinstance(row, ViewRow)]
+    assert [(row.first_today, row.visit) for row in views] == [(True, 0)] * 3
+
+
+def test_a_session_of_goatcounter_may_have_several_visits(tmp_path: Path) -> None:
+    records = [
+        GOAT_VIEW | {"Session": "1", "Date": f"2026-01-31T{time}Z"}
+        for time in ("12:00:00", "12:30:00", "13:00:01")
+    ]
+    found = read(write(tmp_path / "export.csv", GOAT, *records))
+    assert [row.visit for row in found if isinstance(row, ViewRow)] == [1, 1, 3]
 
 
 def test_version_1_of_goatcounter_has_user_agents(tmp_path: Path) -> None:

@@ -46,7 +46,37 @@ def test_the_last_view_of_a_page_is_found(views: list[tuple[int, str, str]], hou
         and time_ms <= hour * HOUR_MS
         and hour // 24 - time_ms // (24 * HOUR_MS) <= 1
     ]
-    assert index.last_view_before(hour * HOUR_MS, "a", "/") == max(before, default=(0, 0))[1]
+    wanted = index.number_by_time(max(before, default=(0, 0))[1])
+    assert index.last_view_before(hour * HOUR_MS, "a", "/") == wanted
+
+
+@given(
+    views=st.lists(
+        st.tuples(
+            st.integers(0, 200).map(lambda minute: minute * 60_000),
+            st.sampled_from("ab"),
+            st.sampled_from((None, None, "v", "w")),
+        ),
+        max_size=40,
+    )
+)
+def test_visits_end_after_half_an_hour_unless_they_have_a_name(
+    views: list[tuple[int, str, str | None]],
+) -> None:
+    index = VisitorIndex(UTC)
+    for number, (time_ms, visitor, visit) in enumerate(views, 1):
+        index.record(number, time_ms, visitor, "/", visit)
+    index.finish()
+    by_time = sorted(enumerate(views, 1), key=lambda pair: pair[1][0])
+    placed = [index.number_by_time(number) for number, _ in by_time]
+    assert placed == list(range(1, len(views) + 1))
+    latest: dict[tuple[str, str | None], tuple[int, int]] = {}
+    for place, (number, (time_ms, visitor, visit)) in enumerate(by_time, 1):
+        last_ms, first_view = latest.get((visitor, visit), (0, 0))
+        if not first_view or (visit is None and time_ms - last_ms > HOUR_MS // 2):
+            first_view = place
+        latest[visitor, visit] = time_ms, first_view
+        assert index.visit_of(number) == first_view
 
 
 def test_a_view_that_was_not_recorded_is_not_first() -> None:

@@ -26,6 +26,7 @@ def test_a_line_in_the_combined_format(tmp_path: Path) -> None:
     assert view == ViewRow(
         time_ms=ms("2026-02-01T00:30:00+00:00"),
         number=1,
+        visit=1,
         identity=view.identity,
         path="/café",
         utm_source="news",

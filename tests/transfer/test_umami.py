@@ -37,6 +37,7 @@ def test_a_view_of_umami(tmp_path: Path) -> None:
     (row,) = read(write(tmp_path / "website_event.csv", UMAMI, record))
     assert row == ViewRow(
         number=1,
+        visit=1,
         time_ms=1_769_902_200_250,
         path="/café",
         first_today=True,
@@ -68,9 +69,9 @@ def test_repeated_rows_and_other_rows_are_skipped(tmp_path: Path) -> None:
     )
     found = [row for row in read(first, second) if isinstance(row, ViewRow)]
     assert [(row.number, row.first_today, row.first_of_page) for row in found] == [
+        (2, True, True),
+        (3, False, False),
         (1, True, True),
-        (2, False, False),
-        (3, True, True),
     ]
 
 
@@ -153,12 +154,25 @@ def test_an_export_need_not_be_in_order(tmp_path: Path) -> None:
     found = read(later, earlier)
     views = [row for row in found if isinstance(row, ViewRow)]
     assert [(row.number, row.first_today, row.first_of_page) for row in views] == [
-        (2, False, False),
+        (6, False, False),
         (3, False, True),
-        (5, True, True),
-        (6, False, True),
+        (2, True, True),
+        (5, False, True),
     ]
-    assert [row.view for row in found if isinstance(row, EventRow)] == [6, 0]
+    assert [row.visit for row in views] == [3, 3, 2, 3]
+    assert [row.view for row in found if isinstance(row, EventRow)] == [5, 0]
+
+
+@pytest.mark.parametrize(("visit_id", "visits"), [("", [1, 1, 3]), ("v1", [1, 1, 1])])
+def test_visits_are_umami_s_or_end_after_half_an_hour(
+    tmp_path: Path, visit_id: str, visits: list[int]
+) -> None:
+    records = [
+        UMAMI_VIEW | {"created_at": f"2026-01-31 {time}", "event_id": time, "visit_id": visit_id}
+        for time in ("10:00:00", "10:30:00", "11:00:01")
+    ]
+    found = read(write(tmp_path / "events", UMAMI, *records))
+    assert [row.visit for row in found if isinstance(row, ViewRow)] == visits
 
 
 def test_an_event_after_midnight_belongs_to_the_view_before(tmp_path: Path) -> None:

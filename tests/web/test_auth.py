@@ -143,13 +143,13 @@ async def test_queries_wait_in_the_queue_of_their_client(server: Server) -> None
     owner = await server.owner()
     bearer = {"Authorization": f"Bearer {await token_for(server)}"}
     shown = {"X-Medamad-Share": share.id}
-    requested = [
+    asked = [
         (owner, {}, "pages"),
         (owner, bearer, "live"),
         (server.browser("203.0.113.200"), shown, "summary"),
         (server.browser("198.51.100.7"), shown, "time"),
     ]
-    for browser, headers, what in requested:
+    for browser, headers, what in asked:
         path = f"/website/example.com/{what}"
         assert (await browser.ask("GET", path, headers=headers)).status == 200
     assert (await owner.ask("GET", "/websites?summary=true")).status == 200

@@ -62,11 +62,7 @@ BODIES = {
     "PATCH /websites/{hostname}/funnels/{funnel}": {"name": "Order"},
     "POST /shared/{share}": {"password": "any"},
 }
-QUERIES = {
-    "/event/pixel.gif": f"?u=https://{HOSTNAME}/",
-    "/website/{hostname}/next": "?of=/",
-    "/website/{hostname}/previous": "?of=/",
-}
+QUERIES = {"/event/pixel.gif": f"?u=https://{HOSTNAME}/"}
 INSIDE = ("/health", "/health/live", "/metrics")
 """What only the peers below may ask."""
 INSIDERS = Networks([ip_network("198.51.100.0/24")])
@@ -326,7 +322,7 @@ async def test_each_caller_gets_the_expected_status(
     wrong = []
     shown = Shown(server)
     pages = {True: cycle(FOREIGN_PAGES), False: cycle(OWN_PAGES)}
-    requested = [
+    asked = [
         *(
             (method, state, prefix)
             for (row, method), (column, state) in product(enumerate(METHODS), enumerate(STATES))
@@ -335,7 +331,7 @@ async def test_each_caller_gets_the_expected_status(
         ),
         *product(address.methods, FURTHER_STATES, address.prefixes[-1:]),
     ]
-    for method, state, prefix in requested:
+    for method, state, prefix in asked:
         await put_right(server)
         known = await shown.headers(state.shown)
         peer = INSIDER if address.path in INSIDE else next(NETWORKS)

@@ -320,13 +320,13 @@ async def test_a_change_is_completed_if_the_client_disconnects(
 async def test_a_waiting_query_is_cancelled_if_the_client_disconnects(
     server: Server, owner: Browser, website: str
 ) -> None:
-    requested: Deferred[bytes] = Deferred()
-    server.site.backend.run_query = lambda _question, **_: requested
+    asked: Deferred[bytes] = Deferred()
+    server.site.backend.run_query = lambda _question, **_: asked
     connection = Connection(server.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("GET", f"/website/{website}/pages", headers))
     connection.close()
-    assert requested.called
+    assert asked.called
     assert connection.wire.value() == b""
 
 
@@ -335,11 +335,11 @@ async def test_a_running_query_is_cancelled_if_the_client_disconnects(
     server: Server, owner: Browser, website: str
 ) -> None:
     begun: list[Callable[[], object]] = []
-    requested: Deferred[bytes] = Deferred()
+    asked: Deferred[bytes] = Deferred()
 
     def ask(question: Callable[[], object], **_: object) -> Deferred[bytes]:
         begun.append(question)
-        return requested
+        return asked
 
     body = b'{"e":"load","b":"b1","u":"http://example.com/","p":true,"q":true}'
     assert (await owner.ask("POST", "/event/hit", body=body)).status == 204

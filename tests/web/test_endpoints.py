@@ -44,7 +44,7 @@ UNREACHABLE = {
 
 
 @frozen
-class RequestCase:
+class Asked:
     """A request. Without `cookie` it has no session."""
 
     method: str
@@ -58,48 +58,46 @@ class RequestCase:
 class Row:
     """A row of the tables: a request that succeeds, its status, and the errors it can have."""
 
-    requested: RequestCase
+    asked: Asked
     success: int
     errors: tuple[int, ...]
-    wrong: RequestCase | None = None
+    wrong: Asked | None = None
     """The same request, malformed."""
-    missing: RequestCase | None = None
+    missing: Asked | None = None
     """The same request for what does not exist."""
 
     @property
     def name(self) -> str:
-        return f"{self.requested.method} {self.requested.path}"
+        return f"{self.asked.method} {self.asked.path}"
 
 
 def statistic(name: str, errors: tuple[int, ...]) -> Row:
-    requested = RequestCase("GET", f"/website/{HOSTNAME}/{name}")
+    asked = Asked("GET", f"/website/{HOSTNAME}/{name}")
     return Row(
-        requested,
+        asked,
         200,
         errors,
-        wrong=evolve(requested, path=f"{requested.path}?browser[is]=x"),
-        missing=evolve(requested, path=f"/website/other.example/{name}"),
+        wrong=evolve(asked, path=f"{asked.path}?browser[is]=x"),
+        missing=evolve(asked, path=f"/website/other.example/{name}"),
     )
 
 
-LOGIN = RequestCase(
-    "POST", "/auth/login", {"username": USERNAME, "password": PASSWORD}, cookie=False
-)
-HIT = RequestCase("POST", "/event/hit", LOAD, cookie=False)
-PING = RequestCase("GET", "/event/ping?u=example.com", cookie=False)
-USER = RequestCase("GET", "/user")
-PATCH_USER = RequestCase("PATCH", "/user", {"username": "grace"})
-DELETE_USER = RequestCase("DELETE", "/user")
-WEBSITES = RequestCase("GET", "/websites")
-ADD = RequestCase("POST", "/websites", {"hostname": "new.example"})
-WEBSITE = RequestCase("GET", f"/websites/{HOSTNAME}")
-RENAME = RequestCase("PATCH", f"/websites/{HOSTNAME}", {"hostname": "renamed.example"})
-REMOVE = RequestCase("DELETE", f"/websites/{HOSTNAME}")
+LOGIN = Asked("POST", "/auth/login", {"username": USERNAME, "password": PASSWORD}, cookie=False)
+HIT = Asked("POST", "/event/hit", LOAD, cookie=False)
+PING = Asked("GET", "/event/ping?u=example.com", cookie=False)
+USER = Asked("GET", "/user")
+PATCH_USER = Asked("PATCH", "/user", {"username": "grace"})
+DELETE_USER = Asked("DELETE", "/user")
+WEBSITES = Asked("GET", "/websites")
+ADD = Asked("POST", "/websites", {"hostname": "new.example"})
+WEBSITE = Asked("GET", f"/websites/{HOSTNAME}")
+RENAME = Asked("PATCH", f"/websites/{HOSTNAME}", {"hostname": "renamed.example"})
+REMOVE = Asked("DELETE", f"/websites/{HOSTNAME}")
 NO_NAME, OTHER = "/websites/no_name", "/websites/other.example"
 
 ROWS = [
     Row(LOGIN, 200, (400, 401, 500), wrong=evolve(LOGIN, content={"username": USERNAME})),
-    Row(RequestCase("POST", "/auth/logout"), 204, (401, 500)),
+    Row(Asked("POST", "/auth/logout"), 204, (401, 500)),
     Row(
         HIT,
         204,
@@ -116,7 +114,7 @@ ROWS = [
         wrong=evolve(PATCH_USER, content={"username": "no"}),
     ),
     Row(DELETE_USER, 204, (400, 401, 403, 404, 500), wrong=evolve(DELETE_USER, path="/user?%ff=x")),
-    Row(RequestCase("GET", "/user/usage"), 200, (401, 500)),
+    Row(Asked("GET", "/user/usage"), 200, (401, 500)),
     Row(WEBSITES, 200, (400, 401, 404, 500), wrong=evolve(WEBSITES, path="/websites?summary=2")),
     Row(ADD, 201, (400, 401, 403, 409, 500), wrong=evolve(ADD, content={})),
     Row(
@@ -159,21 +157,21 @@ ERRORS = [
     (row, status)
     for row in ROWS
     for status in row.errors
-    if (row.requested.method, row.requested.path, status) not in UNREACHABLE
+    if (row.asked.method, row.asked.path, status) not in UNREACHABLE
 ]
 
 
-async def ask(server: Server, requested: RequestCase) -> Answer:
-    browser = await server.owner() if requested.cookie else server.browser()
-    return await again(browser, requested)
+async def ask(server: Server, asked: Asked) -> Answer:
+    browser = await server.owner() if asked.cookie else server.browser()
+    return await again(browser, asked)
 
 
-async def again(browser: Any, requested: RequestCase) -> Answer:
-    body = b"" if requested.content is None else json.dumps(requested.content).encode()
-    headers = dict(requested.headers)
+async def again(browser: Any, asked: Asked) -> Answer:
+    body = b"" if asked.content is None else json.dumps(asked.content).encode()
+    headers = dict(asked.headers)
     if body:
         headers["Content-Type"] = "application/json"
-    return await browser.ask(requested.method, requested.path, body=body, headers=headers)
+    return await browser.ask(asked.method, asked.path, body=body, headers=headers)
 
 
 @pytest.fixture(autouse=True)
@@ -187,34 +185,34 @@ def registered(website: str) -> str:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 @pytest_twisted.ensureDeferred
 async def test_each_endpoint_succeeds(server: Server, row: Row, prefix: str) -> None:
-    answer = await ask(server, evolve(row.requested, path=prefix + row.requested.path))
+    answer = await ask(server, evolve(row.asked, path=prefix + row.asked.path))
     assert answer.status == row.success
     assert answer.header("X-Api-Commit") == "c0ffee1"
-    assert bool(answer.body) == (row.success != 204 and row.requested is not LOGIN)
+    assert bool(answer.body) == (row.success != 204 and row.asked is not LOGIN)
 
 
-def provoking(row: Row, status: int) -> RequestCase:
+def provoking(row: Row, status: int) -> Asked:
     """Return a request that causes the error."""
     wrong_password = evolve(LOGIN, content=LOGIN.content | {"password": "wrong"})
-    requested = {
+    asked = {
         400: row.wrong,
-        401: wrong_password if row.requested is LOGIN else evolve(row.requested, cookie=False),
-        403: evolve(row.requested, headers=tuple(FOREIGN.items())),
+        401: wrong_password if row.asked is LOGIN else evolve(row.asked, cookie=False),
+        403: evolve(row.asked, headers=tuple(FOREIGN.items())),
         404: row.missing,
-        409: evolve(row.requested, content={"hostname": HOSTNAME}),
+        409: evolve(row.asked, content={"hostname": HOSTNAME}),
     }[status]
-    assert requested is not None
-    return requested
+    assert asked is not None
+    return asked
 
 
-async def fault(server: Server, requested: RequestCase) -> Answer:
+async def fault(server: Server, asked: Asked) -> Answer:
     """Remove what the response depends on, after the login."""
     browser = await server.owner()
-    if requested.path.startswith("/event/"):
+    if asked.path.startswith("/event/"):
         server.pipeline.rules = None
     else:
         server.store.environment.lmdb.close()
-    return await again(browser, requested)
+    return await again(browser, asked)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +223,7 @@ async def test_each_endpoint_returns_its_errors(
     server: Server, row: Row, status: int, logged_failures: LoggedFailures
 ) -> None:
     if status == 500:
-        answer = await fault(server, row.requested)
+        answer = await fault(server, row.asked)
         # A fault of our own is logged, and only a fault.
         assert logged_failures.take(lmdb.Error, AttributeError)
         assert "lmdb" not in answer.error.lower()
@@ -237,7 +235,5 @@ async def test_each_endpoint_returns_its_errors(
 
 
 def test_unreachable_errors_are_listed() -> None:
-    listed = {
-        (row.requested.method, row.requested.path, status) for row in ROWS for status in row.errors
-    }
+    listed = {(row.asked.method, row.asked.path, status) for row in ROWS for status in row.errors}
     assert UNREACHABLE.keys() <= listed

@@ -44,14 +44,14 @@ def queries(node: Any = DASHBOARD) -> Iterator[str]:
 
 
 def test_every_metric_of_the_dashboard_exists(exposed: dict[str, set[str]]) -> None:
-    requested = {
+    asked = {
         name for query in queries() for name in re.findall(r"\b(?:medamad|process)_\w+", query)
     }
     assert len(list(queries())) >= 30
-    assert requested <= exposed.keys()
+    assert asked <= exposed.keys()
     ours = {name for name in exposed if name.startswith("medamad_")}
     parts = re.compile(r"_(bucket|sum|count)$")
-    shown = {parts.sub("", name) for name in requested}
+    shown = {parts.sub("", name) for name in asked}
     assert {parts.sub("", name) for name in ours} <= shown, "a figure that nobody sees"
 
 

@@ -185,8 +185,8 @@ async def test_responses_are_dated_by_the_clock(server: Server) -> None:
 async def test_a_response_must_begin_in_time(server: Server, website: str) -> None:
     start(server)
     owner = await server.owner()
-    requested: Deferred[bytes] = Deferred()
-    server.site.backend.run_query = lambda _question, **_: requested
+    asked: Deferred[bytes] = Deferred()
+    server.site.backend.run_query = lambda _question, **_: asked
     connection = Connection(server.site)
     headers = {"Cookie": f"_me_sess={owner.cookie}"}
     connection.push(encoded("GET", f"/website/{website}/pages", headers))
@@ -195,7 +195,7 @@ async def test_a_response_must_begin_in_time(server: Server, website: str) -> No
     pass_time(server, 1)
     assert connection.wire.disconnecting
     connection.close()
-    assert requested.called
+    assert asked.called
     assert len(server.site.connections) == 0
 
 

@@ -90,8 +90,8 @@ async def test_unsent_responses_are_bounded(server: Server, question: bytes, goe
     assert refused.error == "too many long responses at once wait to be received"
     # Short and shared responses are still sent.
     for target in ("/event/ping", "/openapi.yaml"):
-        requested = encoded("GET", target, {})
-        assert (await Connection(server.site, "198.51.0.3").talk(requested)).status == 200
+        asked = encoded("GET", target, {})
+        assert (await Connection(server.site, "198.51.0.3").talk(asked)).status == 200
     leave(server, connections, goes=goes)
     assert server.site.backend.unsent == UnsentResponses()
     assert (await Connection(server.site).talk(question)).status == 200

@@ -3,7 +3,8 @@
 A view is a GET request with status 200, or 304 (the browser had the page cached), for a page: by
 its Content-Type if the log has it, otherwise by the extension of its path. The rules for hits
 apply, and requests by anything but a browser are skipped too, unless the logs were written without
-User-Agents. A visitor is an address with a User-Agent, for one day, and is kept in memory only.
+User-Agents. A visitor is an address with a User-Agent, for one day, and is kept in memory only; so
+is what tells the visits, which have no gap longer than 30 minutes.
 """
 
 import re
@@ -115,7 +116,7 @@ def _view(
         request.time_ms,
         page,
         describe(user_agent or ""),
-        first_flags=context.first_flags(number, request.time_ms, visitor, page.path),
+        place=context.place_of(number, request.time_ms, visitor, page.path),
         referrer=referrer,
         number=number,
         identity=hash(request),

@@ -2,10 +2,10 @@
 
 The CSV follows GoatCounter's help ("CSV export", versions 1 and 2 of the format). A session in
 GoatCounter lasts eight hours; a visitor who comes back later on the same day counts again, as
-there. Where it kept no sessions, it considered every view a first visit, and so does the import. A
-referrer
-that GoatCounter named itself ("Hacker News") keeps its name. The text of a campaign becomes the UTM
-source, since GoatCounter does not say which parameter it came from.
+there. Its views with no gap longer than 30 minutes are a visit. Where GoatCounter kept no sessions,
+it considered every view a first visit, and so does the import; they belong to no visit here. A
+referrer that GoatCounter named itself ("Hacker News") keeps its name. The text of a campaign
+becomes the UTM source, since GoatCounter does not say which parameter it came from.
 
 The JSON follows GoatCounter's help ("JSON export", version 1 of the format). GoatCounter counts
 visits to pages: a visitor who opens three pages within eight hours counts three times, and again
@@ -36,7 +36,7 @@ from medamad.ingest.page import MAX_UTM
 from medamad.ingest.user_agent import Agent, describe
 from medamad.lookup.languages import locale_of
 from medamad.transfer.formats.csv import read_records
-from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
+from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason, ViewPlace
 from medamad.transfer.input_files import open_zip
 from medamad.transfer.rows import (
     FUTURE_TIME,
@@ -137,14 +137,15 @@ def _view(
     number = context.next_number()
     session = record["Session"]
     if session.strip(_NO_SESSION):
-        first_flags = context.first_flags(number, time_ms, session, page.path)
+        place = context.place_of(number, time_ms, session, page.path)
     else:
-        first_flags = (record["FirstVisit"] in {"true", "1"},) * 2
+        is_first = record["FirstVisit"] in {"true", "1"}
+        place = ViewPlace(is_first, is_first)
     return view_row(
         time_ms,
         page,
         _agent(record, width_px),
-        first_flags=first_flags,
+        place=place,
         referrer=referrer,
         number=number,
         identity=hash((session,)),

@@ -14,7 +14,7 @@ from babel.core import Locale
 from medamad.domain.dimensions import UNKNOWN
 from medamad.domain.errors import BadRequest
 from medamad.ingest.user_agent import Agent
-from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
+from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason, ViewPlace
 from medamad.transfer.rows import FUTURE_TIME, MAX_MS, HitRow, RejectedRow, ViewRow
 from medamad.transfer.sources.normalize import (
     country_code,
@@ -187,7 +187,7 @@ class _DatabaseReader:
                 os=normalize_system(record["ua_os"] or "")[0],
                 device=normalize_device(record["ua_device_type"] or ""),
             ),
-            first_flags=(bool(record["is_unique_user"]), bool(record["is_unique_page"])),
+            place=ViewPlace(bool(record["is_unique_user"]), bool(record["is_unique_page"])),
             referrer=referrer,
             number=self._context.next_number(),
             identity=hash((record["bid"],)),

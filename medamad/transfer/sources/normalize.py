@@ -21,6 +21,7 @@ from medamad.ingest.page import MAX_UTM, Page
 from medamad.ingest.payload import MAX_PROPERTIES
 from medamad.ingest.user_agent import Agent
 from medamad.lookup.countries import country_of_code
+from medamad.transfer.import_context import ViewPlace
 from medamad.transfer.rows import MAX_MS, EventRow, ViewRow
 
 _SCREENS: Final = ((600, "Mobile"), (1_025, "Tablet"))
@@ -73,7 +74,7 @@ def view_row(
     page: Page,
     agent: Agent,
     *,
-    first_flags: tuple[bool, bool],
+    place: ViewPlace,
     referrer: str,
     number: int = 0,
     identity: int = 0,
@@ -83,17 +84,15 @@ def view_row(
     width_px: int = 0,
     duration_ms: int = 0,
 ) -> ViewRow:
-    """Return a view, with its texts truncated like those of hits.
-
-    `first_flags` are whether it is the visitor's first view of the day, and first of the page.
-    """
+    """Return a view, with its texts truncated like those of hits."""
     return ViewRow(
         number=number,
         identity=identity,
         time_ms=time_ms,
         path=page.path,
-        first_today=first_flags[0],
-        first_of_page=first_flags[1],
+        visit=place.visit,
+        first_today=place.first_today,
+        first_of_page=place.first_of_page,
         width_class=WidthClass.of(width_px),
         duration_ms=duration_ms,
         referrer=referrer[:MAX_PATH],

@@ -1,9 +1,10 @@
 """Umami's export: a zip of website_event.csv and event_data.csv, or the first of them alone.
 
 It has the columns that Umami writes (umami-software/umami, route `websites/[websiteId]/export`).
-Umami's `session_id` stays the same for a visitor for a month. The name of a custom event becomes a
-property, along with the event's data; the event belongs to the session's last view of its page
-before it.
+Umami's `session_id` stays the same for a visitor for a month. Its `visit_id` names the visit; where
+that is missing, a session's views with no gap longer than 30 minutes are one. The name of a custom
+event becomes a property, along with the event's data; the event belongs to the session's last view
+of its page before it.
 """
 
 import re
@@ -178,7 +179,9 @@ class _EventReader:
                 os_version=os_version,
                 device=normalize_device(_text(record, "device")),
             ),
-            first_flags=self.context.first_flags(number, time_ms, record["session_id"], page.path),
+            place=self.context.place_of(
+                number, time_ms, record["session_id"], page.path, record.get("visit_id") or None
+            ),
             referrer=referrer,
             number=number,
             host=page.host if record.get("hostname") else "",

@@ -2,7 +2,7 @@
 
     python query_load.py PORT COOKIE HOSTNAME AT_ONCE [worst]
 
-With "worst" those of which an answer is largest and a filter longest are requested too, and
+With "worst" those of which an answer is largest and a filter longest are asked too, and
 exports, more than there may be at once. Says "ready" once all ask; in the end, how many answers
 there were and the statuses of them, and how many were not waited for.
 """

@@ -16,7 +16,7 @@ from pathlib import Path
 FIRST_LOGIN = Path("/var/lib/private/medamad/first-login.txt")
 
 
-def requested(method: str, path: str, body: object = None, **headers: str) -> tuple[int, str, str]:
+def asked(method: str, path: str, body: object = None, **headers: str) -> tuple[int, str, str]:
     """Return status, cookie and body of an answer."""
     connection = http.client.HTTPConnection("127.0.0.1", 8080, timeout=60)
     try:
@@ -32,7 +32,7 @@ def requested(method: str, path: str, body: object = None, **headers: str) -> tu
 def cookie() -> str:
     """Log in by what the first start has written."""
     lines = dict(line.split(": ", 1) for line in FIRST_LOGIN.read_text("utf-8").splitlines())
-    status, given, body = requested("POST", "/api/auth/login", lines)
+    status, given, body = asked("POST", "/api/auth/login", lines)
     assert status == http.client.OK, body
     return given
 
@@ -40,12 +40,12 @@ def cookie() -> str:
 def hit() -> int:
     """Send a view and return the status."""
     body = {"e": "load", "b": uuid.uuid4().hex, "u": "https://example.com/", "p": True, "q": True}
-    return requested("POST", "/api/event/hit", body)[0]
+    return asked("POST", "/api/event/hit", body)[0]
 
 
 def views() -> int:
     """Count the views of example.com."""
-    _, _, body = requested("GET", "/api/website/example.com/summary", Cookie=cookie())
+    _, _, body = asked("GET", "/api/website/example.com/summary", Cookie=cookie())
     counted: int = json.loads(body)["current"]["pageviews"]
     return counted
 
@@ -83,7 +83,7 @@ def load() -> dict[str, int]:
 
 def add(hostname: str = "example.com") -> int:
     """Register a website."""
-    return requested("POST", "/api/websites", {"hostname": hostname}, Cookie=cookie())[0]
+    return asked("POST", "/api/websites", {"hostname": hostname}, Cookie=cookie())[0]
 
 
 if __name__ == "__main__":

@@ -79,12 +79,12 @@ def main() -> int:
     parser = ArgumentParser()
     parser.add_argument("visits", type=json.loads)
     run.configure(parser)
-    requested = parser.parse_args()
+    asked = parser.parse_args()
 
     def read() -> Config:
-        return load(requested.config).with_overrides(requested.data, requested.listen)
+        return load(asked.config).with_overrides(asked.data, asked.listen)
 
-    visits = [Visit(**visit) for visit in requested.visits]
+    visits = [Visit(**visit) for visit in asked.visits]
     return run.run_daemon(
         read(), read_config=read, started=lambda _started: None, prepare=partial(fill, visits)
     )

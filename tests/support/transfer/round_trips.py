@@ -18,6 +18,7 @@ from medamad.admin.imports import (
     ImportHandlers,
 )
 from medamad.domain.websites import Website
+from medamad.ingest.pipeline import Rules
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
 from medamad.query.period import Period
@@ -76,11 +77,12 @@ async def take_in(
     most_bytes: int = MAX_PENDING_BYTES,
     *,
     overlapping: bool = False,
+    rules: Rules = Rules(),  # noqa: B008 - it is frozen
 ) -> Taken:
     """Import files, as the command does."""
     handlers = ImportHandlers(store, lambda: 7, most_bytes)
     waiting = 0
-    files = [ImportFile.of(path, None, ImportTarget(website.hostname)) for path in paths]
+    files = [ImportFile.of(path, None, ImportTarget(website.hostname, rules)) for path in paths]
     *_, found = survey_rows(files)
     origins = store.imports.origins(website)
     batches = store.imports.batches(website)

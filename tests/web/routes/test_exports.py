@@ -33,7 +33,7 @@ async def filled(server: Server, views: int = 2_000) -> Website:
     return website
 
 
-async def requested(
+async def asked(
     server: Server, target: str = PATH, method: str = "GET", over: Connection | None = None
 ) -> Connection:
     owner = await server.owner()
@@ -56,7 +56,7 @@ def taken_apart(data: bytes) -> tuple[Answer, bytes]:
 @pytest_twisted.ensureDeferred
 async def test_a_file_is_sent(server: Server, what: str) -> None:
     website = await filled(server)
-    connection = await requested(server, f"{PATH}?what={what}")
+    connection = await asked(server, f"{PATH}?what={what}")
     answer, body = taken_apart(connection.wire.value())
     for name, value in (
         ("Content-Type", "text/csv; charset=utf-8; header=present"),
@@ -82,9 +82,9 @@ async def test_a_file_is_sent(server: Server, what: str) -> None:
 @pytest_twisted.ensureDeferred
 async def test_every_format_is_sent(server: Server) -> None:
     await filled(server, 50)
-    _, lines = taken_apart((await requested(server, f"{PATH}?format=ndjson")).wire.value())
+    _, lines = taken_apart((await asked(server, f"{PATH}?format=ndjson")).wire.value())
     assert len(lines.splitlines()) == 50
-    _, file = taken_apart((await requested(server, f"{PATH}?format=parquet")).wire.value())
+    _, file = taken_apart((await asked(server, f"{PATH}?format=parquet")).wire.value())
     assert pyarrow.parquet.read_table(io.BytesIO(file)).num_rows == 50
 
 
@@ -92,8 +92,8 @@ async def test_every_format_is_sent(server: Server) -> None:
 async def test_an_export_is_produced_only_as_fast_as_it_is_read(tmp_path: Path) -> None:
     server = await build_server(tmp_path, sizes=Sizes(chunk_views=1_000))
     await filled(server, 8_000)
-    before = len(taken_apart((await requested(server)).wire.value())[1])
-    wire = (await requested(server, over=slow(server))).wire
+    before = len(taken_apart((await asked(server)).wire.value())[1])
+    wire = (await asked(server, over=slow(server))).wire
     steps = 0
     while not wire.value().endswith(b"\r\n0\r\n\r\n"):
         size = len(wire.value())
@@ -116,7 +116,7 @@ async def test_a_report_of_many_rows_is_produced_in_one_turn(tmp_path: Path) -> 
     server = await build_server(tmp_path)
     await filled(server, 2 * STEP_ROWS + 100)
     turns = slowly(server, 0)
-    _, body = taken_apart((await requested(server, f"{PATH}?what=statistics")).wire.value())
+    _, body = taken_apart((await asked(server, f"{PATH}?what=statistics")).wire.value())
     rows = list(csv.DictReader(io.StringIO(body.decode(), newline="")))
     assert sum(row["report"] == "pages" for row in rows) == 2 * STEP_ROWS + 100
     # 21 reports, the parts before and after them, and the end.
@@ -145,7 +145,7 @@ async def test_a_client_that_reads_at_once_is_never_too_slow(tmp_path: Path) -> 
     server = await build_server(tmp_path, sizes=Sizes(chunk_views=500))
     await filled(server, 8_000)
     made_pieces = slowly(server, 50)
-    connection = await requested(server)
+    connection = await asked(server)
     assert made_pieces[0] * 50 > 2 * server.site.settings.answer_seconds
     assert len(taken_apart(connection.wire.value())[1].splitlines()) == 8_001
     assert not connection.wire.aborted
@@ -158,7 +158,7 @@ async def test_an_export_has_a_deadline(tmp_path: Path) -> None:
     await filled(server, 8_000)
     server.set(stream_seconds=300)
     slowly(server, 50)
-    connection = await requested(server)
+    connection = await asked(server)
     server.reactor.advance(11)
     server.site.sweep()
     assert connection.wire.aborted
@@ -191,7 +191,7 @@ async def test_an_unfinished_export_is_freed_in_a_thread(
 
     monkeypatch.setattr(ExportRequest, "encoded", recorded)
     server.site.backend.run_query = ask
-    connection = await requested(server, over=slow(server))
+    connection = await asked(server, over=slow(server))
     assert not ended_in
     connection.close()
     assert ended_in == [True]
@@ -216,7 +216,7 @@ async def test_a_report_is_cancelled_if_the_client_disconnects(
     reports = {**export.ROW_REPORTS, "pages": report}
     monkeypatch.setattr(export, "ROW_REPORTS", reports)
     server.site.backend.run_query = ask
-    connection = await requested(server, f"{PATH}?what=statistics")
+    connection = await asked(server, f"{PATH}?what=statistics")
     # Before it come the beginning of the file and two other reports.
     for _ in range(3):
         steps[0]()
@@ -229,16 +229,16 @@ async def test_a_report_is_cancelled_if_the_client_disconnects(
 async def test_a_client_that_stops_reading_is_dropped(server: Server, goes: bool) -> None:
     await filled(server, 3_000)
     connections = [
-        await requested(
+        await asked(
             server, over=slow(server, f"198.51.{number // MAX_EXPORTS_PER_NETWORK}.{number}")
         )
         for number in range(MAX_EXPORTS)
     ]
     assert server.site.backend.exports.total() == MAX_EXPORTS
-    refused = await (await requested(server)).answer()
+    refused = await (await asked(server)).answer()
     assert (refused.status, refused.error) == (503, "too many exports at once")
     assert refused.header("Retry-After") == "10"
-    refused = await (await requested(server, over=Connection(server.site, "198.51.0.99"))).answer()
+    refused = await (await asked(server, over=Connection(server.site, "198.51.0.99"))).answer()
     assert (refused.status, refused.error) == (429, "too many exports at once from there")
     leave(server, connections, goes=goes)
     assert server.site.backend.exports == {}
@@ -248,7 +248,7 @@ async def test_a_client_that_stops_reading_is_dropped(server: Server, goes: bool
 @pytest_twisted.ensureDeferred
 async def test_a_failed_export_is_cut_off(server: Server) -> None:
     website = await filled(server, 10_000)
-    connection = await requested(server, over=slow(server))
+    connection = await asked(server, over=slow(server))
     wire = connection.wire
     await server.store.delete_website(website)
     for _ in range(40):
@@ -276,7 +276,7 @@ async def test_invalid_requests_are_rejected(
     server: Server, target: str, status: int, message: str
 ) -> None:
     await filled(server, 10)
-    answer = await (await requested(server, target)).answer()
+    answer = await (await asked(server, target)).answer()
     assert answer.status == status
     assert message in answer.error
     assert server.site.backend.exports == {}
@@ -292,7 +292,7 @@ async def test_it_needs_the_permission_to_read(server: Server) -> None:
 @pytest_twisted.ensureDeferred
 async def test_head_is_supported(server: Server) -> None:
     await filled(server, 10)
-    connection = await requested(server, method="HEAD")
+    connection = await asked(server, method="HEAD")
     data = connection.wire.value()
     assert data.startswith(b"HTTP/1.1 200 OK\r\n")
     assert data.endswith(b"\r\n\r\n")

@@ -88,7 +88,7 @@ async def test_the_account_chooses_the_trackers_features(
 
 
 @pytest.mark.parametrize(
-    ("requested", "name"),
+    ("asked", "name"),
     [
         ("default", "default"),
         ("default.click-events", "click-events"),
@@ -98,8 +98,8 @@ async def test_the_account_chooses_the_trackers_features(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_each_script_has_its_own_path(visitor: Browser, requested: str, name: str) -> None:
-    answer = await visitor.ask("GET", f"/scripts/{requested}.js")
+async def test_each_script_has_its_own_path(visitor: Browser, asked: str, name: str) -> None:
+    answer = await visitor.ask("GET", f"/scripts/{asked}.js")
     assert (answer.status, answer.body) == (200, script(f"named/{name}"))
     assert answer.body == script(name).replace(b"'api'", b"'../api'") != script(name)
     assert answer.header("Access-Control-Allow-Origin") == "*"
