@@ -62,7 +62,11 @@ BODIES = {
     "PATCH /websites/{hostname}/funnels/{funnel}": {"name": "Order"},
     "POST /shared/{share}": {"password": "any"},
 }
-QUERIES = {"/event/pixel.gif": f"?u=https://{HOSTNAME}/"}
+QUERIES = {
+    "/event/pixel.gif": f"?u=https://{HOSTNAME}/",
+    "/website/{hostname}/next": "?of=/",
+    "/website/{hostname}/previous": "?of=/",
+}
 INSIDE = ("/health", "/health/live", "/metrics")
 """What only the peers below may ask."""
 INSIDERS = Networks([ip_network("198.51.100.0/24")])
