@@ -31,6 +31,7 @@ WIDTHS: Final[dict[str, dict[str, Any]]] = {
 }
 SCHEMES: Final = ("light", "dark")
 TODAY: Final = datetime.now(UTC).date()
+SHOP: Final = "websites/shop.gardenpost.example"
 FORTNIGHT: Final = f"from={TODAY - timedelta(14)}&to={TODAY - timedelta(1)}"
 _PAST_ANIMATIONS_MS: Final = 400
 
@@ -64,6 +65,15 @@ def owner(places: Places) -> Client:
 
 def press(name: str) -> Callable[[Page], None]:
     return lambda page: page.get_by_role("button", name=name).first.click()
+
+
+def tab(name: str) -> Callable[[Page], None]:
+    return lambda page: page.get_by_role("tab", name=name, exact=True).click()
+
+
+def new_funnel(page: Page) -> None:
+    tab("Funnels")(page)
+    press("New funnel")(page)
 
 
 def key(name: str) -> Callable[[Page], None]:
@@ -123,6 +133,10 @@ SCENES: Final = {
     ),
     "website-page": Scene(demo, f"{BUSY}?path[eq]=/journal/slow-mornings"),
     "website-source": Scene(demo, f"{BUSY}?visit_referrer[eq]=Google", show_parts),
+    "website-goals": Scene(demo, SHOP),
+    "website-funnels": Scene(demo, SHOP, tab("Funnels")),
+    "goal": Scene(demo, SHOP, press("New goal"), whole=False),
+    "funnel": Scene(demo, SHOP, new_funnel, whole=False),
     "website-table": Scene(demo, f"{BUSY}?period=7d", press("Show as table")),
     "website-quiet": Scene(owner, "websites/waiting.example"),
     "website-unknown": Scene(demo, "websites/nowhere.example"),

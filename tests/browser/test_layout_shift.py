@@ -56,7 +56,7 @@ def test_a_website_does_not_jump(
     dashboard.page.add_init_script(DELAY % order)
     page = dashboard.open(f"{BUSY}{query}")
     expect(page.locator(".tile-figure")).to_have_count(6)
-    expect(page.locator(".panel .rows")).to_have_count(4)
+    expect(page.locator(".panel .rows")).to_have_count(5)
     expect(page.locator(".live")).to_be_visible()
     page.wait_for_load_state("networkidle")
     shifts = page.evaluate("shifts")

@@ -88,6 +88,37 @@ export interface PropertyRow {
   events_percentage: number;
 }
 
+/** What a website wants of its visits: a page that is opened, or an event. */
+export interface Goal {
+  id: string;
+  name: string;
+  path?: string;
+  event?: string;
+  value?: string;
+  revenue?: string;
+  currency?: string;
+}
+
+export interface GoalFigures {
+  id: string;
+  name: string;
+  conversions: number;
+  visits?: number;
+  visits_percentage?: number;
+  revenue?: { sum: number | string; currency: string };
+}
+
+/** Goals that a visit reaches in order, by their ids. */
+export interface Funnel {
+  id: string;
+  name: string;
+  goals: string[];
+}
+
+export interface FunnelFigures {
+  steps: { goal: string; name: string; visits: number; visits_percentage: number }[];
+}
+
 export type Scope = "read" | "send" | "full";
 
 export interface Token {

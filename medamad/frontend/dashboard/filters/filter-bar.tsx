@@ -90,6 +90,8 @@ interface ChipProperties {
 function Chip({ filter, edit, negate, remove }: ChipProperties) {
   const words = inWords(filter);
   const value = valuesInWords(filter);
+  // Whether a goal was reached is all that can be asked of it.
+  const isFixed = filter.field === "goal";
   const inverse = excludes(filter.operator) ? "include" : "exclude";
   return (
     <li class="chip">
@@ -98,6 +100,7 @@ function Chip({ filter, edit, negate, remove }: ChipProperties) {
         class="chip-words"
         aria-haspopup="dialog"
         title={t("filters.edit-what", { filter: words })}
+        disabled={isFixed}
         onClick={edit}
       >
         <Filled
@@ -112,10 +115,12 @@ function Chip({ filter, edit, negate, remove }: ChipProperties) {
           }}
         />
       </button>
-      <button type="button" title={t(`filters.${inverse}`)} onClick={negate}>
-        <Icon of={Ban} size={14} />
-        <span class="hidden">{t(`filters.${inverse}-what`, { filter: words })}</span>
-      </button>
+      {!isFixed && (
+        <button type="button" title={t(`filters.${inverse}`)} onClick={negate}>
+          <Icon of={Ban} size={14} />
+          <span class="hidden">{t(`filters.${inverse}-what`, { filter: words })}</span>
+        </button>
+      )}
       <button type="button" title={t("filters.remove")} onClick={remove}>
         <Icon of={X} size={14} />
         <span class="hidden">{t("filters.remove-what", { filter: words })}</span>

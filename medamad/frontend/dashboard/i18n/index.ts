@@ -126,6 +126,11 @@ export function duration(ms: number): string {
   return `${unit(hours, "hour")} ${unit(minutes % 60, "minute")}`;
 }
 
+/** An amount of money. */
+export function money(amount: number, currency: string): string {
+  return numbers({ style: "currency", currency }).format(amount);
+}
+
 /** Bytes in the largest unit of which there is at least one. */
 export function bytes(value: number): string {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];

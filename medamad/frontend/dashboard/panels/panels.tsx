@@ -9,6 +9,7 @@ import { later } from "../ui/lazy.tsx";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { keepsVisits, VISITS } from "../view/visits.ts";
 import { Back, Frame } from "./frame.tsx";
+import { GoalsPanel } from "./goals.tsx";
 import { LISTINGS, type ListingName, tabLabel } from "./lists.ts";
 import { PropertiesPanel } from "./properties.tsx";
 import { Rows } from "./rows.tsx";
@@ -48,6 +49,7 @@ export function Panels() {
           kept="technology"
           names={["browsers", "os", "devices"]}
         />
+        <GoalsPanel />
         <PropertiesPanel />
       </div>
     </TotalsContext.Provider>

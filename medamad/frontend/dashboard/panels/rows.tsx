@@ -192,11 +192,11 @@ export function LinkOut({ listing, value }: { listing: Listing; value: string })
 }
 
 /** A placeholder for rows that are loading. */
-function Waiting() {
+export function Waiting({ count = SHOWN_ROWS }: { count?: number }) {
   return (
     <div class="rows-waiting" aria-busy="true">
       <span class="hidden">{t("common.loading")}</span>
-      {Array.from({ length: SHOWN_ROWS }, (_nothing, place) => (
+      {Array.from({ length: count }, (_nothing, place) => (
         <span key={place} class="skeleton" style={{ width: `${96 - place * 9}%` }} />
       ))}
     </div>

@@ -10,6 +10,8 @@ type Names = typeof import("names").default;
 
 /** The codes by English name, once loaded. */
 export const names = signal<Names>();
+/** The names of the goals by their ids, once loaded. */
+export const goalNames = signal<Record<string, string>>({});
 let isRequested = false;
 
 /** Load the codes by English name; until then the English names are shown. */
@@ -45,6 +47,7 @@ export function fullWordOf(field: Field, value: string): string {
 /** Return the name of a field's value. */
 export function wordOf(field: Field, value: string): string {
   if (value === "") return t(ofViews(field) === "referrer" ? "panels.direct" : "panels.none");
+  if (field === "goal") return goalNames.value[value] ?? value;
   if (value === "(other)") return t("panels.other");
   if (value === "Unknown" && MAY_BE_UNKNOWN.includes(field)) return t("panels.unknown");
   if (field === "device" && DEVICES.includes(value)) return t(`panels.device.${value}` as Key);

@@ -4,6 +4,7 @@ export const FIELDS = [
   "path",
   "entry_page",
   "exit_page",
+  "goal",
   "visit_referrer",
   "visit_utm_source",
   "visit_utm_medium",
@@ -47,7 +48,7 @@ export interface Filter {
 
 /** Fields of visits: a filter on one lets through all views of the visits that match. */
 export function isOfVisits(field: Field): boolean {
-  return field.startsWith("visit_") || field === "entry_page" || field === "exit_page";
+  return field.startsWith("visit_") || ["entry_page", "exit_page", "goal"].includes(field);
 }
 
 /** The field of views whose values a field has. */

@@ -1,0 +1,49 @@
+// What the dialogs of goals and funnels share.
+
+import { useState } from "preact/hooks";
+import { change } from "../api/client.ts";
+import { t } from "../i18n/index.ts";
+import type { Saving } from "../settings/form-state.ts";
+import { refresh } from "../state/data.ts";
+
+/** The path of a website's goals or funnels. */
+export function pathOf(hostname: string, what: "goals" | "funnels"): string {
+  return `/websites/${encodeURIComponent(hostname)}/${what}`;
+}
+
+interface Properties {
+  /** The path of what is changed; undefined if it is new. */
+  path: string | undefined;
+  isDemo: boolean;
+  isComplete: boolean;
+  saving: Saving;
+  onClose: () => void;
+}
+
+/** The buttons that save and delete. */
+export function Actions({ path, isDemo, isComplete, saving, onClose }: Properties) {
+  const [isSure, setSure] = useState(false);
+  const remove = async () => {
+    if (!isSure) return setSure(true);
+    if (path && (await saving.save(() => change("DELETE", path)))) {
+      onClose();
+      refresh();
+    }
+    return undefined;
+  };
+  return (
+    <>
+      {isDemo && <p class="soft">{t("demo.note")}</p>}
+      <div class="row">
+        <button type="submit" class="button main" disabled={isDemo || !isComplete}>
+          {t("goals.save")}
+        </button>
+        {path && (
+          <button type="button" class="button danger" disabled={isDemo} onClick={remove}>
+            {t(isSure ? "goals.delete-sure" : "common.delete")}
+          </button>
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,158 @@
+// Create, change or delete a goal.
+
+import type { TargetedSubmitEvent } from "preact";
+import { useContext, useMemo, useState } from "preact/hooks";
+import { change } from "../api/client.ts";
+import type { Goal } from "../api/types.ts";
+import { useSuggestions } from "../filters/suggestions.ts";
+import { ValueField } from "../filters/value-field.tsx";
+import { t } from "../i18n/index.ts";
+import { useSaving } from "../settings/form-state.ts";
+import { refresh, useAsk } from "../state/data.ts";
+import { useUsage } from "../state/usage.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Refusal, Trouble } from "../ui/trouble.tsx";
+import { type Viewing, ViewingContext } from "../view/page-state.ts";
+import { Actions, pathOf } from "./actions.tsx";
+import "../style/funnels.css" with { type: "css" };
+
+interface Properties {
+  /** The id of the goal, "" for a new one. */
+  id: string;
+  onClose: () => void;
+}
+
+export function GoalDialog({ id, onClose }: Properties) {
+  const viewing = useContext(ViewingContext) as Viewing;
+  const unfiltered = useMemo(
+    () => ({ ...viewing, view: { ...viewing.view, filters: [] } }),
+    [viewing],
+  );
+  const path = pathOf(viewing.hostname, "goals");
+  const { data, error } = useAsk<Goal[]>(path);
+  const goal = data?.find((one) => one.id === id);
+  return (
+    <Dialog
+      title={goal ? t("goals.edit", { name: goal.name }) : t("goals.new.goals")}
+      onClose={onClose}
+    >
+      <ViewingContext.Provider value={unfiltered}>
+        {!data && error && <Trouble error={error} />}
+        {(goal || !id) && <GoalForm goal={goal} path={path} onClose={onClose} />}
+      </ViewingContext.Provider>
+    </Dialog>
+  );
+}
+
+interface FormProperties {
+  goal: Goal | undefined;
+  path: string;
+  onClose: () => void;
+}
+
+function GoalForm({ goal, path, onClose }: FormProperties) {
+  const { isDemo } = useUsage();
+  const [kind, setKind] = useState<"path" | "event">(goal?.event === undefined ? "path" : "event");
+  const [text, setText] = useState(goal?.path ?? goal?.event ?? "");
+  const [value, setValue] = useState(goal?.value ?? "");
+  const [name, setName] = useState(goal?.name ?? "");
+  const [revenue, setRevenue] = useState(goal?.revenue ?? "");
+  const [currency, setCurrency] = useState(goal?.currency ?? "");
+  const field = kind === "path" ? "path" : "prop_name";
+  const suggestions = useSuggestions(field, text);
+  const saving = useSaving();
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const wanted = {
+      name: name.trim() || text,
+      path: kind === "path" ? text : null,
+      event: kind === "event" ? text : null,
+      value: (kind === "event" && value) || null,
+      revenue: revenue || null,
+      currency: revenue ? currency.toUpperCase() : null,
+    };
+    const save = () =>
+      goal ? change("PATCH", `${path}/${goal.id}`, wanted) : change("POST", path, wanted);
+    if (await saving.save(save)) {
+      onClose();
+      refresh();
+    }
+  };
+  return (
+    <form class="form goal-form" onSubmit={submit} onInput={saving.forget}>
+      <label class="field">
+        <span>{t("goals.reached")}</span>
+        <select
+          value={kind}
+          onChange={(event) => {
+            setKind(event.currentTarget.value as typeof kind);
+            setText("");
+          }}
+        >
+          <option value="path">{t("goals.by-path")}</option>
+          <option value="event">{t("goals.by-event")}</option>
+        </select>
+      </label>
+      <ValueField
+        label={t(`filters.field.${field}`)}
+        text={text}
+        suggestions={suggestions?.filter((one) => one.value !== "")}
+        title={t("filters.suggestions")}
+        none={t("filters.none-suggested")}
+        onText={setText}
+        onChoose={setText}
+        onEnter={() => false}
+      />
+      {kind === "path" ? (
+        <p class="soft">{t("goals.wildcard")}</p>
+      ) : (
+        <Field label={t("goals.value")} value={value} onInput={setValue} />
+      )}
+      <Field label={t("grants.name")} value={name} placeholder={text} onInput={setName} />
+      <div class="filter-choices">
+        <Field label={t("goals.revenue-from")} value={revenue} onInput={setRevenue} />
+        {revenue && (
+          <Field
+            label={t("goals.currency")}
+            value={currency}
+            placeholder="EUR"
+            pattern="[A-Za-z]{3}"
+            required
+            onInput={setCurrency}
+          />
+        )}
+      </div>
+      <Refusal error={saving.error} meaning={{ 409: t("goals.conflict") }} />
+      <Actions
+        path={goal && `${path}/${goal.id}`}
+        isDemo={isDemo}
+        isComplete={text.trim() !== "" && !saving.isBusy}
+        saving={saving}
+        onClose={onClose}
+      />
+    </form>
+  );
+}
+
+interface FieldProperties {
+  label: string;
+  value: string;
+  placeholder?: string;
+  pattern?: string;
+  required?: boolean;
+  onInput: (text: string) => void;
+}
+
+function Field({ label, onInput, ...further }: FieldProperties) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        autocomplete="off"
+        spellcheck={false}
+        {...further}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+    </label>
+  );
+}

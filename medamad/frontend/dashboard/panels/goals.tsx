@@ -1,0 +1,139 @@
+// The goals of a website with conversions, rate and revenue, and its funnels.
+
+import { Pencil, Plus } from "lucide";
+import { useEffect, useId, useState } from "preact/hooks";
+import type { GoalFigures } from "../api/types.ts";
+import { figure, money, percent, shortFigure, t } from "../i18n/index.ts";
+import { shareId } from "../state/share.ts";
+import { Icon } from "../ui/icon.tsx";
+import { later } from "../ui/lazy.tsx";
+import { Trouble } from "../ui/trouble.tsx";
+import { isChosen, toggled } from "../view/filters.ts";
+import { useStatistic, useViewing } from "../view/page-state.ts";
+import { keepsVisits } from "../view/visits.ts";
+import { Waiting } from "./rows.tsx";
+import { Tabs, useTab } from "./tabs.tsx";
+import { goalNames } from "./words.ts";
+
+const Funnels = later(() => import("../goals/funnels.tsx").then(({ Funnels }) => Funnels));
+const GoalDialog = later(() =>
+  import("../goals/goal-dialog.tsx").then(({ GoalDialog }) => GoalDialog),
+);
+const FunnelDialog = later(() =>
+  import("../goals/funnel-dialog.tsx").then(({ FunnelDialog }) => FunnelDialog),
+);
+
+export function GoalsPanel() {
+  const id = useId();
+  const heading = useId();
+  const [name, setName] = useTab("goals", keepsVisits.value ? ["goals", "funnels"] : ["goals"]);
+  /** The id of the goal or funnel that is changed; "" for a new one. */
+  const [edited, setEdited] = useState<string>();
+  const isOfGoals = name === "goals";
+  const Editor = isOfGoals ? GoalDialog : FunnelDialog;
+  return (
+    <section class="card panel panel-wide" aria-labelledby={heading}>
+      <header class="panel-head">
+        <h2 id={heading}>{t("panels.goals")}</h2>
+        {keepsVisits.value && (
+          <Tabs
+            label={t("panels.goals")}
+            panel={id}
+            names={["goals", "funnels"] as const}
+            words={(name) => t(`goals.tab.${name}`)}
+            chosen={name}
+            choose={setName}
+          />
+        )}
+      </header>
+      <div
+        class="panel-body"
+        id={id}
+        tabIndex={-1}
+        {...(keepsVisits.value && { role: "tabpanel", "aria-labelledby": `${id}-${name}` })}
+      >
+        {isOfGoals ? <Goals edit={setEdited} /> : <Funnels edit={setEdited} />}
+      </div>
+      {!shareId && (
+        <footer class="panel-foot">
+          <button type="button" class="quiet" aria-haspopup="dialog" onClick={() => setEdited("")}>
+            <Icon of={Plus} size={16} /> {t(`goals.new.${name}`)}
+          </button>
+        </footer>
+      )}
+      {edited !== undefined && <Editor id={edited} onClose={() => setEdited(undefined)} />}
+    </section>
+  );
+}
+
+function Goals({ edit }: { edit: (id: string) => void }) {
+  const { view, show } = useViewing();
+  const { data, error, isStale } = useStatistic<GoalFigures[]>("goals");
+  useEffect(() => {
+    if (data) goalNames.value = Object.fromEntries(data.map(({ id, name }) => [id, name]));
+  }, [data]);
+  if (!data) return error ? <Trouble error={error} /> : <Waiting count={3} />;
+  if (data.length === 0) {
+    return (
+      <div class="rows-empty soft">
+        <p>{t("goals.none")}</p>
+        <p>{t("goals.none-text")}</p>
+      </div>
+    );
+  }
+  const most = Math.max(...data.map(({ conversions }) => conversions));
+  const earns = data.some(({ revenue }) => revenue);
+  return (
+    <table class={`rows goal-rows ${isStale ? "stale" : ""}`}>
+      <thead>
+        <tr>
+          <th scope="col">{t("filters.field.goal")}</th>
+          <th scope="col">{t("goals.conversions")}</th>
+          <th scope="col" title={t("goals.rate-title")}>
+            {t("goals.rate")}
+          </th>
+          {earns && <th scope="col">{t("goals.revenue")}</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {data.map(({ id, name, conversions, visits_percentage: rate, revenue }) => (
+          <tr key={id}>
+            <th scope="row">
+              <div class="row-name">
+                <span
+                  class="row-bar"
+                  style={{ width: `${most ? (conversions / most) * 100 : 0}%` }}
+                />
+                <button
+                  type="button"
+                  title={name}
+                  disabled={!keepsVisits.value}
+                  aria-pressed={isChosen(view.filters, "goal", id)}
+                  onClick={() => show({ filters: toggled(view.filters, "goal", id) })}
+                >
+                  <bdi>{name}</bdi>
+                </button>
+                <Edit name={name} edit={() => edit(id)} />
+              </div>
+            </th>
+            <td title={figure(conversions)}>{shortFigure(conversions)}</td>
+            <td>{rate === undefined ? "–" : percent(rate)}</td>
+            {earns && <td>{revenue && money(Number(revenue.sum), revenue.currency)}</td>}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** A button that opens the dialog of a goal or funnel, for those who may change it. */
+export function Edit({ name, edit }: { name: string; edit: () => void }) {
+  if (shareId) return null;
+  const label = t("goals.edit", { name });
+  return (
+    <button type="button" class="row-more" aria-haspopup="dialog" title={label} onClick={edit}>
+      <Icon of={Pencil} size={14} />
+      <span class="hidden">{label}</span>
+    </button>
+  );
+}

@@ -1,0 +1,155 @@
+"""Goals and funnels on a website's page."""
+
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from itertools import count
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from support.browser.dashboard import Dashboard
+from support.browser.overview import figures, tile
+from support.browser.visitors import DESKTOP
+from support.daemon import Client
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Dashboard]
+
+OTHER_AGENT: Final = DESKTOP.replace("Chrome/", "Chrome/9")
+_hostnames: Final[Iterator[int]] = count()
+
+
+@pytest.fixture
+def shop(owner: Client) -> str:
+    """A website with two visits, one of which buys for 12.50; returns its hostname."""
+    hostname = f"shop-{next(_hostnames)}.example"
+    owner.add_website(hostname)
+    home = f"https://{hostname}/"
+    loads: list[tuple[str, dict[str, Any]]] = [
+        (DESKTOP, {"u": home, "p": True}),
+        (DESKTOP, {"u": f"{home}thanks", "p": False, "r": home, "d": {"total": "12.50"}}),
+        (OTHER_AGENT, {"u": home, "p": True}),
+    ]
+    for place, (agent, load) in enumerate(loads):
+        hit = {"e": "load", "b": f"{hostname}-{place}", "q": True, **load}
+        answer = owner.request("POST", "/api/event/hit", hit, {"User-Agent": agent})
+        assert answer.status == HTTPStatus.NO_CONTENT
+    return hostname
+
+
+def define(owner: Client, hostname: str, what: str, **members: Any) -> str:
+    """Define a goal or a funnel; returns its id."""
+    made = owner.request("POST", f"/api/websites/{hostname}/{what}", members)
+    assert made.status == HTTPStatus.CREATED, made
+    return str(made.json["id"])
+
+
+def goals(page: Page) -> Locator:
+    return page.get_by_role("region", name="Goals", exact=True)
+
+
+def rows(panel: Locator) -> list[str]:
+    panel.locator("tbody tr").first.wait_for()
+    texts = panel.locator("tbody tr").all()
+    return [
+        " ".join([row.locator("bdi").inner_text(), *row.locator("td").all_inner_texts()]).strip()
+        for row in texts
+    ]
+
+
+def test_a_goal_is_made_chosen_renamed_and_deleted(
+    owner: Client, shop: str, dashboard_of: Make
+) -> None:
+    dashboard = dashboard_of(owner)
+    page = dashboard.open(f"websites/{shop}?period=7d")
+    expect(goals(page)).to_contain_text("No goals yet")
+    goals(page).get_by_role("button", name="New goal").click()
+    dialog = page.get_by_role("dialog", name="New goal")
+    dialog.get_by_role("combobox", name="Page", exact=True).fill("/th")
+    expect(dialog.locator("[role=option]")).to_have_count(1)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("combobox", name="Page", exact=True)).to_have_value("/thanks")
+    dialog.get_by_label("Property with the amount").fill("total")
+    dialog.get_by_label("Currency").fill("eur")
+    assert dashboard.violations() == []
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    assert rows(goals(page)) == ["/thanks 1 50% €12.50"]
+    row = goals(page).get_by_role("button", name="/thanks", exact=True)
+    row.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**goal[eq]=*")
+    expect(row).to_have_attribute("aria-pressed", "true")
+    expect(tile(page, "Visits").locator(".tile-figure")).to_have_text("1")
+    expect(tile(page, "Views").locator(".tile-figure")).to_have_text("2")
+    expect(page.get_by_role("button", name="Remove: Goal is /thanks")).to_be_visible()
+    row.click()
+    goals(page).get_by_role("button", name="Edit: /thanks").click()
+    dialog = page.get_by_role("dialog", name="Edit: /thanks")
+    dialog.get_by_label("Name").fill("Order")
+    dialog.get_by_role("button", name="Save").click()
+    expect(goals(page).get_by_role("button", name="Order", exact=True)).to_be_visible()
+    assert rows(goals(page)) == ["Order 1 50% €12.50"]
+    goals(page).get_by_role("button", name="Edit: Order").click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Press again to delete").click()
+    expect(goals(page)).to_contain_text("No goals yet")
+    assert owner.get(f"/api/websites/{shop}/goals") == []
+
+
+def test_a_goal_of_an_event(owner: Client, shop: str, dashboard_of: Make) -> None:
+    define(owner, shop, "goals", name="total", path="/nowhere")
+    page = dashboard_of(owner).open(f"websites/{shop}?period=7d")
+    goals(page).get_by_role("button", name="New goal").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reached when").select_option("event")
+    dialog.get_by_role("option", name="total").click()
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("This name is already taken")
+    dialog.get_by_label("Name").fill("Paid")
+    dialog.get_by_role("button", name="Save").click()
+    expect(goals(page).locator("tbody tr")).to_have_count(2)
+    assert rows(goals(page)) == ["Paid 1 50%", "total 0 0%"]
+
+
+def test_a_funnel_shows_its_steps(owner: Client, shop: str, dashboard_of: Make) -> None:
+    for name, path in (("Home", "/"), ("Order", "/thanks")):
+        define(owner, shop, "goals", name=name, path=path)
+    dashboard = dashboard_of(owner)
+    page = dashboard.open(f"websites/{shop}?period=7d")
+    goals(page).get_by_role("tab", name="Funnels").click()
+    expect(goals(page)).to_contain_text("No funnels yet")
+    goals(page).get_by_role("button", name="New funnel").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("Purchase")
+    for name in ("Home", "Order"):
+        expect(dialog.get_by_role("button", name="Save")).to_be_disabled()
+        dialog.get_by_label("Add a step").select_option(name)
+    assert dashboard.violations() == []
+    dialog.get_by_role("button", name="Save").click()
+    funnel = page.get_by_role("region", name="Purchase")
+    assert rows(funnel) == ["Home 2 100%", "Order 1 50% 1 (50%)"]
+    assert dashboard.violations() == []
+
+
+def test_a_share_link_shows_goals_and_changes_none(
+    owner: Client, shop: str, dashboard_of: Make
+) -> None:
+    first = define(owner, shop, "goals", name="Home", path="/")
+    second = define(owner, shop, "goals", name="Order", path="/thanks")
+    define(owner, shop, "funnels", name="Purchase", goals=[first, second])
+    made = owner.request("POST", f"/api/websites/{shop}/shares", {"name": "club"})
+    dashboard = dashboard_of(Client(owner.port))
+    page = dashboard.page
+    page.goto(f"{dashboard.base}/share/{made.json['id']}?period=7d")
+    figures(page)
+    assert rows(goals(page)) == ["Home 2 100%", "Order 1 50%"]
+    goals(page).get_by_role("tab", name="Funnels").click()
+    assert rows(page.get_by_role("region", name="Purchase")) == [
+        "Home 2 100%",
+        "Order 1 50% 1 (50%)",
+    ]
+    for name in ("New", "Edit"):
+        expect(goals(page).get_by_role("button", name=name)).to_have_count(0)
