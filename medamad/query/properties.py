@@ -14,7 +14,7 @@ from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
 from medamad.query.scan import Selection, ViewFilter, find_views, leaves
 from medamad.query.selection import matching_visits, select
 from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Visits, select_visits
+from medamad.query.visits import Visits, distinct, select_visits
 from medamad.storage.segments.parts import (
     NO_EVENTS,
     CodeTexts,
@@ -94,7 +94,7 @@ def _visits_by_label(visits: Visits, labels: "_Labels") -> NDArray[np.int64]:
         places = visits.places_of(found.visits)
         is_in = places >= 0
         keys.append(places[is_in] * labels.size + labels.of_code[found.properties[is_in]])
-    pairs = np.unique(np.concatenate(keys))
+    pairs = distinct(keys)
     return np.bincount(pairs % max(labels.size, 1), minlength=labels.size)
 
 

@@ -11,7 +11,7 @@ from medamad.query.filters import Mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, ViewFilter, find_views, leaves, loose_events
-from medamad.query.visits import Visits, visit_numbers
+from medamad.query.visits import Visits, distinct, visit_numbers
 from medamad.storage.segments.parts import Codes, MergedSegment, Part, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -73,7 +73,7 @@ class VisitSearch:
 
     def visits(self, numbers: Iterable[NDArray[np.uint64]]) -> Visits:
         """Return the visits with some numbers, without 0."""
-        found = np.unique(np.concatenate([np.zeros(0, np.uint64), *numbers]))
+        found = distinct([np.zeros(0, np.uint64), *numbers])
         return Visits(self.snapshot, self.cancellation, found[found > 0])
 
     def _includes(self, part: Part) -> bool:

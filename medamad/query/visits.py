@@ -168,7 +168,7 @@ def _rows_of(part: ViewColumns, sequences: NDArray[np.uint64]) -> NDArray[np.int
     return rows
 
 
-def _unique(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+def distinct(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     """Return the different numbers of pieces in ascending order, which they mostly are in."""
     numbers = np.concatenate(pieces)
     if np.all(numbers[1:] > numbers[:-1]):
@@ -188,8 +188,8 @@ def select_visits(selection: Selection) -> Visits:
             sequence = selected.of(part.sequence)
             found.append(sequence[selected.of(part.numbers(ViewNumber.VISIT_OFFSET)) == 1])
         else:
-            found.append(_unique([selected.of(visit_numbers(part))]))
-    numbers = _unique(found)
+            found.append(distinct([selected.of(visit_numbers(part))]))
+    numbers = distinct(found)
     visits = Visits(selection.snapshot, selection.cancellation, numbers[numbers > 0])
     return visits if selects_all else visits.take(_began_in(visits, selection.period))
 
@@ -360,10 +360,10 @@ def pages_of_visits(visits: Visits) -> tuple[Places, NDArray[np.int64]]:
     goes_on = np.zeros(len(visits), np.bool_)
     for some in visits.views():
         codes = some.part.codes(Dimension.PATH)[some.rows].astype(np.int64)
-        keys.append(_unique([some.visits.astype(np.int64) << 32 | codes]))
+        keys.append(distinct([some.visits.astype(np.int64) << 32 | codes]))
         goes_on[some.visits[visits.numbers[some.visits] < some.part.sequence_bounds[0]]] = True
     pairs = np.concatenate(keys)
     # Only a visit that goes on in another part can have a page there again.
     again = goes_on[pairs >> 32]
-    pairs = np.concatenate([pairs[~again], _unique([pairs[again]])])
+    pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
     return (pairs >> 32).astype(np.intp), pairs & 0xFFFF_FFFF
