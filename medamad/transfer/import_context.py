@@ -258,23 +258,25 @@ class VisitorIndex:
         self._visits = np.zeros(len(flags), np.int64)
         self._find_visits(times, numbers)
         self._times_ms, self._numbers = _int64s(), _int64s()
-        self._visit_keys, self._is_whole_visit = _int64s(), _flags()
+        self._is_whole_visit = _flags()
         self.is_finished = True
 
     def _find_visits(self, times: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        """Find the visits of all views but duplicates."""
-        keys, is_whole = (
-            np.frombuffer(self._visit_keys, "q"),
-            np.frombuffer(self._is_whole_visit, np.bool_),
-        )
+        """Find the visits of all views but duplicates. What is not needed any more is freed."""
+        keys = np.frombuffer(self._visit_keys, "q")
+        is_whole = np.frombuffer(self._is_whole_visit, np.bool_)
         order = np.lexsort((times, keys))
-        order = order[~np.isin(numbers[order], self.duplicates.numbers)]
-        keys, times, numbers = keys[order], times[order], numbers[order]
-        gaps = np.diff(times, prepend=times[:1]) > VISIT_TIMEOUT_MS
-        begins = _starts(keys) | (gaps & ~is_whole[order])
-        first_views = numbers[begins]
+        if len(self.duplicates.numbers):
+            order = order[~np.isin(numbers[order], self.duplicates.numbers)]
+        begins = _starts(keys[order])
+        del keys
+        self._visit_keys = _int64s()
+        begins[1:] |= (np.diff(times[order]) > VISIT_TIMEOUT_MS) & ~is_whole[order[1:]]
+        ordered = numbers[order]
+        del order
+        first_views = self._places[ordered[begins]]
         if len(first_views):
-            self._visits[numbers] = self._places[first_views[np.cumsum(begins) - 1]]
+            self._visits[ordered] = first_views[np.cumsum(begins, dtype=np.int32) - 1]
 
     def first_flags(self, number: int) -> tuple[bool, bool]:
         """Return whether a view is its visitor's first of the day, and first of its page."""
