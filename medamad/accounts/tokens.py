@@ -13,7 +13,7 @@ from medamad.accounts.login_throttle import LoginThrottle
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import BadRequest, NotFound, Unauthorised, Unavailable
 
-PREFIX: Final = "medamad_"
+TOKEN_PREFIX: Final = "medamad_"  # noqa: S105 - it is no password
 """What every token begins with, so that people and secret scanners recognise one."""
 
 _TOKEN_BYTES: Final = 32
@@ -53,7 +53,7 @@ def make_token(
         raise BadRequest("websites: expected at least one, or null for all of them")
     if expires is not None and not now < expires <= _LATEST:
         raise BadRequest("dateExpires: expected a Unix time in the future")
-    text = PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
+    text = TOKEN_PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
     key = digest(text)
     token = Token(
         id=key.hex()[:_ID_DIGITS],

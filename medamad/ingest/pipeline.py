@@ -75,16 +75,16 @@ ORIGIN: Final = "origin"
 
 RATE: Final = "rate"
 MALFORMED: Final = "malformed"
-UNKNOWN: Final = "unknown-website"
+UNKNOWN_WEBSITE: Final = "unknown-website"
 CAPACITY: Final = "capacity"
 """Reasons to reject a hit: it gets an error."""
 
-REASONS: Final = (BOT, SPAM, BLOCKED, GPC, ORIGIN, RATE, MALFORMED, UNKNOWN, CAPACITY)
+REASONS: Final = (BOT, SPAM, BLOCKED, GPC, ORIGIN, RATE, MALFORMED, UNKNOWN_WEBSITE, CAPACITY)
 """Why a hit does not count: it is ignored or rejected."""
 
 _NO_SOURCE: Final = Source()
 
-MAX_AGE_S: Final = 7 * 86_400
+MAX_HIT_AGE_S: Final = 7 * 86_400
 """The greatest age of a hit whose time a server states."""
 _SKEW_S: Final = 60
 """How far a server's clock may be ahead of ours."""
@@ -199,7 +199,7 @@ class Pipeline:
             self._count_out(None, MALFORMED, now)
             raise
         except NotFound:
-            self._count_out(None, UNKNOWN, now)
+            self._count_out(None, UNKNOWN_WEBSITE, now)
             raise
         return None
 
@@ -372,7 +372,7 @@ def _happened_ms(fields: ServerFields, now: float) -> int:
     if fields.time_ms is None:
         return 0
     happened_s = fields.time_ms / 1000
-    if not now - MAX_AGE_S <= happened_s <= now + _SKEW_S:
+    if not now - MAX_HIT_AGE_S <= happened_s <= now + _SKEW_S:
         raise BadRequest("time: expected one of the last 7 days")
     return min(fields.time_ms, round(now * 1000))
 

@@ -124,7 +124,7 @@ def group_by_day(
     ]
 
 
-Codes = dict[Dimension, NDArray[np.integer[Any]]]
+CodesByDimension = dict[Dimension, NDArray[np.integer[Any]]]
 
 _STEP_NAMES: Final = 1_000
 
@@ -140,12 +140,12 @@ class TextEncoder:
 
     async def codes(
         self, partition: Partition, texts: Iterable[tuple[Dimension, Sequence[str]]], time_ms: int
-    ) -> Codes:
+    ) -> CodesByDimension:
         """Return the store's codes of the texts of some dimensions, in their order.
 
         Raises NotFound when the website is deleted, Unavailable where hits would be refused.
         """
-        codes: Codes = {}
+        codes: CodesByDimension = {}
         for dimension, known in texts:
             pieces = [
                 await self._submit(

@@ -39,7 +39,7 @@ from medamad.web.server.request import Request
 from medamad.web.server.site import Site
 from medamad.web.settings import EVENT_NAME, WebSettings
 
-PREFIX: Final = "api"
+API_PREFIX: Final = "api"
 """The first segment of a path under which the API is served, besides the root."""
 
 _UNROUTABLE: Final = "\N{REPLACEMENT CHARACTER}"
@@ -138,7 +138,7 @@ class Root:
         segments = _segments(request)
         routes = self._interface
         request.prepath = []
-        if segments[0] == PREFIX and len(segments) > 1:
+        if segments[0] == API_PREFIX and len(segments) > 1:
             request.prepath.append(segments.pop(0).encode("ascii"))
         elif segments == [self._backend.settings.script_name]:
             segments, routes = [files.SCRIPT], self._files
@@ -158,7 +158,7 @@ class Root:
         return routes
 
 
-_API: Final = b"/" + PREFIX.encode("ascii")
+_API: Final = b"/" + API_PREFIX.encode("ascii")
 
 
 def _hit_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], Route]:

@@ -9,7 +9,7 @@ from typing import Final
 from attrs import frozen
 
 from medamad.accounts.credentials import DEVICE_LIFETIME_S
-from medamad.accounts.tokens import PREFIX
+from medamad.accounts.tokens import TOKEN_PREFIX
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.errors import Forbidden, Unauthorised
 from medamad.domain.websites import Website
@@ -20,7 +20,7 @@ from medamad.web.server.request import Request
 
 SESSION_COOKIE: Final = b"_me_sess"
 DEVICE_COOKIE: Final = b"_me_device"
-MAX_AGE_S: Final = 30 * 24 * 3600
+SESSION_MAX_AGE_S: Final = 30 * 24 * 3600
 _ATTRIBUTES: Final = b"Path=/; HttpOnly; SameSite=Lax; Secure"
 
 
@@ -45,7 +45,7 @@ def _cookie(request: Request, name: bytes) -> str | None:
 
 def set_session(token: str) -> tuple[bytes, bytes]:
     """Return the header that sets the session cookie."""
-    attributes = b"Max-Age=%d; %b" % (MAX_AGE_S, _ATTRIBUTES)
+    attributes = b"Max-Age=%d; %b" % (SESSION_MAX_AGE_S, _ATTRIBUTES)
     return (b"Set-Cookie", b"%b=%b; %b" % (SESSION_COOKIE, token.encode(), attributes))
 
 
@@ -65,11 +65,11 @@ DELETE_SESSION: Final = (
 """The header that deletes the session cookie."""
 
 
-SHARE: Final = b"X-Medamad-Share"
+SHARE_HEADER: Final = b"X-Medamad-Share"
 """The header in which the page of a share link sends the link's key."""
 
 _BEARER: Final = b"bearer "
-_FOREIGN: Final = f"this is not a token of this service: those begin with {PREFIX}"
+_FOREIGN: Final = f"this is not a token of this service: those begin with {TOKEN_PREFIX}"
 
 
 @frozen
@@ -165,7 +165,7 @@ def caller_of(request: Request, backend: Backend) -> Caller:
     token = token_of(request, backend)
     if token is not None:
         return Caller(None if token.websites is None else frozenset(token.websites), token)
-    key = request.headers.joined(SHARE)
+    key = request.headers.joined(SHARE_HEADER)
     if key is not None:
         share = backend.shares.authenticate(key.decode("latin-1"))
         return Caller(frozenset((share.website,)), is_share=True)
@@ -184,7 +184,7 @@ def token_of(request: Request, backend: Backend) -> Token | None:
     for value in _authorizations(request):
         if _is_bearer(value):
             text = value[len(_BEARER) :].strip().decode("latin-1")
-            if text.startswith(PREFIX):
+            if text.startswith(TOKEN_PREFIX):
                 return backend.tokens.authenticate(text, sender_network(request, backend))
     return None
 

@@ -37,7 +37,7 @@ class ResponseTimes:
     statistics: Timings = field(factory=Timings)
 
 
-Figures: TypeAlias = dict[str, float | int]
+UsageFigures: TypeAlias = dict[str, float | int]
 
 
 class ResourceUsage:
@@ -49,7 +49,7 @@ class ResourceUsage:
         psutil.cpu_percent()
         self._process.cpu_percent()
 
-    def of_machine(self, data_dir: Path) -> dict[str, Figures]:
+    def of_machine(self, data_dir: Path) -> dict[str, UsageFigures]:
         """Return the use of processor and memory, and of the volume that holds a folder."""
         threads = psutil.cpu_count() or 1
         memory = psutil.virtual_memory()
@@ -64,7 +64,7 @@ class ResourceUsage:
             "disk": {"used": disk.used, "total": disk.total},
         }
 
-    def of_process(self, now: float) -> Figures:
+    def of_process(self, now: float) -> UsageFigures:
         """Return what this process uses: percent of one processor, bytes, seconds."""
         with self._process.oneshot():
             return {

@@ -8,7 +8,7 @@ import msgspec
 from medamad.domain.accounts import Scope, Share, Token
 from medamad.domain.errors import BadRequest, NotFound, Unauthorised
 from medamad.domain.websites import Website, canonical_hostname
-from medamad.web.auth import SHARE, Access, sender_network
+from medamad.web.auth import SHARE_HEADER, Access, sender_network
 from medamad.web.backend import Backend
 from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import Response, json_response, no_content
@@ -141,7 +141,7 @@ def read_share(call: Call, share: str) -> Response:
     """Return the website of a share link, if it is unlocked."""
     backend = call.backend
     website = shared_website(call, backend.shares.find(share))
-    keys = call.request.headers.values(SHARE) or (share.encode(),)
+    keys = call.request.headers.values(SHARE_HEADER) or (share.encode(),)
     try:
         opened = backend.shares.authenticate(keys[0].decode("latin-1"))
     except Unauthorised:

@@ -26,7 +26,7 @@ from medamad.web.responses import Response, json_response, partial_headers
 
 MAX_OFFSET: Final = 5_000
 
-Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[Any]]
+RunReport: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[Any]]
 
 
 _VISITS_ARE_OFF: Final = "visits are switched off in the configuration ([events] visits)"
@@ -100,7 +100,7 @@ def _wanted_goal(call: Call, website: Website, goal_id: str | None) -> Goal | No
         raise NotFound(f"conversions: {error}") from None
 
 
-async def _respond(call: Call, website: Website, query: Query, report: Report) -> Response:
+async def _respond(call: Call, website: Website, query: Query, report: RunReport) -> Response:
     """Make a report in the query pool, where it is also encoded and compressed."""
     backend = call.backend
     sources = backend.settings.sources
