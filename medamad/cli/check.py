@@ -129,7 +129,7 @@ def _loss(dropped: Dropped) -> str:
 
 def _check(data_dir: Path, *, as_json: bool) -> int:
     if not as_json and is_in_use(data_dir):
-        print(f"{data_dir}: a daemon is running on it; what it has stored so far is checked")
+        print(f"{data_dir}: in use by a running daemon; checking what it has stored so far")
     store, read = _read(data_dir)
     if damage := read.damage():
         # Reading on could kill this process too.

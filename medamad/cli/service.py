@@ -79,7 +79,7 @@ def _install(*, now: bool) -> None:
         if now:
             _systemctl(*step)
         else:
-            print(f"To do: systemctl {' '.join(step)}")
+            print(f"Now run: systemctl {' '.join(step)}")
     print(f"For a backup every night, run `systemctl enable --now {BACKUP_TIMER}`")
     if now:
         print("Running; `systemctl status medamad` shows its state")

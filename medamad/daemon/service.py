@@ -361,7 +361,7 @@ class Daemon(Service):
                 put_off = ""
             except Unavailable as error:
                 if str(error) != put_off:
-                    self._log.warn("periodic work is put off: {reason}", reason=str(error))
+                    self._log.warn("periodic work is postponed: {reason}", reason=str(error))
                 put_off = str(error)
 
         return tidy

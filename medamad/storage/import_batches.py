@@ -75,7 +75,7 @@ class Origins:
 
 
 def joined_spans(spans: Iterable[Span]) -> list[Span]:
-    """Return as few spans as say the same."""
+    """Return the spans with adjacent ones joined."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.store, span.at - span.first, span.first)):
         before = found[-1] if found else None

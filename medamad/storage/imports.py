@@ -145,7 +145,7 @@ class Imports:
         return batch
 
     async def load(self, batch: ImportBatch, pieces: Sequence[ImportedHits]) -> None:
-        """Store some hits of a batch, best as many as make a segment.
+        """Store some hits of a batch, ideally a segment's worth.
 
         Raises NotFound if the batch was abandoned or its website deleted, BadRequest for numbers
         outside its ranges, and Unavailable if hits are being refused.

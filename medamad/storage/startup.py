@@ -156,7 +156,7 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     for place in damaged_goals(txn, environment.databases):
         _log.error(IGNORED, place=place)
     for place in leftovers(txn, environment.databases):
-        _log.error("data of no website is ignored: {place}", place=place)
+        _log.error("data that belongs to no website is ignored: {place}", place=place)
     store.compactor.purge_queue.load(txn)
     to_trim = []
     for website in store.websites.all():

@@ -32,8 +32,8 @@ def test_it_reports_contents_and_damage(tmp_path: Path) -> None:
         right = f"{file}: no problems found (1 website, 1 view, 0 segments)\n"
         assert beside.returncode == 0, beside.stderr
         assert beside.stdout == (
-            f"{daemon.data}: a daemon is running on it; "
-            f"what it has stored so far is checked\n{right}"
+            f"{daemon.data}: in use by a running daemon; "
+            f"checking what it has stored so far\n{right}"
         )
         report = json.loads(check(daemon.data, "--json").stdout)
         counts = {"websites": 1, "views": 1, "blocks": 0, "days": 0}

@@ -396,7 +396,10 @@ async def test_a_damaged_text_is_hidden_and_repaired_by_the_next_hit(
         await store.append([a_view(path="/2", time_ms=LATER_MS + 9)])
         await store.close()
     messages = [line.partition(":")[0] for line in lines]
-    assert messages == ["a text is damaged and not shown", "a damaged name is put right"]
+    assert messages == [
+        "a text is damaged and not shown",
+        "a damaged dictionary entry was repaired",
+    ]
     await agrees_with_paths(open_store)
 
 

@@ -81,7 +81,7 @@ async def test_rejecting_hits_is_logged_when_it_begins_and_ends(open_store: Open
     await store.append([a_view()])
     globalLogPublisher.removeObserver(observe)
     assert [text.partition(":")[0] for text in logged] == [
-        "no hits are taken, reading goes on",
+        "hits are rejected, queries still work",
         "hits are taken again",
     ]
     await store.close()

@@ -39,7 +39,9 @@ async def test_data_of_no_website_is_logged(open_store: OpenStore, name: str) ->
     await store.close()
     with logged_warnings() as lines:
         store = open_store(SIZES)
-    line = f"data of no website is ignored: website {int.from_bytes(ELSEWHERE)}: {name}"
+    line = (
+        f"data that belongs to no website is ignored: website {int.from_bytes(ELSEWHERE)}: {name}"
+    )
     assert line in lines
     await store.close()
 

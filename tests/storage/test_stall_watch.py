@@ -57,10 +57,10 @@ def test_a_stalled_write_is_logged_once_when_it_begins_and_ends() -> None:
         assert [stall_watch.look(), stall_watch.look()] == ["", ""]
     lack, again = lines
     assert lack == (
-        "no hits are taken, reading goes on: a write into the store has not ended for 10 s, as its"
-        " disk does not answer or another process holds the lock of the store"
+        "hits are rejected, queries still work: a write into the store has not ended for 10 s, as"
+        " its disk does not answer or another process holds the lock of the store"
     )
-    assert again == "the store is written to again"
+    assert again == "writes to the store have resumed"
 
 
 @pytest_twisted.ensureDeferred

@@ -258,6 +258,6 @@ class Maintenance:
     def _log_failure(self, failure: Failure) -> None:
         if failure.check(Unavailable):
             if not self._closing:
-                self._log.warn("background work is put off: {reason}", reason=str(failure.value))
+                self._log.warn("background work is postponed: {reason}", reason=str(failure.value))
         else:
             self._log.failure("background work failed", failure)

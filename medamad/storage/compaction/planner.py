@@ -1,6 +1,7 @@
 """Decide what a website's data needs next: a flush, an expiry, a fold or a merge.
 
-A fold rewrites a segment with its overlay once it is settled: too old to be corrected.
+A segment is settled when its hits are too old to be corrected (`SETTLED_MS`). A fold rewrites a
+settled segment with its overlay applied, and deletes the corrections that it was made of.
 """
 
 from collections.abc import Sequence

@@ -42,7 +42,7 @@ _CACHED_BYTES: Final = 48 << 20
 _ENTRY_BYTES: Final = 100
 """The memory that a cached text takes besides itself."""
 _SHARES: Final = 4
-"""A network may add one part in so many of a limit, once half of it is used."""
+"""A network may add 1/_SHARES of a limit, once half of it is used."""
 _KNOWN_DAYS: Final = 2
 """New values are counted for so many days: the latest, and the one before the clock was set."""
 
@@ -202,7 +202,10 @@ class Encoder:
             other = name[DAY.size :]
             is_others = self._txn.get(hash_key(space, other), db=codes) == stored
             if not is_others:
-                _log.error("a damaged name is put right: {place}", place=describe_entry(name_key))
+                _log.error(
+                    "a damaged dictionary entry was repaired: {place}",
+                    place=describe_entry(name_key),
+                )
                 self._txn.put(name_key, name[: DAY.size] + text.encode(), db=names)
                 return int.from_bytes(stored, "big")
         _log.error("a damaged code is replaced: {place}", place=describe_entry(name_key))

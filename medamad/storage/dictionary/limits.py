@@ -44,7 +44,7 @@ _log: Final = Logger()
 
 
 def values_of(text: bytes) -> int:
-    """Return as how many values a text counts."""
+    """Return how many values a text counts as."""
     return 1 + max(0, len(text) - 1) // _USUAL_BYTES
 
 

@@ -151,7 +151,7 @@ class FreeSpace:
         """Raise Unavailable if hits are to be refused, OSError if the folder is missing."""
         reason = self.unavailable_reason(txn)
         if reason and not self._refuses:
-            self._log.warn("no hits are taken, reading goes on: {reason}", reason=reason)
+            self._log.warn("hits are rejected, queries still work: {reason}", reason=reason)
         elif self._refuses and not reason:
             self._log.info("hits are taken again")
         self._refuses = bool(reason)

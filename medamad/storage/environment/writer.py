@@ -77,9 +77,9 @@ class StallWatch:
         self._seen = begun if is_long else None
         reason = self.unavailable_reason
         if reason and not self._is_reported:
-            self._log.error("no hits are taken, reading goes on: {reason}", reason=reason)
+            self._log.error("hits are rejected, queries still work: {reason}", reason=reason)
         elif self._is_reported and not reason:
-            self._log.info("the store is written to again")
+            self._log.info("writes to the store have resumed")
         self._is_reported = bool(reason)
         return reason
 

@@ -17,7 +17,7 @@ SHARED_MS: Final = 60_000
 """How long after a visit's last activity a view continues it if only its number suggests it: where
 nothing shows that several people share the key, and where something does."""
 _KNOWN: Final = 16
-"""For how many numbers below the latest a visit knows whether it has that view."""
+"""How far below its latest number a visit remembers which views it has."""
 ALL_TAKEN: Final = (1 << _KNOWN) - 1
 _ALL_BUT_LAST_TAKEN: Final = ALL_TAKEN - 1
 

@@ -66,9 +66,8 @@ CIPHERS: Final = b"ECDHE+AESGCM:ECDHE+CHACHA20"
 """The cipher suites of TLS 1.2: authenticated encryption with forward secrecy, so none with CBC.
 TLS 1.3 has no others."""
 BACKLOG: Final = 1_024
-"""How many connections wait to be taken where a text does not say it: as many as of the socket that
-systemd opens. Beyond, the kernel has clients try again in a second, and turns proxies away from a
-unix socket."""
+"""The backlog of an endpoint that names none; the same as that of systemd's socket. Beyond, the
+kernel has clients try again in a second, and turns proxies away from a unix socket."""
 _WITH_BACKLOG: Final = (*OF_TCP, "unix")
 
 

@@ -79,7 +79,7 @@ def read_head(head: bytes) -> RequestHead:
     if line is None:
         raise BadRequest("this is not a well-formed HTTP request")
     if not _FIELDS.match(head, line.end()):
-        raise BadRequest("a header is malformed, or continues on a second line")
+        raise BadRequest("a header is malformed or continues on a second line")
     method, target, version = line.groups()
     # A pattern that also strips could be made to backtrack over a run of spaces.
     fields = [(name, value.strip(b" \t")) for name, value in _FIELD.findall(head, line.end())]

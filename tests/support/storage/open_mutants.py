@@ -48,7 +48,10 @@ MOST_S = 60
 """After which an answer counts as none; a sound store takes less than one."""
 MOST_BYTES = 2 << 30
 """How much memory may be asked for; a sound store takes far less."""
-WITHOUT_NAME = ("a part of the store has another name", "data of no website is ignored")
+WITHOUT_NAME = (
+    "a part of the store has another name",
+    "data that belongs to no website is ignored",
+)
 """Reported where the key of something that is found by its name, or of a website, was changed."""
 QUERIES = {"summary": [("interval", "day"), ("start", "2026-01-01T00:00:00Z")]}
 
