@@ -96,11 +96,11 @@ def test_choosing_a_source_shows_all_that_its_visits_did(owner: Client, dashboar
     row.click()
     page.wait_for_url("**?period=7d&visit_referrer[eq]=news.example")
     expect(row).to_have_attribute("aria-pressed", "true")
-    expect(page.get_by_text("Everything that the matching visits did")).to_be_visible()
+    expect(page.get_by_text("All views of the matching visits are included")).to_be_visible()
     expect(tile(page, "Views").locator(".tile-figure")).to_have_text("2")
     expect(panel(page, "Pages").locator("tbody tr")).to_have_count(2)
     row.click()
-    expect(page.get_by_text("Everything that the matching visits did")).to_have_count(0)
+    expect(page.get_by_text("All views of the matching visits are included")).to_have_count(0)
     assert "visit" not in page.url
 
 

@@ -125,7 +125,7 @@ def test_a_website_with_too_many_new_values_says_so(demo: Client, dashboard_of: 
         dashboard.page.route(pattern, lambda route: route.fulfill(json=websites))
     page = dashboard.open(f"websites/{first}")
     note = page.get_by_role("note").filter(has_text="(other)")
-    expect(note).to_contain_text("Too many new values today")
+    expect(note).to_contain_text("A daily limit on new values was reached")
     assert not dashboard.violations()
     page = dashboard.open(f"websites/{other}")
     page.locator(".live").wait_for()

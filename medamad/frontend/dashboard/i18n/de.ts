@@ -51,7 +51,7 @@ export const de: Catalogue = {
   "view.live-title":
     "In den letzten fünf Minuten geöffnet und noch nicht verlassen. Zwei Tabs zählen zweimal, und Filter wirken hier nicht.",
   "limited.note":
-    "Heute gab es zu viele neue Werte: manche weiteren zählen als „(other)“. „medamad status“ sagt, was zu tun ist.",
+    "Eine Tagesgrenze für neue Werte ist erreicht: manche zählen jetzt als „(other)“. „medamad status“ sagt, was zu tun ist.",
   "unvisited.since": "Keine Aufrufe seit {when}",
   "unvisited.why":
     "Normalerweise gibt es um diese Zeit Aufrufe. Ist das Skript noch auf den Seiten eingebunden?",
@@ -103,8 +103,7 @@ export const de: Catalogue = {
   "measure.visit_bounce_percentage-title": "Besuche mit nur einem Aufruf und ohne Ereignis",
   "measure.by-page":
     "Wer mehrere passende Seiten aufgerufen hat, wird für jede davon einmal gezählt.",
-  "measure.by-visit":
-    "Gezeigt wird alles, was in den passenden Besuchen geschah: all ihre Aufrufe.",
+  "measure.by-visit": "Alle Aufrufe der passenden Besuche sind enthalten.",
   "measure.by-event":
     "Als Besucher zählt nur, wessen erster Aufruf des Tages ein passendes Ereignis hatte.",
   "measure.by-event-of-page":

@@ -51,7 +51,7 @@ export const es: Catalogue = {
   "view.live-title":
     "Páginas abiertas en los últimos cinco minutos que aún no se han dejado. Dos pestañas cuentan dos veces, y los filtros no se aplican.",
   "limited.note":
-    "Hoy ha habido demasiados valores nuevos: algunos de los siguientes se cuentan como «(other)». «medamad status» indica qué hacer.",
+    "Se ha alcanzado un límite diario de valores nuevos: algunos se cuentan ahora como «(other)». «medamad status» indica qué hacer.",
   "unvisited.since": "Sin vistas desde {when}",
   "unvisited.why":
     "Este sitio web suele tener vistas a esta hora. ¿Sigue el script en sus páginas?",
@@ -104,7 +104,7 @@ export const es: Catalogue = {
   "measure.visit_bounce_percentage-title": "Visitas con una sola vista y sin eventos",
   "measure.by-page":
     "Quienes vieron varias de las páginas coincidentes cuentan una vez por cada una.",
-  "measure.by-visit": "Se muestra todo lo que hicieron las visitas coincidentes: todas sus vistas.",
+  "measure.by-visit": "Se incluyen todas las vistas de las visitas coincidentes.",
   "measure.by-event":
     "Solo cuentan los visitantes cuya primera vista del día tuvo un evento coincidente.",
   "measure.by-event-of-page":

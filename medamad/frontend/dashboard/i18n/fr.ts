@@ -52,7 +52,7 @@ export const fr: Catalogue = {
   "view.live-title":
     "Pages ouvertes au cours des cinq dernières minutes et pas encore quittées. Deux onglets comptent deux fois, et les filtres ne s’appliquent pas.",
   "limited.note":
-    "Trop de nouvelles valeurs aujourd’hui : certaines des suivantes comptent comme « (other) ». « medamad status » indique que faire.",
+    "Une limite quotidienne de nouvelles valeurs est atteinte : certaines comptent désormais comme « (other) ». « medamad status » indique que faire.",
   "unvisited.since": "Aucune page vue depuis {when}",
   "unvisited.why":
     "D’habitude, ce site est visité à cette heure. Le script est-il toujours dans ses pages ?",
@@ -105,8 +105,7 @@ export const fr: Catalogue = {
   "measure.visit_bounce_percentage-title": "Visites d’une seule page vue et sans événement",
   "measure.by-page":
     "Les visiteurs qui ont vu plusieurs des pages correspondantes comptent une fois pour chacune.",
-  "measure.by-visit":
-    "Tout ce qu’ont fait les visites correspondantes est affiché : toutes leurs pages vues.",
+  "measure.by-visit": "Toutes les pages vues des visites correspondantes sont incluses.",
   "measure.by-event":
     "Seuls comptent les visiteurs dont la première page vue du jour comportait un événement correspondant.",
   "measure.by-event-of-page":

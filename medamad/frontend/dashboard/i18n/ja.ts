@@ -49,7 +49,7 @@ export const ja: Catalogue = {
   "view.live-title":
     "過去5分間に開かれ、まだ閉じられていないページの数です。2つのタブは2と数えられ、フィルターは適用されません。",
   "limited.note":
-    "今日は新しい値が多すぎるため、以降の一部の値は「(other)」として計測されます。対処方法は「medamad status」で確認できます。",
+    "新しい値の1日の上限に達したため、一部の値は「(other)」として計測されます。対処方法は「medamad status」で確認できます。",
   "unvisited.since": "{when}以降、ページビューなし",
   "unvisited.why":
     "通常、この時間帯にはページビューがあります。スクリプトはページに残っていますか？",
@@ -100,7 +100,7 @@ export const ja: Catalogue = {
   "measure.visit_duration-title": "1回の訪問でページが表示されていた時間の平均",
   "measure.visit_bounce_percentage-title": "ページビューが1回だけでイベントのない訪問の割合",
   "measure.by-page": "条件に一致する複数のページを見た訪問者は、ページごとに1回ずつ数えられます。",
-  "measure.by-visit": "条件に一致する訪問のすべてのページビューを表示しています。",
+  "measure.by-visit": "条件に一致する訪問のすべてのページビューが含まれます。",
   "measure.by-event":
     "訪問者数には、その日の最初のページビューで条件に一致するイベントがあった訪問者だけが含まれます。",
   "measure.by-event-of-page":

@@ -47,7 +47,7 @@ export const zh: Catalogue = {
   "view.live.other": "当前打开 {n} 个页面",
   "view.live-title": "最近五分钟内打开且尚未离开的页面。两个标签页计为两次，筛选条件不适用。",
   "limited.note":
-    "今天的新值过多，部分后续新值将计为“(other)”。运行“medamad status”可查看处理方法。",
+    "新值已达到每日上限，部分新值现计为“(other)”。运行“medamad status”可查看处理方法。",
   "unvisited.since": "自{when}起没有浏览",
   "unvisited.why": "此网站平时在这个时段有浏览。脚本还在页面中吗？",
   "view.partial":
@@ -95,7 +95,7 @@ export const zh: Catalogue = {
   "measure.visit_duration-title": "一次访问中页面可见时间的平均值",
   "measure.visit_bounce_percentage-title": "只有一次浏览且没有事件的访问所占比例",
   "measure.by-page": "浏览过多个符合条件的页面的访客，在每个页面各计一次。",
-  "measure.by-visit": "显示符合条件的访问中的所有浏览。",
+  "measure.by-visit": "包括符合条件的访问中的所有浏览。",
   "measure.by-event": "访客数仅包括当天首次浏览带有符合条件的事件的访客。",
   "measure.by-event-of-page": "访客数仅包括当天首次浏览该页面时带有符合条件的事件的访客。",
   "measure.before": "上一时段为 {value}",

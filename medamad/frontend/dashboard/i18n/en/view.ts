@@ -7,7 +7,7 @@ export const view = {
   "view.live-title":
     "Pages opened in the last five minutes and not left yet. Two tabs count twice, and filters don’t apply.",
   "limited.note":
-    "Too many new values today: some further ones count as “(other)”. “medamad status” says what to do.",
+    "A daily limit on new values was reached: some now count as “(other)”. “medamad status” says what to do.",
   "unvisited.since": "No views since {when}",
   "unvisited.why": "This website usually has views at this time. Is the script still on its pages?",
   "view.partial":
@@ -57,7 +57,7 @@ export const view = {
   "measure.visit_duration-title": "The mean visible time of a visit’s pages",
   "measure.visit_bounce_percentage-title": "Visits with a single view and no event",
   "measure.by-page": "Visitors who viewed several of the matching pages count once for each.",
-  "measure.by-visit": "Everything that the matching visits did is shown, all of their views.",
+  "measure.by-visit": "All views of the matching visits are included.",
   "measure.by-event": "Visitors are only those whose first view of the day had a matching event.",
   "measure.by-event-of-page":
     "Visitors are only those whose first view of the page that day had a matching event.",
