@@ -38,8 +38,9 @@ from typing import Final, TypeAlias
 from attrs import define, field, frozen
 
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import DAY_MS, DemoVisit, TrafficPlan, visits_by_day
+from medamad.demo.traffic import DemoVisit, TrafficPlan, visits_by_day
 from medamad.domain.hits import Unload, View
+from medamad.domain.zones import DAY_MS
 
 _SITE: Final = SITES[0]
 _UNTIL_MS: Final = 1_790_000_000_000 // DAY_MS * DAY_MS

@@ -16,8 +16,8 @@ from medamad.domain.dimensions import WidthClass, major_version
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Event, Hit, Properties, Unload, View
 from medamad.domain.websites import Website
+from medamad.domain.zones import DAY_MS
 
-DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
 _MAX_VISIT_VIEWS: Final = 40

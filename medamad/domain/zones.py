@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 from medamad.domain.errors import BadRequest
 
-DAY_S: Final = 86400
+DAY_S: Final = 86_400
+DAY_MS: Final = 1_000 * DAY_S
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time, of no zone yet
 # No zone changes its offset near the ends of the calendar: beyond them, the offset there is used.

@@ -9,6 +9,7 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
+from medamad.domain.zones import DAY_MS
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.format import VISITOR
 from medamad.storage.segments.parts import (
@@ -18,7 +19,6 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.snapshot import Snapshot
 
-DAY_MS: Final = 86_400_000
 _LIVE_MS: Final = 300_000
 _EVER: Final = 1 << 62
 

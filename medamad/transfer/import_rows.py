@@ -21,6 +21,7 @@ from medamad.domain.dimensions import (
     property_text,
 )
 from medamad.domain.errors import BadRequest
+from medamad.domain.zones import DAY_MS
 from medamad.storage.import_batches import ImportBatch, Origins, Span
 from medamad.storage.imports import ImportedHits
 from medamad.storage.segments.build import Content
@@ -46,7 +47,6 @@ MAX_CHUNK_ROWS: Final = 8_192
 MAX_CHUNK_TEXT: Final = 1 << 19
 """Characters of all texts of a chunk."""
 _NO_SPAN: Final = Span("", 1, 0, 0)
-_UTC_DAY_MS: Final = 86_400_000
 _COMPARED: Final = (Dimension.PATH, Dimension.REFERRER, Dimension.BROWSER, Dimension.OS)
 """The dimensions that distinguish views of the same time."""
 
@@ -123,7 +123,7 @@ class ExistingHits:
             is_last_view = isinstance(row, ViewRow) and row.time_ms in self.last_views
             end = row.time_ms if is_last_view else None
             return any(first <= row.time_ms <= last != end for first, last in self.covered)
-        rollups = self.rollups.get(row.time_ms // _UTC_DAY_MS, ())
+        rollups = self.rollups.get(row.time_ms // DAY_MS, ())
         return bool(rollups) and any(
             _rollup_includes(rollup, row.time_ms, number, is_own=is_own)
             for number, is_own in self._local_numbers(row.store, row.number)
@@ -197,7 +197,7 @@ def _by_utc_day(rollups: Sequence[SegmentHeader]) -> dict[int, list[SegmentHeade
     for header in rollups:
         assert header.day is not None  # noqa: S101 - it is the header of a rollup
         first_ms, last_ms = header.day.span
-        for day in range(first_ms // _UTC_DAY_MS, last_ms // _UTC_DAY_MS + 1):
+        for day in range(first_ms // DAY_MS, last_ms // DAY_MS + 1):
             by_day.setdefault(day, []).append(header)
     return by_day
 

@@ -5,10 +5,11 @@ import pytest
 from attrs import define, field
 
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import DAY_MS, LiveTraffic, TrafficPlan, fill, hits, live_hits
+from medamad.demo.traffic import LiveTraffic, TrafficPlan, fill, hits, live_hits
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Hit, View
 from medamad.domain.websites import Website
+from medamad.domain.zones import DAY_MS
 
 PLAN = TrafficPlan(until_ms=1_790_000_000_123, days=4, views=3_000)
 

@@ -4,8 +4,9 @@ from itertools import pairwise
 import pytest
 
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import DAY_MS, TrafficPlan, hits, visits_by_day
+from medamad.demo.traffic import TrafficPlan, hits, visits_by_day
 from medamad.domain.hits import Event, Hit, Unload, View
+from medamad.domain.zones import DAY_MS
 
 UNTIL_MS = 1_790_000_000_123
 NUMBERS = {site.hostname: number for number, site in enumerate(SITES, start=1)}

@@ -14,8 +14,9 @@ from support.web.daemon_in_memory import Server, build_server
 from twisted.internet.defer import Deferred
 
 from medamad.demo.sites import SITES
-from medamad.demo.traffic import DAY_MS, DemoVisit, TrafficPlan, fill, live_hits, visits_by_day
+from medamad.demo.traffic import DemoVisit, TrafficPlan, fill, live_hits, visits_by_day
 from medamad.domain.hits import Event, Unload, View
+from medamad.domain.zones import DAY_MS
 
 # pytest finds fixtures by their names here.
 __all__ = ("fast_hashing",)

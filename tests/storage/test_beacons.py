@@ -6,9 +6,10 @@ import pytest
 import pytest_twisted
 from support.storage.hits import HOUR_MS, NOW_MS, event, unload
 
+from medamad.domain.zones import DAY_MS
 from medamad.storage.environment.environment import Environment
 from medamad.storage.store import Store
-from medamad.storage.wal.beacons import DAY_MS, KEPT_MS, BeaconIndex, UnmatchedBeacons, ViewLocation
+from medamad.storage.wal.beacons import KEPT_MS, BeaconIndex, UnmatchedBeacons, ViewLocation
 
 INDEX_NOW_MS = 480_000 * HOUR_MS
 

@@ -11,6 +11,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.domain.errors import Unavailable
+from medamad.domain.zones import DAY_MS
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.compaction.purge import WebsitePurge
 from medamad.storage.compaction.retention import Cutoff, Removed, cutoff_of
@@ -21,7 +22,7 @@ from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import Retention, unregistered_warning
-from medamad.storage.wal.beacons import DAY_MS, BeaconIndex, UnmatchedBeacons
+from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons
 from medamad.storage.wal.visits import LiveVisits
 from medamad.storage.websites import Websites
 

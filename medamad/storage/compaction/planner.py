@@ -9,6 +9,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from medamad.domain.zones import DAY_MS
 from medamad.storage.compaction.job import (
     Expire,
     ExpireRollups,
@@ -33,7 +34,6 @@ from medamad.storage.segments.read import OpenSegment, open_segment
 from medamad.storage.segments.rollup import open_rollup
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 
-_DAY_MS: Final = 86_400_000
 _DURATIONS_PER_VIEW: Final = 2
 _STEP_CORRECTIONS: Final = 2_000
 _STEP_SEGMENTS: Final = 100
@@ -124,7 +124,7 @@ class Planner:
         combined with small segments before it.
         """
         memtable = partition.memtable
-        is_old = not memtable.is_empty and memtable.oldest_ms < now_ms - _DAY_MS
+        is_old = not memtable.is_empty and memtable.oldest_ms < now_ms - DAY_MS
         if not is_old and not self.is_memtable_full(partition):
             return None
         cut = memtable.cut(everything=len(memtable) < self.sizes.chunk_views)

@@ -17,6 +17,7 @@ from twisted.logger import Logger
 
 from medamad.domain.dimensions import OTHER, Dimension, property_text
 from medamad.domain.hits import Properties
+from medamad.domain.zones import DAY_MS
 from medamad.storage.dictionary.keys import (
     CODE,
     DAY,
@@ -35,7 +36,6 @@ from medamad.storage.dictionary.limits import NO_DAY, NewValues, latest_new, val
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.errors import Damaged
 
-_MS_PER_DAY: Final = 86_400_000
 _log: Final = Logger()
 _CACHED_BYTES: Final = 48 << 20
 """The most memory of the writer's cache: enough for some 200,000 usual texts."""
@@ -49,7 +49,7 @@ _KNOWN_DAYS: Final = 2
 
 def day_of(time_ms: int) -> int:
     """Return the day (UTC) of the limits on new values that a time belongs to."""
-    return max(0, time_ms) // _MS_PER_DAY & 0xFFFF
+    return max(0, time_ms) // DAY_MS & 0xFFFF
 
 
 @define(eq=False)

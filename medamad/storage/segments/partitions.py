@@ -8,6 +8,7 @@ import numpy as np
 from attrs import define, evolve, field
 from twisted.logger import Logger
 
+from medamad.domain.zones import DAY_MS
 from medamad.storage.dictionary.decode import WebsiteTexts, keep_within
 from medamad.storage.environment.access import Leases, QueryAccess, WriterAccess
 from medamad.storage.environment.environment import Environment, Txn
@@ -25,7 +26,7 @@ from medamad.storage.segments.format import (
 )
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.snapshot import EMPTY, Snapshot, SnapshotReader
-from medamad.storage.visitors import DAY_MS, VisitorsLastDay, newest_ms, visitor_times
+from medamad.storage.visitors import VisitorsLastDay, newest_ms, visitor_times
 from medamad.storage.wal.log import WriteBatch
 from medamad.storage.wal.memtable import Memtable
 from medamad.storage.wal.records import (

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 from attrs import define, field
 from twisted.logger import Logger
 
+from medamad.domain.zones import DAY_MS
 from medamad.storage.environment.environment import Database, Environment, Txn
 from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.environment.trusted_clock import JUMP_MS
@@ -28,7 +29,6 @@ from medamad.storage.errors import Damaged
 
 SECRET: Final = b"beacon-secret"
 """The name in meta of the key that ids are hashed with."""
-DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
 _KEY: Final = struct.Struct(">I8s")
 _HOUR: Final = struct.Struct(">I")
