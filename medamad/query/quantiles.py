@@ -1,7 +1,7 @@
 """Exact medians and quartiles of durations, by group of views."""
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from attrs import define, field, frozen
@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.query.rollups import durations_by_path
 from medamad.query.scan import Selection
-from medamad.storage.segments.format import SortedDurations
-
-Whole: TypeAlias = NDArray[np.integer[Any]]
+from medamad.storage.segments.format import Integers, SortedDurations
 
 _NARROW_BITS: Final = 32
 _DURATION_BITS: Final = 32
@@ -40,7 +38,7 @@ class GroupedDurations:
             self._short = _Keys(np.uint64, _DURATION_BITS)
         self._long = _Keys(np.uint64, _DURATION_BITS)
 
-    def add(self, groups: Whole, duration_ms: Whole) -> None:
+    def add(self, groups: Integers, duration_ms: Integers) -> None:
         """Add durations, in milliseconds below 2**32, with the group of each."""
         limit = 1 << self._short.bits
         if limit < 1 << _DURATION_BITS:
@@ -62,9 +60,9 @@ class _Keys:
 
     dtype: type[np.unsignedinteger[Any]]
     bits: int
-    _pieces: list[Whole] = field(factory=list)
+    _pieces: list[Integers] = field(factory=list)
 
-    def add(self, groups: Whole, duration_ms: Whole) -> None:
+    def add(self, groups: Integers, duration_ms: Integers) -> None:
         keys = groups.astype(self.dtype)
         keys <<= self.dtype(self.bits)
         keys |= duration_ms.astype(self.dtype, copy=False)
@@ -86,7 +84,7 @@ class _Keys:
 class _Sorted:
     """Sorted keys: the durations of group i are the `counts[i]` keys from `begins[i]`."""
 
-    keys: Whole
+    keys: Integers
     bits: int
     begins: NDArray[np.intp]
     counts: NDArray[np.intp]
@@ -129,7 +127,7 @@ class Quartiles:
 
 
 def _between(
-    low_ms: NDArray[np.int64], high_ms: NDArray[np.int64], quarters: Whole
+    low_ms: NDArray[np.int64], high_ms: NDArray[np.int64], quarters: Integers
 ) -> NDArray[np.int64]:
     """Return the numbers at some quarters of the way between two, rounded half to even."""
     value, rest = np.divmod(low_ms * (4 - quarters) + high_ms * quarters, 4)
@@ -158,7 +156,7 @@ def quartiles_by_path(
     return durations.sorted()
 
 
-def median(unsorted_ms: Sequence[Whole], ascending: Sequence[SortedDurations] = ()) -> int:
+def median(unsorted_ms: Sequence[Integers], ascending: Sequence[SortedDurations] = ()) -> int:
     """Return the median of durations in pieces, unsorted and sorted ones; 0 without any.
 
     Durations of 0 do not count. There must be none among the sorted ones.
@@ -184,7 +182,7 @@ def median(unsorted_ms: Sequence[Whole], ascending: Sequence[SortedDurations] = 
     return middle + (rest and middle % 2)
 
 
-def _at(loose: Whole, ascending: Sequence[SortedDurations], place: int, least: int = 0) -> int:
+def _at(loose: Integers, ascending: Sequence[SortedDurations], place: int, least: int = 0) -> int:
     """Return the number, at least `least`, at a place of all numbers sorted together."""
     greatest = (1 << 32) - 1
     while least < greatest:

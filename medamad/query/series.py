@@ -1,7 +1,7 @@
 """Sums and median durations of the selected views: of all of them, and by bucket of a series."""
 
 from itertools import chain, pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from attrs import define, field, frozen
@@ -15,11 +15,9 @@ from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.rollups import SelectedRollup, selected_rollups
 from medamad.query.scan import SelectedViews, Selection
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of
-from medamad.storage.segments.format import FLAG_BITS, SortedDurations
+from medamad.storage.segments.format import FLAG_BITS, Integers, SortedDurations
 from medamad.storage.segments.parts import NO_TIME, MergedSegment, Part
 from medamad.storage.segments.snapshot import Snapshot
-
-Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 _FEW_BUCKETS: Final = 2_500
 """Up to this many, the durations of each bucket are collected; for more, all are sorted at once."""
@@ -64,7 +62,7 @@ def total_of(selection: Selection) -> Series:
             pieces.add_rollup(0, rollup)
         return pieces.series(Gaps(gaps))
     ascending: list[SortedDurations] = []
-    unsorted_ms: list[Numbers] = []
+    unsorted_ms: list[Integers] = []
     for scanned in selection.scan(_sorted_durations):
         if isinstance(scanned, SortedDurations):
             ascending.append(scanned)
@@ -125,7 +123,7 @@ def _rollups_by_bucket(
 def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
     size = len(buckets.dates)
     durations = GroupedDurations(size)
-    keys: list[Numbers] = [np.zeros(0, np.uint32)]
+    keys: list[Integers] = [np.zeros(0, np.uint32)]
     unfiltered = selection.filter.matches_all
     for views in selection.views():
         cut = _cut_at_buckets(views, buckets)
@@ -156,14 +154,14 @@ class _Pieces:
     rollup_sums: NDArray[np.int64] = field(init=False)
     """The sums of rollups, shape (SUMS, size)."""
     _by_flags: NDArray[np.int64] = field(init=False)
-    _duration_ms: list[list[Numbers]] = field(init=False)
+    _duration_ms: list[list[Integers]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.rollup_sums = np.zeros((SUMS, self.size), np.int64)
         self._by_flags = np.zeros((1 << FLAG_BITS, self.size), np.int64)
         self._duration_ms = [[] for _ in range(self.size)]
 
-    def add(self, bucket: int, flags: NDArray[np.uint8] | None, duration_ms: Numbers) -> None:
+    def add(self, bucket: int, flags: NDArray[np.uint8] | None, duration_ms: Integers) -> None:
         """Add views of one bucket; without flags, for their median alone."""
         if flags is not None:
             self._by_flags[:, bucket] += np.bincount(flags, minlength=1 << FLAG_BITS)

@@ -21,9 +21,6 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.rollup import NO_EVENT_SUMS, RollupContent
 
-Numbers = NDArray[np.integer[Any]]
-
-
 _NOTHING = Counters(np.zeros(0, np.uint32), (np.zeros(0, np.uint32),) * SUMS)
 
 

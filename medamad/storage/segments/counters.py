@@ -6,7 +6,7 @@ merged segment has those of its members, added up.
 
 import struct
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from zlib import crc32
 
 import numpy as np
@@ -14,12 +14,17 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.storage.errors import Damaged
-from medamad.storage.segments.format import BOUNCED, FLAG_BITS, PAGE_VISITOR, TIMED, VISITOR
+from medamad.storage.segments.format import (
+    BOUNCED,
+    FLAG_BITS,
+    PAGE_VISITOR,
+    TIMED,
+    VISITOR,
+    Integers,
+)
 
 SLOT_MS: Final = 900_000
 """Views are counted by quarters of an hour: slot n begins n * SLOT_MS after the epoch."""
-
-Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 VIEWS, VISITORS, PAGE_VISITORS, TIMED_VISITORS, BOUNCES, DURATION_MS = range(6)
 SUMS: Final = 6
@@ -47,14 +52,14 @@ class Counters:
     `sums` are in the order VIEWS to DURATION_MS, of any integer dtype.
     """
 
-    codes: Numbers
-    sums: tuple[Numbers, ...]
+    codes: Integers
+    sums: tuple[Integers, ...]
 
     def __len__(self) -> int:
         return len(self.codes)
 
 
-def keys_of(numbers: Numbers, flags: NDArray[np.uint8]) -> Numbers:
+def keys_of(numbers: Integers, flags: NDArray[np.uint8]) -> Integers:
     """Return the number and the flags of each view as one key, in a narrow type."""
     keys: NDArray[Any] = numbers.astype(np.uint16 if numbers.dtype == np.uint8 else np.uint32)
     keys <<= keys.dtype.type(FLAG_BITS)
@@ -62,7 +67,7 @@ def keys_of(numbers: Numbers, flags: NDArray[np.uint8]) -> Numbers:
     return keys
 
 
-def sums_of(keys: Numbers, duration_ms: Numbers | None, size: int) -> NDArray[np.int64]:
+def sums_of(keys: Integers, duration_ms: Integers | None, size: int) -> NDArray[np.int64]:
     """Add up views by their numbers, from 0 to size - 1, given as keys of `keys_of`.
 
     Shape (SUMS, size). Without durations DURATION_MS is 0.
@@ -91,7 +96,7 @@ def _by_flags(counts: NDArray[Any]) -> NDArray[Any]:
     return counts.reshape(-1, 1 << FLAG_BITS).T
 
 
-def count_views(numbers: Numbers, flags: NDArray[np.uint8], duration_ms: Numbers) -> Counters:
+def count_views(numbers: Integers, flags: NDArray[np.uint8], duration_ms: Integers) -> Counters:
     """Return the counters of views by their numbers."""
     if not len(numbers):
         return Counters(np.zeros(0, np.uint32), (np.zeros(0, np.uint32),) * SUMS)
@@ -131,7 +136,7 @@ class Change:
     added_ms: NDArray[np.int64]
 
 
-def changed(counters: Counters, numbers: Numbers, change: Change) -> Counters:
+def changed(counters: Counters, numbers: Integers, change: Change) -> Counters:
     """Return counters after a change of views that have these numbers."""
     places = np.searchsorted(counters.codes, numbers)
     sums = list(counters.sums)
@@ -164,7 +169,7 @@ def decode_counters(key: bytes, value: memoryview, *, check: bool) -> Counters:
         raise Damaged("it is cut short") from error
     if check and crc32(value[4:], crc32(key)) != crc:
         raise Damaged("its checksum does not match")
-    columns: list[Numbers] = []
+    columns: list[Integers] = []
     place = _HEAD.size
     for width in widths:
         if width:
@@ -177,7 +182,7 @@ def decode_counters(key: bytes, value: memoryview, *, check: bool) -> Counters:
     return Counters(columns[0], tuple(columns[1:]))
 
 
-def narrowed(numbers: Numbers) -> NDArray[np.unsignedinteger[Any]] | None:
+def narrowed(numbers: Integers) -> NDArray[np.unsignedinteger[Any]] | None:
     """Return non-negative numbers in the narrowest unsigned dtype; None if all are 0."""
     greatest = int(numbers.max()) if len(numbers) else 0
     return numbers.astype(np.min_scalar_type(greatest).newbyteorder("<")) if greatest else None

@@ -24,6 +24,8 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.errors import Damaged
 
+Integers: TypeAlias = NDArray[np.integer[Any]]
+
 
 class Column(IntEnum):
     """The columns of a segment, apart from those of a `Dimension` or `ViewNumber`.
@@ -168,14 +170,12 @@ class Segment:
             yield from member.leaves()
 
 
-Whole: TypeAlias = NDArray[np.integer[Any]]
-
 _CONSTANT, _PLAIN, _STEPS = range(3)
 _HEAD: Final = struct.Struct("<IBBBxI4xQ")
 """Checksum, encoding, width in bytes, whether it is deflated, length, base."""
 
 
-def encode_column(key: bytes, values: Whole, *, deflate: bool = False) -> bytes:
+def encode_column(key: bytes, values: Integers, *, deflate: bool = False) -> bytes:
     """Return non-negative numbers as stored, with a checksum over them and the key.
 
     With `deflate` they are compressed, if that makes them shorter.
@@ -191,7 +191,7 @@ def encode_column(key: bytes, values: Whole, *, deflate: bool = False) -> bytes:
     return _CRC.pack(zlib.crc32(data, zlib.crc32(header, zlib.crc32(key)))) + header + data
 
 
-def _chosen(values: Whole) -> tuple[int, int, Whole]:
+def _chosen(values: Integers) -> tuple[int, int, Integers]:
     """Choose the encoding; return it, its base and the numbers to store."""
     if not len(values):
         return _CONSTANT, 0, np.zeros(0, np.uint8)
@@ -213,7 +213,7 @@ def _narrowest(greatest: int) -> np.dtype[Any]:
     return np.min_scalar_type(greatest).newbyteorder("<")
 
 
-def decode_column(key: bytes, value: memoryview, dtype: DTypeLike, *, check: bool) -> Whole:
+def decode_column(key: bytes, value: memoryview, dtype: DTypeLike, *, check: bool) -> Integers:
     """Decode a column: as `dtype` or, where that takes no copy, in the narrow type it is stored in.
 
     `check` verifies the checksum. Raises Damaged. What is not copied is valid as long as the
@@ -233,7 +233,7 @@ def decode_column(key: bytes, value: memoryview, dtype: DTypeLike, *, check: boo
         data = zlib.decompress(data)
     kept = np.frombuffer(data, f"<u{width}", length)
     if encoding == _STEPS:
-        column: Whole = np.cumsum(kept, dtype=dtype)
+        column: Integers = np.cumsum(kept, dtype=dtype)
         column += column.dtype.type(base)
         return column
     if base:

@@ -23,10 +23,10 @@ from medamad.storage.segments.counters import (
 from medamad.storage.segments.format import (
     SLOTS,
     Column,
+    Integers,
     Segment,
     SegmentHeader,
     SortedDurations,
-    Whole,
     decode_column,
     timed_flags,
 )
@@ -49,9 +49,9 @@ class StoredValues:
     segment: Segment
     _reading: ReadAccess
     _databases: Databases
-    _columns: dict[int, Whole] = field(factory=dict)
+    _columns: dict[int, Integers] = field(factory=dict)
 
-    def column(self, column: int, dtype: DTypeLike) -> Whole:
+    def column(self, column: int, dtype: DTypeLike) -> Integers:
         """Return a column. Raises DamagedSegment."""
         found = self._columns.get(column)
         if found is None:
