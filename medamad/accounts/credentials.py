@@ -7,7 +7,6 @@ successful login yields one, and it is valid until the password changes.
 
 import hashlib
 import hmac
-import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol, TypeVar
@@ -18,6 +17,7 @@ from attrs import evolve
 
 from medamad.domain.accounts import LANGUAGES, SCRIPT_TYPES, Account, Login, Settings
 from medamad.domain.errors import BadRequest
+from medamad.domain.texts import UNFIT, UNFIT_NAME
 
 T = TypeVar("T")
 
@@ -34,7 +34,6 @@ PASSWORD_LENGTH: Final = (5, 128)
 MAX_LOGIN_TEXT: Final = 1_024
 """A longer username or password is refused at the login without a look at it."""
 
-_UNFIT: Final = re.compile(r"[\x00\ud800-\udfff]")
 _FIT: Final = "expected text without NUL and without half a surrogate pair"
 
 
@@ -53,7 +52,7 @@ def check_login(username: str, password: str) -> None:
     for field, text in (("username", username), ("password", password)):
         if len(text) > MAX_LOGIN_TEXT:
             raise BadRequest(f"{field}: expected at most {MAX_LOGIN_TEXT} characters")
-        if _UNFIT.search(text):
+        if UNFIT.search(text):
             raise BadRequest(f"{field}: {_FIT}")
 
 
@@ -73,7 +72,7 @@ def _checked(text: str, field: str, length: tuple[int, int]) -> str:
     least, most = length
     if not least <= len(text) <= most:
         raise BadRequest(f"{field}: expected {least} to {most} characters, got {len(text)}")
-    if _UNFIT.search(text):
+    if UNFIT.search(text):
         raise BadRequest(f"{field}: {_FIT}")
     return text
 
@@ -127,15 +126,13 @@ def random_password() -> str:
 
 MAX_NAME: Final = 64
 
-_UNFIT_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
 
 def check_name(text: str) -> str:
     """Return a name without the white space around it. Raises BadRequest: 1 to 64 characters."""
     name = text.strip()
     if not 1 <= len(name) <= MAX_NAME:
         raise BadRequest(f"name: expected 1 to {MAX_NAME} characters, got {len(name)}")
-    if _UNFIT_NAME.search(name):
+    if UNFIT_NAME.search(name):
         raise BadRequest("name: expected text of one line, without control characters")
     return name
 

@@ -12,6 +12,7 @@ from attrs import asdict, evolve, frozen
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.paths import MAX_PATH, WILDCARD, stored_path
+from medamad.domain.texts import UNFIT, UNFIT_NAME
 
 MAX_GOALS: Final = 100
 MAX_FUNNELS: Final = 50
@@ -22,8 +23,6 @@ FUNNEL_GOALS: Final = (2, 8)
 """How many goals a funnel has, at least and at most."""
 
 _ID_BYTES: Final = 6
-_UNFIT_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_UNFIT: Final = re.compile("[\0\ud800-\udfff]")
 _CURRENCY: Final = re.compile(r"[A-Z]{3}\Z")
 
 
@@ -175,7 +174,7 @@ def _checked_name(text: str) -> str:
     name = text.strip()
     if not 1 <= len(name) <= MAX_GOAL_NAME:
         raise BadRequest(f"name: expected 1 to {MAX_GOAL_NAME} characters, got {len(name)}")
-    if _UNFIT_NAME.search(name):
+    if UNFIT_NAME.search(name):
         raise BadRequest("name: expected text of one line, without control characters")
     return name
 
@@ -219,7 +218,7 @@ def _fit(field: str, text: str | None, least: int, most: int) -> str | None:
     stripped = text.strip()
     if not least <= len(stripped) <= most:
         raise BadRequest(f"{field}: expected {least} to {most} characters, got {len(stripped)}")
-    if _UNFIT.search(stripped):
+    if UNFIT.search(stripped):
         raise BadRequest(f"{field}: expected text without NUL")
     return stripped
 

@@ -1,7 +1,6 @@
 """The body of POST /event/hit, decoded and checked."""
 
 import json
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, NoReturn, TypeAlias
@@ -11,6 +10,7 @@ import msgspec
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.errors import BadRequest, Unauthorised
 from medamad.domain.hits import Properties
+from medamad.domain.texts import UNFIT
 from medamad.domain.websites import canonical_hostname
 from medamad.ingest.networks import address_of
 from medamad.lookup.countries import country_of_code
@@ -202,7 +202,6 @@ _EXPECTED: Final = {
 _NO_ADDRESS: Final = "expected an id that is not an address, such as a keyed hash of one"
 
 _FIT: Final = "expected text without NUL and without half a surrogate pair"
-_UNFIT: Final = re.compile("[\0\ud800-\udfff]")
 
 _NUL: Final = b"\\u0000"
 """NUL as JSON writes it; the decoder rejects the plain octet."""
@@ -312,4 +311,4 @@ def _loosely_decoded(body: bytes) -> Mapping[str, Any]:
 
 def _is_fit(value: Any) -> bool:
     texts = [*value, *value.values()] if isinstance(value, dict) else [value]
-    return not any(isinstance(text, str) and _UNFIT.search(text) for text in texts)
+    return not any(isinstance(text, str) and UNFIT.search(text) for text in texts)
