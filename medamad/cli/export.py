@@ -28,7 +28,7 @@ from medamad.domain.errors import BadRequest
 from medamad.query.period import parse_period
 from medamad.query.request import Gap, Gaps
 from medamad.storage.errors import DamagedSegment
-from medamad.storage.offline import reading_beside
+from medamad.storage.offline import open_reader
 from medamad.storage.segments.damage import WAYS_OUT
 from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource
 from medamad.transfer.rows import format_day
@@ -115,12 +115,12 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     with (
         _output(arguments.output) as (file, place),
         _naming(str(data_dir)),
-        reading_beside(data_dir) as guest,
+        open_reader(data_dir) as reader,
     ):
-        website = guest.website(arguments.hostname)
+        website = reader.website(arguments.hostname)
         exported = ExportSource(
-            snapshot=guest.snapshot(website, damaged).verified(),
-            origins=guest.origins(website),
+            snapshot=reader.snapshot(website, damaged).verified(),
+            origins=reader.origins(website),
             sources=sources(load_lists(config)),
             period=request.period,
             zone=config.events.timezone,

@@ -45,7 +45,7 @@ from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
 from medamad.storage.import_batches import ImportBatch, Span, check_new, check_ranges
-from medamad.storage.offline import Guest, reading_beside
+from medamad.storage.offline import StoreReader, open_reader
 from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.import_days import DaySurvey, are_day_files, survey_days
 from medamad.transfer.import_rows import ExistingHits
@@ -70,7 +70,7 @@ class ListedImport(msgspec.Struct):
 
 def list_imports(data_dir: Path, *, as_json: bool) -> int:
     """Print the list; return the exit status."""
-    with reading_beside(data_dir) as guest:
+    with open_reader(data_dir) as reader:
         found = [
             ListedImport(
                 number=batch.number,
@@ -83,7 +83,7 @@ def list_imports(data_dir: Path, *, as_json: bool) -> int:
                 first=first,
                 last=last,
             )
-            for website, batch in batches(guest)
+            for website, batch in batches(reader)
             for first, last in [_dates(batch)]
         ]
     if as_json:
@@ -94,9 +94,9 @@ def list_imports(data_dir: Path, *, as_json: bool) -> int:
     return 0
 
 
-def batches(guest: Guest) -> Iterator[tuple[Website, ImportBatch]]:
+def batches(reader: StoreReader) -> Iterator[tuple[Website, ImportBatch]]:
     """Return the imports of all websites, by number."""
-    found = [(website, batch) for website in guest.websites() for batch in guest.batches(website)]
+    found = [(website, batch) for website in reader.websites() for batch in reader.batches(website)]
     yield from sorted(found, key=lambda pair: pair[1].number)
 
 
@@ -211,9 +211,9 @@ def _run(data_dir: Path, arguments: Namespace) -> int:
 
 def _import(data_dir: Path, arguments: Namespace) -> int:
     progress = ProgressLine("rows read", sys.stderr)
-    with reading_beside(data_dir) as guest:
-        website = guest.website(arguments.website)
-        before = guest.batches(website)
+    with open_reader(data_dir) as reader:
+        website = reader.website(arguments.website)
+        before = reader.batches(website)
     # The files may be long or slow: they are read without a transaction.
     effective = effective_config(data_dir, arguments.config)
     effective.check_zone()
@@ -229,16 +229,16 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         progress.update(found.rows)
     progress.end()
     check_ranges(found.ranges)
-    with reading_beside(data_dir) as guest:
+    with open_reader(data_dir) as reader:
         known: ExistingHits | KnownDays
         if isinstance(found, DaySurvey):
             zone = into.rules.zone
             today = day_at(zone, int(time.time()))
-            known = KnownDays.of(guest, website, zone, today, overlapping=arguments.overlapping)
+            known = KnownDays.of(reader, website, zone, today, overlapping=arguments.overlapping)
         else:
-            known = known_rows(guest, website, found, overlapping=arguments.overlapping)
+            known = known_rows(reader, website, found, overlapping=arguments.overlapping)
         kept = retention(effective.of_daemon())
-        past = Past.of(guest, website, kept, int(time.time() * 1000))
+        past = Past.of(reader, website, kept, int(time.time() * 1000))
     plan = Plan(website, files, digest, found, newest, known, past)
     if arguments.dry_run:
         return _dry_run(plan, arguments)
@@ -317,8 +317,8 @@ def _undone_on_failure(plan: Plan, daemon: AdminConnection, number: int) -> Iter
 
 def _undo(data_dir: Path, arguments: Namespace) -> int:
     number = arguments.undo
-    with reading_beside(data_dir) as guest:
-        of = [website for website, batch in batches(guest) if batch.number == number]
+    with open_reader(data_dir) as reader:
+        of = [website for website, batch in batches(reader) if batch.number == number]
     if not of:
         raise NotFound(f"--undo: nothing was imported as number {number}")
     with connect(data_dir, _ANSWERS_WITHIN_S) as daemon:

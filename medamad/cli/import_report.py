@@ -21,7 +21,7 @@ from medamad.storage.environment.trusted_clock import until_trusted
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.import_batches import Span
 from medamad.storage.import_content import DayCounts
-from medamad.storage.offline import Guest
+from medamad.storage.offline import StoreReader
 from medamad.storage.segments.build import Content
 from medamad.storage.settings import Retention
 from medamad.transfer.import_context import SkipReason
@@ -45,11 +45,11 @@ class Past:
     _day: int | None = None
 
     @classmethod
-    def of(cls, guest: Guest, website: Website, retention: Retention, now_ms: int) -> "Past":
+    def of(cls, reader: StoreReader, website: Website, retention: Retention, now_ms: int) -> "Past":
         """Return the counter for a website."""
-        registered = {each.hostname for each in guest.websites()}
+        registered = {each.hostname for each in reader.websites()}
         keep = retention.of(website.hostname, registered)
-        return cls(cutoff_of(keep, retention.zone, now_ms), guest.doubt_left_ms(now_ms))
+        return cls(cutoff_of(keep, retention.zone, now_ms), reader.doubt_left_ms(now_ms))
 
     def add(self, content: Content) -> None:
         """Count hits; no event is split between two calls."""
@@ -100,10 +100,10 @@ class KnownDays:
 
     @classmethod
     def of(
-        cls, guest: Guest, website: Website, zone: tzinfo, today: int, *, overlapping: bool
+        cls, reader: StoreReader, website: Website, zone: tzinfo, today: int, *, overlapping: bool
     ) -> "KnownDays":
         """Return the days of a website, none if `overlapping`. Raises Conflict."""
-        there = set() if overlapping else existing_days(guest.snapshot(website, _damaged), zone)
+        there = set() if overlapping else existing_days(reader.snapshot(website, _damaged), zone)
         return cls(there, zone, today)
 
 
@@ -143,10 +143,12 @@ class Plan:
                 yield None if counts is None else days_request(number, counts)
 
 
-def known_rows(guest: Guest, website: Website, found: Survey, *, overlapping: bool) -> ExistingHits:
+def known_rows(
+    reader: StoreReader, website: Website, found: Survey, *, overlapping: bool
+) -> ExistingHits:
     """Return which rows a website already has. Raises Conflict."""
-    snapshot, origins = guest.snapshot(website, _damaged), guest.origins(website)
-    batches = guest.batches(website)
+    snapshot, origins = reader.snapshot(website, _damaged), reader.origins(website)
+    batches = reader.batches(website)
     return ExistingHits.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
 
 

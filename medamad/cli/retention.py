@@ -24,7 +24,7 @@ from medamad.cli.support import (
 from medamad.config.settings import retention
 from medamad.storage.compaction.retention import Cutoff, Forecast, cutoff_of
 from medamad.storage.environment.trusted_clock import doubt_warning
-from medamad.storage.offline import reading_beside
+from medamad.storage.offline import open_reader
 from medamad.storage.settings import After, Keep, unregistered_warning
 
 EXAMPLES: Final = (
@@ -79,15 +79,15 @@ def _show(data_dir: Any, arguments: Namespace) -> int:
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
     damaged, has_past = 0, False
-    with reading_beside(data_dir) as guest:
-        websites = guest.websites()
+    with open_reader(data_dir) as reader:
+        websites = reader.websites()
         registered = {website.hostname for website in websites}
-        left_ms = guest.doubt_left_ms(now_ms)
+        left_ms = reader.doubt_left_ms(now_ms)
         for website in websites:
             keep = _tried(given.of(website.hostname, registered), arguments)
             is_dry_run = arguments.dry_run or is_trial
             bound = cutoff_of(keep, given.zone, now_ms)
-            found = guest.forecast(website, bound if is_dry_run else None)
+            found = reader.forecast(website, bound if is_dry_run else None)
             has_past |= found.due_days > 0 or _has_past(found, bound)
             for place in found.damaged:
                 print_error(place)

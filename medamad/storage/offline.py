@@ -78,7 +78,7 @@ def make_backup(directory: Path, target: Path, progress: Progress, spare_bytes: 
 
 
 @frozen(eq=False)
-class Guest:
+class StoreReader:
     """Reads a store as of one transaction, beside a daemon that may be running.
 
     Until it ends, the daemon cannot reuse freed space.
@@ -145,18 +145,18 @@ class Guest:
 
 
 @contextmanager
-def reading_beside(directory: Path) -> Iterator[Guest]:
+def open_reader(directory: Path) -> Iterator[StoreReader]:
     """Open an existing store to read it. Raises StoreError."""
     environment, txn = open_to_read(directory)
     try:
-        yield Guest(environment, txn)
+        yield StoreReader(environment, txn)
     finally:
         txn.abort()
         environment.close()
 
 
 class _NoReactor:
-    """Stands for a reactor: nobody waits for the leases of a guest."""
+    """Stands for a reactor: nobody waits for the leases of a reader."""
 
     def callFromThread(self, _call: Callable[..., object], /, *_args: object) -> None:
         """Do nothing."""

@@ -10,7 +10,7 @@ from medamad.daemon.silence import Presence
 from medamad.storage.environment.environment import FILE_NAME, open_environment
 from medamad.storage.environment.meta import FORMAT
 from medamad.storage.environment.writer import Transaction
-from medamad.storage.offline import reading_beside
+from medamad.storage.offline import open_reader
 from medamad.storage.websites import Websites
 
 FIRST_LOGIN = "first-login.txt"
@@ -169,8 +169,8 @@ def test_a_restore_does_not_look_like_silence(data: Path, backup: Path) -> None:
 
 def test_the_replaced_store_can_be_renamed_back(data: Path, backup: Path) -> None:
     def websites() -> list[str]:
-        with reading_beside(data) as guest:
-            return [website.hostname for website in guest.websites()]
+        with open_reader(data) as reader:
+            return [website.hostname for website in reader.websites()]
 
     environment = open_environment(data, 16 << 20)
     with environment.lmdb.begin(write=True) as txn:

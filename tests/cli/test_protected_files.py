@@ -8,7 +8,7 @@ import pytest
 from medamad.cli import main
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME, open_environment
 from medamad.storage.environment.writer import Transaction
-from medamad.storage.offline import reading_beside
+from medamad.storage.offline import open_reader
 from medamad.storage.websites import Websites
 
 Asked = Callable[[Path], list[str]]
@@ -50,8 +50,8 @@ def is_refused(asked: Asked, file: Path, data: Path, capsys: pytest.CaptureFixtu
         " which would be lost; choose another name\n"
     )
     assert sorted((each.name, each.stat().st_ino) for each in data.iterdir()) == before
-    with reading_beside(data) as guest:
-        assert [website.hostname for website in guest.websites()] == ["example.com"]
+    with open_reader(data) as reader:
+        assert [website.hostname for website in reader.websites()] == ["example.com"]
 
 
 @pytest.mark.parametrize("asked", [backup, export])

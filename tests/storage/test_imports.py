@@ -32,7 +32,7 @@ from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import cutoff_of
 from medamad.storage.import_batches import ImportBatch
 from medamad.storage.imports import ImportedHits
-from medamad.storage.offline import reading_beside
+from medamad.storage.offline import open_reader
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
@@ -369,8 +369,8 @@ async def test_a_day_of_several_batches_is_forecast_once(
     await settled(store, newest_ms + 9 * DAY_MS)
     await store.close()
     bound = cutoff_of(Keep(1), UTC, newest_ms + 9 * DAY_MS)
-    with reading_beside(tmp_path / "data") as guest:
-        found = guest.forecast(website, bound)
+    with open_reader(tmp_path / "data") as reader:
+        found = reader.forecast(website, bound)
     days = {time_ms // DAY_MS for time_ms in [*bulk.time_ms.tolist(), newest_ms]}
     assert found.due_views == 52
     assert found.new_days == len(days)

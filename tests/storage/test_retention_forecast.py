@@ -11,7 +11,7 @@ from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import Forecast, cutoff_of
 from medamad.storage.environment.environment import open_as_guest
-from medamad.storage.offline import reading_beside
+from medamad.storage.offline import open_reader
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 
@@ -29,9 +29,9 @@ async def past(store: Store) -> None:
 
 
 def forecast_of(folder: Path, keep: Keep, retention: Retention = RETENTION) -> Forecast:
-    with reading_beside(folder) as guest:
-        (website,) = guest.websites()
-        return guest.forecast(website, cutoff_of(keep, retention.zone, NOW_MS))
+    with open_reader(folder) as reader:
+        (website,) = reader.websites()
+        return reader.forecast(website, cutoff_of(keep, retention.zone, NOW_MS))
 
 
 @pytest.mark.parametrize("sizes", [Sizes(counted_from=0), Sizes(5, 2, 0), Sizes(16, 3, 2)])
