@@ -10,5 +10,10 @@ snapshot or a selection of its views, and returns arrays with the gaps that roll
 - `quantiles.quartiles_by_path`: the quartiles of durations by page
 - `properties.count_properties`: events by property
 - `rollups.selected_rollups`: what rollups know of the selected views
+- `visits.select_visits`: the visits that have a selected view
+- `visits.figures_of`, `visits.totals_of`: the figures of each visit, and their sums by group
+- `goals.goal_mask`: the codes that reach a goal
+- `goals.have_reached`, `goals.count_steps`: the visits that reached each goal, and their numbers by
+  step of a funnel
 - `rows.page_of_rows`, `rows.make_rows`: the page of rows to return
 """
