@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
@@ -63,10 +63,12 @@ def goal_figures(
     period = query.period
     if options.timezone is not None:
         period = evolve(period, zone=zone_named(options.timezone))
-    counted = _GoalCounter(snapshot, query, sources, cancellation, goals)
+    counter = _GoalCounter(snapshot, query, sources, cancellation, goals)
+    counted = counter.figures(period, None)
+    gaps = counted.gaps
     rows = [
         {"id": goal.id, "name": goal.name, **figures}
-        for goal, (figures,) in zip(goals, counted.figures(period, None), strict=True)
+        for goal, (figures,) in zip(goals, counted.content, strict=True)
     ]
     if options.interval is not None:
         start_ms, end_ms = series_bounds(snapshot, period, options.now_ms)
@@ -76,17 +78,18 @@ def goal_figures(
                 f"interval: expected at most {MAX_BUCKETS} buckets of all goals together,"
                 f" not every {options.interval}"
             )
-        by_goal = counted.figures(Period(start_ms, end_ms), buckets)
-        for row, series in zip(rows, by_goal, strict=True):
+        in_buckets = counter.figures(Period(start_ms, end_ms), buckets)
+        gaps |= in_buckets.gaps
+        for row, series in zip(rows, in_buckets.content, strict=True):
             row["interval"] = [
                 {"date": date, **figures}
                 for date, figures in zip(buckets.dates, series, strict=True)
             ]
     rows.sort(key=lambda row: (-row["conversions"], row["name"]))
-    return Result(rows[query.row_slice], Gaps(counted.gaps) | counted.selection.left_out)
+    return Result(rows[query.row_slice], gaps | counter.selection.left_out)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class _Conversions:
     """A goal, the codes that reach it and those of its revenue, and what is found of it.
 
@@ -113,7 +116,6 @@ class _GoalCounter:
     cancellation: Cancellation
     goals: Sequence[Goal]
     selection: Selection = field(init=False)
-    gaps: set[DayGap] = field(init=False, factory=set)
 
     @selection.default
     def _select(self) -> Selection:
@@ -122,7 +124,7 @@ class _GoalCounter:
         selection = select(self.snapshot, query, self.sources, self.cancellation)
         return evolve(selection, period=self.query.period)
 
-    def figures(self, period: Period, buckets: Buckets | None) -> list[list[Figures]]:
+    def figures(self, period: Period, buckets: Buckets | None) -> Result[list[list[Figures]]]:
         """Return for each goal the figures of each bucket, or without buckets those of all."""
         selection = evolve(self.selection, period=period)
         size = 1 if buckets is None else len(buckets.dates)
@@ -134,7 +136,8 @@ class _GoalCounter:
             return np.bincount(places_of(time_ms), minlength=size).astype(np.int64)
 
         columns: list[dict[str, Sequence[Any]]] = []
-        for found in self._find(selection):
+        conversions, gaps = self._find(selection)
+        for found in conversions:
             column: dict[str, Sequence[Any]] = {
                 "conversions": counted(np.concatenate(found.times_ms)).tolist()
             }
@@ -151,21 +154,22 @@ class _GoalCounter:
                 count = counted(began_ms[reached])
                 column["visits"] = count.tolist()
                 column["visits_percentage"] = fractions(count, total).tolist()
-            self.gaps.update((Gap.VISITS, day) for day in selection.visit_gaps.days(Gap.VISITS))
-        return [
+            gaps |= selection.visit_gaps
+        figures: list[list[Figures]] = [
             [
                 {name: column[name][place] for name in _ORDER if name in column}
                 for place in range(size)
             ]
             for column in columns
         ]
+        return Result(figures, gaps)
 
     def _without_goals(self, period: Period) -> Visits:
         query = evolve(self.query.without_goals, period=period)
         return select_visits(select(self.snapshot, query, self.sources, self.cancellation))
 
-    def _find(self, selection: Selection) -> list[_Conversions]:
-        """Return the conversions of each goal among the selected views and events."""
+    def _find(self, selection: Selection) -> tuple[list[_Conversions], Gaps]:
+        """Return the conversions of each goal among the selected views and events, and the gaps."""
         texts, cancellation = self.snapshot.texts, self.cancellation
         found = [
             _Conversions(
@@ -180,14 +184,14 @@ class _GoalCounter:
         _add_views(selection, [each for each in found if each.goal.path is not None])
         events = [each for each in found if each.goal.path is None]
         without_view = matches_without_view(self.query) and not self.query.has_property_filter
-        self.gaps.update(_add_events(selection, events, without_view=without_view))
+        gaps = _add_events(selection, events, without_view=without_view)
         for rollup in self.snapshot.rollups:
             if not all(
                 selection.period.is_outside(*bounds)
                 for bounds in (rollup.time_bounds, rollup.event_time_bounds)
             ):
-                self.gaps.add((Gap.FIGURES, rollup.day))
-        return found
+                gaps.add((Gap.FIGURES, rollup.day))
+        return found, Gaps(gaps)
 
     def _revenue(
         self, goal: Goal, codes: NDArray[Any], buckets: NDArray[np.intp], size: int
