@@ -232,7 +232,7 @@ def test_custom_events(website: Statistics, daemon: Daemon, visitor: Visitor) ->
     assert website.values("event", **{"path[eq]": "/thanks"}) == {"signup": 1}
     assert website.values("event", **{"path[eq]": "/about"}) == {"left": 1, "gone": 1}
     assert website.visitors_and_views == (1, 3)
-    assert wire.durations[:3] == [
+    assert wire.properties[:3] == [
         {"event": "opened"},
         {"event": "signup", "plan": "pro", "seats": 3, "isYearly": True},
         {"event": "signup"},

@@ -42,7 +42,7 @@ def rows(page: Page) -> list[dict[str, str]]:
 def test_each_kind_of_data_is_downloaded(demo: Client, dashboard_of: Make) -> None:
     dialog = dialog_of(dashboard_of(demo), DOCS)
     for what, suffix, begins in (
-        ("Views", "views.csv", b"store,view,time,path"),
+        ("Views", "views.csv", b"store,view,visit,time,path"),
         ("Events and properties", "events.csv", b"store,event,view,time"),
         ("Statistics", "statistics.csv", b"report,date,name"),
     ):
