@@ -431,7 +431,7 @@ def result(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int 
         funnel = GOALS.funnel(endpoint.partition("/")[2])
         return funnel_figures(*arguments, funnel=funnel, definitions=GOALS)
     if endpoint in STEPS:
-        return pages_beside(*arguments, path=given["of"], step=STEPS[endpoint])
+        return pages_beside(*arguments, path=given.get("of", "/"), step=STEPS[endpoint])
     (statistic,) = (each for each in STATISTICS if each.name == endpoint)
     variant = statistic.variant
     if variant is not None and given.get(variant.parameter) == str(variant.value).lower():
