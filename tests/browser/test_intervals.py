@@ -48,7 +48,7 @@ def rows(page: Page) -> list[list[str]]:
     lines = page.locator(".overview tbody tr")
     lines.first.wait_for(state="attached")
     texts = [line.locator("th, td").all_text_contents() for line in lines.all()]
-    return [[plain(cell) for cell in (*row[:2], *row[5:])] for row in texts]
+    return [[plain(cell) for cell in (*row[:2], *row[7:])] for row in texts]
 
 
 def press(page: Page, *keys: str) -> None:

@@ -19,7 +19,7 @@ from medamad.daemon.install import (
     this_program,
 )
 
-POSTRM = Path(__file__).parents[2] / "packaging/debian/postrm"
+POSTRM = Path(__file__).parents[2] / "packaging/debian/medamad.postrm"
 PROGRAM = ["/opt/medamad/bin/medamad"]
 
 

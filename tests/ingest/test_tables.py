@@ -12,7 +12,7 @@ from medamad.lookup import countries, languages
 
 def found():
     agents = (user_agent._parse, user_agent._patterns, user_agent._libraries)
-    caches = (*agents, countries._countries)
+    caches = (*agents, countries.countries_by_zone)
     return len(sys.modules), [cache.cache_info().currsize for cache in caches]
 
 pipeline.load_tables()

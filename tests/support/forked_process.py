@@ -201,6 +201,8 @@ def _import_everything() -> None:
     # What a daemon imports when it starts.
     for encoding in ("ascii", "idna", "latin-1", "punycode"):
         codecs.lookup(encoding)
+    # Another user than root may not be able to import what finds files of packages.
+    import_module("importlib.readers")
     import_module("twisted.internet.default")
     list(getPlugins(IStreamServerEndpointStringParser))
     files = import_module("medamad.web.routes.files")

@@ -30,6 +30,7 @@ from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 from medamad.storage.wal.memtable import CHUNK_VIEWS
+from medamad.storage.wal.visit_keys import VisitSettings
 
 NOW = 1_790_000_000
 PER_MINUTE = 600
@@ -64,9 +65,10 @@ class Kept:
     views: int = CHUNK_VIEWS
     beacons: int = StoreSettings().recent_beacons
     networks: int = 65_536
+    visits: int = VisitSettings().capacity
 
 
-FEW = Kept(views=500, beacons=500, networks=500)
+FEW = Kept(views=500, beacons=500, networks=500, visits=500)
 
 
 @frozen
@@ -98,6 +100,7 @@ class Place:
             new_values=BOUNDS,
             other_new_values=OTHERS,
             recent_beacons=self.kept.beacons,
+            visits=VisitSettings(capacity=self.kept.visits),
         )
         self.store = start_store(self.folder, settings, reactor, Sizes(self.kept.views))
         self.attacked, self.other = self.store.websites.all() or [
