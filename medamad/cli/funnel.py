@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from medamad.cli.goals import GoalCommands, chosen
+from medamad.cli.goal_commands import GoalCommands, chosen
 from medamad.cli.grants import run_subcommand
 from medamad.domain.goals import Definitions, Funnel, new_id
 from medamad.storage.offline import change_goals

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from medamad.cli.goals import GoalCommands
+from medamad.cli.goal_commands import GoalCommands
 from medamad.cli.grants import run_subcommand
 from medamad.domain.goals import Definitions, Goal, new_id
 from medamad.storage.offline import change_goals

@@ -117,6 +117,8 @@ def summary(
         visits = visits_in_all(selected_before) if options.visits else None
         (found["previous"],) = _series_rows(before, query, visits)
         gaps |= before.tally.gaps | selected_before.left_out
+        if options.visits:
+            gaps |= selected_before.visit_gaps
     if series is not None:
         found["interval"] = _series_rows(series, query, visits_by_bucket, buckets.dates)
         gaps |= series.tally.gaps

@@ -243,6 +243,18 @@ def test_visits_of_days_that_have_rollups_are_gaps(traffic: RandomTraffic, zone:
         assert with_views <= {*found.gaps.days(Gap.VISITS)}
 
 
+def test_gaps_of_visits_include_those_of_the_period_before() -> None:
+    *_, gone, kept = RandomTraffic(random.Random(7), MOMENTS[0], "day").views(9)  # noqa: S311
+    gone["time_ms"], kept["time_ms"] = 5 * DAY_MS, 6 * DAY_MS
+    day = MadeDay(5, (5 * DAY_MS, 6 * DAY_MS - 1), [gone], [])
+    snapshot = snapshot_of([{**kept, "visit": kept["id"]}], [], days=[day])
+    query = [("start", "1970-01-07T00:00:00Z"), ("end", "1970-01-07T23:59:59Z")]
+    query.append(("previous", "true"))
+    assert result(snapshot, "summary", query).gaps.days(Gap.VISITS) == []
+    query.append(("visits", "true"))
+    assert result(snapshot, "summary", query).gaps.days(Gap.VISITS) == [5]
+
+
 def whole_days(traffic: RandomTraffic, zone: ZoneInfo, name: str) -> list[tuple[str, str]]:
     """Return the parameters of a query of whole days of a zone, or of all time."""
     first, last = sorted(day_at(zone, traffic.time_ms() // 1000) for _ in range(2))
