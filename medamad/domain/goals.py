@@ -74,7 +74,7 @@ class Definitions:
     def with_goal(self, goal: Goal) -> "Definitions":
         """Return the definitions with a new goal. Raises BadRequest, Conflict."""
         _check_room(self.goals, MAX_GOALS, "goals")
-        return evolve(self, goals=_named_once((*self.goals, _checked_goal(goal))))
+        return evolve(self, goals=_named_once((*self.goals, _named(checked_goal(goal)))))
 
     def with_changed_goal(self, goal_id: str, change: Callable[[Goal], Goal]) -> "Definitions":
         """Return the definitions with a goal changed. Raises NotFound, BadRequest, Conflict.
@@ -82,7 +82,7 @@ class Definitions:
         A goal that a funnel uses may only be renamed.
         """
         old = self.goal(goal_id)
-        new = _checked_goal(change(old))
+        new = _named(checked_goal(change(old)))
         if new != evolve(old, name=new.name):
             self._check_unused(old, "can be renamed, but not changed otherwise")
         return evolve(self, goals=_named_once(_replaced(self.goals, new)))
@@ -115,19 +115,23 @@ class Definitions:
             if goal.id in funnel.goals:
                 raise Conflict(f"the funnel {funnel.name} uses the goal {goal.name}, which {what}")
 
-    def _checked_funnel(self, funnel: Funnel) -> Funnel:
+    def check_steps(self, goal_ids: Sequence[str]) -> None:
+        """Raise BadRequest for goals that no funnel can have."""
         least, most = FUNNEL_GOALS
-        if not least <= len(funnel.goals) <= most:
+        if not least <= len(goal_ids) <= most:
             raise BadRequest(
-                f"goals: expected {least} to {most} goals in order, got {len(funnel.goals)}"
+                f"goals: expected {least} to {most} goals in order, got {len(goal_ids)}"
             )
         known = {goal.id for goal in self.goals}
-        for goal_id in funnel.goals:
+        for goal_id in goal_ids:
             if goal_id not in known:
                 raise BadRequest(f"goals: there is no goal {goal_id}")
-        if len(set(funnel.goals)) < len(funnel.goals):
+        if len(set(goal_ids)) < len(goal_ids):
             raise BadRequest("goals: expected each goal once")
-        return evolve(funnel, name=_checked_name(funnel.name))
+
+    def _checked_funnel(self, funnel: Funnel) -> Funnel:
+        self.check_steps(funnel.goals)
+        return _named(funnel)
 
 
 D = TypeVar("D", Goal, Funnel)
@@ -170,17 +174,21 @@ def new_id() -> str:
     return made
 
 
-def _checked_name(text: str) -> str:
-    name = text.strip()
+def _named(definition: D) -> D:
+    """Return a goal or funnel with its name as it is stored. Raises BadRequest."""
+    name = definition.name.strip()
     if not 1 <= len(name) <= MAX_GOAL_NAME:
         raise BadRequest(f"name: expected 1 to {MAX_GOAL_NAME} characters, got {len(name)}")
     if UNFIT_NAME.search(name):
         raise BadRequest("name: expected text of one line, without control characters")
-    return name
+    return evolve(definition, name=name)
 
 
-def _checked_goal(goal: Goal) -> Goal:
-    """Return a goal with its texts as they are stored. Raises BadRequest naming the field."""
+def checked_goal(goal: Goal) -> Goal:
+    """Return a goal with its texts as they are stored, whatever its name.
+
+    Raises BadRequest naming the field.
+    """
     if (goal.path is None) == (goal.event is None):
         raise BadRequest("path: expected exactly one of path and event")
     if goal.value is not None and goal.event is None:
@@ -192,7 +200,6 @@ def _checked_goal(goal: Goal) -> Goal:
         raise BadRequest("currency: expected three capital letters (ISO 4217), such as EUR")
     return evolve(
         goal,
-        name=_checked_name(goal.name),
         path=None if goal.path is None else _checked_path(goal.path),
         event=_property_name("event", goal.event),
         value=_fit("value", goal.value, 0, MAX_PROPERTY_VALUE),

@@ -89,6 +89,16 @@ def goal_figures(
     return Result(rows[query.row_slice], gaps | counter.selection.left_out)
 
 
+def preview_of_goal(
+    snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation, *, goal: Goal
+) -> Result[Figures]:
+    """Return the figures of a goal that need not be defined, as `goal_figures` has them."""
+    counter = _GoalCounter(snapshot, query, sources, cancellation, [goal])
+    counted = counter.figures(query.period, None)
+    ((figures,),) = counted.content
+    return Result(figures, counted.gaps | counter.selection.left_out)
+
+
 @define(eq=False)
 class _Conversions:
     """A goal, the codes that reach it and those of its revenue, and what is found of it.
@@ -345,13 +355,25 @@ def funnel_figures(
     A step has its goal, the visits that reached it after the steps before, and their share of those
     that reached the first.
     """
-    selection = select(snapshot, query, sources, cancellation)
     goals = [definitions.goal(goal_id) for goal_id in funnel.goals]
+    preview = preview_of_funnel(snapshot, query, sources, cancellation, goals=goals)
+    return evolve(preview, content={"id": funnel.id, "name": funnel.name, **preview.content})
+
+
+def preview_of_funnel(
+    snapshot: Snapshot,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    *,
+    goals: Sequence[Goal],
+) -> Result[Figures]:
+    """Return the steps of a funnel that need not be defined, as `funnel_figures` has them."""
+    selection = select(snapshot, query, sources, cancellation)
     visits = count_steps(select_visits(selection), goals)
     shares = fractions(visits, visits[:1])
     steps = [
         {"goal": goal.id, "name": goal.name, "visits": count, "visits_percentage": share}
         for goal, count, share in zip(goals, visits.tolist(), shares.tolist(), strict=True)
     ]
-    content = {"id": funnel.id, "name": funnel.name, "steps": steps}
-    return Result(content, selection.visit_gaps | selection.left_out)
+    return Result({"steps": steps}, selection.visit_gaps | selection.left_out)

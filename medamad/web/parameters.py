@@ -12,6 +12,8 @@ from attrs import frozen
 from medamad.domain.errors import BadRequest
 from medamad.web.server.parser import RequestHeaders
 
+T = TypeVar("T")
+
 MAX_PARAMETERS: Final = 256
 
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -79,6 +81,13 @@ class QueryParameters:
             raise BadRequest(f"{name}: expected one of {', '.join(words)}")
         return text
 
+    def json(self, name: str, decoder: msgspec.json.Decoder[T]) -> T:
+        """Return a required parameter in JSON, decoded."""
+        text = self.text(name)
+        if text is None:
+            raise BadRequest(f"{name}: required, a JSON object")
+        return _decoded(text.encode(), decoder, name)
+
 
 def parse_query_string(text: bytes) -> QueryParameters:
     """Decode the query string of a URL, where `+` is a space.
@@ -104,8 +113,6 @@ def _without_nul(text: str, field: str) -> str:
         raise BadRequest(f"{field}: expected text without NUL")
     return text
 
-
-T = TypeVar("T")
 
 _JSON_TYPE: Final = re.compile(rb"\s*application/(?:[\w.-]+\+)?json\s*(?:;.*)?\Z", re.IGNORECASE)
 _LOCATED: Final = re.compile(
@@ -145,31 +152,36 @@ def read_body(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Decode a required body, or raise BadRequest naming the field that is wrong."""
     if not body:
         raise BadRequest("body: expected a JSON object, got nothing")
+    return _decoded(body, decoder, "body")
+
+
+def _decoded(sent: bytes, decoder: msgspec.json.Decoder[T], whole: str) -> T:
+    """Decode JSON. Raises BadRequest naming the field, or `whole` if it is about none."""
     try:
-        return decoder.decode(body.decode("utf-8"))
+        return decoder.decode(sent.decode("utf-8"))
     except msgspec.ValidationError as error:
-        raise BadRequest(_problem(str(error))) from None
+        raise BadRequest(_problem(str(error), whole)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise BadRequest(_unreadable(body)) from None
+        raise BadRequest(_unreadable(sent, whole)) from None
 
 
-def _unreadable(body: bytes) -> str:
-    """Return why a body is not valid JSON.
+def _unreadable(text: bytes, whole: str) -> str:
+    """Return why a text is not valid JSON.
 
     Many encoders let half a surrogate pair through, so its field is named.
     """
     try:
-        sent = json.loads(body)
+        sent = json.loads(text)
     except (ValueError, RecursionError):
         sent = None
     if isinstance(sent, dict):
         for name, value in sent.items():
             if _HALF_A_PAIR.search(json.dumps(value, ensure_ascii=False)):
                 return f"{name}: expected text without half a surrogate pair"
-    return "body: expected valid JSON in UTF-8"
+    return f"{whole}: expected valid JSON in UTF-8"
 
 
-def _problem(text: str) -> str:
+def _problem(text: str, whole: str) -> str:
     """Return the message for an error of the decoder, the field first."""
     located = _LOCATED.match(text)
     what, where = (located["what"], located["where"]) if located else (text, None)
@@ -179,12 +191,12 @@ def _problem(text: str) -> str:
         return f"{where}: required"
     mismatch = _MISMATCH.fullmatch(what)
     if mismatch is None:
-        return f"{where or 'body'}: expected another value"
+        return f"{where or whole}: expected another value"
     wanted = " or ".join(map(_in_words, mismatch["wanted"].split(" | ")))
     if mismatch["bound"]:
         wanted += f" {_BOUNDS[mismatch['bound']]} {mismatch['limit']}"
     got = f", got {_in_words(mismatch['got'])}" if mismatch["got"] else ""
-    return f"{where or 'body'}: expected {wanted}{got}"
+    return f"{where or whole}: expected {wanted}{got}"
 
 
 def _in_words(type_: str) -> str:

@@ -70,7 +70,9 @@ OURS = {
     "GET /website/{hostname}/next",
     "GET /website/{hostname}/previous",
     "GET /website/{hostname}/goals",
+    "GET /website/{hostname}/goals/preview",
     "GET /website/{hostname}/funnels/{funnel}",
+    "GET /website/{hostname}/funnels/preview",
     "GET /website/{hostname}/live",
     "GET /website/{hostname}/ignored",
     "GET /website/{hostname}/export",
@@ -130,7 +132,9 @@ QUERIES = {
     "/website/{hostname}/languages": BY_DIMENSION | {"locale"},
     "/website/{hostname}/properties": (ROWS - {"summary"}) | {"visits"},
     "/website/{hostname}/goals": (ROWS | {"interval", "timezone"}) - {"summary"},
+    "/website/{hostname}/goals/preview": (ROWS | {"definition"}) - {"summary", "limit", "offset"},
     "/website/{hostname}/funnels/{funnel}": ROWS - {"summary", "limit", "offset"},
+    "/website/{hostname}/funnels/preview": (ROWS | {"definition"}) - {"summary", "limit", "offset"},
     "/website/{hostname}/live": set(),
     "/website/{hostname}/export": {"what", "format", "start", "end", "goal"} | FILTERS,
     "/website/{hostname}/ignored": set(),
@@ -288,7 +292,7 @@ def test_every_parameter_that_is_read_is_documented() -> None:
         name
         for module in folder.glob("*.py")
         for name in re.findall(
-            r"(?:query|parameters)\.(?:text|boolean|integer|choice)\(\s*\"(\w+)\"",
+            r"(?:query|parameters)\.(?:text|boolean|integer|choice|json)\(\s*\"(\w+)\"",
             module.read_text("utf-8"),
         )
     }

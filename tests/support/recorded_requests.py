@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
+from urllib.parse import quote
 
 from attrs import frozen
 
@@ -714,6 +715,17 @@ def _figures_of_goals(shown: Mapping[str, str]) -> Iterator[Ask]:
     yield _read("steps of a funnel", funnel)
     yield _read("steps of a funnel by a share link", f"{funnel}?browser=x", "none", **shown)
     yield _read("steps of an unknown funnel", "/api/website/past.example/funnels/unknown0")
+    for name, definition in (
+        ("a goal", '{"path":"/blog/*"}'),
+        ("a goal that is none", '{"path":"blog"}'),
+        ("what is no JSON", "path"),
+    ):
+        preview = f"{figures}/preview?definition={quote(definition)}"
+        yield _read(f"preview of {name}", preview)
+    steps = '{"goals":["<page>","<order>"]}'
+    preview = f"/api/website/past.example/funnels/preview?definition={quote(steps, safe='<>')}"
+    yield _read("preview of a funnel", preview)
+    yield _read("preview of a funnel by a share link", preview, "none", **shown)
     pages = "/api/website/past.example/pages"
     yield _read("pages with conversions", f"{pages}?summary=true&conversions=<page>")
     yield _read("pages with conversions of an unknown goal", f"{pages}?conversions=unknown0")

@@ -66,6 +66,10 @@ QUERIES = {
     "/event/pixel.gif": f"?u=https://{HOSTNAME}/",
     "/website/{hostname}/next": "?of=/",
     "/website/{hostname}/previous": "?of=/",
+    "/website/{hostname}/goals/preview": "?definition=%7B%22path%22:%22/%22%7D",
+    "/website/{hostname}/funnels/preview": (
+        "?definition=%7B%22goals%22:%5B%22goal-one%22,%22goal-two%22%5D%7D"
+    ),
 }
 INSIDE = ("/health", "/health/live", "/metrics")
 """What only the peers below may ask."""

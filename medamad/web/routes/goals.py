@@ -16,15 +16,20 @@ from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import Response, json_response, no_content
 
 
-class GoalDetails(msgspec.Struct):
-    """The body that defines a goal."""
+class GoalDefinition(msgspec.Struct, kw_only=True):
+    """What reaches a goal, and what it brings in."""
 
-    name: str
     path: str | None = None
     event: str | None = None
     value: str | None = None
     revenue: str | None = None
     currency: str | None = None
+
+
+class GoalDetails(GoalDefinition, kw_only=True):
+    """The body that defines a goal."""
+
+    name: str
 
 
 class GoalChange(msgspec.Struct):
@@ -38,11 +43,16 @@ class GoalChange(msgspec.Struct):
     currency: str | UnsetType | None = UNSET
 
 
-class FunnelDetails(msgspec.Struct):
+class FunnelDefinition(msgspec.Struct, kw_only=True):
+    """The steps of a funnel."""
+
+    goals: tuple[str, ...]
+
+
+class FunnelDetails(FunnelDefinition, kw_only=True):
     """The body that defines a funnel."""
 
     name: str
-    goals: tuple[str, ...]
 
 
 class FunnelChange(msgspec.Struct):

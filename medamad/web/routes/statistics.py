@@ -4,16 +4,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 from attrs import evolve
 
 from medamad.domain.errors import BadRequest, NotFound
-from medamad.domain.goals import Definitions, Goal
+from medamad.domain.goals import Definitions, Goal, checked_goal
 from medamad.domain.websites import Website
 from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
 from medamad.query.filters import GOAL_FIELD, VISIT_FIELDS, parse_filters
-from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
+from medamad.query.goal_reports import (
+    GoalOptions,
+    funnel_figures,
+    goal_figures,
+    preview_of_funnel,
+    preview_of_goal,
+)
 from medamad.query.period import parse_period
 from medamad.query.reports import STATISTICS, Statistic, SummaryOptions, summary
 from medamad.query.request import MAX_ROWS, ORDERS, Cancellation, Query, Result
@@ -23,12 +30,14 @@ from medamad.web.assets import GZIP, gzipped, negotiated_coding
 from medamad.web.auth import Access
 from medamad.web.dispatch import Call, Routes
 from medamad.web.responses import Response, json_response, partial_headers
+from medamad.web.routes.goals import FunnelDefinition, GoalDefinition
 
 MAX_OFFSET: Final = 5_000
 
 RunReport: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[Any]]
 
-
+_GOAL: Final = msgspec.json.Decoder(GoalDefinition)
+_FUNNEL: Final = msgspec.json.Decoder(FunnelDefinition)
 _VISITS_ARE_OFF: Final = "visits are switched off in the configuration ([events] visits)"
 
 
@@ -180,9 +189,7 @@ async def list_pages_beside(call: Call, hostname: str, step: Literal[1, -1]) -> 
 async def list_goal_figures(call: Call, hostname: str) -> Response:
     """Return the conversions of each goal, the visits that reached it, and its revenue."""
     parameters, website = call.parameters, call.website(hostname)
-    query = _query_of_rows(call, website)
-    _check_parameters_of_visits(call, query)
-    query = evolve(query, with_visits=call.backend.store.settings.visits.is_on)
+    query = _query_of_goals(call, _query_of_rows(call, website))
     timezone = parameters.text("timezone")
     if timezone is not None:
         zone_named(timezone)
@@ -198,6 +205,20 @@ async def list_goal_figures(call: Call, hostname: str) -> Response:
     return await _respond(call, website, query, report)
 
 
+def _query_of_goals(call: Call, query: Query) -> Query:
+    _check_parameters_of_visits(call, query)
+    return evolve(query, with_visits=call.backend.store.settings.visits.is_on)
+
+
+async def preview_goal(call: Call, hostname: str) -> Response:
+    """Return the figures that a goal would have, without defining it."""
+    website = call.website(hostname)
+    query = _query_of_goals(call, _query_without_rows(call, website))
+    members = msgspec.structs.asdict(call.parameters.json("definition", _GOAL))
+    report = partial(preview_of_goal, goal=checked_goal(Goal(id="", name="", **members)))
+    return await _respond(call, website, query, report)
+
+
 async def show_funnel(call: Call, hostname: str, funnel: str) -> Response:
     """Return how many visits reached each step of a funnel."""
     _check_visits(call)
@@ -205,6 +226,18 @@ async def show_funnel(call: Call, hostname: str, funnel: str) -> Response:
     query = _query_without_rows(call, website)
     definitions = _goals(call, website)
     report = partial(funnel_figures, funnel=definitions.funnel(funnel), definitions=definitions)
+    return await _respond(call, website, query, report)
+
+
+async def preview_funnel(call: Call, hostname: str) -> Response:
+    """Return the steps that a funnel would have, without defining it."""
+    _check_visits(call)
+    website = call.website(hostname)
+    query = _query_without_rows(call, website)
+    goals = call.parameters.json("definition", _FUNNEL).goals
+    definitions = _goals(call, website)
+    definitions.check_steps(goals)
+    report = partial(preview_of_funnel, goals=[definitions.goal(each) for each in goals])
     return await _respond(call, website, query, report)
 
 
@@ -234,6 +267,8 @@ def add_to(routes: Routes) -> None:
     routes.add("GET", path + "next", partial(list_pages_beside, step=1), Access.STATISTICS)
     routes.add("GET", path + "previous", partial(list_pages_beside, step=-1), Access.STATISTICS)
     routes.add("GET", path + "goals", list_goal_figures, Access.STATISTICS)
+    routes.add("GET", path + "goals/preview", preview_goal, Access.READ)
     routes.add("GET", path + "funnels/<funnel>", show_funnel, Access.STATISTICS)
+    routes.add("GET", path + "funnels/preview", preview_funnel, Access.READ)
     routes.add("GET", path + "live", count_live_visitors, Access.STATISTICS)
     routes.add("GET", path + "ignored", ignored, Access.READ)

@@ -1,4 +1,5 @@
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -144,6 +145,80 @@ async def test_goals_have_conversions_visits_and_exact_revenue(owner: Browser) -
     (day,) = row["interval"]
     assert day.pop("date").endswith("T00:00:00+02:00")
     assert day == {"conversions": 1, "visits": 1, "visits_percentage": 1.0}
+
+
+def defined_as(definition: object) -> str:
+    return "definition=" + quote(msgspec.json.encode(definition))
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_goal_is_previewed_and_not_defined(server: Server, owner: Browser) -> None:
+    await visits(owner)
+    cart = {"name": "", "path": "/c*", "value": None}
+    expected = {"conversions": 2, "visits": 2, "visits_percentage": 1.0}
+    assert await get(owner, f"goals/preview?{defined_as(cart)}") == expected
+    paid = {"event": " order ", "value": "pen", "revenue": "total", "currency": "EUR"}
+    preview = await get(owner, f"goals/preview?{defined_as(paid)}&path=/cart")
+    revenue = {"sum": 0.105, "mean": 0.105, "median": 0.105, "currency": "EUR"}
+    assert preview == {
+        "conversions": 1, "visits": 1, "visits_percentage": 0.5, "revenue": revenue
+    }  # fmt: skip
+    before = await get(owner, f"goals/preview?{defined_as(cart)}&end=2001-01-01T00:00:00Z")
+    assert before == {"conversions": 0, "visits": 0, "visits_percentage": 0.0}
+    assert (await owner.ask("GET", GOALS)).json == []
+    settings = server.store.settings
+    server.store.apply(evolve(settings, visits=evolve(settings.visits, is_on=False)))
+    assert await get(owner, f"goals/preview?{defined_as(cart)}") == {"conversions": 2}
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_funnel_is_previewed_and_not_defined(server: Server, owner: Browser) -> None:
+    await visits(owner)
+    goals = [await goal(owner, "Cart", path="/cart"), await goal(owner, "Paid", event="order")]
+    preview = f"funnels/preview?{defined_as({'goals': goals})}"
+    assert await get(owner, preview) == {
+        "steps": [
+            {"goal": goals[0], "name": "Cart", "visits": 2, "visits_percentage": 1.0},
+            {"goal": goals[1], "name": "Paid", "visits": 1, "visits_percentage": 0.5},
+        ]
+    }
+    backwards = await get(owner, f"funnels/preview?{defined_as({'goals': goals[::-1]})}")
+    assert [step["visits"] for step in backwards["steps"]] == [1, 0]
+    assert (await owner.ask("GET", FUNNELS)).json == []
+    settings = server.store.settings
+    server.store.apply(evolve(settings, visits=evolve(settings.visits, is_on=False)))
+    assert (await owner.ask("GET", f"/website/example.com/{preview}")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("goals/preview", "definition: required, a JSON object"),
+        ("goals/preview?definition=x", "definition: expected valid JSON in UTF-8"),
+        ("goals/preview?definition=1", "definition: expected an object, got a whole number"),
+        ("goals/preview?" + defined_as({"path": 1}), "path: expected text or null, got a whole "),
+        ("goals/preview?" + defined_as({}), "path: expected exactly one of path and event"),
+        (
+            "goals/preview?" + defined_as({"path": "/", "revenue": "total"}),
+            "currency: expected both revenue and currency, or neither",
+        ),
+        ("goals/preview?start=x", "start: "),
+        ("funnels/preview", "definition: required, a JSON object"),
+        ("funnels/preview?definition={}", "goals: required"),
+        ("funnels/preview?" + defined_as({"goals": ["a"]}), "goals: expected 2 to 8 goals in "),
+        ("funnels/preview?" + defined_as({"goals": ["a", "b"]}), "goals: there is no goal a"),
+    ],
+)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_what_is_wrong_with_a_preview_is_named(
+    owner: Browser, query: str, error: str
+) -> None:
+    answer = await owner.ask("GET", f"/website/example.com/{query}")
+    assert answer.status == 400
+    assert answer.error.startswith(error)
 
 
 @pytest.mark.usefixtures("website")
