@@ -104,7 +104,11 @@ def _parameters(document: Node, references: list[Node]) -> Iterator[str]:
     for each in parameters:
         name = f"`{each['name']}`" + (", required" if each.get("required") else "")
         text = _line(each.get("description", ""))
-        yield f"| {name} | {each['in']} | {_kind(each['schema'])} | {text} |"
+        in_json = [
+            f"{_kind(content['schema'])} in JSON" for content in each.get("content", {}).values()
+        ]
+        (kind,) = in_json or [_kind(each["schema"])]
+        yield f"| {name} | {each['in']} | {kind} | {text} |"
     if parameters:
         yield ""
 

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from support.browser.dashboard import Dashboard
 from support.browser.overview import figures, tile
 from support.browser.visitors import DESKTOP
@@ -16,6 +16,7 @@ pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
+DASH: Final = "\N{EN DASH}"
 OTHER_AGENT: Final = DESKTOP.replace("Chrome/", "Chrome/9")
 _hostnames: Final[Iterator[int]] = count()
 
@@ -58,6 +59,11 @@ def rows(panel: Locator) -> list[str]:
     ]
 
 
+def previewed(dialog: Locator) -> Locator:
+    """Return the figures that a dialog previews."""
+    return dialog.locator(".preview dd")
+
+
 def test_a_goal_is_made_chosen_renamed_and_deleted(
     owner: Client, shop: str, dashboard_of: Make
 ) -> None:
@@ -66,13 +72,18 @@ def test_a_goal_is_made_chosen_renamed_and_deleted(
     expect(goals(page)).to_contain_text("No goals yet")
     goals(page).get_by_role("button", name="New goal").click()
     dialog = page.get_by_role("dialog", name="New goal")
+    expect(previewed(dialog)).to_have_text([DASH, DASH])
     dialog.get_by_role("combobox", name="Page", exact=True).fill("/th")
     expect(dialog.locator("[role=option]")).to_have_count(1)
+    expect(previewed(dialog)).to_have_text(["0", "0 (0%)"])
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("combobox", name="Page", exact=True)).to_have_value("/thanks")
+    expect(previewed(dialog)).to_have_text(["1", "1 (50%)"])
     dialog.get_by_label("Property with the amount").fill("total")
+    expect(previewed(dialog)).to_have_text(["1", "1 (50%)", DASH])
     dialog.get_by_label("Currency").fill("eur")
+    expect(previewed(dialog)).to_have_text(["1", "1 (50%)", "€12.50"])
     assert dashboard.violations() == []
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
@@ -97,6 +108,31 @@ def test_a_goal_is_made_chosen_renamed_and_deleted(
     page.get_by_role("button", name="Press again to delete").click()
     expect(goals(page)).to_contain_text("No goals yet")
     assert owner.get(f"/api/websites/{shop}/goals") == []
+
+
+def test_a_failed_preview_shows_no_figures(owner: Client, shop: str, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(owner)
+    page = dashboard.open(f"websites/{shop}?period=7d")
+    goals(page).get_by_role("button", name="New goal").click()
+    dialog = page.get_by_role("dialog")
+    field = dialog.get_by_role("combobox", name="Page", exact=True)
+    field.fill("/thanks")
+    expect(previewed(dialog)).to_have_text(["1", "1 (50%)"])
+    field.fill("thanks")
+    expect(previewed(dialog)).to_have_text([DASH, DASH])
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/goals/preview?*", hold)
+    for text in ("/", "/t*"):
+        with page.expect_request("**/goals/preview?*"):
+            field.fill(text)
+    expect(dialog.locator(".preview .stale")).to_be_visible()
+    held[1].continue_()
+    expect(dialog.locator(".preview .stale")).to_have_count(0)
+    expect(previewed(dialog)).to_have_text(["1", "1 (50%)"])
 
 
 def test_a_goal_of_an_event(owner: Client, shop: str, dashboard_of: Make) -> None:
@@ -127,7 +163,18 @@ def test_a_funnel_shows_its_steps(owner: Client, shop: str, dashboard_of: Make) 
     for name in ("Home", "Order"):
         expect(dialog.get_by_role("button", name="Save")).to_be_disabled()
         dialog.get_by_label("Add a step").select_option(name)
+    steps = dialog.locator(".funnel-goals li")
+    expect(steps.locator(".soft")).to_have_text(["2 (100%)", "1 (50%)"])
+    dialog.get_by_role("button", name="Move up: Order").press("Enter")
+    expect(steps.locator("bdi")).to_have_text(["Order", "Home"])
+    expect(steps.locator(".soft")).to_have_text(["1 (100%)", "0 (0%)"])
+    expect(dialog.get_by_role("button", name="Move up: Order")).to_be_focused()
     assert dashboard.violations() == []
+    dialog.get_by_role("button", name="Move down: Order").press("Enter")
+    expect(steps.locator("bdi")).to_have_text(["Home", "Order"])
+    dialog.get_by_role("button", name="Remove Order").press("Enter")
+    expect(dialog.get_by_label("Add a step")).to_be_focused()
+    dialog.get_by_label("Add a step").select_option("Order")
     dialog.get_by_role("button", name="Save").click()
     funnel = page.get_by_role("region", name="Purchase")
     assert rows(funnel) == ["Home 2 100%", "Order 1 50% 1 (50%)"]

@@ -68,7 +68,7 @@ function Steps({ funnel, edit }: { funnel: Funnel; edit: () => void }) {
                   <td>{percent(share)}</td>
                   <td>
                     {!!before &&
-                      t("goals.dropped-share", {
+                      t("goals.figure-share", {
                         n: shortFigure(before - visits),
                         share: percent(1 - visits / before),
                       })}

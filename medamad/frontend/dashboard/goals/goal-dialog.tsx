@@ -1,7 +1,7 @@
 // Create, change or delete a goal.
 
 import type { TargetedSubmitEvent } from "preact";
-import { useContext, useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { change } from "../api/client.ts";
 import type { Goal } from "../api/types.ts";
 import { useSuggestions } from "../filters/suggestions.ts";
@@ -12,8 +12,9 @@ import { refresh, useAsk } from "../state/data.ts";
 import { useUsage } from "../state/usage.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
-import { type Viewing, ViewingContext } from "../view/page-state.ts";
+import { useViewing } from "../view/page-state.ts";
 import { Actions, pathOf } from "./actions.tsx";
+import { GoalPreview, Unfiltered } from "./preview.tsx";
 import "../style/funnels.css" with { type: "css" };
 
 interface Properties {
@@ -23,12 +24,7 @@ interface Properties {
 }
 
 export function GoalDialog({ id, onClose }: Properties) {
-  const viewing = useContext(ViewingContext) as Viewing;
-  const unfiltered = useMemo(
-    () => ({ ...viewing, view: { ...viewing.view, filters: [] } }),
-    [viewing],
-  );
-  const path = pathOf(viewing.hostname, "goals");
+  const path = pathOf(useViewing().hostname, "goals");
   const { data, error } = useAsk<Goal[]>(path);
   const goal = data?.find((one) => one.id === id);
   return (
@@ -36,10 +32,10 @@ export function GoalDialog({ id, onClose }: Properties) {
       title={goal ? t("goals.edit", { name: goal.name }) : t("goals.new.goals")}
       onClose={onClose}
     >
-      <ViewingContext.Provider value={unfiltered}>
+      <Unfiltered>
         {!data && error && <Trouble error={error} />}
         {(goal || !id) && <GoalForm goal={goal} path={path} onClose={onClose} />}
-      </ViewingContext.Provider>
+      </Unfiltered>
     </Dialog>
   );
 }
@@ -61,16 +57,19 @@ function GoalForm({ goal, path, onClose }: FormProperties) {
   const field = kind === "path" ? "path" : "prop_name";
   const suggestions = useSuggestions(field, text);
   const saving = useSaving();
+  const isComplete = text.trim() !== "";
+  const definition = {
+    path: kind === "path" ? text : null,
+    event: kind === "event" ? text : null,
+    value: (kind === "event" && value) || null,
+    revenue: revenue || null,
+    currency: revenue ? currency.toUpperCase() : null,
+  };
+  // An amount without its currency is not complete yet.
+  const counted = currency.trim() ? definition : { ...definition, revenue: null, currency: null };
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    const wanted = {
-      name: name.trim() || text,
-      path: kind === "path" ? text : null,
-      event: kind === "event" ? text : null,
-      value: (kind === "event" && value) || null,
-      revenue: revenue || null,
-      currency: revenue ? currency.toUpperCase() : null,
-    };
+    const wanted = { ...definition, name: name.trim() || text };
     const save = () =>
       goal ? change("PATCH", `${path}/${goal.id}`, wanted) : change("POST", path, wanted);
     if (await saving.save(save)) {
@@ -122,11 +121,12 @@ function GoalForm({ goal, path, onClose }: FormProperties) {
           />
         )}
       </div>
+      <GoalPreview definition={isComplete ? counted : undefined} earns={revenue !== ""} />
       <Refusal error={saving.error} meaning={{ 409: t("goals.conflict") }} />
       <Actions
         path={goal && `${path}/${goal.id}`}
         isDemo={isDemo}
-        isComplete={text.trim() !== "" && !saving.isBusy}
+        isComplete={isComplete && !saving.isBusy}
         saving={saving}
         onClose={onClose}
       />
