@@ -98,6 +98,31 @@ def test_property_values_are_limited_per_name(environment: Environment) -> None:
     ]
 
 
+def test_numbers_have_limits_of_their_own(environment: Environment) -> None:
+    def kept(names: Dictionary, name: str, values: list[str], day: int = 5) -> int:
+        given = give_properties(environment, names, [(name, value) for value in values], day=day)
+        return sum(value != OTHER for _, value in given)
+
+    names = new_names(environment)
+    amounts = [f"{cents / 100}" for cents in range(100, 200)]
+    words = [f"{number} pieces" for number in range(9)]
+    assert kept(names, "total", words) == 3
+    assert kept(names, "total", amounts[:59]) == 59
+    assert kept(names, "total", ["-1e3", ".5", "1" * 33, "1 000"]) == 1, "sixty numbers"
+    again = new_names(environment)
+    assert kept(again, "total", [*amounts[59:], *words]) == 3, "as before the restart"
+    assert kept(again, "size", amounts) == 60
+    assert kept(again, "total", [*amounts, *words], day=6) == 100 + 6
+
+
+def test_numbers_are_limited_in_total(environment: Environment) -> None:
+    names = new_names(environment, BOUNDS | {Dimension.PROPERTY_NAME: 99})
+    pairs = [(f"n{name}", str(value)) for value in range(50) for name in range(7)]
+    given = give_properties(environment, names, pairs)
+    assert sum(value != OTHER for _, value in given) == 300
+    assert give_properties(environment, names, [("n0", "a")]) == [("n0", "a")]
+
+
 def test_property_names_are_limited(environment: Environment) -> None:
     names = new_names(environment)
     pairs = [("a", "1"), ("b", "1"), ("c", "1"), ("a", "2"), ("d", "9")]

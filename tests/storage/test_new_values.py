@@ -194,7 +194,7 @@ def test_a_network_gets_a_quarter_of_a_property_s_limit(environment: Environment
     with environment.lmdb.begin(write=True) as txn:
         encoder = names.encoder(txn, DAY_MS)
         encoder.network = ONE
-        mine = [encoder.property_codes(1, (("plan", str(number)),))[0] for number in range(9)]
+        mine = [encoder.property_codes(1, (("plan", text),))[0] for text in "abcdefghi"]
         encoder.network = ANOTHER
         other = encoder.property_codes(1, (("plan", "other's"),))[0]
     assert len(set(mine)) == 7, "six values and (other)"

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 from twisted.logger import Logger
 
-from medamad.domain.dimensions import OTHER, Dimension, property_text
+from medamad.domain.dimensions import OTHER, Dimension, property_text, split_property
 from medamad.domain.hits import Properties
 from medamad.domain.zones import DAY_MS
 from medamad.storage.dictionary.keys import (
@@ -32,7 +32,7 @@ from medamad.storage.dictionary.keys import (
     is_consistent,
     last_assigned,
 )
-from medamad.storage.dictionary.limits import NO_DAY, NewValues, latest_new, values_of
+from medamad.storage.dictionary.limits import NO_DAY, NewValues, is_number, latest_new, values_of
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.errors import Damaged
 
@@ -43,8 +43,14 @@ _ENTRY_BYTES: Final = 100
 """The memory that a cached text takes besides itself."""
 _SHARES: Final = 4
 """A network may add 1/_SHARES of a limit, once half of it is used."""
+_NUMBERS_OF_EACH: Final = 20
+_NUMBERS_IN_ALL: Final = 100
+"""A property may have so many times as many new numbers as other new values; and all together."""
 _KNOWN_DAYS: Final = 2
 """New values are counted for so many days: the latest, and the one before the clock was set."""
+
+_LimitOf: TypeAlias = tuple[str, bool]
+"""A limit on new values: the property's name, "" for all, and whether it is on numbers."""
 
 
 def day_of(time_ms: int) -> int:
@@ -61,10 +67,10 @@ class _SpaceState:
     """The new values of the latest days, the latest last."""
     codes: dict[str, int] = field(factory=dict)
     shares_day: int = -1
-    shares: dict[tuple[bytes, str], int] = field(factory=dict)
-    """What networks added on that day beyond half of a limit, by network and property name."""
+    shares: dict[tuple[bytes, _LimitOf], int] = field(factory=dict)
+    """What networks added on that day beyond half of a limit."""
 
-    def shares_of(self, day: int) -> dict[tuple[bytes, str], int]:
+    def shares_of(self, day: int) -> dict[tuple[bytes, _LimitOf], int]:
         """Return the shares of networks on a day, which begins without any."""
         if day != self.shares_day:
             self.shares_day, self.shares = day, {}
@@ -92,7 +98,7 @@ class Encoder:
         code = self._find(known, space, text)
         if code is not None:
             return code
-        if text != OTHER and self._is_past_limit(space):
+        if text != OTHER and self._is_past_limit(space, text):
             return self.code(website, dimension, OTHER)
         return self._add(known, space, text)
 
@@ -145,33 +151,38 @@ class Encoder:
         code = self._find(known, space, text)
         if code is not None:
             return code
-        if value != OTHER and self._is_past_limit(space, name):
+        if value != OTHER and self._is_past_limit(space, text):
             return self._property(website, name, OTHER)
-        return self._add(known, space, text, name)
+        return self._add(known, space, text)
 
-    def _is_past_limit(self, space: CodeSpace, name: str = "") -> bool:
-        """Return whether a limit on new values, or the network's share of it, is used up today.
-
-        `name` is that of the property, if it is about one.
-        """
+    def _is_past_limit(self, space: CodeSpace, text: str) -> bool:
+        """Return whether a limit on a new value, or the network's share of it, is used up today."""
         shares = self._names.state_of(self._txn, space).shares_of(self._day)
-        for limit_of, used, limit in self._limits(space, name):
+        for limit_of, used, limit in self._limits(space, text):
             share = shares.get((self.network, limit_of), 0)
             if used >= limit or (self.network and share * _SHARES >= limit):
                 self._names.reach_limit(space, self._day)
                 return True
         return False
 
-    def _limits(self, space: CodeSpace, name: str) -> Iterator[tuple[str, int, int]]:
-        """Yield the limits on a new value: the property's name or "", what is used, the limit."""
+    def _limits(self, space: CodeSpace, text: str) -> Iterator[tuple[_LimitOf, int, int]]:
+        """Yield the limits on a new value: what it is on, what is used, the limit."""
         new, bounds = self._new_on_day(space), self._names.bounds
-        used = sum(one.in_all for one in new)
         if space[1] is not Dimension.PROPERTY:
-            yield "", used, bounds.get(space[1], self._names.default_bound)
+            used = sum(one.in_all for one in new)
+            yield ("", False), used, bounds.get(space[1], self._names.default_bound)
             return
+        name, value = split_property(text)
         of_each = bounds[Dimension.PROPERTY]
-        yield name, sum(one.by_name.get(name, 0) for one in new), of_each
-        yield "", used, of_each * bounds[Dimension.PROPERTY_NAME]
+        has_number = is_number(value)
+        if has_number:
+            counts = [one.numbers for one in new]
+            limits = (of_each * _NUMBERS_OF_EACH, of_each * _NUMBERS_IN_ALL)
+        else:
+            counts = list(new)
+            limits = (of_each, of_each * bounds[Dimension.PROPERTY_NAME])
+        yield (name, has_number), sum(one.by_name.get(name, 0) for one in counts), limits[0]
+        yield ("", has_number), sum(one.in_all for one in counts), limits[1]
 
     def _find(self, known: _SpaceState, space: CodeSpace, text: str) -> int | None:
         code = known.codes.get(text)
@@ -215,7 +226,7 @@ class Encoder:
                 return code
         return None
 
-    def _add(self, known: _SpaceState, space: CodeSpace, text: str, name: str = "") -> int:
+    def _add(self, known: _SpaceState, space: CodeSpace, text: str) -> int:
         """Assign a code to a text, and count it as a new value of the day.
 
         A network's share counts from half of the limit on, which bounds the networks in memory. It
@@ -224,7 +235,7 @@ class Encoder:
         _, more = self._new_on_day(space)
         shares = known.shares_of(self._day)
         values = values_of(text.encode())
-        for limit_of, used, limit in list(self._limits(space, name)) if self.network else ():
+        for limit_of, used, limit in list(self._limits(space, text)) if self.network else ():
             if used * 2 >= limit:
                 share = (self.network, limit_of)
                 shares[share] = shares.get(share, 0) + values

@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from medamad.domain.dimensions import OTHER, Dimension, split_property
+from medamad.domain.goals import amount_of
 from medamad.storage.dictionary.keys import DAY, ENTRY_KEY, SPACE_PREFIX, CodeSpace, entries_before
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.meta import verified, with_checksum
@@ -40,7 +41,17 @@ _KEYS: Final[Mapping[Dimension, str]] = MappingProxyType(
     }
 )
 """The configuration keys of the limits, where they have one of their own."""
+_NUMBER_LENGTH: Final = 32
+"""A longer text is no number, so that numbers are small."""
 _log: Final = Logger()
+
+
+def is_number(value: str) -> bool:
+    """Return whether the value of a property is a number, which has limits of its own.
+
+    There are more amounts than words, and an order whose amount counted as OTHER would be lost.
+    """
+    return len(value) <= _NUMBER_LENGTH and amount_of(value) is not None
 
 
 def values_of(text: bytes) -> int:
@@ -59,26 +70,45 @@ def limit_warning(hostname: str, dimension: Dimension) -> str:
 
 
 @define(eq=False)
-class NewValues:
-    """The number of new values of a code space on a day. A long one counts as several."""
+class Counts:
+    """A number of values, a long one counted several times."""
 
     in_all: int = 0
     by_name: dict[str, int] = field(factory=dict)
     """Of properties, by the property's name."""
 
-    def add(self, dimension: Dimension, text: bytes) -> None:
-        """Count a value."""
-        values = values_of(text)
+    def add_some(self, values: int, name: str | None) -> None:
+        """Count values, of the property of that name if they are of one."""
         self.in_all += values
-        if dimension is Dimension.PROPERTY:
-            name, _ = split_property(text.decode("utf-8", "replace"))
+        if name is not None:
             self.by_name[name] = self.by_name.get(name, 0) + values
 
-    def add_all(self, more: Self) -> None:
+    def add_counts(self, more: "Counts") -> None:
         """Add the counts of another."""
         self.in_all += more.in_all
         for name, values in more.by_name.items():
             self.by_name[name] = self.by_name.get(name, 0) + values
+
+
+@define(eq=False)
+class NewValues(Counts):
+    """The new values of a code space on a day. The numbers among those of properties are apart."""
+
+    numbers: Counts = field(factory=Counts)
+
+    def add(self, dimension: Dimension, text: bytes) -> None:
+        """Count a value."""
+        values = values_of(text)
+        if dimension is Dimension.PROPERTY:
+            name, value = split_property(text.decode("utf-8", "replace"))
+            (self.numbers if is_number(value) else self).add_some(values, name)
+        else:
+            self.add_some(values, None)
+
+    def add_all(self, more: Self) -> None:
+        """Add the counts of another."""
+        self.add_counts(more)
+        self.numbers.add_counts(more.numbers)
 
 
 @frozen

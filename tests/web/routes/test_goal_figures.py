@@ -9,6 +9,7 @@ from support.web.client import Browser
 from support.web.daemon_in_memory import NOW, Server
 
 from medamad.accounts.shares import make_share
+from medamad.domain.dimensions import Dimension
 
 GOALS = "/websites/example.com/goals"
 FUNNELS = "/websites/example.com/funnels"
@@ -145,6 +146,23 @@ async def test_goals_have_conversions_visits_and_exact_revenue(owner: Browser) -
     (day,) = row["interval"]
     assert day.pop("date").endswith("T00:00:00+02:00")
     assert day == {"conversions": 1, "visits": 1, "visits_percentage": 1.0}
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_amounts_are_exact_when_the_limit_on_new_values_is_used_up(
+    server: Server, owner: Browser
+) -> None:
+    new_values = {**server.store.settings.new_values, Dimension.PROPERTY: 1}
+    server.store.apply(evolve(server.store.settings, new_values=new_values))
+    await visits(owner)
+    await goal(owner, "Paid", event="order", revenue="total", currency="EUR")
+    late: dict[str, object] = {"order": "a map", "total": 1234567.895}
+    await send(owner, FIREFOX, {"e": "custom", "g": "example.com", "d": late})
+    values = await get(owner, "properties?prop_name=order")
+    assert [row["value"] for row in values] == ["(other)", "book"]
+    answer = await owner.ask("GET", "/website/example.com/goals")
+    assert b'"sum":1234580.500' in answer.body
 
 
 def defined_as(definition: object) -> str:
