@@ -17,7 +17,7 @@ from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import MAX_BUCKETS, Buckets, make_buckets
 from medamad.query.filters import Mask, matches_without_view
-from medamad.query.goals import count_steps, goal_mask, have_reached
+from medamad.query.goals import count_steps, goal_mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.properties import EventFilter
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query, Result
@@ -25,7 +25,8 @@ from medamad.query.rows import fractions
 from medamad.query.scan import Selection, find_views, leaves, loose_events
 from medamad.query.selection import select
 from medamad.query.series import series_bounds
-from medamad.query.visits import Visits, select_visits
+from medamad.query.visit_reports import sum_in_buckets
+from medamad.query.visits import select_visits
 from medamad.storage.segments.parts import EventColumns
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -156,14 +157,12 @@ class _GoalCounter:
                 column["revenue"] = self._revenue(found.goal, codes, places_of(time_ms), size)
             columns.append(column)
         if self.query.with_visits:
-            visits = select_visits(selection)
-            all_visits = self._without_goals(period) if self.query.goals else visits
-            total = counted(_began_ms(all_visits))
-            began_ms = _began_ms(visits)
-            for column, reached in zip(columns, have_reached(visits, self.goals), strict=True):
-                count = counted(began_ms[reached])
-                column["visits"] = count.tolist()
-                column["visits_percentage"] = fractions(count, total).tolist()
+            total, *reached = sum_in_buckets(selection, buckets, self.goals)
+            if self.query.goals:
+                total, *_ = sum_in_buckets(self._without_goals(period), buckets)
+            for column, sums in zip(columns, reached, strict=True):
+                column["visits"] = sums.visits.tolist()
+                column["visits_percentage"] = fractions(sums.visits, total.visits).tolist()
             gaps |= selection.visit_gaps
         figures: list[list[Figures]] = [
             [
@@ -174,9 +173,9 @@ class _GoalCounter:
         ]
         return Result(figures, gaps)
 
-    def _without_goals(self, period: Period) -> Visits:
+    def _without_goals(self, period: Period) -> Selection:
         query = evolve(self.query.without_goals, period=period)
-        return select_visits(select(self.snapshot, query, self.sources, self.cancellation))
+        return select(self.snapshot, query, self.sources, self.cancellation)
 
     def _find(self, selection: Selection) -> tuple[list[_Conversions], Gaps]:
         """Return the conversions of each goal among the selected views and events, and the gaps."""
@@ -221,14 +220,6 @@ class _GoalCounter:
 
 
 _ORDER: Final = ("conversions", "visits", "visits_percentage", "revenue")
-
-
-def _began_ms(visits: Visits) -> NDArray[np.int64]:
-    """Return the time of each visit's first view."""
-    began_ms = np.zeros(len(visits), np.int64)
-    for first in visits.first_views():
-        began_ms[first.visits] = first.part.time_ms[first.rows]
-    return began_ms
 
 
 def _any(masks: Sequence[Mask]) -> Mask:

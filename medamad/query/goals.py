@@ -13,10 +13,10 @@ from medamad.query.filters import Mask, cached_mask
 from medamad.query.request import Cancellation
 from medamad.query.scan import ViewFilter
 from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Visits, visit_numbers
+from medamad.query.visits import Numbers, Visits, visit_numbers
 from medamad.storage.segments.parts import CodeTexts
 
-_NONE = np.zeros(0, np.uint64)
+_NONE = np.zeros(0, np.int64)
 
 
 def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
@@ -49,24 +49,25 @@ class Reached:
     event, which come from one sequence.
     """
 
-    visits: NDArray[np.uint64]
-    numbers: NDArray[np.uint64]
+    visits: Numbers
+    numbers: Numbers
 
 
 def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[Reached]:
     """Return where each goal was reached."""
     texts, cancellation = search.snapshot.texts, search.cancellation
     masks = [goal_mask(texts, goal, cancellation) for goal in goals]
-    found: list[list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]] = [[] for _ in goals]
+    found: list[list[tuple[Numbers, Numbers]]] = [[] for _ in goals]
     pages = [place for place, goal in enumerate(goals) if goal.path is not None]
     if pages:
         any_page = np.logical_or.reduce([masks[place] for place in pages])
         for views in search.views(ViewFilter({Dimension.PATH: any_page})):
             codes, part = views.codes(Dimension.PATH), views.part
-            visits, numbers = views.of(visit_numbers(part)), views.of(part.sequence)
+            rows_of_part = views.of(np.arange(len(part)))
             for place in pages:
-                rows = np.flatnonzero(masks[place].take(codes))
-                found[place].append((visits[rows], numbers[rows]))
+                rows = rows_of_part[masks[place].take(codes)]
+                numbers = part.sequence[rows].astype(np.int64)
+                found[place].append((visit_numbers(part, rows), numbers))
     events = [place for place, goal in enumerate(goals) if goal.path is None]
     if events:
         any_event = np.logical_or.reduce([masks[place] for place in events])
@@ -82,20 +83,10 @@ def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[Reached]:
     ]
 
 
-def visits_that_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[Visits]:
-    """Return for each goal the visits in which it was reached."""
-    return [search.visits([reached.visits]) for reached in find_reached(search, goals)]
-
-
 def have_reached(visits: Visits, goals: Sequence[Goal]) -> list[Mask]:
     """Return for each goal which of some visits reached it, shape (n,)."""
-    masks = []
-    for reached in find_reached(VisitSearch.among(visits), goals):
-        mask = np.zeros(len(visits), np.bool_)
-        places = visits.places_of(reached.visits)
-        mask[places[places >= 0]] = True
-        masks.append(mask)
-    return masks
+    found = find_reached(VisitSearch.among(visits), goals)
+    return [visits.mask_of(reached.visits) for reached in found]
 
 
 def count_steps(visits: Visits, goals: Sequence[Goal]) -> NDArray[np.int64]:
@@ -104,8 +95,8 @@ def count_steps(visits: Visits, goals: Sequence[Goal]) -> NDArray[np.int64]:
     A view or an event may reach several in order.
     """
     counts = np.zeros(len(goals), np.int64)
-    never = np.iinfo(np.uint64).max
-    first = np.zeros(len(visits), np.uint64)
+    never = np.iinfo(np.int64).max
+    first = np.zeros(len(visits), np.int64)
     for step, reached in enumerate(find_reached(VisitSearch.among(visits), goals)):
         places = visits.places_of(reached.visits)
         places, numbers = places[places >= 0], reached.numbers[places >= 0]

@@ -93,7 +93,8 @@ def _visits_by_label(visits: Visits, labels: "_Labels") -> NDArray[np.int64]:
     for found in VisitSearch.among(visits).events(mask):
         places = visits.places_of(found.visits)
         is_in = places >= 0
-        keys.append(places[is_in] * labels.size + labels.of_code[found.properties[is_in]])
+        of_visits = places[is_in].astype(np.int64) * labels.size
+        keys.append(of_visits + labels.of_code[found.properties[is_in]])
     pairs = distinct(keys)
     return np.bincount(pairs % max(labels.size, 1), minlength=labels.size)
 

@@ -40,12 +40,11 @@ from medamad.query.visit_reports import (
     RowVisits,
     entry_pages,
     exit_pages,
+    sum_in_buckets,
     visit_columns,
     visits_by_dimension,
-    visits_in_all,
-    visits_in_buckets,
 )
-from medamad.query.visits import VisitTotals
+from medamad.query.visit_sums import VisitSums
 from medamad.storage.segments.snapshot import Snapshot
 
 Summary: TypeAlias = dict[str, Row | list[Row]]
@@ -93,7 +92,7 @@ def summary(
         bounded = evolve(selection, period=Period(start_ms, end_ms), gap=Gap.INTERVAL)
         series = series_of(bounded, buckets)
         if options.visits:
-            visits_by_bucket = visits_in_buckets(bounded, buckets)
+            (visits_by_bucket,) = sum_in_buckets(bounded, buckets)
         is_complete = all(
             end_ms >= each.time_bounds[1] for each in chain(snapshot.parts, snapshot.rollups)
         )
@@ -103,7 +102,7 @@ def summary(
             visits = None if visits_by_bucket is None else visits_by_bucket.total()
     current = total or total_of(selection)
     if options.visits and visits is None:
-        visits = visits_in_all(selection)
+        (visits,) = sum_in_buckets(selection, None)
     (row,) = _series_rows(current, query, visits)
     found: Summary = {"current": row}
     gaps = current.tally.gaps | selection.left_out
@@ -114,7 +113,7 @@ def summary(
             snapshot, evolve(query, period=period_before), sources, cancellation
         )
         before = total_of(selected_before)
-        visits = visits_in_all(selected_before) if options.visits else None
+        (visits,) = sum_in_buckets(selected_before, None) if options.visits else (None,)
         (found["previous"],) = _series_rows(before, query, visits)
         gaps |= before.tally.gaps | selected_before.left_out
         if options.visits:
@@ -126,7 +125,7 @@ def summary(
 
 
 def _series_rows(
-    series: Series, query: Query, visits: VisitTotals | None, dates: Sequence[str] | None = None
+    series: Series, query: Query, visits: VisitSums | None, dates: Sequence[str] | None = None
 ) -> list[Row]:
     sums = series.tally
     columns: Columns = {

@@ -288,10 +288,10 @@ def _no_value(_part: Part) -> None:
 
 def loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[EventColumns]:
     """Return the events that are not stored with their view, or have none."""
-    for part in leaves(snapshot.parts):
+    with_events = (part for part in snapshot.parts if part.has_loose_events)
+    for part in leaves(with_events):
         cancellation.check()
-        least_ms, greatest_ms = part.event_time_bounds
-        if least_ms <= greatest_ms:
+        if part.has_loose_events:
             yield part.loose
     yield from snapshot.events
 

@@ -14,7 +14,7 @@ from medamad.query.filters import (
     code_masks,
     property_mask,
 )
-from medamad.query.goals import visits_that_reached
+from medamad.query.goals import find_reached
 from medamad.query.request import Cancellation, Query
 from medamad.query.scan import (
     PropertyFilter,
@@ -24,7 +24,7 @@ from medamad.query.scan import (
     loose_events,
 )
 from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Visits, visit_numbers
+from medamad.query.visits import Numbers, Visits, visit_numbers
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -77,13 +77,16 @@ def matching_visits(
             seen = search.views(ViewFilter(exits))
             found = search.visits(views.of(visit_numbers(views.part)) for views in seen)
         found = found.take(mask.take(found.codes_of_last_views(Dimension.PATH)))
-    for reached in visits_that_reached(search, query.goals):
-        found = reached if found is None else found.take(reached.places_of(found.numbers) >= 0)
+    for reached in find_reached(search, query.goals):
+        if found is None:
+            found = search.visits([reached.visits])
+        else:
+            found = found.take(found.mask_of(reached.visits))
     return found
 
 
-def _begun(views: SelectedViews) -> NDArray[np.uint64]:
+def _begun(views: SelectedViews) -> Numbers:
     """Return the numbers of the visits that views begin."""
     begins = views.of(views.part.numbers(ViewNumber.VISIT_OFFSET)) == 1
-    numbers: NDArray[np.uint64] = views.of(views.part.sequence)[begins]
+    numbers: Numbers = views.of(views.part.sequence)[begins].astype(np.int64)
     return numbers

@@ -1,5 +1,6 @@
 """The reports of visits: entry and exit pages, what comes before and after a page, and columns."""
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import numpy as np
@@ -10,53 +11,71 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
-from medamad.query.filters import Mask
-from medamad.query.goals import have_reached
+from medamad.query.period import Period
 from medamad.query.request import Cancellation, Query, Result
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
 from medamad.query.scan import Selection
 from medamad.query.selection import select
-from medamad.query.visits import (
-    Visits,
-    VisitTotals,
-    figures_of,
-    page_views,
-    pages_of_visits,
-    select_visits,
-    totals_of,
-    visit_numbers,
+from medamad.query.visit_sums import (
+    Beginnings,
+    FirstViews,
+    Kind,
+    LastPages,
+    ReachedGoal,
+    SeenPages,
+    VisitSums,
+    sum_visits,
 )
+from medamad.query.visits import Numbers, count_pages_beside, find_visits, visit_numbers
+from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.snapshot import Snapshot
 
 END: Final = ""
 """The row of views that begin or end their visit; no path is empty."""
 
 
-def visit_columns(totals: VisitTotals) -> Columns:
+def visit_columns(sums: VisitSums) -> Columns:
     """Return the figures of visits as columns."""
-    return {"visits": totals.visits, **_means(totals)}
+    return {"visits": sums.visits, **_means(sums)}
 
 
-def _means(totals: VisitTotals) -> Columns:
+def _means(sums: VisitSums) -> Columns:
     return {
-        "views_per_visit": fractions(totals.views, totals.visits, decimals=2),
-        "visit_bounce_percentage": fractions(totals.bounces, totals.visits),
-        "visit_duration": totals.mean_duration_ms,
+        "views_per_visit": fractions(sums.views, sums.visits, decimals=2),
+        "visit_bounce_percentage": fractions(sums.bounces, sums.visits),
+        "visit_duration": sums.mean_duration_ms,
     }
 
 
-def visits_in_all(selection: Selection) -> VisitTotals:
-    """Return the sums of all selected visits, shape (1,)."""
-    return totals_of(figures_of(select_visits(selection)))
+def sum_in_buckets(
+    selection: Selection, buckets: Buckets | None, goals: Sequence[Goal] = ()
+) -> list[VisitSums]:
+    """Return the sums of the selected visits by the bucket in which they began, or of all.
 
-
-def visits_in_buckets(selection: Selection, buckets: Buckets) -> VisitTotals:
-    """Return the sums of the selected visits by the bucket in which they began.
-
-    The period of the selection has to be that of the buckets.
+    First those of all visits, then for each goal those of the visits that reached it. The period of
+    the selection has to be that of the buckets.
     """
-    figures = figures_of(select_visits(selection))
-    return totals_of(figures, buckets.of(figures.began_ms), len(buckets.dates))
+    period = selection.period
+    slot_ms = SLOT_MS
+    if buckets is not None and not buckets.are_aligned(SLOT_MS, *_bounds(period)):
+        slot_ms = 1
+    beginnings = Beginnings(slot_ms)
+    kinds = [beginnings, *(ReachedGoal(goal, beginnings) for goal in goals)]
+    return [_by_bucket(sums, slot_ms, period, buckets) for sums in sum_visits(selection, kinds)]
+
+
+def _by_bucket(sums: VisitSums, slot_ms: int, period: Period, buckets: Buckets | None) -> VisitSums:
+    if buckets is None:
+        return sums.total()
+    begins_ms = np.clip(sums.codes * slot_ms, *_bounds(period))
+    return sums.grouped(buckets.of(begins_ms), len(buckets.dates))
+
+
+def _bounds(period: Period) -> tuple[int, int]:
+    # As those of buckets are.
+    assert period.start_ms is not None  # noqa: S101
+    assert period.end_ms is not None  # noqa: S101
+    return period.start_ms, period.end_ms
 
 
 @frozen(eq=False)
@@ -85,29 +104,26 @@ def visits_by_dimension(
     `row_of_code` has the row of each code, -1 for none; without it, a row has the number of its
     code.
     """
-    visits = select_visits(selection)
-    bounced = figures_of(visits).bounced
-    if dimension is Dimension.PATH:
-        places, codes = pages_of_visits(visits)
-    else:
-        places, codes = np.arange(len(visits)), visits.codes_of_first_views(dimension)
-    # Codes that no selected view has are in no row.
-    if row_of_code is None:
-        is_in = codes < size
-        rows = codes[is_in]
-    else:
-        known = codes < len(row_of_code)
-        rows = row_of_code[codes[known]]
-        known[known] = rows >= 0
-        is_in, rows = known, rows[rows >= 0]
-    places = places[is_in]
+    first: Kind = FirstViews(dimension)
+    kind = SeenPages() if dimension is Dimension.PATH else first
+    kinds = [first, kind]
+    if conversions is not None:
+        kinds.append(ReachedGoal(conversions, kind))
 
-    def counted(mask: Mask) -> NDArray[np.int64]:
-        return np.bincount(rows, mask[places], size).astype(np.int64)
+    def by_row(sums: VisitSums) -> VisitSums:
+        # Codes that no selected view has are in no row.
+        if row_of_code is None:
+            return sums.dense(size)
+        known = sums.take(np.flatnonzero(sums.codes < len(row_of_code)))
+        return known.grouped(row_of_code[known.codes], size)
 
-    (reached,) = have_reached(visits, [conversions]) if conversions else [np.zeros_like(bounced)]
+    of_first, of_kind, *of_reached = sum_visits(selection, kinds)
     return RowVisits(
-        np.bincount(rows, minlength=size), counted(bounced), counted(reached), len(visits)
+        by_row(of_kind).visits,
+        # A visit that bounced saw its first page alone.
+        by_row(of_first).bounces,
+        by_row(of_reached[0]).visits if of_reached else np.zeros(size, np.int64),
+        int(of_first.visits.sum()),
     )
 
 
@@ -119,21 +135,12 @@ def entry_pages(
     Path, visits and their share; unless the report is to be brief, also their means.
     """
     selection = select(snapshot, query, sources, cancellation)
-    visits = select_visits(selection)
     texts = snapshot.texts(Dimension.PATH)
-    codes = visits.codes_of_first_views(Dimension.PATH)
-    if query.is_brief:
-        counts = np.bincount(codes, minlength=len(texts))
-        totals = None
-    else:
-        totals = totals_of(figures_of(visits), codes, len(texts))
-        counts = totals.visits
-    numbers, paths = page_of_rows(
-        np.flatnonzero(counts), (counts,), texts.__getitem__, query.row_slice
-    )
-    columns = _page_columns(paths, counts[numbers], len(visits))
-    if totals is not None:
-        columns |= _means(totals.take(numbers))
+    (sums,) = sum_visits(selection, [FirstViews(Dimension.PATH)])
+    rows, paths = _page_of_paths(sums, texts, query)
+    columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
+    if not query.is_brief:
+        columns |= _means(sums.take(rows))
     return Result(make_rows(columns), selection.visit_gaps | selection.left_out)
 
 
@@ -146,25 +153,36 @@ def exit_pages(
     that saw the page.
     """
     selection = select(snapshot, query, sources, cancellation)
-    visits = select_visits(selection)
     texts = snapshot.texts(Dimension.PATH)
-    counts = np.bincount(visits.codes_of_last_views(Dimension.PATH), minlength=len(texts))
-    numbers, paths = page_of_rows(
-        np.flatnonzero(counts), (counts,), texts.__getitem__, query.row_slice
-    )
-    columns = _page_columns(paths, counts[numbers], len(visits))
-    if not query.is_brief:
-        _, codes = pages_of_visits(visits)
-        seen = np.bincount(codes, minlength=len(texts))
-        columns["exit_percentage"] = fractions(counts[numbers], seen[numbers])
+    kinds = [LastPages()] if query.is_brief else [LastPages(), SeenPages()]
+    sums, *seen = sum_visits(selection, kinds)
+    rows, paths = _page_of_paths(sums, texts, query)
+    columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
+    if seen:
+        (pages,) = seen
+        shown = pages.dense(len(texts)).take(sums.codes[rows])
+        columns["exit_percentage"] = fractions(sums.visits[rows], shown.visits)
     return Result(make_rows(columns), selection.visit_gaps | selection.left_out)
 
 
-def _page_columns(paths: list[str], visits: NDArray[np.int64], total: int) -> Columns:
+def _page_of_paths(
+    sums: VisitSums, texts: Sequence[str], query: Query
+) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the places in some sums, and the paths, of the rows that a query asks for."""
+    rows, paths = page_of_rows(
+        np.flatnonzero(sums.visits),
+        (sums.visits,),
+        lambda place: texts[int(sums.codes[place])],
+        query.row_slice,
+    )
+    return rows, paths
+
+
+def _page_columns(paths: list[str], visits: NDArray[np.int64], total: np.int64) -> Columns:
     return {
         "path": paths,
         "visits": visits,
-        "visits_percentage": fractions(visits, np.array(total)),
+        "visits_percentage": fractions(visits, np.asarray(total)),
     }
 
 
@@ -185,29 +203,23 @@ def pages_beside(
     selection = select(snapshot, query, sources, cancellation)
     texts = snapshot.texts(Dimension.PATH)
     code = next((code for code, text in enumerate(texts) if text == path), None)
-    selected = [np.zeros(0, np.uint64)]
-    numbers = [np.zeros(0, np.uint64)]
-    for views in selection.views():
-        is_of_path = (views.codes(Dimension.PATH) == code) if code is not None else slice(0)
-        selected.append(views.of(views.part.sequence)[is_of_path])
-        numbers.append(views.of(visit_numbers(views.part))[is_of_path])
-    known = np.unique(np.concatenate(numbers))
-    viewed = page_views(Visits(snapshot, cancellation, known[known > 0]))
-    from_path = np.flatnonzero(np.isin(viewed.sequence, np.concatenate(selected)))
-    beside = from_path + step
-    is_in = (beside >= 0) & (beside < len(viewed.visits))
-    beside = beside[is_in]
-    is_same = viewed.visits[beside] == viewed.visits[from_path[is_in]]
-    counts = np.bincount(viewed.codes[beside[is_same]], minlength=len(texts))
-    ends = len(from_path) - int(is_same.sum())
-    names = [*texts[: len(counts)], END]
-    counts = np.append(counts, ends)
+    views: dict[int, NDArray[np.intp]] = {}
+    numbers: list[Numbers] = [np.zeros(0, np.int64)]
+    for selected in selection.views():
+        part = selected.part
+        rows = selected.of(np.arange(len(part)))[selected.codes(Dimension.PATH) == code]
+        of_rows = visit_numbers(part, rows)
+        views[part.sequence_bounds[0]] = rows[of_rows > 0]
+        numbers.append(of_rows)
+    visits = find_visits(snapshot, cancellation, np.concatenate(numbers))
+    counts = count_pages_beside(visits, views, step=step, size=len(texts))
+    names = [*texts[: len(counts) - 1], END]
     rows, paths = page_of_rows(
         np.flatnonzero(counts), (counts,), names.__getitem__, query.row_slice
     )
     columns: Columns = {
         "path": paths,
         "views": counts[rows],
-        "views_percentage": fractions(counts[rows], np.array(len(from_path))),
+        "views_percentage": fractions(counts[rows], counts.sum()),
     }
     return Result(make_rows(columns), selection.visit_gaps | selection.left_out)

@@ -5,13 +5,12 @@ from typing import Self
 
 import numpy as np
 from attrs import frozen
-from numpy.typing import NDArray
 
 from medamad.query.filters import Mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, ViewFilter, find_views, leaves, loose_events
-from medamad.query.visits import Visits, distinct, visit_numbers
+from medamad.query.visits import Numbers, Visits, find_visits, visit_numbers
 from medamad.storage.segments.parts import Codes, MergedSegment, Part, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -23,8 +22,8 @@ class FoundEvents:
     `visits` has the number of the visit, 0 if it is unknown, and `numbers` those of the events.
     """
 
-    visits: NDArray[np.uint64]
-    numbers: NDArray[np.uint64]
+    visits: Numbers
+    numbers: Numbers
     properties: Codes
 
 
@@ -52,7 +51,7 @@ class VisitSearch:
     @classmethod
     def among(cls, visits: Visits) -> Self:
         """Return the search for some visits."""
-        first, last = visits.numbers[[0, -1]].tolist() if len(visits) else (1, 0)
+        first, last = visits.number_bounds
         return cls(visits.snapshot, visits.cancellation, first, last)
 
     def views(self, filter_: ViewFilter) -> Iterator[SelectedViews]:
@@ -67,14 +66,14 @@ class VisitSearch:
             own = part.own
             rows = np.flatnonzero(properties.take(own.property))
             if len(rows):
-                visits = visit_numbers(part)[own.view[rows]]
-                yield FoundEvents(visits, own.event[rows].astype(np.uint64), own.property[rows])
+                visits = visit_numbers(part, own.view[rows].astype(np.intp))
+                yield FoundEvents(visits, own.event[rows].astype(np.int64), own.property[rows])
         yield from self._loose_events(properties)
 
-    def visits(self, numbers: Iterable[NDArray[np.uint64]]) -> Visits:
-        """Return the visits with some numbers, without 0."""
-        found = distinct([np.zeros(0, np.uint64), *numbers])
-        return Visits(self.snapshot, self.cancellation, found[found > 0])
+    def visits(self, numbers: Iterable[Numbers]) -> Visits:
+        """Return the visits with some numbers, as `find_visits` does."""
+        found = np.concatenate([np.zeros(0, np.int64), *numbers])
+        return find_visits(self.snapshot, self.cancellation, found)
 
     def _includes(self, part: Part) -> bool:
         """Return whether a part may have views of the visits."""
@@ -117,9 +116,9 @@ class VisitSearch:
         if not pieces:
             return
         views, numbers, codes = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        visits = np.zeros(len(views), np.uint64)
+        visits = np.zeros(len(views), np.int64)
         for part in leaves(self.snapshot.parts):
             if self._includes(part):
                 found, rows = find_views(part, views)
-                visits[found] = visit_numbers(part)[rows]
-        yield FoundEvents(visits, numbers.astype(np.uint64), codes)
+                visits[found] = visit_numbers(part, rows)
+        yield FoundEvents(visits, numbers.astype(np.int64), codes)

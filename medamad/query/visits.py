@@ -2,127 +2,234 @@
 
 A view has the number of its visit, which is the sequence number of the visit's first view. So the
 views of a visit are found by comparing numbers, also across parts, and the first view of a visit by
-its own sequence number. Visits are handled as an ascending array of such numbers. What is computed
-for them are arrays in the same order, in which a visit is known by its place.
+its own sequence number. Visits are known by their places: 0 for the first that began, and so on.
+What is computed for them are arrays in this order.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
-from medamad.query.period import Period
+from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, leaves, loose_events
+from medamad.query.scan import SelectedViews, Selection
 from medamad.storage.segments.parts import Part, Rollup, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
-Places = NDArray[np.intp]
-"""Places of visits in `Visits.numbers`."""
+Places = NDArray[np.int32]
+"""Places of visits; -1 stands for none."""
+Numbers = NDArray[np.int64]
+"""Numbers of visits, or sequence numbers of views."""
 
-_NONE = np.zeros(0, np.uint64)
-_TABLE_SPAN = 16
+Rows: TypeAlias = NDArray[np.intp] | NDArray[np.bool_] | slice
+"""Rows of a part."""
+
+_NONE: Final[Numbers] = np.zeros(0, np.int64)
+_NO_ROWS: Final = np.zeros(0, np.intp)
+_TABLE_SPAN: Final = 16
 """Up to this many numbers for each view of a part, rows are looked up in a table."""
 
 
-def visit_numbers(part: ViewColumns) -> NDArray[np.uint64]:
-    """Return the number of each view's visit, 0 if it is unknown, shape (n,)."""
-    offset = part.numbers(ViewNumber.VISIT_OFFSET).astype(np.uint64)
-    numbers: NDArray[np.uint64] = part.sequence + np.uint64(1) - offset
-    numbers[offset == 0] = 0
+def visit_numbers(part: ViewColumns, rows: Rows = slice(None)) -> Numbers:
+    """Return the number of the visit of each view, or of some rows; 0 if it is unknown."""
+    offset = part.numbers(ViewNumber.VISIT_OFFSET)[rows]
+    numbers = part.sequence[rows].astype(np.int64)
+    numbers += 1
+    numbers -= offset
+    if not offset.all():
+        numbers[offset == 0] = 0
     return numbers
+
+
+def first_rows(part: ViewColumns) -> NDArray[np.intp]:
+    """Return the rows of the views that begin a visit."""
+    return np.flatnonzero(part.numbers(ViewNumber.VISIT_OFFSET) == 1)
 
 
 @frozen(eq=False)
 class VisitViews:
-    """Views of some visits that one part has: their rows in the part, and the visit of each."""
+    """Views of some visits that one part has.
+
+    `places` has the place of the visit of each view of the part, shape (n,). `rows` are those of
+    the views that belong to the visits, and `visits` has the place of each, shape (m,).
+    `own` are the places of the visits that begin in the part.
+    """
 
     part: ViewColumns
+    places: Places
     rows: NDArray[np.intp]
     visits: Places
+    own: slice
+
+    @property
+    def begins(self) -> NDArray[np.intp]:
+        """Which of the m views begin their visit, as indices."""
+        return np.flatnonzero(self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows] == 1)
+
+
+@frozen(eq=False)
+class _Begun:
+    """Some of the visits that begin in one part.
+
+    Their numbers are `first`, which is the part's first sequence number, plus `distances`, which
+    ascend. `base` is the place of the first of them.
+    """
+
+    first: int
+    distances: NDArray[np.unsignedinteger[Any]]
+    base: int
+
+    @classmethod
+    def of(cls, part: ViewColumns, numbers: Numbers, base: int) -> "_Begun":
+        first, last = part.sequence_bounds
+        return cls(first, (numbers - first).astype(np.min_scalar_type(last - first)), base)
+
+    def __len__(self) -> int:
+        return len(self.distances)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest number."""
+        return self.first + int(self.distances[0]), self.first + int(self.distances[-1])
+
+    @property
+    def numbers(self) -> Numbers:
+        """The numbers, ascending."""
+        return self.distances.astype(np.int64) + self.first
+
+    @property
+    def places(self) -> slice:
+        """Their places."""
+        return slice(self.base, self.base + len(self))
 
 
 @frozen(eq=False)
 class Visits:
-    """Some visits of a snapshot, by their numbers in ascending order."""
+    """Some visits of a snapshot, in the order in which parts have their first views."""
 
     snapshot: Snapshot
     cancellation: Cancellation
-    numbers: NDArray[np.uint64]
+    _begun: Sequence[_Begun]
+    _bounds: NDArray[np.int64] = field(init=False)
+    """The least and the greatest number of those that begin in each part, shape (2, parts)."""
+
+    @_bounds.default
+    def _find_bounds(self) -> NDArray[np.int64]:
+        return np.array([begun.bounds for begun in self._begun], np.int64).reshape(-1, 2).T
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return self._begun[-1].places.stop if self._begun else 0
 
-    def places_of(self, numbers: NDArray[np.uint64]) -> Places:
+    @property
+    def number_bounds(self) -> tuple[int, int]:
+        """The least and the greatest number, (1, 0) without visits."""
+        if not self._begun:
+            return 1, 0
+        return int(self._bounds[0].min()), int(self._bounds[1].max())
+
+    def numbers(self) -> Numbers:
+        """Return the numbers of the visits, shape (n,)."""
+        return np.concatenate([_NONE, *(begun.numbers for begun in self._begun)])
+
+    def places_of(self, numbers: Numbers) -> Places:
         """Return the place of each visit by its number, -1 for those that are not among these."""
-        if not len(self):
-            return np.full(len(numbers), -1, np.intp)
-        places: Places = np.minimum(np.searchsorted(self.numbers, numbers), len(self) - 1)
-        places[self.numbers[places] != numbers] = -1
+        places = np.full(len(numbers), -1, np.int32)
+        if not len(numbers):
+            return places
+        for begun in self._within(int(numbers.min()), int(numbers.max())):
+            distances = numbers - begun.first
+            found = np.minimum(np.searchsorted(begun.distances, distances), len(begun) - 1)
+            is_here = begun.distances[found] == distances
+            places[is_here] = begun.base + found[is_here]
         return places
+
+    def mask_of(self, numbers: Numbers) -> NDArray[np.bool_]:
+        """Return which of the visits have one of some numbers, shape (n,)."""
+        mask = np.zeros(len(self), np.bool_)
+        places = self.places_of(numbers)
+        mask[places[places >= 0]] = True
+        return mask
 
     def places_in(self, part: ViewColumns) -> Places:
         """Return the place of each view's visit, -1 for those that are not among these."""
-        places = np.full(len(part), -1, np.intp)
-        visits, begins = _find_ascending(part, self.numbers)
-        places[begins] = visits
-        # Most visits begin in the part where they go on, so each is looked up only once.
-        others = np.flatnonzero(part.numbers(ViewNumber.VISIT_OFFSET) > 1)
-        numbers = visit_numbers(part)[others]
-        rows = _rows_of(part, numbers)
-        is_here = rows >= 0
-        places[others[is_here]] = places[rows[is_here]]
-        places[others[~is_here]] = self.places_of(numbers[~is_here])
+        numbers = visit_numbers(part)
+        first, last = part.sequence_bounds
+        span = last - first + 1
+        if span > _TABLE_SPAN * len(part):
+            return self.places_of(numbers)
+        # Most visits begin in the part where they go on.
+        table = np.full(span, -1, np.int32)
+        for begun in self._within(first, last):
+            distances = begun.numbers - first if begun.first != first else begun.distances
+            is_in = slice(None) if begun.first == first else (distances >= 0) & (distances < span)
+            table[distances[is_in]] = np.arange(begun.base, begun.places.stop, dtype=np.int32)[
+                is_in
+            ]
+        numbers -= first
+        places: Places = table.take(numbers, mode="clip")
+        before = np.flatnonzero(numbers < 0)
+        places[before] = self.places_of(numbers[before] + first)
         return places
 
-    def views(self) -> Iterator[VisitViews]:
-        """Return the views of the visits part by part; within a part by their sequence numbers."""
-        for part in leaves(self.snapshot.parts):
-            self.cancellation.check()
-            if not self.may_match(part):
-                continue
+    def views(self, *, backwards: bool = False) -> Iterator[VisitViews]:
+        """Return the views of the visits part by part; those of a visit by sequence number.
+
+        With `backwards`, the last part comes first.
+        """
+        own = {begun.first: begun.places for begun in self._begun}
+        for part in reversed(list(self._parts())) if backwards else self._parts():
             places = self.places_in(part)
             rows = np.flatnonzero(places >= 0)
             if len(rows):
-                yield VisitViews(part, rows, places[rows])
+                own_places = own.get(part.sequence_bounds[0], slice(0, 0))
+                yield VisitViews(part, places, rows, places[rows], own_places)
 
-    def first_views(self) -> Iterator[VisitViews]:
-        """Return the first view of each visit, part by part."""
-        for part in leaves(self.snapshot.parts):
-            self.cancellation.check()
-            visits, rows = _find_ascending(part, self.numbers)
-            if len(visits):
-                yield VisitViews(part, rows, visits)
-
-    def codes_of_first_views(self, dimension: Dimension) -> NDArray[np.int64]:
-        """Return the code of each visit's first view."""
-        codes = np.zeros(len(self), np.int64)
-        for first in self.first_views():
-            codes[first.visits] = first.part.codes(dimension)[first.rows]
-        return codes
+    def first_views(self) -> Iterator[tuple[ViewColumns, NDArray[np.intp], slice]]:
+        """Return the first view of each visit, part by part: the part, its rows, and the places."""
+        by_part = {begun.first: begun for begun in self._begun}
+        for part in self._parts():
+            begun = by_part.get(part.sequence_bounds[0])
+            if begun is not None:
+                yield part, _rows_of(part, begun.numbers), begun.places
 
     def codes_of_last_views(self, dimension: Dimension) -> NDArray[np.int64]:
         """Return the code of each visit's last view."""
-        codes, last = np.zeros(len(self), np.int64), np.zeros(len(self), np.uint64)
+        codes = np.zeros(len(self), np.int64)
         for views in self.views():
-            sequence = views.part.sequence[views.rows]
-            later = sequence > last[views.visits]
             # Of several views of a visit, the last one remains.
-            last[views.visits[later]] = sequence[later]
-            codes[views.visits[later]] = views.part.codes(dimension)[views.rows[later]]
+            codes[views.visits] = views.part.codes(dimension)[views.rows]
         return codes
+
+    def began_ms(self) -> NDArray[np.int64]:
+        """Return the time of each visit's first view in Unix milliseconds."""
+        began_ms = np.zeros(len(self), np.int64)
+        for part, rows, places in self.first_views():
+            began_ms[places] = part.time_ms[rows]
+        return began_ms
+
+    def find_views(
+        self, sequences: Numbers
+    ) -> Iterator[tuple[ViewColumns, NDArray[np.intp], NDArray[np.intp]]]:
+        """Find views by sequence numbers in the parts that may have views of the visits.
+
+        Return the indices of those in `sequences` that a part has, and their rows in the part.
+        """
+        for part in self._parts():
+            first, last = part.sequence_bounds
+            near = np.flatnonzero((sequences >= first) & (sequences <= last))
+            if len(near):
+                rows = _rows_of(part, sequences[near])
+                yield part, near[rows >= 0], rows[rows >= 0]
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a view of the visits, without looking at its views."""
         if isinstance(part, Rollup):
             return True
-        if not len(self):
-            return False
-        first, last = int(self.numbers[0]), int(self.numbers[-1])
-        return 0 < part.first_visit <= last and part.sequence_bounds[1] >= first
+        return bool(part.first_visit and self._within(part.first_visit, part.sequence_bounds[1]))
 
     def mask(self, part: ViewColumns) -> NDArray[np.bool_]:
         """Return which views of a part belong to the visits, shape (n,)."""
@@ -130,42 +237,82 @@ class Visits:
 
     def take(self, mask: NDArray[np.bool_]) -> "Visits":
         """Return some of the visits."""
-        return Visits(self.snapshot, self.cancellation, self.numbers[mask])
+        taken: list[_Begun] = []
+        base = 0
+        for begun in self._begun:
+            distances = begun.distances[mask[begun.places]]
+            if len(distances):
+                taken.append(_Begun(begun.first, distances, base))
+                base += len(distances)
+        return Visits(self.snapshot, self.cancellation, taken)
+
+    def _parts(self) -> Iterator[ViewColumns]:
+        """Return the parts that may have views of the visits, by their first sequence number."""
+        for part in self.snapshot.leaves(self.number_bounds):
+            self.cancellation.check()
+            if self.may_match(part):
+                yield part
+
+    def _within(self, least: int, greatest: int) -> list[_Begun]:
+        """Return the parts that may begin visits with numbers in some bounds."""
+        least_here, greatest_here = self._bounds
+        places = np.flatnonzero((least_here <= greatest) & (greatest_here >= least))
+        return [self._begun[place] for place in places.tolist()]
 
 
-def _find_ascending(
-    part: ViewColumns, sequences: NDArray[np.uint64]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Find views by sequence numbers, which must ascend. Returns what `scan.find_views` does."""
-    low, high = part.sequence_bounds
-    begin, end = np.searchsorted(sequences, np.array([low, high + 1], np.uint64)).tolist()
+def find_visits(
+    snapshot: Snapshot,
+    cancellation: Cancellation,
+    numbers: Numbers,
+    period: Period = ALWAYS,
+) -> Visits:
+    """Return the visits with some numbers, in any order, that began in a period.
+
+    0 is the number of none. Visits whose first view has been deleted are left out.
+    """
+    wanted = distinct([numbers])
+    begun: list[_Begun] = []
+    base = 0
+    bounds = (int(wanted[0]), int(wanted[-1])) if len(wanted) else (1, 0)
+    for part in snapshot.leaves(bounds):
+        cancellation.check()
+        if not part.first_visit or period.is_outside(*part.time_bounds):
+            continue
+        rows = find_rows(part, wanted)
+        is_in = part.numbers(ViewNumber.VISIT_OFFSET)[rows] == 1
+        if not period.contains(*part.time_bounds):
+            is_in &= period.mask(part.time_ms[rows])
+        rows = rows[is_in]
+        if len(rows):
+            begun.append(_Begun.of(part, part.sequence[rows].astype(np.int64), base))
+            base += len(rows)
+    return Visits(snapshot, cancellation, begun)
+
+
+def find_rows(part: ViewColumns, sequences: Numbers) -> NDArray[np.intp]:
+    """Return the rows of those views that a part has, of some by ascending sequence numbers."""
+    first, last = part.sequence_bounds
+    begin, end = np.searchsorted(sequences, [first, last + 1]).tolist()
     rows = _rows_of(part, sequences[begin:end])
-    is_here = rows >= 0
-    return np.flatnonzero(is_here) + begin, rows[is_here]
+    return rows[rows >= 0]
 
 
-def _rows_of(part: ViewColumns, sequences: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Return the rows of views by sequence numbers, -1 for those that the part does not have."""
-    low, high = part.sequence_bounds
+def _rows_of(part: ViewColumns, sequences: Numbers) -> NDArray[np.intp]:
+    """Return the rows of views by sequence numbers in the part's bounds, -1 for those it lacks."""
+    first, last = part.sequence_bounds
     known, size = part.sequence, len(part)
-    rows = np.full(len(sequences), -1, np.intp)
-    is_near = (sequences >= low) & (sequences <= high)
-    near = sequences[is_near]
-    if not len(near):
+    span = last - first + 1
+    distances = sequences - first
+    if span == size:
+        return distances.astype(np.intp)
+    if span > _TABLE_SPAN * size or len(sequences) < size // _TABLE_SPAN:
+        rows: NDArray[np.intp] = np.searchsorted(known, sequences.astype(np.uint64))
+        rows[known[rows] != sequences.astype(np.uint64)] = -1
         return rows
-    span = high - low + 1
-    if span > _TABLE_SPAN * size:
-        found = np.searchsorted(known, near)
-        found[known[found] != near] = -1
-    elif span == size:
-        found = (near - np.uint64(low)).astype(np.intp)
-    else:
-        # A table of rows by number is several times as fast as a search for each.
-        row_of = np.full(span, -1, np.int32)
-        row_of[(known - np.uint64(low)).astype(np.intp)] = np.arange(size, dtype=np.int32)
-        found = row_of[(near - np.uint64(low)).astype(np.intp)].astype(np.intp)
-    rows[is_near] = found
-    return rows
+    # A table of rows by number is several times as fast as a search for each.
+    row_of = np.full(span, -1, np.int32)
+    row_of[(known - np.uint64(first)).astype(np.intp)] = np.arange(size, dtype=np.int32)
+    return row_of[distances].astype(np.intp)
 
 
 def distinct(pieces: list[NDArray[Any]]) -> NDArray[Any]:
@@ -179,191 +326,75 @@ def distinct(pieces: list[NDArray[Any]]) -> NDArray[Any]:
 
 def select_visits(selection: Selection) -> Visits:
     """Return the visits that have a selected view and began in the period."""
-    found = [_NONE]
-    selects_all = selection.filter.matches_all
+    if not selection.filter.matches_all:
+        pieces = [_NONE, *(_numbers_of(selected) for selected in selection.views())]
+        numbers = np.concatenate(pieces)
+        return find_visits(selection.snapshot, selection.cancellation, numbers, selection.period)
+    # The views that begin a visit select all visits that began in the period.
+    begun: list[_Begun] = []
+    base = 0
     for selected in selection.views():
         part = selected.part
-        if selects_all:
-            # The views that begin a visit select all visits that began in the period.
-            sequence = selected.of(part.sequence)
-            found.append(sequence[selected.of(part.numbers(ViewNumber.VISIT_OFFSET)) == 1])
-        else:
-            found.append(distinct([selected.of(visit_numbers(part))]))
-    numbers = distinct(found)
-    visits = Visits(selection.snapshot, selection.cancellation, numbers[numbers > 0])
-    return visits if selects_all else visits.take(_began_in(visits, selection.period))
+        offset = selected.of(part.numbers(ViewNumber.VISIT_OFFSET))
+        numbers = selected.of(part.sequence)[offset == 1].astype(np.int64)
+        if len(numbers):
+            begun.append(_Begun.of(part, numbers, base))
+            base += len(numbers)
+    return Visits(selection.snapshot, selection.cancellation, begun)
 
 
-def _began_in(visits: Visits, period: Period) -> NDArray[np.bool_]:
-    """Return which visits have their first view in a period."""
-    began = np.zeros(len(visits), np.bool_)
-    for first in visits.first_views():
-        if period.contains(*first.part.time_bounds):
-            began[first.visits] = True
-        else:
-            began[first.visits] = period.mask(first.part.time_ms[first.rows])
-    return began
-
-
-@frozen(eq=False)
-class VisitFigures:
-    """What is known of each visit, in arrays of shape (n,).
-
-    `began_ms` in Unix milliseconds; `views`; the visible time of its views in milliseconds; and
-    whether it had an event after the load of a view.
-    """
-
-    began_ms: NDArray[np.int64]
-    views: NDArray[np.int64]
-    duration_ms: NDArray[np.int64]
-    has_events: NDArray[np.bool_]
-
-    @property
-    def bounced(self) -> NDArray[np.bool_]:
-        """Which visits have one view and no event."""
-        bounced: NDArray[np.bool_] = (self.views == 1) & ~self.has_events
-        return bounced
-
-
-def figures_of(visits: Visits) -> VisitFigures:
-    """Return the figures of visits, from all of their views."""
-    size = len(visits)
-    began_ms, views = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    duration_ms, has_events = np.zeros(size, np.int64), np.zeros(size, np.bool_)
-    for some in visits.views():
-        part, rows, places = some.part, some.rows, some.visits
-        _add_at(views, places, None)
-        _add_at(duration_ms, places, part.duration_ms[rows])
-        begins = part.numbers(ViewNumber.VISIT_OFFSET)[rows] == 1
-        began_ms[places[begins]] = part.time_ms[rows[begins]]
-        own = part.own
-        if len(own):
-            place_of_row = np.full(len(part), -1, np.intp)
-            place_of_row[rows] = places
-            # A page states its own properties as it loads, at the time of the view.
-            after = own.view[own.time_ms > part.time_ms[own.view]]
-            engaged = place_of_row[after]
-            has_events[engaged[engaged >= 0]] = True
-    _mark_loose_events(visits, has_events)
-    return VisitFigures(began_ms, views, duration_ms, has_events)
-
-
-def _mark_loose_events(visits: Visits, has_events: NDArray[np.bool_]) -> None:
-    """Mark the visits of events that are not stored with their view."""
-    pieces = [
-        (events.view.astype(np.uint64), events.time_ms)
-        for events in loose_events(visits.snapshot, visits.cancellation)
-    ]
-    if not pieces or not len(visits):
-        return
-    view, time_ms = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
-    order = np.argsort(view, kind="stable")
-    view, time_ms = view[order], time_ms[order]
-    for some in visits.views():
-        found, rows = _find_ascending(some.part, view)
-        after = time_ms[found] > some.part.time_ms[rows]
-        places = np.full(len(some.part), -1, np.intp)
-        places[some.rows] = some.visits
-        engaged = places[rows[after]]
-        has_events[engaged[engaged >= 0]] = True
-
-
-def _add_at(total: NDArray[np.int64], places: Places, values: NDArray[Any] | None) -> None:
-    """Add values, or 1, at places, most of which are close to each other."""
-    low, high = int(places.min()), int(places.max()) + 1
-    if high - low <= 4 * len(places):
-        total[low:high] += np.bincount(places - low, values, high - low).astype(np.int64)
-    else:
-        np.add.at(total, places, 1 if values is None else values)
-
-
-@frozen(eq=False)
-class VisitTotals:
-    """The sums of groups of visits, shape (n,) each."""
-
-    visits: NDArray[np.int64]
-    views: NDArray[np.int64]
-    bounces: NDArray[np.int64]
-    duration_ms: NDArray[np.int64]
-
-    def total(self) -> "VisitTotals":
-        """Return the sums of all groups, shape (1,)."""
-        columns = (self.visits, self.views, self.bounces, self.duration_ms)
-        return VisitTotals(*(column.sum(keepdims=True) for column in columns))
-
-    def take(self, groups: NDArray[np.integer[Any]]) -> "VisitTotals":
-        """Return the sums of some groups."""
-        return VisitTotals(
-            self.visits[groups], self.views[groups], self.bounces[groups], self.duration_ms[groups]
-        )
-
-    @property
-    def mean_duration_ms(self) -> NDArray[np.int64]:
-        """The mean visible time of a visit in whole milliseconds, rounded; 0 without visits."""
-        visits = np.maximum(self.visits, 1)
-        mean: NDArray[np.int64] = (2 * self.duration_ms + visits) // (2 * visits)
-        return mean
-
-
-def totals_of(
-    figures: VisitFigures, groups: NDArray[np.integer[Any]] | None = None, size: int = 1
-) -> VisitTotals:
-    """Return the sums of visits by group: `groups` has the number of each visit's, 0 to size - 1.
-
-    Without groups, the sums of all visits.
-    """
-    if groups is None:
-        groups = np.zeros(len(figures.views), np.intp)
-
-    def summed(values: NDArray[Any] | None) -> NDArray[np.int64]:
-        # Weights are floats, which are exact for these sums.
-        return np.bincount(groups, values, size).astype(np.int64)
-
-    return VisitTotals(
-        summed(None), summed(figures.views), summed(figures.bounced), summed(figures.duration_ms)
+def _numbers_of(selected: SelectedViews) -> Numbers:
+    """Return the numbers of the visits that selected views belong to, ascending, each once."""
+    part = selected.part
+    offset, sequence = (
+        selected.of(part.numbers(ViewNumber.VISIT_OFFSET)),
+        selected.of(part.sequence),
     )
+    numbers = sequence.astype(np.int64)
+    numbers += 1
+    numbers -= offset
+    first, last = part.sequence_bounds
+    span = last - first + 1
+    numbers = numbers[offset > 0]
+    if span > _TABLE_SPAN * len(part):
+        return distinct([numbers])
+    here = numbers >= first
+    is_there = np.zeros(span, np.bool_)
+    is_there[numbers[here] - first] = True
+    return np.concatenate([distinct([numbers[~here]]), np.flatnonzero(is_there) + first])
 
 
-@frozen(eq=False)
-class PageViews:
-    """The views of some visits, in the order of visits and then of sequence numbers.
+def count_pages_beside(
+    visits: Visits, views: Mapping[int, NDArray[np.intp]], *, step: Literal[1, -1], size: int
+) -> NDArray[np.int64]:
+    """Count the pages that come next after some views of visits or, with a step of -1, before them.
 
-    `visits` has the place of each view's visit, `codes` those of Dimension.PATH, and `sequence`
-    the sequence number; shape (n,) each.
+    `views` has the rows of the views by the first sequence number of their part. Returns the counts
+    by code of Dimension.PATH, and at `size` that of views which end, or begin, their visit.
     """
-
-    visits: Places
-    codes: NDArray[np.int64]
-    sequence: NDArray[np.uint64]
-
-
-def page_views(visits: Visits) -> PageViews:
-    """Return the views of visits with their pages."""
-    found = [
-        (
-            some.visits,
-            some.part.codes(Dimension.PATH)[some.rows].astype(np.int64),
-            some.part.sequence[some.rows],
-        )
-        for some in visits.views()
-    ]
-    if not found:
-        return PageViews(np.zeros(0, np.intp), np.zeros(0, np.int64), _NONE)
-    places, codes, sequence = (np.concatenate(column) for column in zip(*found, strict=True))
-    order = np.lexsort((sequence, places))
-    return PageViews(places[order], codes[order], sequence[order])
-
-
-def pages_of_visits(visits: Visits) -> tuple[Places, NDArray[np.int64]]:
-    """Return each visit with each page that it saw, once: the visit's place and the page's code."""
-    keys = [np.zeros(0, np.int64)]
-    goes_on = np.zeros(len(visits), np.bool_)
-    for some in visits.views():
-        codes = some.part.codes(Dimension.PATH)[some.rows].astype(np.int64)
-        keys.append(distinct([some.visits.astype(np.int64) << 32 | codes]))
-        goes_on[some.visits[visits.numbers[some.visits] < some.part.sequence_bounds[0]]] = True
-    pairs = np.concatenate(keys)
-    # Only a visit that goes on in another part can have a page there again.
-    again = goes_on[pairs >> 32]
-    pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
-    return (pairs >> 32).astype(np.intp), pairs & 0xFFFF_FFFF
+    counts = np.zeros(size + 1, np.int64)
+    # Of each visit, whether its latest of the views in question had no other after it so far.
+    is_waiting = np.zeros(len(visits), np.bool_)
+    for some in visits.views(backwards=step < 0):
+        part = some.part
+        keys = some.visits.astype(np.int64)
+        keys <<= 32
+        keys |= some.rows
+        # The views of each visit follow each other. Sorting keys is faster than sorting rows.
+        keys.sort()
+        keys = keys[::step]
+        rows, of_rows = keys & 0xFFFF_FFFF, keys >> 32
+        codes = part.codes(Dimension.PATH)[rows]
+        is_first = np.concatenate(([True], of_rows[1:] != of_rows[:-1], [True]))
+        firsts = np.flatnonzero(is_first[:-1])
+        awaited = firsts[is_waiting[of_rows[firsts]]]
+        is_waiting[of_rows[awaited]] = False
+        is_in_question = np.zeros(len(part), np.bool_)
+        is_in_question[views.get(part.sequence_bounds[0], _NO_ROWS)] = True
+        found = np.flatnonzero(is_in_question[rows])
+        is_last = is_first[found + 1]
+        is_waiting[of_rows[found[is_last]]] = True
+        beside = np.concatenate([awaited, found[~is_last] + 1])
+        counts[:size] += np.bincount(codes[beside], minlength=size)
+    counts[size] = np.count_nonzero(is_waiting)
+    return counts

@@ -54,7 +54,7 @@ def test_only_visits_that_can_have_views_in_the_period_are_looked_for() -> None:
     def numbers(*filters: tuple[str, str]) -> list[int]:
         query = query_from([("start", "1970-01-01T06:00:00Z"), *filters])
         found = matching_visits(snapshot(), query, SOURCES, Cancellation())
-        return [] if found is None else found.numbers.tolist()
+        return [] if found is None else found.numbers().tolist()
 
     assert numbers(("entry_page[starts_with]", "/")) == [3, 6]
     assert numbers(("path", "/a")) == []

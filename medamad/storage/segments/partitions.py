@@ -25,7 +25,7 @@ from medamad.storage.segments.format import (
     number_of,
 )
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.snapshot import EMPTY, Snapshot, SnapshotReader
+from medamad.storage.segments.snapshot import EMPTY, ResultCache, Snapshot, SnapshotReader
 from medamad.storage.visitors import VisitorsLastDay, newest_ms, visitor_times
 from medamad.storage.wal.log import WriteBatch
 from medamad.storage.wal.memtable import Memtable
@@ -57,6 +57,7 @@ class Partitions:
     _partitions: dict[int, Partition] = field(factory=dict)
     _published: dict[int, Snapshot] = field(factory=dict)
     _visitors: dict[int, VisitorsLastDay] = field(factory=dict)
+    _results: ResultCache = field(factory=ResultCache)
     greatest_sequence: int = 0
     """The greatest sequence number that is in use, as `load` found."""
 
@@ -79,7 +80,9 @@ class Partitions:
             published = self._published.get(website, EMPTY)
             partition = self.find(website)
             damage = Damage() if partition is None else partition.damage
-            reader = SnapshotReader(access, environment.databases, damage.add_segment)
+            reader = SnapshotReader(
+                access, environment.databases, damage.add_segment, self._results
+            )
             yield evolve(published.without(damage.numbers), reader=reader)
 
     def visitors_last_day(self, website: int, now_ms: int) -> int:

@@ -111,6 +111,11 @@ class HasCounters(Protocol):
 
     @property
     @abstractmethod
+    def has_loose_events(self) -> bool:
+        """Whether it has events of other views, or of none."""
+
+    @property
+    @abstractmethod
     def sequence_bounds(self) -> tuple[int, int]:
         """The least and the greatest sequence number of a view, or (0, 0)."""
 
@@ -161,6 +166,12 @@ class ViewColumns(HasCounters, Protocol):
     @property
     def loose(self) -> EventColumns:
         """The events of other views, or of none. Their `view` is a sequence number, or 0."""
+
+    def views_with_late_events(self) -> NDArray[np.integer[Any]]:
+        """Return the index of the view of each own event that happened after the view's load.
+
+        A page states its own properties as it loads, at the time of the view.
+        """
 
     def slots(self) -> Counters | None:
         """Return the sums of the views by slots of SLOT_MS, or None to scan for them."""

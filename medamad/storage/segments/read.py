@@ -127,6 +127,10 @@ class OpenedBase:
         return self._header.event_time_bounds
 
     @property
+    def has_loose_events(self) -> bool:
+        return self._header.loose_rows > 0
+
+    @property
     def sequence_bounds(self) -> tuple[int, int]:
         return self._header.sequence_bounds
 
@@ -176,6 +180,14 @@ class OpenSegment(OpenedBase):
     @property
     def loose(self) -> EventColumns:
         return _StoredEvents(self._stored, _LOOSE, self._header.loose_rows, self._overlay)
+
+    def views_with_late_events(self) -> NDArray[np.integer[Any]]:
+        own = self.own
+        if self._header.has_lags:
+            is_late = self._stored.column(Column.OWN_LAG, np.int64) > 0
+        else:
+            is_late = own.time_ms > self.time_ms.take(own.view)
+        return own.view.compress(is_late)
 
     def codes(self, dimension: Dimension) -> Codes:
         return self._stored.column(dimension, np.uint32)  # type: ignore[return-value]

@@ -76,6 +76,10 @@ class RollupContent(Rollup):
         return self.span if self.events.total else NO_TIME
 
     @property
+    def has_loose_events(self) -> bool:
+        return False
+
+    @property
     def has_durations(self) -> bool:
         return self.durations is not None
 

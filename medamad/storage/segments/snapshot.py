@@ -1,9 +1,11 @@
 """A snapshot: the data of one website at one moment, which queries and exports read."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from threading import Lock
+from typing import Any, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from medamad.domain.dimensions import Dimension
 from medamad.storage.dictionary.decode import TextCache
@@ -11,7 +13,7 @@ from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Databases
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.corrections import Overlays
-from medamad.storage.segments.format import Segment
+from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.parts import (
     NO_TIME,
     CodeTexts,
@@ -27,6 +29,35 @@ from medamad.storage.segments.rollup import open_rollup
 T = TypeVar("T")
 
 
+@define(eq=False)
+class ResultCache:
+    """What queries have computed from segments, which never change: what was used last.
+
+    Keys begin with the website. Any thread may use it. Nothing may change a value that is in it.
+    """
+
+    max_bytes: int = 32 << 20
+    _values: OrderedDict[Hashable, tuple[Any, int]] = field(factory=OrderedDict)
+    _bytes: int = 0
+    _lock: Lock = field(factory=Lock)
+
+    def get(self, key: Hashable) -> Any:
+        """Return the value of a key, or None."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
+
+    def put(self, key: Hashable, value: object, size: int) -> None:
+        """Store a value of some bytes, and drop those that were not used for longest."""
+        with self._lock:
+            self._bytes += size - self._values.pop(key, (None, 0))[1]
+            self._values[key] = (value, size)
+            while self._bytes > self.max_bytes:
+                self._bytes -= self._values.popitem(last=False)[1][1]
+
+
 @frozen(eq=False)
 class SnapshotReader:
     """What an open snapshot reads its segments by."""
@@ -35,6 +66,7 @@ class SnapshotReader:
     databases: Databases
     report_damage: Callable[[DamagedSegment], None]
     """Called for each segment that is left out because it is damaged."""
+    results: ResultCache = field(factory=ResultCache)
 
 
 @frozen(kw_only=True, eq=False)
@@ -73,14 +105,23 @@ class Snapshot:
             reader = self._ready_reader()
             yield open_rollup(segment, reader.access, reader.databases)
 
-    def leaves(self) -> Iterator[ViewColumns]:
-        """Open all segments and chunks by their first sequence number, none of them merged."""
+    def leaves(self, visits: tuple[int, int] | None = None) -> Iterator[ViewColumns]:
+        """Open all segments and chunks by their first sequence number, none of them merged.
+
+        With bounds of the numbers of visits, only those that may have views of these.
+        """
         first: list[tuple[int, Segment | ViewColumns]] = [
             (leaf.header.first_sequence, leaf)
             for segment in self.segments
+            if may_have_visits(segment.header, visits)
             for leaf in segment.leaves()
+            if may_have_visits(leaf.header, visits)
         ]
-        first += [(chunk.sequence_bounds[0], chunk) for chunk in self.chunks if len(chunk)]
+        first += [
+            (chunk.sequence_bounds[0], chunk)
+            for chunk in self.chunks
+            if len(chunk) and may_have_visits(chunk, visits)
+        ]
         for _, leaf in sorted(first, key=lambda pair: pair[0]):
             yield self._open(leaf) if isinstance(leaf, Segment) else leaf  # type: ignore[misc]
 
@@ -145,6 +186,17 @@ class Snapshot:
             return None
         finally:
             self._release()
+
+    def only(self, segments: Iterable[Segment]) -> "Snapshot":
+        """Return the snapshot of some of the segments alone."""
+        return evolve(
+            self, segments=tuple(segments), chunks=(), events=(), rollup_segments=(), left_out_ms=()
+        )
+
+    @property
+    def results(self) -> ResultCache:
+        """What queries have computed from the segments."""
+        return self._ready_reader().results
 
     def without(self, numbers: frozenset[int]) -> "Snapshot":
         """Return the snapshot without some segments; merged segments with any of them are split.
@@ -224,6 +276,14 @@ class _NoTexts:
 
 EMPTY = Snapshot(texts=_NoTexts())
 """The snapshot of a website that has no hits."""
+
+
+def may_have_visits(part: SegmentHeader | ViewColumns, visits: tuple[int, int] | None) -> bool:
+    """Return whether a part may have views of visits with numbers in some bounds."""
+    if visits is None:
+        return True
+    least, greatest = visits
+    return 0 < part.first_visit <= greatest and part.sequence_bounds[1] >= least
 
 
 def split_merged(segments: Iterable[Segment], numbers: frozenset[int]) -> Iterator[Segment]:

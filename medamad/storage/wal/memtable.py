@@ -72,6 +72,7 @@ class ChunkViews:
     import_batch = 0
     own = loose = NO_EVENTS
     event_time_bounds = NO_TIME
+    has_loose_events = False
 
     @property
     def sequence_bounds(self) -> tuple[int, int]:
@@ -86,6 +87,9 @@ class ChunkViews:
 
     def counters(self, dimension: Dimension) -> Counters | None:
         return self._counted(dimension, self.codes(dimension))
+
+    def views_with_late_events(self) -> NDArray[np.integer[Any]]:
+        return np.zeros(0, np.intp)
 
     def slots(self) -> Counters | None:
         return self._counted(SLOTS, self.time_ms // SLOT_MS)

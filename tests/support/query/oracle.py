@@ -341,7 +341,13 @@ class Oracle:
         return rows
 
     def _beside(self, endpoint: str, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
-        of = [view for view in selected if view["path"] == query.one("of") and view.get("visit")]
+        # A visit whose first view has been deleted is unknown.
+        begun = {view["id"] for view in self.views}
+        of = [
+            view
+            for view in selected
+            if view["path"] == query.one("of") and view.get("visit") in begun
+        ]
         found: dict[str, int] = {}
         for view in of:
             visit = [other for other in self.views if other.get("visit") == view["visit"]]

@@ -1,7 +1,7 @@
 """Snapshots made of the oracle's dicts, and reports on them as the web makes them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise, zip_longest
 from typing import Any, Final, Literal
@@ -27,6 +27,7 @@ from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
 from medamad.query.period import parse_period
 from medamad.query.reports import STATISTICS, SummaryOptions, summary
 from medamad.query.request import Cancellation, Query, Result
+from medamad.query.scan import leaves
 from medamad.query.visit_reports import pages_beside
 from medamad.storage.dictionary.decode import TextCache
 from medamad.storage.segments.build import content_of
@@ -57,10 +58,11 @@ from medamad.storage.segments.parts import (
     MergedSegment,
     Part,
     Rollup,
+    ViewColumns,
     enclosing_bounds,
 )
 from medamad.storage.segments.rollup import RollupContent, rollup_of
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.snapshot import Snapshot, may_have_visits
 
 SOURCES = Sources({"google.com": "Google", "google.de": "Google", "t.co": "Twitter"})
 
@@ -100,6 +102,14 @@ class MadePart:
     @property
     def sequence_bounds(self) -> tuple[int, int]:
         return (int(self.sequence[0]), int(self.sequence[-1])) if len(self) else (0, 0)
+
+    @property
+    def has_loose_events(self) -> bool:
+        return len(self.loose) > 0
+
+    def views_with_late_events(self) -> NDArray[Any]:
+        own = self.own
+        return own.view[own.time_ms > self.time_ms[own.view.astype(np.intp)]]
 
     def codes(self, dimension: Dimension) -> Codes:
         return self.columns[dimension]
@@ -142,6 +152,11 @@ class MadeGroup(MergedSegment):
     """Parts counted as one."""
 
     members: Sequence[MadePart]
+
+    @property
+    def has_loose_events(self) -> bool:
+        return any(member.has_loose_events for member in self.members)
+
     import_batch: int = 0
 
     @property
@@ -196,6 +211,10 @@ class MadeSnapshot(Snapshot):
 
     parts: Iterable[Part] = ()
     rollups: Iterable[Rollup] = ()
+
+    def leaves(self, visits: tuple[int, int] | None = None) -> Iterator[ViewColumns]:
+        found = [part for part in leaves(self.parts) if may_have_visits(part, visits)]
+        yield from sorted(found, key=lambda part: part.sequence_bounds)
 
 
 class Dictionary:

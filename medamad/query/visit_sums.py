@@ -1,0 +1,481 @@
+"""Sums of visits: by when they began, by what their first and last views have, by pages and goals.
+
+Each kind of sums goes through the views of the visits once. Where a query selects all visits, the
+sums of segments are kept, as these never change: for each segment, and for all segments together
+that a query selects as a whole. The sums of a segment see no further than the segment does, so that
+visits which go on in another one are counted again, with all of their views, and their sums within
+one segment subtracted.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from attrs import define, evolve, field, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.domain.goals import Goal
+from medamad.query.goals import have_reached
+from medamad.query.period import ALWAYS
+from medamad.query.request import Cancellation
+from medamad.query.scan import Selection, ViewFilter, loose_events
+from medamad.query.visits import (
+    Numbers,
+    Visits,
+    VisitViews,
+    distinct,
+    find_rows,
+    find_visits,
+    first_rows,
+    select_visits,
+    visit_numbers,
+)
+from medamad.storage.segments.counters import SLOT_MS
+from medamad.storage.segments.format import Segment
+from medamad.storage.segments.parts import ViewColumns
+from medamad.storage.segments.snapshot import Snapshot
+
+T = TypeVar("T")
+
+VISITS, VIEWS, BOUNCES, DURATION_MS = range(4)
+_SUMS: Final = 4
+
+_NONE: Final[Numbers] = np.zeros(0, np.int64)
+_EVERYTHING: Final = ViewFilter({})
+_SPARSE: Final = 4
+
+
+@frozen(eq=False)
+class VisitSums:
+    """Sums of visits by code, shape (4, k): visits, their views, bounces and visible milliseconds.
+
+    `codes` are strictly ascending, shape (k,).
+    """
+
+    codes: NDArray[np.int64]
+    sums: NDArray[np.int64]
+
+    @property
+    def visits(self) -> NDArray[np.int64]:
+        """Visits."""
+        return self._row(VISITS)
+
+    @property
+    def views(self) -> NDArray[np.int64]:
+        """All views of the visits."""
+        return self._row(VIEWS)
+
+    @property
+    def bounces(self) -> NDArray[np.int64]:
+        """Visits with one view and no event."""
+        return self._row(BOUNCES)
+
+    @property
+    def mean_duration_ms(self) -> NDArray[np.int64]:
+        """The mean visible time of a visit in whole milliseconds, rounded; 0 without visits."""
+        visits = np.maximum(self.visits, 1)
+        mean: NDArray[np.int64] = (2 * self._row(DURATION_MS) + visits) // (2 * visits)
+        return mean
+
+    def total(self) -> "VisitSums":
+        """Return the sums of all codes, as those of the code 0."""
+        return VisitSums(np.zeros(1, np.int64), self.sums.sum(axis=1, keepdims=True))
+
+    def dense(self, size: int) -> "VisitSums":
+        """Return the sums of the codes 0 to size - 1. Others are left out."""
+        return self.grouped(self.codes, size)
+
+    def grouped(self, groups: NDArray[np.integer[Any]], size: int) -> "VisitSums":
+        """Return the sums of groups: `groups` has the group of each code, 0 to size - 1.
+
+        Codes in any other group are left out.
+        """
+        is_in = (groups >= 0) & (groups < size)
+        sums = np.zeros((_SUMS, size), np.int64)
+        for row, added in zip(sums, self.sums, strict=True):
+            np.add.at(row, groups[is_in], added[is_in])
+        return VisitSums(np.arange(size), sums)
+
+    def take(self, places: NDArray[np.integer[Any]]) -> "VisitSums":
+        """Return the sums of some codes by their places, in that order."""
+        return VisitSums(self.codes[places], self.sums[:, places])
+
+    def __neg__(self) -> "VisitSums":
+        return VisitSums(self.codes, -self.sums)
+
+    def _row(self, number: int) -> NDArray[np.int64]:
+        row: NDArray[np.int64] = self.sums[number]
+        return row
+
+
+def add_up(parts: Sequence[VisitSums]) -> VisitSums:
+    """Return the total of sums."""
+    codes, places = np.unique(np.concatenate([part.codes for part in parts]), return_inverse=True)
+    sums = np.zeros((_SUMS, len(codes)), np.int64)
+    at = 0
+    for part in parts:
+        # No code is twice in a part.
+        sums[:, places[at : at + len(part.codes)]] += part.sums
+        at += len(part.codes)
+    return VisitSums(codes, sums)
+
+
+def _summed(codes: NDArray[np.int64], columns: Sequence[NDArray[Any]] = ()) -> VisitSums:
+    """Return the sums of rows by code: their number, and for each column that of its values."""
+    if not len(codes):
+        return VisitSums(_NONE, np.zeros((_SUMS, 0), np.int64))
+    least = int(codes.min())
+    size = int(codes.max()) - least + 1
+    different: NDArray[np.int64] | None = None
+    places = codes - least
+    if size > _SPARSE * len(codes):
+        different, places = np.unique(codes, return_inverse=True)
+        size = len(different)
+    sums = np.zeros((_SUMS, size), np.int64)
+    sums[0] = np.bincount(places, minlength=size)
+    for row, column in enumerate(columns, start=1):
+        # Weights are floats, which are exact for these sums.
+        sums[row] = np.bincount(places, column, size)
+    if different is not None:
+        return VisitSums(different, sums)
+    used = np.flatnonzero(sums[0])
+    return VisitSums(used + least, sums[:, used])
+
+
+class Collector(Protocol):
+    """Collects the sums of some visits."""
+
+    def add(self, views: VisitViews) -> None:
+        """Add the visits' views of one part."""
+
+    def sums(self) -> VisitSums:
+        """Return the sums, after all views."""
+
+
+class Kind(ABC):
+    """A kind of sums. It is hashable, and equal to any other that has the same sums."""
+
+    @abstractmethod
+    def collector(self, visits: Visits) -> Collector:
+        """Return what collects these sums."""
+
+
+def collect(visits: Visits, kinds: Sequence[Kind]) -> list[VisitSums]:
+    """Return the sums of visits, going through their views once."""
+    collectors = [kind.collector(visits) for kind in kinds]
+    for views in visits.views():
+        for collector in collectors:
+            collector.add(views)
+    return [collector.sums() for collector in collectors]
+
+
+NumbersOfViews: TypeAlias = Callable[[ViewColumns, NDArray[np.intp]], NDArray[np.integer[Any]]]
+
+
+@define(eq=False)
+class _ByFirstViews:
+    """Sums by a number of the visit's first view."""
+
+    visits: Visits
+    number_of: NumbersOfViews
+    _codes: NDArray[np.int64] = field(init=False)
+    _views: NDArray[np.int64] = field(init=False)
+    _duration_ms: NDArray[np.int64] = field(init=False)
+    _has_events: NDArray[np.bool_] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        size = len(self.visits)
+        self._codes, self._views = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        self._duration_ms, self._has_events = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+
+    def add(self, views: VisitViews) -> None:
+        part, begins = views.part, views.begins
+        self._codes[views.visits[begins]] = self.number_of(part, views.rows[begins])
+        _add_at(self._views, views.visits, None)
+        _add_at(self._duration_ms, views.visits, part.duration_ms[views.rows])
+        if len(part.own):
+            engaged = views.places[part.views_with_late_events()]
+            self._has_events[engaged[engaged >= 0]] = True
+
+    def sums(self) -> VisitSums:
+        self._mark_loose_events()
+        bounced = (self._views == 1) & ~self._has_events
+        return _summed(self._codes, (self._views, bounced, self._duration_ms))
+
+    def _mark_loose_events(self) -> None:
+        """Mark the visits of events that are not stored with their view."""
+        visits = self.visits
+        pieces = [
+            (events.view.astype(np.int64), events.time_ms)
+            for events in loose_events(visits.snapshot, visits.cancellation)
+        ]
+        if not pieces:
+            return
+        views, time_ms = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+        for part, near, rows in visits.find_views(views):
+            after = time_ms[near] > part.time_ms[rows]
+            engaged = visits.places_of(visit_numbers(part, rows[after]))
+            self._has_events[engaged[engaged >= 0]] = True
+
+
+def _add_at(total: NDArray[np.int64], places: NDArray[Any], values: NDArray[Any] | None) -> None:
+    """Add values, or 1, at places, most of which are close to each other."""
+    low, high = int(places.min()), int(places.max()) + 1
+    if high - low <= _SPARSE * len(places):
+        # Weights are floats, which are exact for these sums.
+        total[low:high] += np.bincount(places - low, values, high - low).astype(np.int64)
+    else:
+        np.add.at(total, places, 1 if values is None else values)
+
+
+@frozen
+class FirstViews(Kind):
+    """Sums by the code of the first view in one of VIEW_DIMENSIONS."""
+
+    dimension: Dimension
+
+    def collector(self, visits: Visits) -> Collector:
+        return _ByFirstViews(visits, lambda part, rows: part.codes(self.dimension)[rows])
+
+
+@frozen
+class Beginnings(Kind):
+    """Sums by the slot of time in which visits began, as a number of slots since the epoch."""
+
+    slot_ms: int = SLOT_MS
+
+    def collector(self, visits: Visits) -> Collector:
+        return _ByFirstViews(visits, lambda part, rows: part.time_ms[rows] // self.slot_ms)
+
+
+@define(eq=False)
+class _ByLastPage:
+    _codes: NDArray[np.int64]
+
+    def add(self, views: VisitViews) -> None:
+        # Of several views of a visit, the last one remains.
+        self._codes[views.visits] = views.part.codes(Dimension.PATH)[views.rows]
+
+    def sums(self) -> VisitSums:
+        return _summed(self._codes)
+
+
+@frozen
+class LastPages(Kind):
+    """The number of visits by the path of their last view."""
+
+    def collector(self, visits: Visits) -> Collector:
+        return _ByLastPage(np.zeros(len(visits), np.int64))
+
+
+@define(eq=False)
+class _ByPage:
+    _goes_on: NDArray[np.bool_]
+    """Which visits have views in several parts."""
+    _pairs: list[NDArray[np.int64]] = field(factory=lambda: [_NONE])
+    """A visit's place, and the code of a page that it saw."""
+
+    def add(self, views: VisitViews) -> None:
+        pairs = views.visits.astype(np.int64)
+        pairs <<= 32
+        pairs |= views.part.codes(Dimension.PATH)[views.rows]
+        pairs.sort()
+        self._pairs.append(distinct([pairs]))
+        is_own = (views.visits >= views.own.start) & (views.visits < views.own.stop)
+        self._goes_on[views.visits[~is_own]] = True
+
+    def sums(self) -> VisitSums:
+        pairs = np.concatenate(self._pairs)
+        # Only a visit that goes on in another part can have a page there again.
+        again = self._goes_on[pairs >> 32]
+        pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
+        return _summed(pairs & 0xFFFF_FFFF)
+
+
+@frozen
+class SeenPages(Kind):
+    """The number of visits by the pages that they saw."""
+
+    def collector(self, visits: Visits) -> Collector:
+        return _ByPage(np.zeros(len(visits), np.bool_))
+
+
+@define(eq=False)
+class _OfReached:
+    _visits: Visits
+    _goal: Goal
+    _kind: Kind
+
+    def add(self, views: VisitViews) -> None:
+        """Add nothing: what reaches a goal is looked for."""
+
+    def sums(self) -> VisitSums:
+        (reached,) = have_reached(self._visits, [self._goal])
+        (sums,) = collect(self._visits.take(reached), [self._kind])
+        return sums
+
+
+@frozen
+class ReachedGoal(Kind):
+    """Another kind of sums, of the visits that reached a goal."""
+
+    goal: Goal
+    kind: Kind
+
+    def collector(self, visits: Visits) -> Collector:
+        return _OfReached(visits, self.goal, self.kind)
+
+
+def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
+    """Return the sums of the selected visits, of each kind."""
+    if not selection.filter.matches_all:
+        return collect(select_visits(selection), kinds)
+    snapshot, cancellation = selection.snapshot, selection.cancellation
+    kept, others = _split(selection)
+    begun_there = select_visits(evolve(selection, snapshot=others))
+    if not kept:
+        return collect(find_visits(snapshot, cancellation, begun_there.numbers()), kinds)
+    known = _Kept(snapshot.only(kept), cancellation)
+    going_on = known.visits_in(others)
+    numbers = np.concatenate([begun_there.numbers(), going_on.numbers()])
+    exact = collect(find_visits(snapshot, cancellation, numbers), kinds)
+    return [
+        add_up([known.sums(kind), added, -counted])
+        for kind, added, counted in zip(kinds, exact, collect(going_on, kinds), strict=True)
+    ]
+
+
+def _split(selection: Selection) -> tuple[list[Segment], Snapshot]:
+    """Return the segments that never change and are selected as a whole, and all else."""
+    snapshot, period = selection.snapshot, selection.period
+    kept: list[Segment] = []
+    others: list[Segment] = []
+
+    def add(segment: Segment) -> None:
+        bounds = segment.header.time_bounds
+        if bounds[0] > bounds[1] or period.is_outside(*bounds):
+            others.append(segment)
+        elif period.contains(*bounds) and segment.number not in snapshot.overlays:
+            kept.append(segment)
+        elif segment.members:
+            for member in segment.members:
+                add(member)
+        else:
+            others.append(segment)
+
+    for segment in snapshot.segments:
+        add(segment)
+    return kept, evolve(snapshot, segments=tuple(others))
+
+
+@frozen(eq=False)
+class _Kept:
+    """Segments that never change, whose sums are kept. The snapshot has nothing else."""
+
+    snapshot: Snapshot
+    cancellation: Cancellation
+
+    def sums(self, kind: Kind) -> VisitSums:
+        """Return the sums of the visits that begin in the segments, as far as these see."""
+        segments = self.snapshot.segments
+        if len(segments) == 1:
+            return self._kept(kind, lambda: self._sums_of_all(kind), _size_of)
+        return self._kept(kind, lambda: self._add_up(kind), _size_of)
+
+    def visits_in(self, others: Snapshot) -> Visits:
+        """Return the visits that begin in the segments and have views or events in others."""
+        pieces = []
+        for segment in others.segments:
+            alone = _Kept(others.only([segment]), self.cancellation)
+            is_kept = segment.number not in others.overlays
+            pieces.append(alone.beyond() if is_kept else _beyond(alone.snapshot, self.cancellation))
+        pieces.append(_beyond(evolve(others, segments=()), self.cancellation))
+        return self._find(pieces)
+
+    def beyond(self) -> "_Beyond":
+        """Return what the segments have of visits that begin elsewhere."""
+        return self._kept(
+            _Beyond, lambda: _beyond(self.snapshot, self.cancellation), lambda found: found.size
+        )
+
+    def _find(self, pieces: Sequence["_Beyond"]) -> Visits:
+        """Return the visits that begin in the segments, of those that others have something of."""
+        numbers = [each.visits for each in pieces]
+        views = distinct([_NONE, *(each.views for each in pieces)])
+        numbers.append(_visits_of_views(self.snapshot, views, self.cancellation))
+        return find_visits(self.snapshot, self.cancellation, np.concatenate(numbers))
+
+    def _add_up(self, kind: Kind) -> VisitSums:
+        alone = [
+            _Kept(self.snapshot.only([segment]), self.cancellation)
+            for segment in self.snapshot.segments
+        ]
+        going_on = self._find([each.beyond() for each in alone])
+        pieces = [each.sums(kind) for each in alone]
+        for each in alone:
+            counted = find_visits(each.snapshot, self.cancellation, going_on.numbers())
+            pieces += [-sums for sums in collect(counted, [kind])]
+        return add_up(pieces + collect(going_on, [kind]))
+
+    def _sums_of_all(self, kind: Kind) -> VisitSums:
+        selection = Selection(self.snapshot, ALWAYS, _EVERYTHING, self.cancellation)
+        (sums,) = collect(select_visits(selection), [kind])
+        return sums
+
+    def _kept(self, what: Hashable, compute: Callable[[], T], size_of: Callable[[T], int]) -> T:
+        segments = self.snapshot.segments
+        key = (segments[0].website, what, *(segment.number for segment in segments))
+        results = self.snapshot.results
+        found: T | None = results.get(key)
+        if found is None:
+            found = compute()
+            results.put(key, found, size_of(found))
+        return found
+
+
+def _size_of(sums: VisitSums) -> int:
+    return sums.codes.nbytes + sums.sums.nbytes
+
+
+@frozen(eq=False)
+class _Beyond:
+    """What a snapshot has of visits that begin elsewhere.
+
+    `visits` has the numbers of those that its views belong to, and `views` the sequence numbers of
+    the views elsewhere that its events belong to.
+    """
+
+    visits: Numbers
+    views: Numbers
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.visits.nbytes + self.views.nbytes
+
+
+def _beyond(snapshot: Snapshot, cancellation: Cancellation) -> _Beyond:
+    numbers, views = [_NONE], [_NONE]
+    for part in snapshot.leaves():
+        cancellation.check()
+        if part.first_visit:
+            found = visit_numbers(part, part.numbers(ViewNumber.VISIT_OFFSET) > 1)
+            begun = part.sequence[first_rows(part)].astype(np.int64)
+            numbers.append(distinct([found[~np.isin(found, begun)]]))
+    views += [events.view.astype(np.int64) for events in loose_events(snapshot, cancellation)]
+    of_views = distinct(numbers)
+    begun_here = find_visits(snapshot, cancellation, of_views).numbers()
+    return _Beyond(of_views[~np.isin(of_views, begun_here)], distinct(views))
+
+
+def _visits_of_views(snapshot: Snapshot, views: Numbers, cancellation: Cancellation) -> Numbers:
+    """Return the numbers of the visits of those views that a snapshot has, of some in order."""
+    numbers = [_NONE]
+    if not len(views):
+        return _NONE
+    for part in snapshot.leaves((int(views[0]), int(views[-1]))):
+        cancellation.check()
+        numbers.append(visit_numbers(part, find_rows(part, views)))
+    return np.concatenate(numbers)
