@@ -38,6 +38,10 @@ class Oracle:
         goals: Definitions = NO_GOALS,
     ) -> None:
         self.views = [{**dict.fromkeys(TEXTS, ""), **view} for view in views]
+        ids = {view["id"] for view in self.views}
+        for view in self.views:
+            # A visit whose first view has been deleted is unknown.
+            view["visit"] = view.get("visit") if view.get("visit") in ids else 0
         self.events = list(events)
         self.source_of = source_of
         self.now_ms = now_ms
@@ -92,10 +96,8 @@ class Oracle:
         views = [other for other in self.views if number and other.get("visit") == number]
         if not views:
             return False
-        begins = views[0]["id"] == number
         return all(self._reaches(views, self.goals.goal(goal)) for goal in query.goals) and all(
-            (begins or field in EXITS)
-            and holds(
+            holds(
                 operator,
                 self._names(views[-1 if field in EXITS else 0], {**ENTRIES, **EXITS}[field]),
                 values,
@@ -341,13 +343,7 @@ class Oracle:
         return rows
 
     def _beside(self, endpoint: str, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
-        # A visit whose first view has been deleted is unknown.
-        begun = {view["id"] for view in self.views}
-        of = [
-            view
-            for view in selected
-            if view["path"] == query.one("of") and view.get("visit") in begun
-        ]
+        of = [view for view in selected if view["path"] == query.one("of") and view["visit"]]
         found: dict[str, int] = {}
         for view in of:
             visit = [other for other in self.views if other.get("visit") == view["visit"]]

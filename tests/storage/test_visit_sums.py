@@ -1,0 +1,115 @@
+"""The kept sums of visits in segments, compared with those of each visit by itself."""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
+import pytest_twisted
+from support.storage.contents import idle
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Goal
+from medamad.domain.hits import Event, Hit, Unload
+from medamad.query.period import ALWAYS, Period
+from medamad.query.request import Cancellation
+from medamad.query.scan import Selection, ViewFilter
+from medamad.query.visit_sums import (
+    Beginnings,
+    FirstViews,
+    Kind,
+    LastPages,
+    ReachedGoal,
+    SeenPages,
+    VisitSums,
+    collect,
+    sum_visits,
+)
+from medamad.query.visits import select_visits
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+MINUTE_MS = 60_000
+KINDS: Sequence[Kind] = (
+    FirstViews(Dimension.PATH),
+    FirstViews(Dimension.BROWSER),
+    Beginnings(),
+    LastPages(),
+    SeenPages(),
+    ReachedGoal(Goal(id="a", name="A page", path="/1*"), Beginnings()),
+    ReachedGoal(Goal(id="b", name="An event", event="plan"), SeenPages()),
+)
+
+
+def rows(sums: VisitSums) -> dict[int, list[int]]:
+    columns = zip(sums.codes.tolist(), sums.sums.T.tolist(), strict=True)
+    return {code: row for code, row in columns if any(row)}
+
+
+def agree(periods: Sequence[Period], snapshot: Snapshot) -> int:
+    """Check the sums of visits in some periods; return how many there were of visits."""
+    visits = 0
+    for period in periods:
+        selection = Selection(snapshot, period, ViewFilter({}), Cancellation())
+        exact = [rows(sums) for sums in collect(select_visits(selection), KINDS)]
+        for _ in range(2):
+            assert [rows(sums) for sums in sum_visits(selection, KINDS)] == exact
+        visits += len(select_visits(selection))
+    return visits
+
+
+@pytest.mark.parametrize("seed", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(30))])
+@pytest_twisted.ensureDeferred
+async def test_kept_sums_are_those_of_each_visit(open_store: OpenStore, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - the same each time
+    sizes = Sizes(chunk_views=rng.randint(3, 12), merged_members=rng.randint(2, 3), counted_from=0)
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    now_ms, compared, merged = NOW_MS, 0, 0
+    beacons: list[str] = []
+    for _ in range(24):
+        batch: list[Hit] = []
+        for _ in range(rng.randint(1, 12)):
+            now_ms += rng.choice((0, 700, MINUTE_MS, 9 * MINUTE_MS, 25 * MINUTE_MS))
+            late = rng.choice(beacons[-40:]) if beacons else "none"
+            kind = rng.random()
+            if kind < 0.2:
+                batch.append(Unload(time_ms=now_ms, beacon=late, duration_ms=rng.randint(1, 9_000)))
+            elif kind < 0.4:
+                properties = (("plan", rng.choice(("free", "pro"))),)
+                event = Event(
+                    website=website.number, time_ms=now_ms, properties=properties, beacon=late
+                )
+                batch.append(event)
+            else:
+                beacons.append(f"b{len(beacons)}")
+                batch.append(
+                    a_view(
+                        website.number,
+                        beacon=beacons[-1],
+                        time_ms=now_ms,
+                        first_today=False,
+                        path=f"/{rng.randint(1, 12)}",
+                        browser=rng.choice(("Firefox", "Chrome")),
+                        identity=rng.choice((b"", b"ann", b"bob", b"eve")),
+                    )
+                )
+        await store.append(batch)
+        if rng.random() < 0.3:
+            now_ms += rng.choice((0, HOUR_MS, 13 * HOUR_MS, 27 * HOUR_MS))
+            await store.maintain(now_ms)
+            await idle(store)
+        starts_ms = [rng.randint(NOW_MS - HOUR_MS, now_ms) for _ in range(2)]
+        periods = [
+            ALWAYS,
+            *(Period(start, start + rng.randint(1, 3 * DAY_MS)) for start in starts_ms),
+        ]
+        compared += store.read(website, partial(agree, periods))
+        merged += store.read(website, lambda snapshot: any(s.members for s in snapshot.segments))
+    assert compared > 200
+    assert merged
+    await store.close()
