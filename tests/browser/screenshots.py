@@ -71,9 +71,25 @@ def tab(name: str) -> Callable[[Page], None]:
     return lambda page: page.get_by_role("tab", name=name, exact=True).click()
 
 
+def new_goal(page: Page) -> None:
+    press("New goal")(page)
+    page.get_by_role("combobox", name="Page", exact=True).fill("/shop/*")
+
+
 def new_funnel(page: Page) -> None:
     tab("Funnels")(page)
     press("New funnel")(page)
+    for place in (1, 1):
+        page.get_by_label("Add a step").select_option(index=place)
+
+
+def choose_a_goal(page: Page) -> None:
+    page.locator(".goal-rows button[aria-pressed]").first.click()
+
+
+def open_the_funnel(page: Page) -> None:
+    tab("Funnels")(page)
+    page.locator(".funnel h3 a").first.click()
 
 
 def key(name: str) -> Callable[[Page], None]:
@@ -135,7 +151,9 @@ SCENES: Final = {
     "website-source": Scene(demo, f"{BUSY}?visit_referrer[eq]=Google", show_parts),
     "website-goals": Scene(demo, SHOP),
     "website-funnels": Scene(demo, SHOP, tab("Funnels")),
-    "goal": Scene(demo, SHOP, press("New goal"), whole=False),
+    "website-funnel": Scene(demo, SHOP, open_the_funnel),
+    "website-goal": Scene(demo, SHOP, choose_a_goal),
+    "goal": Scene(demo, SHOP, new_goal, whole=False),
     "funnel": Scene(demo, SHOP, new_funnel, whole=False),
     "website-table": Scene(demo, f"{BUSY}?period=7d", press("Show as table")),
     "website-quiet": Scene(owner, "websites/waiting.example"),

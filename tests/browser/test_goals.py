@@ -179,6 +179,37 @@ def test_a_funnel_shows_its_steps(owner: Client, shop: str, dashboard_of: Make) 
     funnel = page.get_by_role("region", name="Purchase")
     assert rows(funnel) == ["Home 2 100%", "Order 1 50% 1 (50%)"]
     assert dashboard.violations() == []
+    funnel.get_by_role("link", name="Purchase").press("Enter")
+    page.wait_for_url(f"**/dashboard/websites/{shop}/funnels/*?period=7d")
+    expect(page).to_have_title(f"Purchase · {shop} · medamad")
+    steps = page.get_by_role("region", name="Steps")
+    expect(steps.locator(".funnel-total")).to_have_text("1 of 2 visits reached the last step (50%)")
+    expect(steps.locator(".funnel-line")).to_have_text(["Home2100%", "Order150%"])
+    expect(steps.locator(".funnel-between")).to_have_text("1 went on (50%)1 dropped off (50%)")
+    assert dashboard.violations_by_scheme() == {}
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert not dashboard.is_wider_than_the_window()
+    page.get_by_role("button", name="Edit: Purchase").click()
+    dialog.get_by_label("Name").fill("Checkout")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="Checkout")).to_be_visible()
+    page.get_by_role("link", name=shop).click()
+    page.wait_for_url(f"**/dashboard/websites/{shop}?period=7d")
+
+
+def test_a_funnel_has_filters_and_a_period(owner: Client, shop: str, dashboard_of: Make) -> None:
+    ids = [define(owner, shop, "goals", name=path, path=path) for path in ("/", "/thanks")]
+    funnel = define(owner, shop, "funnels", name="Purchase", goals=ids)
+    page = dashboard_of(owner).open(f"websites/{shop}/funnels/{funnel}?goal[eq]={ids[1]}")
+    steps = page.get_by_role("region", name="Steps")
+    expect(steps.locator(".funnel-line")).to_have_text(["/1100%", "/thanks1100%"])
+    page.get_by_role("button", name="Remove: Goal is /thanks").click()
+    expect(steps.locator(".funnel-line")).to_have_text(["/2100%", "/thanks150%"])
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url(f"**/funnels/{funnel}?from=*")
+    expect(steps.locator(".funnel-line")).to_have_text(["/00%", "/thanks00%"])
+    page.evaluate("history.pushState(null, '', 'nowhere'); dispatchEvent(new Event('popstate'))")
+    expect(page.get_by_role("heading")).to_contain_text("This page doesn")
 
 
 def test_a_share_link_shows_goals_and_changes_none(

@@ -19,6 +19,9 @@ const WebsitesPage = later(() =>
 );
 const AddPage = later(() => import("./websites/add.tsx").then(({ AddPage }) => AddPage));
 const SetupPage = later(() => import("./websites/setup.tsx").then(({ SetupPage }) => SetupPage));
+const FunnelPage = later(() =>
+  import("./goals/funnel-page.tsx").then(({ FunnelPage }) => FunnelPage),
+);
 const SharedPage = later(() => import("./share/page.tsx").then(({ SharedPage }) => SharedPage));
 const SettingsPage = later(() =>
   import("./settings/page.tsx").then(({ SettingsPage }) => SettingsPage),
@@ -58,6 +61,7 @@ function Pages({ recognised }: { recognised: Promise<boolean> }) {
         <Route path={at("/dashboard/add")} component={AddPage} />
         <Route path={at("/dashboard/websites/:hostname")} component={SitePage} />
         <Route path={at("/dashboard/websites/:hostname/setup")} component={SetupPage} />
+        <Route path={at("/dashboard/websites/:hostname/funnels/:funnel")} component={FunnelPage} />
         <Route path={at("/dashboard/settings/:section?")} component={SettingsPage} />
         <Route default component={NoSuchPage} />
       </Router>

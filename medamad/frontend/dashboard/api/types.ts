@@ -116,6 +116,8 @@ export interface Funnel {
 }
 
 export interface FunnelFigures {
+  id: string;
+  name: string;
   steps: { goal: string; name: string; visits: number; visits_percentage: number }[];
 }
 

@@ -5,10 +5,16 @@ import { change } from "../api/client.ts";
 import { t } from "../i18n/index.ts";
 import type { Saving } from "../settings/form-state.ts";
 import { refresh } from "../state/data.ts";
+import { sitePath } from "../state/share.ts";
 
 /** The path of a website's goals or funnels. */
 export function pathOf(hostname: string, what: "goals" | "funnels"): string {
   return `/websites/${encodeURIComponent(hostname)}/${what}`;
+}
+
+/** The path of a funnel's page. */
+export function funnelPath(hostname: string, id: string): string {
+  return `${sitePath(hostname)}/funnels/${encodeURIComponent(id)}`;
 }
 
 interface Properties {

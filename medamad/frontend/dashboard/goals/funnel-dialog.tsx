@@ -138,7 +138,7 @@ interface StepsProperties {
 /** The steps, which can be moved and removed, with the visits that reached each. */
 function Steps({ goals, chosen, choose }: StepsProperties) {
   const canCount = chosen.length > 1;
-  const { data, isStale } = usePreview<FunnelFigures>(
+  const { data, isStale } = usePreview<Pick<FunnelFigures, "steps">>(
     "funnels",
     canCount ? { goals: chosen } : undefined,
   );

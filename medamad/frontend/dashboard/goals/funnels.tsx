@@ -5,9 +5,11 @@ import { figure, percent, shortFigure, t } from "../i18n/index.ts";
 import { Edit } from "../panels/goals.tsx";
 import { Waiting } from "../panels/rows.tsx";
 import { useAsk } from "../state/data.ts";
+import { shareId } from "../state/share.ts";
 import { Trouble } from "../ui/trouble.tsx";
+import { writeView } from "../view/address.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
-import { pathOf } from "./actions.tsx";
+import { funnelPath, pathOf } from "./actions.tsx";
 import "../style/funnels.css" with { type: "css" };
 
 export function Funnels({ edit }: { edit: (id: string) => void }) {
@@ -32,12 +34,19 @@ export function Funnels({ edit }: { edit: (id: string) => void }) {
 }
 
 function Steps({ funnel, edit }: { funnel: Funnel; edit: () => void }) {
+  const { hostname, view } = useViewing();
   const { data, error, isStale } = useStatistic<FunnelFigures>(`funnels/${funnel.id}`);
   const steps = data?.steps ?? [];
   return (
     <section class="funnel" aria-label={funnel.name}>
       <h3>
-        <bdi>{funnel.name}</bdi>
+        {shareId ? (
+          <bdi>{funnel.name}</bdi>
+        ) : (
+          <a href={funnelPath(hostname, funnel.id) + writeView(view)}>
+            <bdi>{funnel.name}</bdi>
+          </a>
+        )}
         <Edit name={funnel.name} edit={edit} />
       </h3>
       {!data && (error ? <Trouble error={error} /> : <Waiting count={funnel.goals.length} />)}

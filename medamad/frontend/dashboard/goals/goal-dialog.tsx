@@ -55,7 +55,8 @@ function GoalForm({ goal, path, onClose }: FormProperties) {
   const [revenue, setRevenue] = useState(goal?.revenue ?? "");
   const [currency, setCurrency] = useState(goal?.currency ?? "");
   const field = kind === "path" ? "path" : "prop_name";
-  const suggestions = useSuggestions(field, text);
+  // What a pattern matches begins with, or contains, its first part.
+  const suggestions = useSuggestions(field, kind === "path" ? text.replace(/\*.*/, "") : text);
   const saving = useSaving();
   const isComplete = text.trim() !== "";
   const definition = {

@@ -21,20 +21,19 @@ export interface Viewing {
 
 export const ViewingContext = createContext<Viewing | undefined>(undefined);
 
-/** The view in the page's address. */
-export function useAddressedView(hostname: string): Viewing {
+/** The view in the page's address. `path` is that of the page. */
+export function useAddressedView(hostname: string, path = sitePath(hostname)): Viewing {
   const { url, route } = useLocation();
   const query = url.includes("?") ? url.slice(url.indexOf("?")) : "";
   return useMemo(() => {
     const view = readView(new URLSearchParams(query));
-    const path = sitePath(hostname);
     return {
       hostname,
       view,
       zone: view.zone ?? ownZone(),
       show: (change, replaces = false) => route(path + writeView({ ...view, ...change }), replaces),
     };
-  }, [hostname, query, route]);
+  }, [hostname, path, query, route]);
 }
 
 /** The view of the page that a component is part of. */

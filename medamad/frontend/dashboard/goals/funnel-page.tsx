@@ -1,0 +1,154 @@
+// A funnel's page: how many visits reach each step and go on to the next.
+
+import { ArrowLeft } from "lucide";
+import { useEffect, useState } from "preact/hooks";
+import { useRoute } from "preact-iso";
+import type { FunnelFigures, Goal } from "../api/types.ts";
+import { FilterBar } from "../filters/filter-bar.tsx";
+import { figure, percent, t } from "../i18n/index.ts";
+import { Edit } from "../panels/goals.tsx";
+import { Waiting } from "../panels/rows.tsx";
+import { goalNames } from "../panels/words.ts";
+import { useAsk } from "../state/data.ts";
+import { sitePath } from "../state/share.ts";
+import { nameOf } from "../ui/hostnames.ts";
+import { Icon } from "../ui/icon.tsx";
+import { later } from "../ui/lazy.tsx";
+import { NoSuchPage } from "../ui/no-such-page.tsx";
+import { Trouble } from "../ui/trouble.tsx";
+import { writeView } from "../view/address.ts";
+import { Controls } from "../view/controls.tsx";
+import { useAddressedView, useStatistic, useViewing, ViewingContext } from "../view/page-state.ts";
+import { PartialNote } from "../view/partial-note.tsx";
+import { spanBefore, spanUntilNow } from "../view/periods.ts";
+import { daysLabel } from "../view/spans.ts";
+import { Change } from "../view/tiles.tsx";
+import { funnelPath, pathOf } from "./actions.tsx";
+import "../style/funnels.css" with { type: "css" };
+
+const FunnelDialog = later(() =>
+  import("./funnel-dialog.tsx").then(({ FunnelDialog }) => FunnelDialog),
+);
+
+export function FunnelPage() {
+  const { hostname = "", funnel = "" } = useRoute().params;
+  const viewing = useAddressedView(hostname, funnelPath(hostname, funnel));
+  return (
+    <ViewingContext.Provider value={viewing}>
+      <Page key={`${hostname} ${funnel}`} id={funnel} />
+    </ViewingContext.Provider>
+  );
+}
+
+function Page({ id }: { id: string }) {
+  const { hostname, view } = useViewing();
+  const { data, error, isStale } = useStatistic<FunnelFigures>(`funnels/${id}`);
+  const { data: goals } = useAsk<Goal[]>(pathOf(hostname, "goals"));
+  const [isEdited, setEdited] = useState(false);
+  const name = data?.name ?? "";
+  const site = nameOf(hostname);
+  useEffect(() => {
+    document.title = [name, site, "medamad"].filter(Boolean).join(" · ");
+  }, [name, site]);
+  useEffect(() => {
+    if (goals) goalNames.value = Object.fromEntries(goals.map(({ id, name }) => [id, name]));
+  }, [goals]);
+  if (error?.status === 404) return <NoSuchPage />;
+  return (
+    <main class="page">
+      <div class="view-head">
+        <div class="funnel-head">
+          <a class="quiet" href={sitePath(hostname) + writeView(view)}>
+            <Icon of={ArrowLeft} size={16} /> <bdi>{site}</bdi>
+          </a>
+          <h1>
+            <bdi>{name}</bdi>
+          </h1>
+          {data && <Edit name={name} edit={() => setEdited(true)} />}
+        </div>
+        <Controls />
+      </div>
+      <FilterBar />
+      <PartialNote />
+      <section class="card funnel-card" aria-label={t("goals.steps")} aria-busy={isStale}>
+        {data ? (
+          <Steps data={data} isStale={isStale} />
+        ) : error ? (
+          <Trouble error={error} />
+        ) : (
+          <Waiting count={3} />
+        )}
+      </section>
+      {isEdited && <FunnelDialog id={id} onClose={() => setEdited(false)} />}
+    </main>
+  );
+}
+
+function Steps({ data: { id, steps }, isStale }: { data: FunnelFigures; isStale: boolean }) {
+  const { view, zone } = useViewing();
+  const earlier = view.compares ? spanBefore(view.period, zone) : undefined;
+  const before = useStatistic<FunnelFigures>(
+    earlier ? `funnels/${id}` : null,
+    {},
+    () => spanBefore(view.period, zone),
+    "before",
+  );
+  const visitsBefore = new Map(
+    before.isStale ? [] : before.data?.steps.map(({ goal, visits }) => [goal, visits]),
+  );
+  const all = steps[0]?.visits ?? 0;
+  const last = steps.at(-1);
+  const days = daysLabel(spanUntilNow(view.period, zone), view.period, zone);
+  return (
+    <div class={isStale ? "stale" : ""}>
+      <p class="funnel-total">
+        {t("goals.reached-last", {
+          n: figure(last?.visits ?? 0),
+          all: figure(all),
+          share: percent(last?.visits_percentage ?? 0),
+        })}
+      </p>
+      <p class="soft">
+        {days}
+        {earlier && ` · ${t("period.compared", { span: daysLabel(earlier, view.period, zone) })}`}
+      </p>
+      <ol class="funnel-steps">
+        {steps.map(({ goal, name, visits, visits_percentage: share }, place) => {
+          const { visits: from } = steps[place - 1] ?? {};
+          return (
+            <li key={goal}>
+              {!!from && (
+                <p class="funnel-between">
+                  <span>
+                    {t("goals.went-on", { n: figure(visits), share: percent(visits / from) })}
+                  </span>
+                  <span class="soft">
+                    {t("goals.dropped-off", {
+                      n: figure(from - visits),
+                      share: percent(1 - visits / from),
+                    })}
+                  </span>
+                </p>
+              )}
+              <div class="funnel-line">
+                <h2>
+                  <bdi>{name}</bdi>
+                </h2>
+                <strong>{figure(visits)}</strong>
+                <Change
+                  measure="visits"
+                  now={visits}
+                  before={isStale ? null : (visitsBefore.get(goal) ?? null)}
+                />
+                <span class="soft">{percent(share)}</span>
+              </div>
+              <div class="funnel-bar" aria-hidden="true">
+                <span style={{ width: `${share * 100}%` }} />
+              </div>
+            </li>
+          );
+        })}
+      </ol>
+    </div>
+  );
+}
