@@ -104,6 +104,7 @@ class EventsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     blocked: PathText = PathText("")
     visits: bool = True
     visit_timeout: Annotated[int, Meta(ge=1, le=240)] = 30
+    returning: bool = False
 
 
 class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

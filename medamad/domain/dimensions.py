@@ -1,7 +1,7 @@
 """What a view is stored with: the texts that it is counted by, and numbers."""
 
 from bisect import bisect_right
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from typing import Final
 
 
@@ -31,6 +31,7 @@ class Dimension(IntEnum):
     HOST = 15
     PROPERTY = 16
     PROPERTY_NAME = 17
+    SINCE = 18
 
     @property
     def attribute(self) -> str:
@@ -89,6 +90,24 @@ class WidthClass(IntEnum):
 
 _WIDTHS_FROM_PX: Final = (1, 576, 992, 1_440, 1_920)
 """The least width of each class, from PHONE."""
+
+
+class Since(StrEnum):
+    """When a visitor was here last before a view, as its text of Dimension.SINCE; "" if unknown.
+
+    Weeks are calendar weeks from Monday.
+    """
+
+    NEW = "new"
+    """Never, or too long ago for the browser to remember."""
+    MONTH = "month"
+    """Before this month and before this week."""
+    MIDWEEK = "midweek"
+    """Before this month, but in this week: the month began after Monday."""
+    WEEK = "week"
+    """In this month, but before this week."""
+    DAY = "day"
+    """In this month and in this week."""
 
 
 _EVENT_DIMENSIONS: Final = frozenset((Dimension.PROPERTY, Dimension.PROPERTY_NAME))

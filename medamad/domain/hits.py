@@ -51,6 +51,8 @@ class View:
     locale: str = ""
     host: str = ""
     """The hostname of the page: the website's, with `www.` or without."""
+    since: str = ""
+    """When the visitor was here last: one of `dimensions.Since`, "" if unknown."""
     width_class: WidthClass = WidthClass.UNKNOWN
     """The class of the window's width."""
     happened_ms: int = 0

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import msgspec
 
-from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
+from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE, Since
 from medamad.domain.errors import BadRequest, Unauthorised
 from medamad.domain.hits import Properties
 from medamad.domain.texts import UNFIT
@@ -27,7 +27,7 @@ MAX_UINT16: Final = 65_535
 
 
 class LoadPayload(msgspec.Struct, frozen=True):
-    """A page was shown. `number_today` and `width_px` are 0 if unknown.
+    """A page was shown. `number_today` and `width_px` are 0 if unknown, `since` is "".
 
     Only the class of the width is stored; `number_today` only helps to find the visit.
     """
@@ -41,6 +41,7 @@ class LoadPayload(msgspec.Struct, frozen=True):
     properties: Properties = ()
     number_today: int = 0
     width_px: int = 0
+    since: str = ""
 
 
 class UnloadPayload(msgspec.Struct, frozen=True):
@@ -131,6 +132,7 @@ def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Payload:
             properties=_properties(wire.d) if wire.d else (),
             number_today=_whole("n", wire.n),
             width_px=_whole("w", wire.w),
+            since="" if wire.since is msgspec.UNSET else wire.since.value,
         )
     if isinstance(wire, _Unload):
         return UnloadPayload(wire.b, max(1, int(min(wire.m, MAX_DURATION_MS))))
@@ -164,6 +166,7 @@ class _Load(_ServerFields, tag_field="e", tag="load", frozen=True):
     d: dict[str, Any] = {}
     n: Annotated[float, msgspec.Meta(ge=1)] = 0.0
     w: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    since: Since | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Unload(_ServerFields, tag_field="e", tag="unload", frozen=True):
@@ -192,6 +195,7 @@ _EXPECTED: Final = {
     "t": "expected an IANA time zone as text",
     "u": "expected an http or https URL",
     "w": "expected a whole number of pixels",
+    "since": f"expected one of {', '.join(Since)}",
     "time": "expected an RFC 3339 date-time or Unix milliseconds",
     "visitor": "expected a text of 1 to 128 characters",
     "userAgent": "expected a text of at most 1024 characters",

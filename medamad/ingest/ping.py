@@ -1,21 +1,26 @@
 """Counting a visitor's views without identifying the visitor.
 
-The browser caches the date of the last response and sends it back with the next view of the day:
-its seconds past midnight are the number of views so far.
+The browser caches the date of the last response and sends it back with the next view. The date is
+of the last day on which the visitor was here; if that is today, its seconds past midnight are the
+number of views so far.
 """
 
 import re
 from calendar import timegm
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import formatdate
 from typing import Final, Literal
 
 from attrs import frozen
 
+from medamad.domain.dimensions import Since
 from medamad.domain.errors import BadRequest
 
 MAX_VIEWS: Final = 3_600
 """The maximum count, for any later date."""
+
+REMEMBERED_S: Final = 365 * 86_400
+"""How long before today an earlier view may be for the visitor to be a returning one."""
 
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
 _DAY: Final = r"(?:mon|tue|wed|thu|fri|sat|sun)"
@@ -44,6 +49,8 @@ class Ping:
     midnight: int
     views_before: int
     """The number of earlier views of the day, as far as the browser knows."""
+    since: Since
+    """When the visitor was here last."""
 
     @property
     def body(self) -> Literal["0", "1"]:
@@ -63,11 +70,11 @@ def answer(if_modified_since: str | None, now: float, zone: tzinfo) -> Ping:
     """
     midnight = _midnight(now, zone)
     if if_modified_since is None:
-        return Ping(midnight, 0)
+        return Ping(midnight, 0, Since.NEW)
     received = _read(if_modified_since, now)
     if received < midnight:
-        return Ping(midnight, 0)
-    return Ping(midnight, min(received - midnight + 1, MAX_VIEWS))
+        return Ping(midnight, 0, _since(received, midnight, zone))
+    return Ping(midnight, min(received - midnight + 1, MAX_VIEWS), Since.DAY)
 
 
 def http_date(seconds: int) -> str:
@@ -79,6 +86,17 @@ def _midnight(now: float, zone: tzinfo) -> int:
     """Return the Unix second when the day began, its first one if midnight is skipped."""
     today = datetime.fromtimestamp(now, zone)
     return int(today.replace(hour=0, minute=0, second=0, microsecond=0, fold=0).timestamp())
+
+
+def _since(received: int, midnight: int, zone: tzinfo) -> Since:
+    """Return when a visitor was here last, who was not since `midnight`."""
+    if received < midnight - REMEMBERED_S:
+        return Since.NEW
+    last, today = (datetime.fromtimestamp(unix_s, zone).date() for unix_s in (received, midnight))
+    is_before_week = last < today - timedelta(days=today.weekday())
+    if last < today.replace(day=1):
+        return Since.MONTH if is_before_week else Since.MIDWEEK
+    return Since.WEEK if is_before_week else Since.DAY
 
 
 def _read(text: str, now: float) -> int:

@@ -62,6 +62,8 @@ class Rules:
     hits_per_minute: int = 6_000
     has_visits: bool = True
     """Whether the store assigns views to visits, for which it needs to know the sender."""
+    has_returning: bool = False
+    """Whether browsers remember when their visitor was here last, and views are stored with it."""
     logs_uncounted: bool = False
     """Whether each hit that does not count is logged."""
 
@@ -267,6 +269,7 @@ class Pipeline:
             country=country_of_zone(load.zone) if arrival.country is None else arrival.country,
             locale=locale_of(sender.accept_language),
             host=page.host,
+            since=load.since if rules.has_returning else "",
             width_class=WidthClass.of(load.width_px),
             properties=load.properties,
             happened_ms=arrival.happened_ms,

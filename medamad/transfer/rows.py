@@ -46,6 +46,7 @@ class ViewRow(msgspec.Struct, kw_only=True):
     country: str = ""
     locale: str = ""
     host: str = ""
+    since: str = ""
     line: int = 0
     """The line in the file, as in `RejectedRow`; 0 if unknown."""
     identity: int = 0

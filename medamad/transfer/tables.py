@@ -10,7 +10,14 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from attrs import frozen
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, WidthClass, major_version
+from medamad.domain.dimensions import (
+    OTHER,
+    VIEW_DIMENSIONS,
+    Dimension,
+    Since,
+    WidthClass,
+    major_version,
+)
 from medamad.domain.errors import BadRequest
 from medamad.query import rows
 from medamad.query.period import parse_instant
@@ -159,6 +166,8 @@ MAX_TEXT: Final = 4_096
 _MAX_NUMBER: Final = (1 << 63) - 1
 _MAX_DURATION_MS: Final = 86_400_000
 _MAX_WIDTH_PX: Final = 65_535
+_SINCE: Final = frozenset((*Since, "", OTHER))
+"""The limit on new values may have replaced a text."""
 _BOOLEANS: Final = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
 
 ParseCell: TypeAlias = Callable[[Any], Any]
@@ -209,6 +218,12 @@ def _width_class(cell: Any) -> WidthClass:
     return _WIDTH_CLASSES[cell]
 
 
+def _since(cell: Any) -> str:
+    if not isinstance(cell, str) or cell not in _SINCE:
+        raise ValueError(f"expected one of {', '.join(Since)}")
+    return cell
+
+
 def _boolean(cell: Any) -> bool:
     if isinstance(cell, bool):
         return cell
@@ -241,6 +256,7 @@ _VIEW: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
         **{dimension.attribute: (dimension.attribute, _text) for dimension in VIEW_DIMENSIONS},
         "browser_version": ("browser_version", _version),
         "os_version": ("os_version", _version),
+        "since": ("since", _since),
         **{name: (name, _boolean) for name in FLAG_OF},
         "width_px": ("width_class", _width),
         "width_class": ("width_class", _width_class),

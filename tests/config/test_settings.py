@@ -183,4 +183,14 @@ def test_the_configuration_says_what_a_visit_is() -> None:
         is_on=False, timeout_ms=600_000, capacity=500, zone=ZoneInfo("Europe/Berlin")
     )
     assert not settings.rules(config, load_lists(config)).has_visits
+
+
+def test_browsers_remember_for_longer_only_if_configured() -> None:
+    for is_on in (True, False):
+        config = Config(events=EventsSection(returning=is_on))
+        assert settings.rules(config, load_lists(config)).has_returning is is_on
+    assert not settings.rules(Config(), load_lists(Config())).has_returning
+
+
+def test_visits_are_on_by_default() -> None:
     assert settings.store_settings(Config()).visits == VisitSettings()

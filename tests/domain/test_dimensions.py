@@ -5,6 +5,7 @@ from medamad.domain.dimensions import (
     NUMBERS_OF_HITS,
     VIEW_DIMENSIONS,
     Dimension,
+    Since,
     ViewNumber,
     WidthClass,
     major_version,
@@ -21,7 +22,7 @@ def test_every_dimension_is_an_attribute_of_a_view() -> None:
 
 
 def test_the_numbers_that_are_stored_never_change() -> None:
-    assert [dimension.value for dimension in VIEW_DIMENSIONS] == list(range(1, 16))
+    assert [dimension.value for dimension in VIEW_DIMENSIONS] == [*range(1, 16), 18]
     assert (Dimension.PROPERTY, Dimension.PROPERTY_NAME) == (16, 17)
     assert [(number.column, number.bytes) for number in ViewNumber] == [(38, 1), (39, 4)]
     assert tuple(ViewNumber) == (*NUMBERS_OF_HITS, ViewNumber.VISIT_OFFSET)
@@ -33,6 +34,7 @@ def test_the_numbers_that_are_stored_never_change() -> None:
         ("DESKTOP", 4),
         ("WIDE", 5),
     ]
+    assert list(Since) == ["new", "month", "midweek", "week", "day"]
 
 
 @pytest.mark.parametrize(

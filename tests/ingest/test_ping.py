@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medamad.domain.dimensions import Since
 from medamad.domain.errors import BadRequest
 from medamad.ingest.ping import answer, http_date
 
@@ -100,6 +101,62 @@ def test_a_day_begins_at_midnight_in_its_time_zone(now: str, zone: str, midnight
     assert ping_of(None, at, ZoneInfo(zone)) == ("0", http_date(begins))
     assert ping_of(http_date(begins), at, ZoneInfo(zone)) == ("1", http_date(begins + 1))
     assert answer(http_date(begins - 1), at, ZoneInfo(zone)).body == "0"
+
+
+# 2024-07-01 is a Monday; 2024-07-31 is a Wednesday.
+@pytest.mark.parametrize(
+    ("now", "zone", "last", "since"),
+    [
+        # Within the day, up to its first second, and in the future.
+        ("2024-07-10T12:00+00:00", "UTC", "2024-07-10T00:00:03+00:00", "day"),
+        ("2024-07-10T12:00+00:00", "UTC", "2024-07-10T00:00+00:00", "day"),
+        ("2024-07-10T12:00+00:00", "UTC", "2024-08-10T00:00+00:00", "day"),
+        # From Monday on it is this week, before it is this month only, before that neither.
+        ("2024-07-10T12:00+00:00", "UTC", "2024-07-09T23:59:59+00:00", "day"),
+        ("2024-07-10T12:00+00:00", "UTC", "2024-07-08T00:00+00:00", "day"),
+        ("2024-07-10T12:00+00:00", "UTC", "2024-07-07T23:59:59+00:00", "week"),
+        ("2024-07-10T12:00+00:00", "UTC", "2024-07-01T00:00+00:00", "week"),
+        ("2024-07-10T12:00+00:00", "UTC", "2024-06-30T23:59:59+00:00", "month"),
+        ("2024-07-08T00:00+00:00", "UTC", "2024-07-07T23:59:59+00:00", "week"),
+        ("2024-07-01T00:00+00:00", "UTC", "2024-06-30T23:59:59+00:00", "month"),
+        # The month begins in the middle of the week.
+        ("2024-08-01T12:00+00:00", "UTC", "2024-07-31T12:00+00:00", "midweek"),
+        ("2024-08-04T23:59:59+00:00", "UTC", "2024-07-29T00:00+00:00", "midweek"),
+        ("2024-08-04T23:59:59+00:00", "UTC", "2024-08-01T00:00+00:00", "day"),
+        ("2024-08-04T23:59:59+00:00", "UTC", "2024-07-28T23:59:59+00:00", "month"),
+        ("2024-08-05T00:00+00:00", "UTC", "2024-08-04T00:00+00:00", "week"),
+        ("2024-08-05T00:00+00:00", "UTC", "2024-07-31T00:00+00:00", "month"),
+        # The turn of the year, in the middle of a week.
+        ("2025-01-01T00:00+00:00", "UTC", "2024-12-31T00:00+00:00", "midweek"),
+        # A year ago.
+        ("2024-07-10T12:00+00:00", "UTC", "2023-07-11T00:00+00:00", "month"),
+        ("2024-07-10T12:00+00:00", "UTC", "2023-07-10T23:59:59+00:00", "new"),
+        ("2024-07-10T12:00+00:00", "UTC", "1970-01-01T00:00+00:00", "new"),
+        # In other zones the day, the week and the month begin elsewhere.
+        ("2024-06-30T22:30+00:00", "Europe/Berlin", "2024-06-29T22:00:05+00:00", "month"),
+        ("2024-06-30T22:30+00:00", "UTC", "2024-06-29T22:00:05+00:00", "day"),
+        ("2024-07-08T03:00+00:00", "America/New_York", "2024-07-07T04:00+00:00", "day"),
+        ("2024-07-08T05:00+00:00", "America/New_York", "2024-07-07T04:00+00:00", "week"),
+        ("2024-07-07T18:15+00:00", "Asia/Kathmandu", "2024-07-06T18:15+00:00", "week"),
+        ("2024-07-07T18:14:59+00:00", "Asia/Kathmandu", "2024-07-05T18:15+00:00", "day"),
+        # Weeks in which a clock is put forward, or back.
+        ("2024-04-01T00:00+02:00", "Europe/Berlin", "2024-03-31T00:00+01:00", "month"),
+        ("2024-03-31T23:59+02:00", "Europe/Berlin", "2024-03-25T00:00+01:00", "day"),
+        ("2024-10-28T00:00+01:00", "Europe/Berlin", "2024-10-27T00:00+02:00", "week"),
+        ("2024-10-27T23:59+01:00", "Europe/Berlin", "2024-10-21T00:00+02:00", "day"),
+    ],
+)
+def test_the_date_of_an_earlier_day_says_when_the_visitor_was_here_last(
+    now: str, zone: str, last: str, since: str
+) -> None:
+    at, received = (datetime.fromisoformat(text).timestamp() for text in (now, last))
+    ping = answer(http_date(int(received)), at, ZoneInfo(zone))
+    assert ping.since is Since(since)
+    assert (ping.views_before > 0) <= (ping.since is Since.DAY)
+
+
+def test_a_browser_without_a_date_is_a_new_visitor() -> None:
+    assert answer(None, NOW, UTC).since is Since.NEW
 
 
 @given(

@@ -125,6 +125,7 @@ async def test_a_view_is_stored_with_every_known_column(pipeline: Pipeline, stor
             "country": "CH",
             "locale": "fr-CH",
             "host": "www.example.com",
+            "since": "",
             "time_ms": 1_790_000_000_250,
             "flags": 1,
             "duration_ms": 0,
@@ -395,6 +396,18 @@ async def test_a_view_carries_what_finds_its_visit(pipeline: Pipeline) -> None:
     assert (await made_view(pipeline)).from_page is None
     pipeline.rules = evolve(pipeline.rules, has_visits=False)
     assert (await made_view(pipeline)).identity == b""
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_when_a_visitor_was_here_last_is_stored_only_if_configured(
+    pipeline: Pipeline, store: Store, *, is_on: bool
+) -> None:
+    pipeline.rules = evolve(pipeline.rules, has_returning=is_on)
+    await send(pipeline, since="week")
+    await send(pipeline, b="second")
+    found = [view["since"] for view in stored_views(store)]
+    assert found == ["week" if is_on else "", ""]
 
 
 @pytest_twisted.ensureDeferred

@@ -37,6 +37,7 @@ def test_hits_that_are_not_json_objects(sender: Any, value: bytes) -> None:
         *((LOAD, {"r": value}, "r") for value in (1, True, [], {}, HUGE)),
         *((LOAD, {"t": value}, "t") for value in (1, True, [], {}, HUGE)),
         *((LOAD, {"n": value}, "n") for value in ("1", True, 0, -1, 1.5, [], {}, -HUGE)),
+        *((LOAD, {"since": value}, "since") for value in ("", "never", 1, None, [], {})),
         *((LOAD, {"w": value}, "w") for value in ("1", True, -1, 1.5, [], {}, -HUGE)),
         *((LOAD, {"d": value}, "d") for value in (1, "x", True, [], [1], HUGE)),
         *((LOAD, {"d": {"a": value}}, "d") for value in (None, [], {}, [1], {"b": 1})),

@@ -289,9 +289,10 @@ def test_what_an_earlier_build_wrote_is_coarsened(tmp_path: Path, name: str) -> 
         ("width_class", "huge", "expected one of phone, tablet, laptop, desktop, wide"),
         ("width_class", "1", "expected one of phone, tablet, laptop, desktop, wide"),
         ("width_px", "65536", "expected a whole number from 0 to 65535"),
+        ("since", "never", "expected one of new, month, midweek, week, day"),
     ],
 )
-def test_a_width_that_is_none_is_rejected(
+def test_a_cell_that_is_none_of_the_values_is_rejected(
     tmp_path: Path, column: str, cell: str, reason: str
 ) -> None:
     file = tmp_path / "views.csv"

@@ -18,7 +18,7 @@ from medamad.ingest.payload import LoadPayload
 from medamad.web.auth import Access, token_of
 from medamad.web.dispatch import Call, Routes
 from medamad.web.parameters import parse_query_string
-from medamad.web.responses import Headers, Response
+from medamad.web.responses import JSON, Headers, Response, encode_json
 from medamad.web.server.request import Request
 
 HIT: Final = "/event/hit"
@@ -30,7 +30,9 @@ NOT_IGNORED: Final = Response(HTTPStatus.NO_CONTENT)
 
 _IGNORED: Final = b"X-Medamad-Ignored"
 _COUNTED: Final = b"n="
+_WITH_SINCE: Final = b"v="
 _FOR_A_DAY: Final = (b"Cache-Control", b"private, no-cache, max-age=86400")
+_FOR_LONGER: Final = (b"Cache-Control", b"private, no-cache, max-age=%d" % pings.REMEMBERED_S)
 _GIF: Final = bytes.fromhex(
     "474946383961 0100 0100 80 00 00 000000 ffffff"  # GIF89a of one pixel and two colours
     "21 f9 04 01 0000 00 00"  # the first colour is transparent
@@ -79,6 +81,7 @@ async def pixel(call: Call) -> Response:
             first_of_page=is_first,
             referrer=parameters.text("r") or "",
             number_today=ping.views_before + 1,
+            since=ping.since,
         )
         sender = _sender(call)
         if host_of(sender.origin) is None:
@@ -87,22 +90,33 @@ async def pixel(call: Call) -> Response:
             origin = "/".join(referer.split("/", 3)[:3])
             sender = evolve(sender, origin=_NO_WEBSITE if host_of(origin) is None else origin)
         ignored = await call.backend.pipeline.receive(load, sender)
-    headers = (*_remembered(ping), _ANY_PAGE, *_ignored(ignored))
+    has_returning = call.backend.pipeline.rules.has_returning
+    headers = (*_remembered(ping, for_longer=has_returning), _ANY_PAGE, *_ignored(ignored))
     return Response(HTTPStatus.OK, _GIF, b"image/gif", headers)
 
 
 def respond_to_ping(call: Call) -> Response:
-    """Return whether the visitor was here today, or how often with `n`, and count this view.
+    """Return whether the visitor was here today, and count this view.
 
-    The value of `n` only makes the URL unique for the browser's cache; it need not be encoded.
+    With `n`, return how often; with `v`, also when it was here last, if the browser remembers. The
+    value of either only makes the URL unique for the browser's cache; it need not be encoded.
     """
     text = call.request.query_string
-    is_counted = text.startswith(_COUNTED)
-    if text and not is_counted:
+    is_counted, is_with_since = text.startswith(_COUNTED), text.startswith(_WITH_SINCE)
+    if text and not (is_counted or is_with_since):
         parse_query_string(text)
     elif b"%00" in text:
-        raise BadRequest("n: expected text without NUL")
+        raise BadRequest(f"{text[:1].decode()}: expected text without NUL")
     ping = _ping(call)
+    if is_with_since:
+        has_returning = call.backend.pipeline.rules.has_returning
+        since = {"since": ping.since} if has_returning else {}
+        return Response(
+            HTTPStatus.OK,
+            encode_json({"n": ping.views_before, **since}),
+            JSON,
+            _remembered(ping, for_longer=has_returning),
+        )
     body = str(ping.views_before) if is_counted else ping.body
     return Response(
         HTTPStatus.OK, body.encode("ascii"), b"text/plain; charset=utf-8", _remembered(ping)
@@ -139,9 +153,13 @@ def _ping(call: Call) -> pings.Ping:
     return pings.answer(since, call.backend.clock(), call.backend.pipeline.rules.zone)
 
 
-def _remembered(ping: pings.Ping) -> Headers:
-    """Return the headers that make the browser remember its views of today."""
-    return (_FOR_A_DAY, (b"Last-Modified", ping.last_modified.encode("ascii")))
+def _remembered(ping: pings.Ping, *, for_longer: bool = False) -> Headers:
+    """Return the headers that make the browser remember its views of today.
+
+    With `for_longer`, it also remembers when these were after the end of the day.
+    """
+    lifetime = _FOR_LONGER if for_longer else _FOR_A_DAY
+    return (lifetime, (b"Last-Modified", ping.last_modified.encode("ascii")))
 
 
 def add_to(routes: Routes) -> None:

@@ -13,6 +13,7 @@ from support.storage.hits import DAY_MS, NOW_MS
 from medamad.domain.dimensions import (
     VIEW_DIMENSIONS,
     Dimension,
+    Since,
     ViewNumber,
     WidthClass,
     property_text,
@@ -176,6 +177,7 @@ def made(seed: int, views_made: int, events: int, first_ms: int = NOW_MS - 9 * D
         dimension: list(VALUES) for dimension in VIEW_DIMENSIONS if dimension not in LEFT_OUT
     }
     texts[Dimension.PATH] = [f"/bulk-{seed}/{number}" for number in range(views_made)]
+    texts[Dimension.SINCE] = ["", *Since][: len(VALUES)]
     texts[Dimension.PROPERTY] = [
         property_text(name, value) for name in ("plan", "n") for value in ("a", "b", "c")
     ]

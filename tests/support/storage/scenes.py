@@ -11,7 +11,7 @@ from support.storage.naive_store import NaiveStore
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
-from medamad.domain.dimensions import WidthClass
+from medamad.domain.dimensions import Since, WidthClass
 from medamad.domain.hits import Event, Hit, Unload, View
 from medamad.domain.websites import Website
 from medamad.storage.store import Store
@@ -119,6 +119,7 @@ class Scene:
             country=rng.choice(("", "DE", "GB")),
             locale=rng.choice(("", "de-DE")),
             host="example.com",
+            since=rng.choice(("", *Since)),
             width_class=rng.choice(tuple(WidthClass)),
             properties=rng.choice(((), (), *_PROPERTIES)),
         )

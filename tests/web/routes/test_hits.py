@@ -299,11 +299,51 @@ async def test_a_ping_returns_the_number_of_earlier_views(visitor: Browser, targ
     assert (await visitor.ask("GET", target, headers=headers)).body == b"3600"
 
 
-@pytest.mark.parametrize("query", ["n=a.test/%00", "n=x&u=a%00b"])
+@pytest.mark.parametrize("target", ["/event/ping?v=a.test/100%", "/api/event/ping?v=a.test/a&b"])
+@pytest.mark.parametrize(
+    ("is_on", "since", "lifetime"),
+    [(True, ("new", "day", "day", "month"), 31_536_000), (False, (None,) * 4, 86_400)],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_ping_also_returns_when_the_visitor_was_here_last_if_configured(
+    server: Server,
+    visitor: Browser,
+    target: str,
+    since: tuple[str | None, ...],
+    lifetime: int,
+    *,
+    is_on: bool,
+) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, has_returning=is_on)
+    headers: dict[str, str] = {}
+    for before, last in zip((0, 1, 2, 0), since, strict=True):
+        answer = await visitor.ask("GET", target, headers=headers)
+        assert answer.json == {"n": before} | ({"since": last} if last else {})
+        assert answer.header("Content-Type") == "application/json"
+        assert answer.header("Cache-Control") == f"private, no-cache, max-age={lifetime}"
+        assert open_to_all(answer)
+        headers = {"If-Modified-Since": answer.header("Last-Modified") or ""}
+        if before == 2:
+            headers = {"If-Modified-Since": "Fri, 30 May 2025 00:00:07 GMT"}
+    assert answer.header("Last-Modified") == MIDNIGHT
+
+
+@pytest.mark.parametrize("query", ["n=x", "u=x"])
+@pytest_twisted.ensureDeferred
+async def test_other_pings_are_remembered_for_a_day(
+    server: Server, visitor: Browser, query: str
+) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, has_returning=True)
+    answer = await visitor.ask("GET", f"{PING}?{query}")
+    assert (answer.body, answer.header("Content-Type")) == (b"0", "text/plain; charset=utf-8")
+    assert answer.header("Cache-Control") == "private, no-cache, max-age=86400"
+
+
+@pytest.mark.parametrize("query", ["n=a.test/%00", "n=x&u=a%00b", "v=a.test/%00"])
 @pytest_twisted.ensureDeferred
 async def test_a_ping_without_a_page_is_rejected(visitor: Browser, query: str) -> None:
     answer = await visitor.ask("GET", f"/event/ping?{query}")
-    assert (answer.status, answer.error) == (400, "n: expected text without NUL")
+    assert (answer.status, answer.error) == (400, f"{query[0]}: expected text without NUL")
 
 
 @pytest.mark.usefixtures("website")
