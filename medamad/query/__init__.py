@@ -12,6 +12,7 @@ snapshot or a selection of its views, and returns arrays with the gaps that roll
 - `rollups.selected_rollups`: what rollups know of the selected views
 - `visits.select_visits`: the visits that have a selected view
 - `visits.figures_of`, `visits.totals_of`: the figures of each visit, and their sums by group
+- `returning.returning_columns`: new and returning visitors, and those of calendar weeks and months
 - `goals.goal_mask`: the codes that reach a goal
 - `goals.have_reached`, `goals.count_steps`: the visits that reached each goal, and their numbers by
   step of a funnel

@@ -50,6 +50,10 @@ VIEW_FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
 )
 """The fields of a view that can be filtered by."""
 
+VISITOR_FIELD: Final = "visitor"
+"""Filters by new and by returning visitors; there is only the operator eq."""
+VISITORS: Final = ("new", "returning")
+
 ENTRY_FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
     {
         "entry_page": VIEW_FIELDS["path"],
@@ -57,6 +61,7 @@ ENTRY_FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
         "visit_utm_source": VIEW_FIELDS["utm_source"],
         "visit_utm_medium": VIEW_FIELDS["utm_medium"],
         "visit_utm_campaign": VIEW_FIELDS["utm_campaign"],
+        VISITOR_FIELD: Field(Dimension.SINCE, (rows.visitor,)),
     }
 )
 """The fields of a visit's first view by which all views of the visit can be filtered."""
@@ -66,7 +71,12 @@ EXIT_FIELDS: Final[Mapping[str, Field]] = MappingProxyType({"exit_page": VIEW_FI
 
 VISIT_FIELDS: Final = (*ENTRY_FIELDS, *EXIT_FIELDS)
 
-FIELDS: Final = (*VIEW_FIELDS, *VISIT_FIELDS, *PROPERTY_FIELDS)
+FIELDS: Final = (
+    *VIEW_FIELDS,
+    *(field for field in VISIT_FIELDS if field != VISITOR_FIELD),
+    *PROPERTY_FIELDS,
+)
+"""The fields that can be filtered by with every operator."""
 
 GOAL_FIELD: Final = "goal"
 """Filters by the visits that reached a goal, which its id names; there is only the operator eq."""
@@ -165,6 +175,8 @@ def parse_filters(
     lists: dict[tuple[str, str], list[str]] = {}
     for key, value in parameters:
         field, bracket, rest = key.partition("[")
+        if field == VISITOR_FIELD:
+            filters[_visitor_filter(key, value)] = None
         if field == GOAL_FIELD:
             filters[_goal_filter(key, value, definitions)] = None
         if field not in FIELDS:
@@ -182,6 +194,14 @@ def parse_filters(
         *filters,
         *(Filter(*key, tuple(values)) for key, values in lists.items()),
     )
+
+
+def _visitor_filter(key: str, value: str) -> Filter:
+    if key not in (VISITOR_FIELD, f"{VISITOR_FIELD}[eq]"):
+        raise BadRequest(f"{key}: expected the operator eq")
+    if value not in VISITORS:
+        raise BadRequest(f"{key}: expected one of {', '.join(VISITORS)}")
+    return Filter(VISITOR_FIELD, "eq", (value,))
 
 
 def _goal_filter(key: str, goal_id: str, definitions: Callable[[], Definitions]) -> Filter:

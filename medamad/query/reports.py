@@ -5,6 +5,7 @@ write its report, unless it only counts views by another dimension, and list it 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
@@ -19,11 +20,12 @@ from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query import rows
 from medamad.query.aggregate import Tally, bounces_and_durations, tally
-from medamad.query.buckets import make_buckets
+from medamad.query.buckets import Buckets, make_buckets
 from medamad.query.period import Period, previous_period
 from medamad.query.properties import count_properties
 from medamad.query.quantiles import quartiles_by_path
 from medamad.query.request import Cancellation, Gap, Query, Result
+from medamad.query.returning import Spans, returning_columns
 from medamad.query.rollups import with_single_durations
 from medamad.query.rows import (
     Columns,
@@ -34,6 +36,7 @@ from medamad.query.rows import (
     page_of_rows,
     rows_in_reach,
 )
+from medamad.query.scan import Selection
 from medamad.query.selection import select
 from medamad.query.series import Series, series_bounds, series_of, total_of
 from medamad.query.visit_reports import (
@@ -57,12 +60,14 @@ class SummaryOptions:
 
     `now_ms` ends a series that has no end; take it after the snapshot. `interval` is one of
     `buckets.INTERVALS`. `timezone` names an IANA zone, which replaces the UTC offset of the
-    period's start. With `visits`, figures of visits come with all others.
+    period's start. With `visits`, figures of visits come with all others, and with `returning_zone`
+    those of new and returning visitors, and of its calendar weeks and months.
     """
 
     now_ms: int
     previous: bool = False
     visits: bool = False
+    returning_zone: tzinfo | None = None
     interval: str | None = None
     timezone: str | None = None
 
@@ -103,7 +108,7 @@ def summary(
     current = total or total_of(selection)
     if options.visits and visits is None:
         (visits,) = sum_in_buckets(selection, None)
-    (row,) = _series_rows(current, query, visits)
+    (row,) = _series_rows(current, query, visits, _returning(selection, query, options))
     found: Summary = {"current": row}
     gaps = current.tally.gaps | selection.left_out
     if options.visits:
@@ -114,18 +119,30 @@ def summary(
         )
         before = total_of(selected_before)
         (visits,) = sum_in_buckets(selected_before, None) if options.visits else (None,)
-        (found["previous"],) = _series_rows(before, query, visits)
+        others = _returning(selected_before, query, options)
+        (found["previous"],) = _series_rows(before, query, visits, others)
         gaps |= before.tally.gaps | selected_before.left_out
         if options.visits:
             gaps |= selected_before.visit_gaps
     if series is not None:
-        found["interval"] = _series_rows(series, query, visits_by_bucket, buckets.dates)
+        others = {**_returning(bounded, query, options, buckets), "date": buckets.dates}
+        found["interval"] = _series_rows(series, query, visits_by_bucket, others)
         gaps |= series.tally.gaps
     return Result(found, gaps)
 
 
+def _returning(
+    selection: Selection, query: Query, options: SummaryOptions, buckets: Buckets | None = None
+) -> Columns:
+    if options.returning_zone is None:
+        return {}
+    interval = None if buckets is None else options.interval
+    spans = Spans(selection.period, options.now_ms, buckets, interval)
+    return returning_columns(selection, query, spans, options.returning_zone)
+
+
 def _series_rows(
-    series: Series, query: Query, visits: VisitSums | None, dates: Sequence[str] | None = None
+    series: Series, query: Query, visits: VisitSums | None, others: Columns
 ) -> list[Row]:
     sums = series.tally
     columns: Columns = {
@@ -135,7 +152,7 @@ def _series_rows(
     }
     if visits is not None:
         columns |= visit_columns(visits)
-    return make_rows(columns if dates is None else {**columns, "date": dates})
+    return make_rows(columns | others)
 
 
 def views_by_dimension(

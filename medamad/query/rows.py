@@ -1,6 +1,6 @@
 """The rows of a result: display names, order, page and fractions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from heapq import merge
 from itertools import islice
@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from medamad.domain.dimensions import Since
 from medamad.lookup.countries import country_name
 from medamad.lookup.languages import language_name, locale_name
 from medamad.lookup.referrers import Sources
@@ -139,6 +140,16 @@ def country(text: str, _sources: Sources) -> str:
 def language(text: str, _sources: Sources) -> str:
     """Return the language of a locale: `English` for `en-GB`."""
     return language_name(text)
+
+
+_VISITORS: Final[Mapping[str, str]] = {
+    since: "new" if since is Since.NEW else "returning" for since in Since
+}
+
+
+def visitor(text: str, _sources: Sources) -> str:
+    """Return `new` or `returning` by when a visitor was here last, "" if unknown."""
+    return _VISITORS.get(text, "")
 
 
 def locale(text: str, _sources: Sources) -> str:

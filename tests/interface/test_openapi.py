@@ -114,14 +114,14 @@ FILTERS = {
     "entry_page", "exit_page", "visit_referrer",
     "visit_utm_source", "visit_utm_medium", "visit_utm_campaign",
 }  # fmt: skip
-ROWS = {"summary", "start", "end", "limit", "offset", "goal"} | FILTERS
+ROWS = {"summary", "start", "end", "limit", "offset", "goal", "visitor"} | FILTERS
 BY_DIMENSION = ROWS | {"views", "visits", "order", "conversions"}
 QUERIES = {
     "/event/ping": {"n", "u", "v"},
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone", "visits"}
-    | {"goal"}
+    | {"goal", "visitor"}
     | FILTERS,
     "/website/{hostname}/entries": ROWS,
     "/website/{hostname}/exits": ROWS,
@@ -136,7 +136,7 @@ QUERIES = {
     "/website/{hostname}/funnels/{funnel}": ROWS - {"summary", "limit", "offset"},
     "/website/{hostname}/funnels/preview": (ROWS | {"definition"}) - {"summary", "limit", "offset"},
     "/website/{hostname}/live": set(),
-    "/website/{hostname}/export": {"what", "format", "start", "end", "goal"} | FILTERS,
+    "/website/{hostname}/export": {"what", "format", "start", "end", "goal", "visitor"} | FILTERS,
     "/website/{hostname}/ignored": set(),
 }
 
@@ -304,7 +304,7 @@ def test_every_parameter_that_is_read_is_documented() -> None:
     }
     documented = {name for entry in OPERATIONS for name in entry.names("query")}
     assert read <= documented
-    assert documented - read - {"n", "u", "v", "goal"} == FILTERS
+    assert documented - read - {"n", "u", "v", "goal", "visitor"} == FILTERS
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)

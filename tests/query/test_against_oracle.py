@@ -2,12 +2,13 @@
 
 import random
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.oracle import Oracle
-from support.query.random_queries import GOALS, INTERVALS, MOMENTS, RandomTraffic
+from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
 from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
 
 
@@ -15,8 +16,19 @@ def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: 
     views = traffic.views(sizes[0])
     events = traffic.events(sizes[1], views)
     query, now_ms = traffic.query(endpoint), traffic.now_ms
-    oracle = Oracle(views, events, source_of=SOURCES.name_of, now_ms=now_ms, goals=GOALS)
-    found = answer(snapshot_of(views, events, cuts), endpoint, query, now_ms=now_ms)
+    names = [None, *ZONES[:2], dict(query).get("timezone")]
+    name = traffic.rng.choice(names)
+    zone = None if name is None else ZoneInfo(name)
+    oracle = Oracle(
+        views,
+        events,
+        source_of=SOURCES.name_of,
+        now_ms=now_ms,
+        goals=GOALS,
+        returning_zone=zone,
+    )
+    snapshot = snapshot_of(views, events, cuts)
+    found = answer(snapshot, endpoint, query, now_ms=now_ms, returning_zone=zone)
     assert found == oracle.answer(endpoint, query)
 
 

@@ -13,7 +13,7 @@ from medamad.domain.websites import Website
 from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
-from medamad.query.filters import GOAL_FIELD, VISIT_FIELDS, parse_filters
+from medamad.query.filters import GOAL_FIELD, VISIT_FIELDS, VISITOR_FIELD, parse_filters
 from medamad.query.goal_reports import (
     GoalOptions,
     funnel_figures,
@@ -38,6 +38,9 @@ RunReport: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result
 
 _GOAL: Final = msgspec.json.Decoder(GoalDefinition)
 _FUNNEL: Final = msgspec.json.Decoder(FunnelDefinition)
+_RETURNING_IS_OFF: Final = (
+    "returning visitors are switched off in the configuration ([events] returning)"
+)
 _VISITS_ARE_OFF: Final = "visits are switched off in the configuration ([events] visits)"
 
 
@@ -90,10 +93,13 @@ def _query_of_rows(call: Call, website: Website) -> Query:
 
 def _query_without_rows(call: Call, website: Website) -> Query:
     parameters = call.parameters
-    return Query(
+    query = Query(
         period=parse_period(parameters.text("start"), parameters.text("end")),
         filters=parse_filters(parameters.pairs, partial(_goals, call, website)),
     )
+    if query.filters_on((VISITOR_FIELD,)) and not call.backend.pipeline.rules.has_returning:
+        raise BadRequest(f"{VISITOR_FIELD}: {_RETURNING_IS_OFF}")
+    return query
 
 
 def _goals(call: Call, website: Website) -> Definitions:
@@ -145,6 +151,7 @@ async def summarise(call: Call, hostname: str) -> Response:
     _check_parameters_of_visits(call, query)
     interval = parameters.choice("interval", INTERVALS)
     clock = call.backend.clock
+    rules = call.backend.pipeline.rules
 
     def report(
         snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
@@ -153,6 +160,7 @@ async def summarise(call: Call, hostname: str) -> Response:
             now_ms=int(clock() * 1000),
             previous=with_previous,
             visits=query.with_visits,
+            returning_zone=rules.zone if query.with_visits and rules.has_returning else None,
             interval=interval,
             timezone=timezone,
         )

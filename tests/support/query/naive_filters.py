@@ -43,7 +43,10 @@ class ParsedQuery:
         self.filters = list(self._filters())
         self.goals = [value for key, value in query if key in ("goal", "goal[eq]")]
         self.names_page = any(field == "path" for field, *_ in self.filters)
-        self.names_visit = any(field in {**ENTRIES, **EXITS} for field, *_ in self.filters)
+        self.visitors = [value for key, value in query if key in ("visitor", "visitor[eq]")]
+        self.names_visit = bool(self.visitors) or any(
+            field in {**ENTRIES, **EXITS} for field, *_ in self.filters
+        )
         self.names_property = any(field.startswith("prop_") for field, *_ in self.filters)
 
     def one(self, name: str) -> str | None:

@@ -1,21 +1,33 @@
 """The results as the contract words them, computed naively over lists of dicts.
 
 A view is a dict: `id` (anything), `time_ms`, `p`, `q`, `duration_ms` (0 where not timed), `visit`
-(the id of the first view of its visit; 0 or left out where that is unknown), and its texts as
-stored: `path`, `referrer`, `utm_source` … `utm_content`, `browser`, `os`, `device`, `country` (ISO
-code), `locale` (tag); a text left out is "". Views are in the order of their ids.
+(the id of the first view of its visit; 0 or left out where that is unknown), `since` (when its
+visitor was here last; "" or left out where that is unknown), and its texts as stored: `path`,
+`referrer`, `utm_source` … `utm_content`, `browser`, `os`, `device`, `country` (ISO code), `locale`
+(tag); a text left out is "". Views are in the order of their ids.
 An event is a dict: `time_ms`, `view` (the id of a view, or None), `properties` (pairs of name and
 value). A query is the name of an endpoint and the decoded pairs of a valid query.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta, tzinfo
 from fractions import Fraction
 from itertools import chain
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from support.query.naive_filters import ENTRIES, EXITS, TEXTS, Pairs, ParsedQuery, calendar, holds
+from support.query.naive_filters import (
+    ENTRIES,
+    EPOCH,
+    EXITS,
+    TEXTS,
+    Pairs,
+    ParsedQuery,
+    calendar,
+    holds,
+)
 
 from medamad.domain.goals import Definitions, Goal
 from medamad.lookup.countries import country_name
@@ -36,6 +48,7 @@ class Oracle:
         source_of: Callable[[str], str] = lambda referrer: referrer.partition("/")[0],
         now_ms: int,
         goals: Definitions = NO_GOALS,
+        returning_zone: tzinfo | None = None,
     ) -> None:
         self.views = [{**dict.fromkeys(TEXTS, ""), **view} for view in views]
         ids = {view["id"] for view in self.views}
@@ -46,6 +59,7 @@ class Oracle:
         self.source_of = source_of
         self.now_ms = now_ms
         self.goals = goals
+        self.returning_zone = returning_zone
 
     def answer(self, endpoint: str, parameters: Pairs) -> Any:
         """Return what GET /website/{hostname}/{endpoint} returns."""
@@ -95,6 +109,8 @@ class Oracle:
         number = (view or {}).get("visit")
         views = [other for other in self.views if number and other.get("visit") == number]
         if not views:
+            return False
+        if any(_visitor(views[0]) != wanted for wanted in query.visitors):
             return False
         return all(self._reaches(views, self.goals.goal(goal)) for goal in query.goals) and all(
             holds(
@@ -208,7 +224,7 @@ class Oracle:
         if query.one("interval"):
             for row in rows:
                 row["interval"] = []
-            for date, has, in_series in self._buckets(query):
+            for date, has, in_series, _ in self._buckets(query):
                 for row, of_bucket in zip(rows, figures(has, in_series), strict=True):
                     row["interval"].append({"date": date, **of_bucket})
         return sorted(rows, key=lambda row: (-row["conversions"], row["name"]))
@@ -219,7 +235,10 @@ class Oracle:
         matching = [view for view in self.views if self._passes(view, query)]
 
         def figures(
-            has: Callable[[int], bool], in_series: Callable[[int], bool] | None = None
+            has: Callable[[int], bool],
+            bounds: tuple[int | None, int],
+            in_series: Callable[[int], bool] | None = None,
+            intervals: Iterable[str] = ("week", "month"),
         ) -> Entry:
             selected = [view for view in matching if has(view["time_ms"])]
             of_visits = {}
@@ -233,24 +252,70 @@ class Oracle:
                 "bounce_percentage": bounces(selected),
                 "duration": quantile(times(selected), Fraction(1, 2)),
                 **of_visits,
+                **self._figures_of_visitors(selected, query, bounds, intervals),
             }
 
-        found: Entry = {"current": figures(query.has)}
+        start_ms = None if query.start is None else query.start_ms
+        end_ms = self.now_ms if query.end is None else query.end_us // 1000
+        found: Entry = {"current": figures(query.has, (start_ms, end_ms))}
         if query.flag("previous"):
             length = query.end_us // 1000 - query.start_ms + 1
             before, after = query.start_ms - length, query.start_ms - 1
-            found["previous"] = figures(lambda time_ms: before <= time_ms <= after)
+            found["previous"] = figures(lambda time_ms: before <= time_ms <= after, (before, after))
         if query.one("interval"):
             found["interval"] = [
-                {"date": date, **figures(has, in_series)}
-                for date, has, in_series in self._buckets(query)
+                {"date": date, **figures(has, bounds, in_series, [query.one("interval")])}
+                for date, has, in_series, bounds in self._buckets(query)
             ]
         return found
 
+    def _figures_of_visitors(
+        self,
+        selected: list[Entry],
+        query: ParsedQuery,
+        bounds: tuple[int | None, int],
+        intervals: Iterable[str],
+    ) -> Entry:
+        """Return the figures of new and returning visitors, those that are defined."""
+        filtered = {field for field, *_ in query.filters}
+        if self.returning_zone is None or query.goals or query.names_property:
+            return {}
+        if filtered & {"path", "entry_page", "exit_page"}:
+            return {}
+        known = Counter(view.get("since", "") for view in selected if view["p"])
+        if known[""] * 100 > known.total():
+            return {}
+        first = known["new"] + known["month"]
+        found = {"new_visitors": known["new"]}
+        found["returning_visitors"] = known.total() - known[""] - known["new"]
+        if "week" in intervals and self._is_one("week", *bounds):
+            found["week_visitors"] = first + known["week"]
+        if "month" in intervals and self._is_one("month", *bounds):
+            found["month_visitors"] = first + known["midweek"]
+        return found
+
+    def _is_one(self, interval: str, low_ms: int | None, high_ms: int) -> bool:
+        """Whether a span is one week or month, or of the present one all until today."""
+        if low_ms is None:
+            return False
+
+        def local(time_ms: int) -> datetime:
+            return (EPOCH + timedelta(milliseconds=time_ms)).astimezone(self.returning_zone)
+
+        def label(time_ms: int) -> tuple[int, int]:
+            moment = local(time_ms)
+            week = moment.isocalendar()[:2]
+            return week if interval == "week" else (moment.year, moment.month)
+
+        return label(low_ms - 1) != label(low_ms) == label(high_ms) and (
+            label(high_ms + 1) != label(high_ms)
+            or local(high_ms + 1).date() >= local(self.now_ms).date()
+        )
+
     def _buckets(
         self, query: ParsedQuery
-    ) -> Iterable[tuple[str, Callable[[int], bool], Callable[[int], bool]]]:
-        """Return the date of each bucket, and whether a time is in it, and in any of them."""
+    ) -> Iterable[tuple[str, Callable[[int], bool], Callable[[int], bool], tuple[int, int]]]:
+        """Return of each bucket its date, whether a time is in it, and in any, and its bounds."""
         first = min((view["time_ms"] for view in self.views), default=None)
         start_ms = first if query.start is None else query.start_ms
         end_ms = self.now_ms if query.end is None else query.end_us // 1000
@@ -267,6 +332,7 @@ class Oracle:
                 date,
                 lambda time_ms, low=low, high=high: low <= time_ms <= high,
                 lambda time_ms: start_ms <= time_ms <= end_ms,
+                (low, high),
             )
 
     # Visits
@@ -494,6 +560,11 @@ class Oracle:
 def pairs_of(event: Entry) -> list[tuple[str, str]]:
     properties = event["properties"]
     return list(properties.items() if isinstance(properties, dict) else properties)
+
+
+def _visitor(view: Entry) -> str:
+    since = view.get("since", "")
+    return "returning" if since not in ("", "new") else since
 
 
 def is_path(path: str, pattern: str) -> bool:

@@ -46,6 +46,7 @@ VALUES = {
     "country": ("", "DE", "GB", "(other)"),
     "locale": ("", "en-GB", "en-US", "de-DE", "en", "(other)"),
 }
+SINCE = ("", "new", "month", "midweek", "week", "day")
 NAMES = ("plan", "Plan", "logged_in", "(other)")
 PROPERTY_VALUES = ("free", "pro", "true", "", "(other)", "12.50", "1e3", "-0.125", "3")
 GOALS = Definitions(
@@ -131,6 +132,9 @@ class RandomTraffic:
             }
             for number in sorted(rng.sample(range(1, 3 * count + 2), count))
         ]
+        known = rng.random() < 0.7
+        for view in views:
+            view["since"] = rng.choice(SINCE[known:])
         live: list[int] = []
         for view in views:
             kind = rng.random()
@@ -197,6 +201,9 @@ class RandomTraffic:
 
     def _filter(self) -> tuple[str, str]:
         if self.goals.goals and self.rng.random() < 0.1:
+            if self.rng.random() < 0.5:
+                field = self.rng.choice(("visitor", "visitor[eq]"))
+                return field, self.rng.choice(("new", "returning"))
             return self.rng.choice(("goal", "goal[eq]")), self.rng.choice(self.goals.goals).id
         field = self.rng.choice(tuple(FILTERED))
         operator = self.rng.choice(OPERATORS)

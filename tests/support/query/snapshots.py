@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
 from decimal import Decimal
 from itertools import pairwise, zip_longest
 from typing import Any, Final, Literal
@@ -334,8 +335,9 @@ def _part(
 
     def codes(dimension: Dimension) -> Codes:
         key = dimension.attribute
+        is_known = key in (*TEXTS, "since")
         return column(
-            lambda view: names.code(dimension, view.get(key, "") if key in TEXTS else ""),
+            lambda view: names.code(dimension, view.get(key, "") if is_known else ""),
             np.uint16,
         )
 
@@ -431,13 +433,29 @@ def query_from(parameters: Pairs) -> Query:
     )
 
 
-def answer(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int = 0) -> Any:
+def answer(
+    snapshot: Snapshot,
+    endpoint: str,
+    parameters: Pairs,
+    *,
+    now_ms: int = 0,
+    returning_zone: tzinfo | None = None,
+) -> Any:
     """Return the content of a report."""
-    found = result(snapshot, endpoint, parameters, now_ms=now_ms).content
+    found = result(
+        snapshot, endpoint, parameters, now_ms=now_ms, returning_zone=returning_zone
+    ).content
     return msgspec.to_builtins(found, builtin_types=(Decimal,))
 
 
-def result(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int = 0) -> Result[Any]:
+def result(
+    snapshot: Snapshot,
+    endpoint: str,
+    parameters: Pairs,
+    *,
+    now_ms: int = 0,
+    returning_zone: tzinfo | None = None,
+) -> Result[Any]:
     """Return the result of a report."""
     given, query = dict(parameters), query_from(parameters)
     arguments = (snapshot, query, SOURCES, Cancellation())
@@ -446,6 +464,7 @@ def result(snapshot: Snapshot, endpoint: str, parameters: Pairs, *, now_ms: int 
             now_ms=now_ms,
             previous=given.get("previous") == "true",
             visits=given.get("visits") == "true",
+            returning_zone=returning_zone,
             interval=given.get("interval"),
             timezone=given.get("timezone"),
         )

@@ -486,3 +486,50 @@ async def test_without_visits_there_are_no_statistics_of_them(
         assert answer.error.startswith(f"{parameter}: visits are switched off")
     server.store.apply(settings)
     assert await get(owner, "entries") == []
+
+
+@pytest.mark.parametrize("target", ["summary", "pages", "entries", "goals", "next"])
+@pytest_twisted.ensureDeferred
+async def test_new_and_returning_visitors_can_be_filtered_by_only_if_configured(
+    server: Server, owner: Browser, website: str, target: str
+) -> None:
+    path = f"/website/{website}/{target}?of=/&visitor[eq]="
+    answer = await owner.ask("GET", path + "new")
+    reason = "visitor: returning visitors are switched off in the configuration"
+    assert (answer.status, answer.error) == (400, f"{reason} ([events] returning)")
+    server.pipeline.rules = evolve(server.pipeline.rules, has_returning=True)
+    assert (await owner.ask("GET", path + "returning")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("visitor=old", "visitor: expected one of new, returning"),
+        ("visitor[eq]=", "visitor[eq]: expected one of new, returning"),
+        ("visitor[neq]=new", "visitor[neq]: expected the operator eq"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_filter_by_other_visitors_is_400(
+    owner: Browser, website: str, query: str, message: str
+) -> None:
+    answer = await owner.ask("GET", f"/website/{website}/summary?{query}")
+    assert (answer.status, answer.error) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("is_on", "query"), [(True, "visits=true"), (True, ""), (False, "visits=true")]
+)
+@pytest_twisted.ensureDeferred
+async def test_a_summary_with_visits_has_new_visitors_if_configured(
+    server: Server, owner: Browser, website: str, query: str, *, is_on: bool
+) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, has_returning=is_on)
+    load = {"e": "load", "b": "b1", "u": f"https://{website}/", "p": True, "q": True}
+    assert (await owner.ask("POST", "/event/hit", load | {"since": "new"})).status == 204
+    week = "start=2025-06-09T00:00:00Z&end=2025-06-15T23:59:59Z"
+    answer = await owner.ask("GET", f"/website/{website}/summary?{week}&{query}")
+    current = answer.json["current"]
+    found = {name: value for name, value in current.items() if name.endswith("_visitors")}
+    expected = {"new_visitors": 1, "returning_visitors": 0, "week_visitors": 1}
+    assert found == (expected if is_on and query else {})
