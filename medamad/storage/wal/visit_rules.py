@@ -51,15 +51,16 @@ class LiveVisit(NamedTuple):
     def with_view(self, view: View) -> "LiveVisit":
         """Return the visit with one more view."""
         happened_ms = view.happened_ms or view.time_ms
-        visit = self._replace(
-            last_ms=max(self.last_ms, happened_ms), arrived_ms=max(self.arrived_ms, view.time_ms)
-        )
-        below = self.number_today - view.number_today - 1
+        last_ms, arrived_ms = max(self.last_ms, happened_ms), max(self.arrived_ms, view.time_ms)
         if view.number_today and self.has_room_for(view.number_today):
-            return visit._replace(taken=self.taken | 1 << below)
+            taken = self.taken | 1 << self.number_today - view.number_today - 1
+            return self._replace(last_ms=last_ms, arrived_ms=arrived_ms, taken=taken)
         if not view.number_today and happened_ms < self.last_ms:
-            return visit
-        return visit._replace(
+            return self._replace(last_ms=last_ms, arrived_ms=arrived_ms)
+        return LiveVisit(
+            number=self.number,
+            last_ms=last_ms,
+            arrived_ms=arrived_ms,
             viewed_ms=happened_ms,
             page=_hash_of(view.path),
             page_before=self.page,

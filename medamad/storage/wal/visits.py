@@ -9,7 +9,7 @@ identity, under a hash key that is never written and is replaced at midnight.
 import struct
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import starmap
 from typing import Final
@@ -40,6 +40,11 @@ def _slot_of(record: bytes) -> int:
     return slot
 
 
+def _count_of(record: bytes) -> int:
+    """Return how many visits are in the record of a key."""
+    return len(record) // _VISIT.size
+
+
 def _visits_of(record: bytes) -> Iterator[LiveVisit]:
     """Return the visits in the record of a key."""
     return map(LiveVisit._make, _VISIT.iter_unpack(memoryview(record)[_SLOT.size :]))
@@ -48,33 +53,6 @@ def _visits_of(record: bytes) -> Iterator[LiveVisit]:
 def _numbers_of(record: bytes) -> list[int]:
     """Return the numbers of the visits in the record of a key."""
     return [number for (number,) in _NUMBER.iter_unpack(memoryview(record)[_SLOT.size :])]
-
-
-def _record_of(slot: int, visits: Iterable[LiveVisit]) -> bytes:
-    """Return the record of a key, b"" if it has no visits."""
-    packed = b"".join(starmap(_VISIT.pack, visits))
-    return packed and _SLOT.pack(slot) + packed
-
-
-def _with_visit(
-    record: bytes,
-    slot: int,
-    visits: list[LiveVisit],
-    before: LiveVisit | None,
-    visit: LiveVisit,
-) -> bytes:
-    """Return the record of a key with one visit in place of another, or a new one.
-
-    `visits` are those of the record that stay.
-    """
-    if len(record) == _SLOT.size + len(visits) * _VISIT.size and before is not None:
-        # Nothing else changes; packing many visits takes long.
-        start = _SLOT.size + visits.index(before) * _VISIT.size
-        return record[:start] + _VISIT.pack(*visit) + record[start + _VISIT.size :]
-    kept = [each for each in visits if each is not before]
-    if len(kept) >= MAX_PER_KEY:
-        kept.remove(min(kept, key=lambda each: each.arrived_ms))
-    return _record_of(slot, [*kept, visit])
 
 
 def _arrived_ms(record: bytes) -> int:
@@ -203,24 +181,30 @@ class LiveVisits:
     def put(self, key: bytes, record: bytes) -> None:
         """Replace the record of a key, which becomes the latest; b"" removes it."""
         before = self._records.pop(key, b"")
-        removed, added = _numbers_of(before), _numbers_of(record)
-        if removed != added:
-            for number in removed:
-                del self._key_of[number]
-            for number in added:
-                self._key_of[number] = key
-            slot = _slot_of(record or before)
-            change = len(added) - len(removed)
-            self._networks.add(slot, change, self.settings.capacity // _HEAVY_SHARE)
         if record:
             self._records[key] = record
+        change = _count_of(record) - _count_of(before)
+        if change:
+            slot = _slot_of(record or before)
+            self._networks.add(slot, change, self.settings.capacity // _HEAVY_SHARE)
+
+    def rekey(self, key_of: Mapping[int, bytes], ended: Iterable[int]) -> None:
+        """Record the keys of visits that have begun or moved, and forget those that have ended."""
+        self._key_of.update(key_of)
+        for number in ended:
+            self._key_of.pop(number, None)
+
+    def remove(self, key: bytes) -> None:
+        """Remove the visits of a key."""
+        self.rekey({}, _numbers_of(self._records[key]))
+        self.put(key, b"")
 
     def make_room(self) -> None:
         """Remove visits while there are too many: first those of networks that have many."""
         while len(self) > self.settings.capacity:
             before = len(self)
             key = self._networks.longest_idle(self._records)
-            self.put(next(iter(self._records)) if key is None else key, b"")
+            self.remove(next(iter(self._records)) if key is None else key)
             self.evicted += before - len(self)
 
     def expire(self, now_ms: int, most: int) -> int:
@@ -237,7 +221,7 @@ class LiveVisits:
             key, record = next(iter(self._records.items()))
             if abs(now_ms - _arrived_ms(record)) <= self.settings.timeout_ms:
                 break
-            self.put(key, b"")
+            self.remove(key)
             removed += 1
         return removed
 
@@ -251,6 +235,8 @@ class VisitBatch:
     """What this batch changes, by key, in the order of last activity; b"" is removed."""
     _key_of: dict[int, bytes] = field(factory=dict)
     """The keys of the visits that this batch has moved or begun."""
+    _ended: set[int] = field(factory=set)
+    """The visits that this batch has removed from records."""
     _shared: set[bytes] = field(factory=set)
     """The keys that several people were found to share."""
     _now_ms: int = 0
@@ -260,27 +246,18 @@ class VisitBatch:
         settings = self._live.settings
         if not settings.is_on or not view.identity:
             return 0
-        timeout_ms = settings.timeout_ms
         self._now_ms = view.time_ms
         key, record = self._find(view)
-        visits = self._live_visits(record)
-        happened_ms = view.happened_ms or view.time_ms
-        latest_ms = max((visit.last_ms for visit in visits), default=0)
-        if happened_ms < latest_ms - timeout_ms:
-            return 0
-        near = [visit for visit in visits if abs(happened_ms - visit.last_ms) <= timeout_ms]
-        midnight_ms = self._live.keys.midnight_ms(happened_ms) if near else 0
-        is_shared = key in self._shared or self._live.is_shared(key)
-        before = find(near, view, midnight_ms, is_shared=is_shared)
-        if before is None:
-            visit = begin(view, sequence)
-            if shows_sharing(near, view, midnight_ms):
-                self._shared.add(key)
-        else:
-            visit = before.with_view(view)
-        slot = _slot_of(record) if record else _slot_of_network(view.network)
-        self._put(key, _with_visit(record, slot, visits, before, visit))
-        self._key_of[visit.number] = key
+        visits, before = self._live_visits(record), None
+        if visits:
+            happened_ms = view.happened_ms or view.time_ms
+            latest_ms = max(visit.last_ms for visit in visits)
+            if happened_ms < latest_ms - settings.timeout_ms:
+                return 0
+            before = self._continued(key, visits, view)
+        visit = begin(view, sequence) if before is None else before.with_view(view)
+        record = record or _SLOT.pack(_slot_of_network(view.network))
+        self._put_visit(key, record, visits, before, visit)
         return visit.number
 
     def keep_alive(self, number: int, time_ms: int, arrived_ms: int) -> None:
@@ -298,12 +275,13 @@ class VisitBatch:
                     last_ms=max(before.last_ms, time_ms),
                     arrived_ms=max(before.arrived_ms, arrived_ms),
                 )
-                self._put(key, _with_visit(record, _slot_of(record), visits, before, visit))
+                self._put_visit(key, record, visits, before, visit)
                 return
 
     def remember(self) -> None:
         """Take what was committed into the table."""
         live = self._live
+        live.rekey(self._key_of, self._ended)
         for key, record in self._records.items():
             live.put(key, record)
         for key in self._shared:
@@ -311,6 +289,20 @@ class VisitBatch:
         if self._records:
             live.make_room()
             live.expire(self._now_ms, _STEP)
+
+    def _continued(self, key: bytes, visits: list[LiveVisit], view: View) -> LiveVisit | None:
+        """Return which visit of a key a view continues, None if it begins a new one."""
+        live, happened_ms = self._live, view.happened_ms or view.time_ms
+        timeout_ms = live.settings.timeout_ms
+        near = [visit for visit in visits if abs(happened_ms - visit.last_ms) <= timeout_ms]
+        if not near:
+            return None
+        midnight_ms = live.keys.midnight_ms(happened_ms)
+        is_shared = key in self._shared or live.is_shared(key)
+        found = find(near, view, midnight_ms, is_shared=is_shared)
+        if found is None and shows_sharing(near, view, midnight_ms):
+            self._shared.add(key)
+        return found
 
     def _find(self, view: View) -> tuple[bytes, bytes]:
         """Return the key of a view and its record; that of the day before moves to the new key."""
@@ -342,6 +334,36 @@ class VisitBatch:
             if abs(self._now_ms - visit.arrived_ms) <= timeout_ms
             and visit.last_ms >= latest_ms - 2 * timeout_ms
         ]
+
+    def _put_visit(
+        self,
+        key: bytes,
+        record: bytes,
+        visits: list[LiveVisit],
+        before: LiveVisit | None,
+        visit: LiveVisit,
+    ) -> None:
+        """Put a visit in place of another, or a new one, into the record of a key.
+
+        `visits` are those of the record that stay.
+        """
+        packed = _VISIT.pack(*visit)
+        all_stay = len(visits) == _count_of(record)
+        if before is None:
+            self._key_of[visit.number] = key
+        # Packing many visits takes long.
+        if all_stay and before is not None:
+            start = _SLOT.size + visits.index(before) * _VISIT.size
+            changed = record[:start] + packed + record[start + _VISIT.size :]
+        elif all_stay and len(visits) < MAX_PER_KEY:
+            changed = record + packed
+        else:
+            kept = [each for each in visits if each is not before]
+            if len(kept) >= MAX_PER_KEY:
+                kept.remove(min(kept, key=lambda each: each.arrived_ms))
+            changed = record[: _SLOT.size] + b"".join(starmap(_VISIT.pack, kept)) + packed
+            self._ended.update({*_numbers_of(record)} - {*_numbers_of(changed)})
+        self._put(key, changed)
 
     def _put(self, key: bytes, record: bytes) -> None:
         self._records.pop(key, None)
