@@ -28,17 +28,18 @@ _MAX_MEMORY: Final = 64 << 20
 
 def is_crawler(user_agent: str) -> bool:
     """Return whether a crawler, previewer, monitor or headless browser declares itself."""
-    return any(number not in _libraries() for number in _matches(user_agent))
+    return any(number not in _libraries() for number in _matches(user_agent[:MAX_LENGTH]))
 
 
 def is_library(user_agent: str) -> bool:
     """Return whether a plain HTTP client declares itself."""
-    return any(number in _libraries() for number in _matches(user_agent))
+    return any(number in _libraries() for number in _matches(user_agent[:MAX_LENGTH]))
 
 
-def _matches(user_agent: str) -> list[int]:
+@lru_cache(4_096)
+def _matches(user_agent: str) -> tuple[int, ...]:
     """Return the numbers of the entries of the public list that match."""
-    return _patterns().Match(user_agent[:MAX_LENGTH].encode("utf-8", "replace")) or []
+    return tuple(_patterns().Match(user_agent.encode("utf-8", "replace")) or ())
 
 
 @cache
