@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from medamad.domain.websites import MAX_HOSTNAME
-from medamad.ingest.networks import Address, is_local
+from medamad.ingest.networks import Address, Sender
 
 _INTERVAL_S: Final = 300
 _INTERVALS: Final = 86_400 // _INTERVAL_S + 1
@@ -146,12 +146,9 @@ class RecentSenders:
     _recent: deque[Address | str] = field(factory=lambda: deque(maxlen=_SENDERS), init=False)
     """Local addresses, _NO_ADDRESS, and "" for all others."""
 
-    def count(self, address: Address | None) -> None:
+    def count(self, sender: Sender) -> None:
         """Count one hit."""
-        if address is None:
-            self._recent.append(_NO_ADDRESS)
-        else:
-            self._recent.append(address if is_local(address) else "")
+        self._recent.append("" if sender.network else sender.address or _NO_ADDRESS)
 
     @property
     def warning(self) -> str:

@@ -12,7 +12,7 @@ from ipaddress import (
 )
 from typing import Final, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
@@ -38,6 +38,16 @@ class Sender:
     """Whether the browser sends Global Privacy Control; only set if the rules respect it."""
     sent_bytes: int = 0
     """The size of the request."""
+    network: bytes = field(init=False)
+    """The /24 or /48 of the address, for limits; b"" if there is no address or a local one.
+
+    Behind a proxy that is not trusted, all visitors have a local one.
+    """
+
+    @network.default
+    def _network_of_address(self) -> bytes:
+        address = self.address
+        return b"" if address is None or is_local(address) else prefix_of(address)
 
 
 def address_of(text: str) -> Address | None:
@@ -70,10 +80,10 @@ class Networks:
     """
 
     def __init__(self, networks: Iterable[Network] = ()) -> None:
-        self._starts: Final[dict[tuple[int, int], set[int]]] = {}
+        self._starts: Final[dict[int, dict[int, set[int]]]] = {4: {}, 6: {}}
         for network in map(_unmapped_network, networks):
             drop = network.max_prefixlen - network.prefixlen
-            starts = self._starts.setdefault((network.version, drop), set())
+            starts = self._starts[network.version].setdefault(drop, set())
             starts.add(int(network.network_address) >> drop)
 
     def __contains__(self, address: object) -> bool:
@@ -82,12 +92,13 @@ class Networks:
         address = _unmapped(address)
         number = int(address)
         return any(
-            version == address.version and number >> drop in starts
-            for (version, drop), starts in self._starts.items()
+            number >> drop in starts for drop, starts in self._starts[address.version].items()
         )
 
     def __len__(self) -> int:
-        return sum(map(len, self._starts.values()))
+        return sum(
+            len(starts) for of_version in self._starts.values() for starts in of_version.values()
+        )
 
 
 def read_networks(text: str) -> Iterator[Network]:

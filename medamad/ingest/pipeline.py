@@ -24,7 +24,7 @@ from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unav
 from medamad.domain.hits import Event, Hit, Unload, View, Visitor
 from medamad.domain.websites import Website
 from medamad.ingest.hit_counts import RecentCount, RecentSenders, UncountedHits, UnknownHostnames
-from medamad.ingest.networks import Networks, Sender, host_prefix_of, is_local, prefix_of
+from medamad.ingest.networks import Networks, Sender, host_prefix_of
 from medamad.ingest.page import OriginRule, Source, host_of, page_of, source_of, websites_of
 from medamad.ingest.payload import (
     CustomPayload,
@@ -119,15 +119,6 @@ class _Arrival:
         browser = f"{sender.user_agent}\0{sender.accept_language}".encode()
         return bytes([1 + len(address)]) + address + browser
 
-    @property
-    def network(self) -> bytes:
-        """The /24 or /48 of the sender, b"" if it has no address or a local one.
-
-        Behind a proxy that is not trusted, all visitors have a local one.
-        """
-        address = self.sender.address
-        return b"" if address is None or is_local(address) else prefix_of(address)
-
 
 @frozen
 class _Ignored:
@@ -177,7 +168,7 @@ class Pipeline:
             hit: Hit | _Ignored
             if token is None or isinstance(sent, LoadPayload):
                 self._check_rate(sender, now)
-                self.senders.count(sender.address)
+                self.senders.count(sender)
                 payload = sent if isinstance(sent, LoadPayload) else decode_payload(sent)
                 arrival = _Arrival(sender, now)
             else:
@@ -209,7 +200,7 @@ class Pipeline:
         """Raise TooMany if the sender's network is over its rate; blocked networks do not count."""
         if self._is_blocked(sender):
             return
-        wait_s = self.rate_limiter.take(sender.address, self.rules.hits_per_minute, now)
+        wait_s = self.rate_limiter.take(sender.network, self.rules.hits_per_minute, now)
         if wait_s:
             self._count_out(None, RATE, now)
             raise TooMany("too many hits from your network", retry_after=wait_s)
@@ -273,7 +264,7 @@ class Pipeline:
             width_class=WidthClass.of(load.width_px),
             properties=load.properties,
             happened_ms=arrival.happened_ms,
-            network=arrival.network,
+            network=sender.network,
             visitor=arrival.visitor,
             identity=arrival.identity if rules.has_visits else b"",
             number_today=load.number_today,
@@ -292,7 +283,7 @@ class Pipeline:
             properties=custom.properties,
             beacon=custom.beacon,
             happened_ms=arrival.happened_ms,
-            network=arrival.network,
+            network=arrival.sender.network,
         )
 
     def _unload(self, unload: UnloadPayload, arrival: _Arrival) -> Unload | _Ignored:
@@ -347,9 +338,8 @@ class Pipeline:
     async def _write(self, hit: Hit, arrival: _Arrival) -> None:
         """Return once a hit is on disk. Raises Unavailable, NotFound."""
         sender = arrival.sender
-        network = None if sender.address is None else prefix_of(sender.address)
         try:
-            outcome = await self.queue.add(hit, network, sender.sent_bytes)
+            outcome = await self.queue.add(hit, sender.network, sender.sent_bytes)
         except Unavailable:
             website = None if isinstance(hit, Unload) else hit.website
             self._count_out(website, CAPACITY, arrival.now)

@@ -6,42 +6,38 @@ from typing import Final
 
 from attrs import define, field
 
-from medamad.ingest.networks import Address, is_local, prefix_of
-
 _WINDOW_S: Final = 60.0
 _TOLERANCE_S: Final = 1e-6
 
 
 @define(eq=False)
 class RateLimiter:
-    """Limits hits by /24 or /48, in bounded memory: the least recently seen is dropped first.
+    """Limits hits by network, in bounded memory: the least recently seen is dropped first.
 
     Each network has a token bucket that refills in a minute, of which only the time when it is full
-    again is stored. Local networks are not limited, since they may be a proxy that is not
-    configured.
+    again is stored.
     """
 
     capacity: int = 65_536
     _full_at: OrderedDict[bytes, float] = field(factory=OrderedDict, init=False)
 
-    def take(self, address: Address | None, per_minute: int, now: float) -> int:
+    def take(self, network: bytes, per_minute: int, now: float) -> int:
         """Count a hit and return 0, or return the seconds (1 to 60) to wait until there is room.
 
-        `per_minute` is how many hits a network may send; 0 means no limit.
+        `per_minute` is how many hits a network may send; 0 means no limit. There is none for b"".
         """
-        if per_minute <= 0 or address is None or is_local(address):
+        if per_minute <= 0 or not network:
             return 0
-        prefix = prefix_of(address)
         one_s = _WINDOW_S / per_minute
-        full_at = max(self._full_at.get(prefix, now), now)
+        full_at = max(self._full_at.get(network, now), now)
         if full_at > now + _WINDOW_S + _TOLERANCE_S:
             full_at = now  # written before the clock was set back
         full_at += one_s
         wait_s = full_at - now - _WINDOW_S
         if wait_s > _TOLERANCE_S:
             return ceil(wait_s)
-        self._full_at[prefix] = full_at
-        self._full_at.move_to_end(prefix)
+        self._full_at[network] = full_at
+        self._full_at.move_to_end(network)
         if len(self._full_at) > self.capacity:
             self._full_at.popitem(last=False)
         return 0

@@ -14,6 +14,7 @@ from medamad.ingest.hit_counts import (
     UnknownHostnames,
     Unregistered,
 )
+from medamad.ingest.networks import Sender
 
 NOW = 1_700_000_000.0
 DAY_S = 86_400
@@ -212,7 +213,7 @@ def test_unknown_hostnames_are_bounded_in_number_and_length() -> None:
 
 def test_nearly_all_hits_of_one_local_address_are_a_warning() -> None:
     senders = RecentSenders()
-    proxy, visitor = ip_address("10.0.0.1"), ip_address("203.0.113.9")
+    proxy, visitor = (Sender(ip_address(address)) for address in ("10.0.0.1", "203.0.113.9"))
     for _ in range(199):
         senders.count(proxy)
     assert senders.warning == ""
@@ -228,5 +229,5 @@ def test_nearly_all_hits_of_one_local_address_are_a_warning() -> None:
         senders.count(visitor)
     assert senders.warning == ""
     for _ in range(400):
-        senders.count(None)
+        senders.count(Sender(None))
     assert senders.warning.startswith("nearly all hits come from a Unix socket, so")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from medamad.build import shipped_file
 from medamad.ingest.networks import (
     Networks,
+    Sender,
     address_of,
     is_address,
     is_local,
@@ -96,6 +97,20 @@ def test_rate_limits_group_addresses_by_24_or_48_bit_prefix(address: str, prefix
 )
 def test_local_addresses_are_recognised(address: str, is_one: bool) -> None:
     assert is_local(ip_address(address)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", b"\xc0\x00\x02"),
+        ("2001:db8:12:34::5", b"\x20\x01\x0d\xb8\x00\x12"),
+        ("10.0.0.1", b""),
+        ("fd00::1", b""),
+        (None, b""),
+    ],
+)
+def test_no_limit_of_networks_applies_to_local_senders(address: str | None, network: bytes) -> None:
+    assert Sender(None if address is None else ip_address(address)).network == network
 
 
 def test_networks_are_read_one_per_line() -> None:

@@ -1,13 +1,8 @@
-from ipaddress import ip_address
-
-import pytest
-
 from medamad.ingest.rate_limit import RateLimiter
 
 NOW = 1_700_000_000.0
-HERE = ip_address("198.51.100.7")
-NEIGHBOUR = ip_address("198.51.100.8")
-ELSEWHERE = ip_address("198.51.101.7")
+HERE = b"\xc6\x33\x64"
+ELSEWHERE = b"\xc6\x33\x65"
 
 
 def test_a_burst_may_use_a_whole_minutes_allowance() -> None:
@@ -17,7 +12,7 @@ def test_a_burst_may_use_a_whole_minutes_allowance() -> None:
 
 def test_each_network_has_its_own_allowance() -> None:
     limiter = RateLimiter()
-    waits = [limiter.take(address, 2, NOW) for address in (HERE, NEIGHBOUR, HERE, ELSEWHERE)]
+    waits = [limiter.take(network, 2, NOW) for network in (HERE, HERE, HERE, ELSEWHERE)]
     assert waits == [0, 0, 30, 0]
 
 
@@ -46,11 +41,9 @@ def test_a_rejected_hit_uses_no_allowance() -> None:
     assert limiter.take(HERE, 1, NOW + 60) == 0
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd00::1", None])
-def test_local_networks_are_never_limited(address: str | None) -> None:
+def test_hits_of_no_network_are_never_limited() -> None:
     limiter = RateLimiter()
-    sender = None if address is None else ip_address(address)
-    assert {limiter.take(sender, 1, NOW) for _ in range(10)} == {0}
+    assert {limiter.take(b"", 1, NOW) for _ in range(10)} == {0}
     assert len(limiter) == 0
 
 
@@ -70,7 +63,7 @@ def test_setting_the_clock_back_locks_nobody_out() -> None:
 def test_the_least_recently_seen_network_is_evicted() -> None:
     limiter = RateLimiter(capacity=100)
     for number in range(200):
-        assert limiter.take(ip_address(f"198.51.{number}.1"), 1, NOW) == 0
+        assert limiter.take(bytes([198, 51, number]), 1, NOW) == 0
     assert len(limiter) == 100
-    assert limiter.take(ip_address("198.51.199.1"), 1, NOW) == 60
-    assert limiter.take(ip_address("198.51.0.1"), 1, NOW) == 0
+    assert limiter.take(bytes([198, 51, 199]), 1, NOW) == 60
+    assert limiter.take(bytes([198, 51, 0]), 1, NOW) == 0
