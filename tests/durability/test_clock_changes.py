@@ -1,64 +1,30 @@
 """The clock is set during load: back by a day, ahead by a year and back again."""
 
-import os
 import select
-import signal
 import socket
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
-from attrs import define
-from support.daemon import PATIENCE_S, Daemon, until
+from support.daemon import PATIENCE_S, until
 from support.durability.load_clients import HOSTNAME, Connection, Sent, press
+from support.durability.moving_clock import Clock, with_settable_clock
 
 from medamad.cli import main
 
 pytestmark = pytest.mark.daemon
 
-SETTABLE = Path(__file__).parents[1] / "support/durability/settable_clock.py"
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
 CLIENTS = 4
 
 
-@define
-class Clock:
-    """The clock of a daemon."""
-
-    daemon: Daemon
-    file: Path
-    ahead_s: int = 0
-
-    def set_by(self, seconds: int) -> None:
-        """Move the clock, and wait until the daemon uses the new time."""
-        self.ahead_s += seconds
-        with self.file.open("a", encoding="ascii") as file:
-            file.write(f"{seconds}\n")
-        os.kill(self.daemon.pid, signal.SIGUSR1)
-        until(lambda: abs(self._dated() - time.time() - self.ahead_s) < DAY_S / 2)
-
-    def _dated(self) -> float:
-        answer = self.daemon.client().request("GET", "/api/event/ping")
-        return parsedate_to_datetime(answer.headers["date"]).timestamp()
-
-
 @pytest.fixture
 def clock(tmp_path: Path) -> Iterator[Clock]:
-    file = tmp_path / "clock"
-    file.write_text("")
-    daemon = Daemon(tmp_path, command=(sys.executable, str(SETTABLE), str(file), "run"))
-    daemon.start()
-    try:
-        yield Clock(daemon, file)
-    finally:
-        if daemon.is_running:
-            daemon.stop()
+    with with_settable_clock(tmp_path) as clock:
+        yield clock
 
 
 def test_hits_are_counted_wherever_the_clock_is_set(clock: Clock) -> None:
@@ -155,16 +121,10 @@ def test_the_watchdog_is_still_notified(tmp_path: Path, monkeypatch: pytest.Monk
         supervising.settimeout(PATIENCE_S)
         monkeypatch.setenv("NOTIFY_SOCKET", supervising.getsockname())
         monkeypatch.setenv("WATCHDOG_USEC", "300000")
-        file = tmp_path / "clock"
-        file.write_text("")
-        daemon = Daemon(tmp_path, command=(sys.executable, str(SETTABLE), str(file), "run"))
-        daemon.start()
-        try:
+        with with_settable_clock(tmp_path) as clock:
             assert supervising.recv(1000).startswith(b"READY=1")
-            Clock(daemon, file).set_by(-DAY_S)
+            clock.set_by(-DAY_S)
             # What is there was sent before; what comes now was not.
             while select.select([supervising], [], [], 0)[0]:
                 supervising.recv(1000)
             assert [supervising.recv(1000) for _ in range(3)] == [b"WATCHDOG=1"] * 3
-        finally:
-            daemon.stop()

@@ -16,8 +16,9 @@ export const FEATURES = [
 
 /**
  * Write NAME.js for every set of features, NAME being their names joined by dots, or "default", and
- * named/NAME.js, which is the same for an address from which the interface is a step farther.
- * Returns the sizes of the first by name.
+ * named/NAME.js, which is the same for an address from which the interface is a step farther. In
+ * returning/ are those that also report when the visitor was here last. Returns the sizes of the
+ * first by name.
  */
 export async function buildTracker(folder) {
   const sets = Array.from({ length: 2 ** FEATURES.length }, (_, bits) =>
@@ -26,14 +27,18 @@ export async function buildTracker(folder) {
   const sizes = new Map();
   for (const features of sets) {
     const name = features.join(".") || "default";
-    const script = await compose(features);
-    sizes.set(name, await put(`${folder}/${name}.js`, script));
-    await put(`${folder}/named/${name}.js`, script.replace("'api'", "'../api'"));
+    sizes.set(name, await putScript(folder, name, await compose(features, false)));
+    await putScript(`${folder}/returning`, name, await compose(features, true));
   }
   return sizes;
 }
 
-async function compose(features) {
+async function putScript(folder, name, script) {
+  await put(`${folder}/named/${name}.js`, script.replace("'api'", "'../api'"));
+  return await put(`${folder}/${name}.js`, script);
+}
+
+async function compose(features, isReturning) {
   const chosen = FEATURES.map((feature) => [
     feature.toUpperCase().replaceAll("-", "_"),
     String(features.includes(feature)),
@@ -45,7 +50,7 @@ async function compose(features) {
     format: "esm",
     target: "es2021",
     treeShaking: true,
-    define: Object.fromEntries(chosen),
+    define: { ...Object.fromEntries(chosen), RETURNING: String(isReturning) },
     minifySyntax: true,
   });
   // Use one keyword for all variables and one operator for all comparisons, which compresses better.

@@ -6,9 +6,14 @@ declare const OUTBOUND_LINKS: boolean;
 declare const FILE_DOWNLOADS: boolean;
 declare const NOT_FOUND: boolean;
 declare const HASH_ROUTING: boolean;
+/** Whether the server tells new visitors from returning ones; not a feature that websites choose. */
+declare const RETURNING: boolean;
 
 /** Report a custom event, with properties if any. */
 declare var medamad: (event: string, properties?: object) => void;
+
+/** The earlier views of the day, by the browser's cache entry of a URL. */
+type Before = number | { n: number; since?: string };
 
 /** A view as it is reported; GET /openapi.yaml documents the fields. */
 interface Load {
@@ -22,6 +27,8 @@ interface Load {
   p: boolean;
   q: boolean;
   n: number;
+  /** When the visitor was here last. */
+  since?: string;
   /** The time zone. */
   t: string;
   /** The width of the window, in pixels. */

@@ -48,8 +48,10 @@ const report = (d: Record<string, unknown>) => {
  * The number of views before this one today, from the browser's cache entry of a URL. After Back,
  * browsers would use the entry without revalidating it.
  */
-const ping = (name: string): Promise<number> =>
-  fetch(events + "ping?n=" + name, { cache: "no-cache" }).then((answer) => answer.json());
+const ping = (name: string): Promise<Before> =>
+  fetch(events + (RETURNING ? "ping?" : "ping?n=") + name, { cache: "no-cache" }).then((answer) =>
+    answer.json(),
+  );
 
 /** Parse properties as written in a page: "name=value; name=value". */
 const read = (d: Record<string, string>, text: string) => {
@@ -131,11 +133,17 @@ const look = (event: Partial<MouseEvent>) => {
         hit = 0;
       });
       // A view that ended before the responses is not reported again.
-      Promise.all([place.host, place.host + path].map(ping))
+      Promise.all(
+        (RETURNING
+          ? ["v=" + place.host, "n=" + place.host + path]
+          : [place.host, place.host + path]
+        ).map(ping),
+      )
         .then(([today, here]) => {
-          (hit as Load).n = -~(today as number);
-          (hit as Load).p = !today;
+          (hit as Load).n = -~((RETURNING ? (today as Load).n : today) as number);
+          (hit as Load).p = !(RETURNING ? (today as Load).n : today);
           (hit as Load).q = !here;
+          if (RETURNING) (hit as Load).since = (today as Load).since as string;
         })
         .then(sent, sent);
     }

@@ -135,6 +135,8 @@ _PATH: Final = f"{EVENT_NAME}/".encode("ascii")
 """The path in a script that it sends hits to, which occurs nowhere else in it."""
 _NAMED: Final = "named/"
 """The folder of the same scripts for `/scripts/`, where the API is one level up."""
+_RETURNING: Final = "returning/"
+"""The folder of all of them for where browsers remember when their visitor was here last."""
 
 _SCRIPT_HEADERS: Final[Headers] = (
     (b"Cache-Control", b"public, max-age=3600"),
@@ -166,6 +168,8 @@ class Scripts:
     def respond(self, call: Call, name: str) -> Response:
         """Return a script by the name of its file."""
         event_name = call.backend.settings.event_name
+        if call.backend.pipeline.rules.has_returning:
+            name = _RETURNING + name
         script = read_scripts()[name]
         if event_name == EVENT_NAME:
             return script(call)

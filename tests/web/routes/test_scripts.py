@@ -3,6 +3,7 @@ from itertools import chain, combinations
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 from support.web.client import Browser
 from support.web.daemon_in_memory import Server
 
@@ -23,9 +24,11 @@ def script(name: str) -> bytes:
 
 
 def test_every_set_of_features_was_built() -> None:
-    made = {file.name for file in FOLDER.glob("*.js")}
-    assert made == {file_name(features) for features in EVERY_SET}
-    assert len(made) == 64
+    for folder in (FOLDER, FOLDER / "returning"):
+        for files in (folder, folder / "named"):
+            made = {file.name for file in files.glob("*.js")}
+            assert made == {file_name(features) for features in EVERY_SET}
+            assert len(made) == 64
 
 
 @pytest_twisted.ensureDeferred
@@ -148,3 +151,23 @@ async def test_scripts_send_to_the_configured_path(server: Server, visitor: Brow
             assert gzip.decompress(packed.body) == answer.body
     server.set(event_name="event")
     assert (await visitor.ask("GET", "/script.js")).body == DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("target", "file"),
+    [
+        ("/script.js", "default.js"),
+        ("/scripts/default.js", "named/default.js"),
+        ("/scripts/page-events.click-events.js", "named/click-events.page-events.js"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_the_tracker_reports_the_last_visit_only_if_configured(
+    server: Server, visitor: Browser, target: str, file: str
+) -> None:
+    assert (await visitor.ask("GET", target)).body == (FOLDER / file).read_bytes()
+    server.pipeline.rules = evolve(server.pipeline.rules, has_returning=True)
+    found = (await visitor.ask("GET", target)).body
+    assert found == (FOLDER / "returning" / file).read_bytes()
+    assert b"since" in found
+    assert b"since" not in (FOLDER / file).read_bytes()

@@ -1,0 +1,86 @@
+"""People come back on other days, weeks and months, in a real browser."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browser.example_site import Site, served
+from support.browser.visitors import Visitor
+from support.daemon import Client
+from support.durability.moving_clock import Clock, with_settable_clock
+
+pytestmark = pytest.mark.browser
+
+Make = Callable[..., Visitor]
+
+HOSTNAME = "returning.localhost"
+FIGURES = ("visitors", "new_visitors", "returning_visitors", "week_visitors", "month_visitors")
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Iterator[Clock]:
+    with with_settable_clock(tmp_path, "[events]\nreturning = true") as clock:
+        yield clock
+
+
+@pytest.fixture
+def own_site(clock: Clock) -> Iterator[Site]:
+    with served(f'<script defer src="{clock.daemon.base}/script.js"></script>') as site:
+        yield site
+
+
+def figures(of: dict[str, Any]) -> tuple[int | None, ...]:
+    """Return the figures of FIGURES, None for those that are not defined."""
+    return tuple(of.get(name) for name in FIGURES)
+
+
+def summary(owner: Client, start: str, end: str, **parameters: str) -> dict[str, Any]:
+    period = {"start": f"{start}T00:00:00Z", "end": f"{end}T23:59:59Z", "visits": "true"}
+    path = f"/api/website/{HOSTNAME}/summary"
+    found: dict[str, Any] = owner.get(path, **period, **parameters)
+    return found
+
+
+def test_one_comes_back_and_another_does_too(clock: Clock, own_site: Site, someone: Make) -> None:
+    clock.daemon.client().add_website(HOSTNAME)
+    ada, ben = someone(), someone()
+    # Two days of one week, the next week, the next month, and days around the first of March, a
+    # Saturday.
+    for visitor, moment, since in (
+        (ada, "2031-01-08T12:00", "new"),
+        (ben, "2031-01-08T12:30", "new"),
+        (ada, "2031-01-08T18:00", "day"),
+        (ada, "2031-01-10T00:10", "day"),
+        (ada, "2031-01-13T12:00", "week"),
+        (ada, "2031-02-03T12:00", "month"),
+        (ben, "2031-02-05T12:00", "month"),
+        (ada, "2031-02-28T23:50", "week"),
+        (ada, "2031-03-01T00:40", "midweek"),
+        (ada, "2031-03-02T12:00", "day"),
+    ):
+        clock.set_to(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp())
+        path = "/" if since == "new" else "/about"
+        address = own_site.address(HOSTNAME, path)
+        answer = visitor.visit(lambda: visitor.page.goto(address))  # noqa: B023 - called at once
+        load = answer.request.post_data_json
+        is_first = moment != "2031-01-08T18:00"
+        assert (load["since"], load["p"], load["n"]) == (since, is_first, 1 if is_first else 2)
+    assert (ada.errors, ben.errors) == ([], [])
+
+    owner = clock.daemon.client()
+    weeks = summary(owner, "2031-01-06", "2031-01-19", interval="week")
+    assert [figures(row) for row in weeks["interval"]] == [(3, 2, 1, 2, None), (1, 0, 1, 1, None)]
+    months = summary(owner, "2031-01-01", "2031-03-31", interval="month")
+    assert [figures(row) for row in months["interval"]] == [
+        (4, 2, 2, None, 2),
+        (3, 0, 3, None, 2),
+        (2, 0, 2, None, 1),
+    ]
+    assert figures(months["current"]) == (9, 2, 7, None, None)
+    around_march = summary(owner, "2031-02-24", "2031-03-02")
+    assert figures(around_march["current"]) == (3, 0, 3, 1, None)
+    for which, visits in (("new", 2), ("returning", 8)):
+        found = summary(owner, "2031-01-01", "2031-03-31", visitor=which)["current"]
+        assert (found["visits"], found["pageviews"]) == (visits, visits)
