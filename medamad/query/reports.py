@@ -171,7 +171,8 @@ def views_by_dimension(
     rate and the total time. Rows of pages count visitors of the page, and also have views and their
     share. The query can ask for views in any row, and for the rows with most views first. And for
     visits: those that saw a page or whose first view has another text, their share and, unless the
-    report is to be brief, how many of them bounced. And for a goal: how many visits reached it.
+    report is to be brief, how many of them bounced. And for a goal: how many visits reached it, and
+    their share of those of the row, whatever goals they reached.
     """
     is_by_page = dimension is Dimension.PATH
     selection = select(snapshot, query, sources, cancellation)
@@ -217,9 +218,13 @@ def views_by_dimension(
                 visits.bounces[numbers], visits.visits[numbers]
             )
     if visits is not None and query.conversions:
+        among = visits
+        if query.goals:
+            of_all = select(snapshot, query.without_goals, sources, cancellation)
+            among = visits_by_dimension(of_all, dimension, row_of_code, len(views))
         columns["conversions"] = visits.conversions[numbers]
         columns["conversion_percentage"] = fractions(
-            visits.conversions[numbers], visits.visits[numbers]
+            visits.conversions[numbers], among.visits[numbers]
         )
     return Result(make_rows(columns), gaps)
 

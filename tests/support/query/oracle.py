@@ -37,6 +37,11 @@ Entry = dict[str, Any]
 NO_GOALS: Final = Definitions()
 
 
+def without_goals(query: ParsedQuery) -> ParsedQuery:
+    """Return a query without its filters on goals."""
+    return ParsedQuery([pair for pair in query.query if "goal" not in pair[0]])
+
+
 class Oracle:
     """All hits of one website. `source_of` returns the source name of a stored referrer."""
 
@@ -187,7 +192,7 @@ class Oracle:
                 yield event["time_ms"], pairs_of(event)
 
     def _goals(self, query: ParsedQuery) -> list[Entry]:
-        others = ParsedQuery([pair for pair in query.query if "goal" not in pair[0]])
+        others = without_goals(query)
         passing, passing_others = (
             [view for view in self.views if self._passes(view, each)] for each in (query, others)
         )
@@ -422,8 +427,14 @@ class Oracle:
         ]
 
     def _columns_of_visits(
-        self, value: str, rows: dict[str, list[list[Entry]]], count: int, query: ParsedQuery
+        self,
+        value: str,
+        rows: dict[str, list[list[Entry]]],
+        count: int,
+        query: ParsedQuery,
+        rows_of: Callable[[list[Entry]], set[str]],
     ) -> Entry:
+        """Return the columns of a row; `rows_of` returns the rows that a visit is in."""
         visits = rows.get(value, [])
         columns = {"visits": len(visits), "visits_percentage": ratio(len(visits), count)}
         if not query.flag("summary"):
@@ -432,10 +443,17 @@ class Oracle:
         if goal := query.one("conversions"):
             reached = [views for views in visits if self._reaches(views, self.goals.goal(goal))]
             columns["conversions"] = len(reached)
-            columns["conversion_percentage"] = ratio(len(reached), len(visits))
+            others = without_goals(query)
+            passing = [v for v in self.views if query.has(v["time_ms"]) and self._passes(v, others)]
+            of_all = self._visits(passing, query.has).values()
+            total = sum(value in rows_of(views) for views in of_all)
+            columns["conversion_percentage"] = ratio(len(reached), total)
         return columns
 
     def _pages(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
+        def pages_of(views: list[Entry]) -> set[str]:
+            return {view["path"] for view in views}
+
         groups = grouped(selected, lambda view: view["path"])
         of_visits, visits = self._of_rows(selected, query, lambda view: view["path"])
         ordered = sorted(groups.items(), key=place_of("q", query, of_visits))
@@ -453,7 +471,7 @@ class Oracle:
                 row["pageviews_percentage"] = ratio(len(views), len(selected))
                 row["bounce_percentage"] = bounces(views)
                 row["duration"] = sum(times(views))
-            rows.append(row | self._columns_of_visits(path, of_visits, visits, query))
+            rows.append(row | self._columns_of_visits(path, of_visits, visits, query, pages_of))
         return rows
 
     def _times(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
@@ -516,7 +534,10 @@ class Oracle:
             if not query.flag("summary"):
                 row["bounce_percentage"] = bounces(views)
                 row["duration"] = sum(times(views))
-            rows.append(row | self._columns_of_visits(value, of_visits, len(begun), query))
+            columns = self._columns_of_visits(
+                value, of_visits, len(begun), query, lambda views: {value_of(views[0])}
+            )
+            rows.append(row | columns)
         return rows
 
     def _properties(self, query: ParsedQuery) -> list[Entry]:

@@ -98,6 +98,11 @@ async def test_rows_have_the_conversions_of_a_goal(owner: Browser) -> None:
         ("/", 1, 1.0),
     ]
     assert all("visits" not in row for row in pages)
+    pages = await get(owner, f"pages?summary=true&conversions={ordered}&goal={ordered}")
+    assert [(row["conversions"], row["conversion_percentage"]) for row in pages] == [
+        (1, 1.0),
+        (1, 0.5),
+    ], "of all visits that saw the page"
     found = await get(owner, f"referrers?summary=true&visits=true&conversions={ordered}")
     assert [list(row.values())[3:] for row in found] == [[1, 0.5, 0, 0.0], [1, 0.5, 1, 1.0]]
 
