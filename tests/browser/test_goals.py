@@ -1,6 +1,7 @@
 """Goals and funnels on a website's page."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from itertools import count
 from typing import Any, Final
@@ -96,6 +97,16 @@ def test_a_goal_is_made_chosen_renamed_and_deleted(
     expect(tile(page, "Visits").locator(".tile-figure")).to_have_text("1")
     expect(tile(page, "Views").locator(".tile-figure")).to_have_text("2")
     expect(page.get_by_role("button", name="Remove: Goal is /thanks")).to_be_visible()
+    pages = page.get_by_role("region", name="Pages")
+    expect(pages.get_by_role("columnheader")).to_have_text(
+        ["Page", "Visitors", "Conversions", "Rate"]
+    )
+    assert rows(pages) == ["/ 1 1 50%", "/thanks 1 1 100%"]
+    pages.get_by_role("button", name="Show all").click()
+    heads = page.get_by_role("dialog").get_by_role("columnheader")
+    expect(heads.nth(-1)).to_have_text("Conversion rate")
+    expect(page.get_by_role("dialog").get_by_role("cell").nth(-1)).to_have_text("100%")
+    page.keyboard.press("Escape")
     row.click()
     goals(page).get_by_role("button", name="Edit: /thanks").click()
     dialog = page.get_by_role("dialog", name="Edit: /thanks")
@@ -137,7 +148,14 @@ def test_a_failed_preview_shows_no_figures(owner: Client, shop: str, dashboard_o
 
 def test_a_goal_of_an_event(owner: Client, shop: str, dashboard_of: Make) -> None:
     define(owner, shop, "goals", name="total", path="/nowhere")
-    page = dashboard_of(owner).open(f"websites/{shop}?period=7d")
+    token = owner.request("POST", "/api/user/tokens", {"name": shop, "scope": "send"}).json["token"]
+    past = {"time": (datetime.now(UTC) - timedelta(hours=30)).isoformat(), "visitor": "someone"}
+    for total in ("1", "2"):
+        order = {"e": "custom", "g": shop, "d": {"total": total}} | past
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = Client(owner.port).request("POST", "/api/event/hit", order, headers)
+        assert answer.status == HTTPStatus.NO_CONTENT, answer
+    page = dashboard_of(owner).open(f"websites/{shop}?period=24h")
     goals(page).get_by_role("button", name="New goal").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Reached when").select_option("event")
@@ -147,7 +165,8 @@ def test_a_goal_of_an_event(owner: Client, shop: str, dashboard_of: Make) -> Non
     dialog.get_by_label("Name").fill("Paid")
     dialog.get_by_role("button", name="Save").click()
     expect(goals(page).locator("tbody tr")).to_have_count(2)
-    assert rows(goals(page)) == ["Paid 1 50%", "total 0 0%"]
+    expect(goals(page).locator(".change")).to_have_text("▼50%50% less than in the previous period")
+    assert rows(goals(page))[1] == "total 0 0%"
 
 
 def test_a_funnel_shows_its_steps(owner: Client, shop: str, dashboard_of: Make) -> None:

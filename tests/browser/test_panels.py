@@ -106,7 +106,9 @@ def test_referrers_and_the_addresses_behind_one(known: Client, dashboard_of: Mak
     assert show(referrers, "UTM source") == [["(none)", "11", "92%"], ["news", "1", "8.3%"]]
 
 
-def test_rows_are_sorted_by_visitors_or_views(new_daemon: Daemon, dashboard_of: Make) -> None:
+def test_rows_are_sorted_by_visitors_views_or_visits(
+    new_daemon: Daemon, dashboard_of: Make
+) -> None:
     owner = new_daemon.client()
     owner.add_website("example.com")
     for place, (referrer, is_first) in enumerate(
@@ -132,9 +134,17 @@ def test_rows_are_sorted_by_visitors_or_views(new_daemon: Daemon, dashboard_of: 
     page.reload()
     expect(referrers.locator("tbody tr")).to_have_count(3)
     assert rows(referrers) == by_views
+    referrers.get_by_role("button", name="Views", exact=True).click()
+    expect(referrers.get_by_role("button", name="Visits", exact=True)).to_be_visible()
+    expect(referrers.locator("tbody td").nth(1)).to_have_text("50%")
+    assert rows(referrers) == [
+        ["two.example", "1", "50%"],
+        ["one.example", "1", "50%"],
+        ["three.example", "0", "0%"],
+    ]
     # A list of nothing but later views still has rows.
     dashboard.open("websites/example.com?period=today&referrer[eq]=three.example")
-    referrers.get_by_role("button", name="Views", exact=True).click()
+    referrers.get_by_role("button", name="Visits", exact=True).click()
     expect(referrers.locator("tbody td")).to_have_text(["0", "0%"])
 
 

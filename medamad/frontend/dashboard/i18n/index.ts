@@ -131,6 +131,20 @@ export function money(amount: number, currency: string): string {
   return numbers({ style: "currency", currency }).format(amount);
 }
 
+const ROUNDED_FROM = 1_000;
+const COMPACT_FROM = 100_000;
+
+/** An amount of money, a large one rounded: €1,235, €123K. */
+export function shortMoney(amount: number, currency: string): string {
+  const size = Math.abs(amount);
+  if (size < ROUNDED_FROM) return money(amount, currency);
+  const short =
+    size < COMPACT_FROM
+      ? ({ maximumFractionDigits: 0 } as const)
+      : ({ notation: "compact", maximumSignificantDigits: 3 } as const);
+  return numbers({ style: "currency", currency, ...short }).format(amount);
+}
+
 /** Bytes in the largest unit of which there is at least one. */
 export function bytes(value: number): string {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];

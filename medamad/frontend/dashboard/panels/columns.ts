@@ -19,13 +19,19 @@ export interface Column {
   fileLabel: string;
 }
 
-/** The columns of a list; `hasNames` where values are of several properties. */
-export function columnsOf(listing: Listing, hasNames: boolean): Column[] {
+const CONVERSIONS = ["conversions", "conversion_percentage"];
+
+/**
+ * The columns of a list; `hasNames` where values are of several properties, `converts` where a goal
+ * is chosen.
+ */
+export function columnsOf(listing: Listing, hasNames: boolean, converts: boolean): Column[] {
   const value = text(listing.column, columnLabel(listing), (row) =>
     wordOf(listing.field, String(row[listing.column])),
   );
   const names = text("name", t("filters.field.prop_name"), ({ name }) => String(name));
-  return [...(hasNames ? [names] : []), value, ...listing.columns.map(numbers)];
+  const figures = converts ? [...listing.columns, ...CONVERSIONS] : listing.columns;
+  return [...(hasNames ? [names] : []), value, ...figures.map(numbers)];
 }
 
 function text(name: string, label: string, word: (row: ListRow) => string): Column {

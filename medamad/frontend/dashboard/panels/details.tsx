@@ -9,7 +9,7 @@ import { useSettled } from "../ui/debounced.ts";
 import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
-import { isChosen } from "../view/filters.ts";
+import { goalIn, isChosen } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { dayOf, spanUntilNow } from "../view/periods.ts";
 import { keepsVisits, VISITS } from "../view/visits.ts";
@@ -38,17 +38,19 @@ export function Details({ listing, further, of, onClose }: Properties) {
   const [typed, setTyped] = useState("");
   const [order, setOrder] = useState<Order>({ column: listing.columns[0] ?? "", falls: true });
   const [page, setPage] = useState(0);
-  const whole = useStatistic<ListRow[]>(listing.statistic, parametersFor(listing, further));
+  const goal = listing.figure === "visitors" ? goalIn(useViewing().view.filters) : undefined;
+  const whole = useStatistic<ListRow[]>(listing.statistic, parametersFor(listing, goal, further));
   const isCapped = (whole.data?.length ?? 0) >= MOST_ROWS;
   // The API searches more rows than it returns; otherwise searching here is faster. Filtered
   // by names, it would return their values.
   const sought = useSettled(isCapped && listing.name !== "properties" ? typed : "");
   const found = useStatistic<ListRow[]>(
     sought ? listing.statistic : null,
-    parametersFor(listing, { ...further, [`${listing.field}[contains]`]: sought }),
+    parametersFor(listing, goal, { ...further, [`${listing.field}[contains]`]: sought }),
   );
   const { data, error, isStale, partial } = sought ? found : whole;
-  const columns = columnsOf(listing, listing.name === "values" && of === undefined).filter(
+  const hasNames = listing.name === "values" && of === undefined;
+  const columns = columnsOf(listing, hasNames, goal !== undefined).filter(
     ({ name }) => keepsVisits.value || !OF_VISITS.includes(name),
   );
   const names = codes.value;
@@ -120,9 +122,18 @@ export function Details({ listing, further, of, onClose }: Properties) {
   );
 }
 
-function parametersFor(listing: Listing, further: Record<string, string>): Record<string, string> {
-  const views = listing.figure === "visitors" && { views: "true", [VISITS]: "true" };
-  return { ...listing.further, ...further, ...views, limit: String(MOST_ROWS) };
+function parametersFor(
+  listing: Listing,
+  goal: string | undefined,
+  further: Record<string, string>,
+): Record<string, string> {
+  return {
+    ...listing.further,
+    ...further,
+    ...(listing.figure === "visitors" && { views: "true", [VISITS]: "true" }),
+    ...(goal && { conversions: goal }),
+    limit: String(MOST_ROWS),
+  };
 }
 
 const SHARE = "_percentage";

@@ -3,13 +3,15 @@
 import { Pencil, Plus } from "lucide";
 import { useEffect, useId, useState } from "preact/hooks";
 import type { GoalFigures } from "../api/types.ts";
-import { figure, money, percent, shortFigure, t } from "../i18n/index.ts";
+import { figure, money, percent, shortFigure, shortMoney, t } from "../i18n/index.ts";
 import { shareId } from "../state/share.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { isChosen, toggled } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
+import { spanBefore } from "../view/periods.ts";
+import { Change } from "../view/tiles.tsx";
 import { keepsVisits } from "../view/visits.ts";
 import { Waiting } from "./rows.tsx";
 import { Tabs, useTab } from "./tabs.tsx";
@@ -67,8 +69,18 @@ export function GoalsPanel() {
 }
 
 function Goals({ edit }: { edit: (id: string) => void }) {
-  const { view, show } = useViewing();
+  const { view, zone, show } = useViewing();
   const { data, error, isStale } = useStatistic<GoalFigures[]>("goals");
+  const isCompared = view.compares && spanBefore(view.period, zone) !== undefined;
+  const before = useStatistic<GoalFigures[]>(
+    data?.length && isCompared ? "goals" : null,
+    {},
+    () => spanBefore(view.period, zone),
+    "before",
+  );
+  const earlier = new Map(
+    before.isStale ? [] : before.data?.map(({ id, conversions }) => [id, conversions]),
+  );
   useEffect(() => {
     if (data) goalNames.value = Object.fromEntries(data.map(({ id, name }) => [id, name]));
   }, [data]);
@@ -116,9 +128,20 @@ function Goals({ edit }: { edit: (id: string) => void }) {
                 <Edit name={name} edit={() => edit(id)} />
               </div>
             </th>
-            <td title={figure(conversions)}>{shortFigure(conversions)}</td>
+            <td>
+              <div class="goal-figure">
+                <span title={figure(conversions)}>{shortFigure(conversions)}</span>
+                {isCompared && (
+                  <Change measure="visits" now={conversions} before={earlier.get(id) ?? null} />
+                )}
+              </div>
+            </td>
             <td>{rate === undefined ? "–" : percent(rate)}</td>
-            {earns && <td>{revenue && money(Number(revenue.sum), revenue.currency)}</td>}
+            {earns && (
+              <td title={revenue && money(Number(revenue.sum), revenue.currency)}>
+                {revenue && shortMoney(Number(revenue.sum), revenue.currency)}
+              </td>
+            )}
           </tr>
         ))}
       </tbody>

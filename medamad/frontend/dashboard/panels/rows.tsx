@@ -6,15 +6,16 @@ import { duration, figure, percent, shortFigure, t } from "../i18n/index.ts";
 import { lacksVisits } from "../state/partial.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
-import { isChosen, ofViews } from "../view/filters.ts";
+import { goalIn, isChosen, ofViews } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { spanBefore } from "../view/periods.ts";
 import { Change } from "../view/tiles.tsx";
+import { keepsVisits, VISITS } from "../view/visits.ts";
 import { addressOfPage, addressOfReferrer } from "./links.ts";
 import { columnLabel, type Listing, type ListRow } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { useTab } from "./tabs.tsx";
-import { ORDERS, shareOf, useTotal } from "./totals.ts";
+import { ORDERS, type RowOrder, shareOf, useTotal } from "./totals.ts";
 import { directionOf, fullWordOf, wordOf } from "./words.ts";
 
 export const SHOWN_ROWS = 9;
@@ -42,20 +43,28 @@ interface Properties {
 export function Rows(properties: Properties) {
   const { listing, further, more, choose, empty, words, isFixed } = properties;
   const { view, zone } = useViewing();
-  const [kept, setOrder] = useTab(`order.${listing.name}`, ORDERS);
+  const orders: readonly RowOrder[] = keepsVisits.value
+    ? ORDERS
+    : ORDERS.filter((order) => order !== "visits");
+  const [kept, setOrder] = useTab(`order.${listing.name}`, orders);
   const order = listing.figure === "visitors" ? kept : undefined;
+  const nextOrder = orders[(orders.indexOf(kept) + 1) % orders.length] as RowOrder;
+  const goal = order && goalIn(view.filters);
   const name = order ?? listing.figure;
   const parameters = {
     ...listing.further,
     ...further,
     summary: "true",
     ...(order === "pageviews" && { views: "true", order }),
+    ...(order === "visits" && { [VISITS]: "true", order }),
+    ...(goal && { conversions: goal }),
   };
   const { data, error, isStale, partial } = useStatistic<ListRow[]>(listing.statistic, {
     ...parameters,
     limit: String(SHOWN_ROWS),
   });
-  const isCompared = view.compares && spanBefore(view.period, zone) !== undefined;
+  // The columns of a chosen goal take the place of the change.
+  const isCompared = !goal && view.compares && spanBefore(view.period, zone) !== undefined;
   const before = useStatistic<ListRow[]>(
     data && isCompared ? listing.statistic : null,
     { ...parameters, limit: String(COMPARED_ROWS) },
@@ -86,7 +95,7 @@ export function Rows(properties: Properties) {
   const length = order ?? listing.share;
   const most = Math.max(...rows.map((row) => Number(row[length])));
   return (
-    <table class={isStale ? "rows stale" : "rows"}>
+    <table class={`rows ${goal ? "converted" : ""} ${isStale ? "stale" : ""}`}>
       <thead>
         <tr>
           <th scope="col">{columnLabel(listing)}</th>
@@ -95,8 +104,8 @@ export function Rows(properties: Properties) {
               <button
                 type="button"
                 class="rows-order"
-                title={t(`panels.order.${order}`)}
-                onClick={() => setOrder(order === "visitors" ? "pageviews" : "visitors")}
+                title={`${t(`panels.order.${order}`)} ${t(`panels.order.to-${nextOrder}`)}`}
+                onClick={() => setOrder(nextOrder)}
               >
                 {t(`panels.column.${order}`)}
                 <Icon of={ArrowUpDown} size={12} />
@@ -105,7 +114,16 @@ export function Rows(properties: Properties) {
           ) : (
             <th scope="col">{t(`panels.figure.${listing.figure}`)}</th>
           )}
-          <th scope="col">{t("panels.share")}</th>
+          {goal ? (
+            <>
+              <th scope="col">{t("goals.conversions")}</th>
+              <th scope="col" title={t("goals.rate-title")}>
+                {t("goals.rate")}
+              </th>
+            </>
+          ) : (
+            <th scope="col">{t("panels.share")}</th>
+          )}
           {showsChange && <th scope="col">{t("panels.change")}</th>}
         </tr>
       </thead>
@@ -141,7 +159,14 @@ export function Rows(properties: Properties) {
                 </div>
               </th>
               <td title={written(name, row, figure)}>{written(name, row, shortFigure)}</td>
-              <td>{share === undefined ? "–" : percent(share)}</td>
+              {goal ? (
+                <>
+                  <td>{figure(Number(row.conversions))}</td>
+                  <td>{percent(Number(row.conversion_percentage))}</td>
+                </>
+              ) : (
+                <td>{share === undefined ? "–" : percent(share)}</td>
+              )}
               {showsChange && (
                 <td>
                   <Change

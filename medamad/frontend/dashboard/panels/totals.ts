@@ -7,13 +7,13 @@ import type { Answer } from "../state/data.ts";
 import type { Listing, ListRow } from "./lists.ts";
 
 /** What the rows of views are sorted by. */
-export const ORDERS = ["visitors", "pageviews"] as const;
+export const ORDERS = ["visitors", "pageviews", "visits"] as const;
 export type RowOrder = (typeof ORDERS)[number];
 
 /** The summary of the page's period and filters. */
 export const TotalsContext = createContext<Answer<Summary> | undefined>(undefined);
 
-/** All visitors or views; undefined while unknown for the query of a list, stale or not. */
+/** All visitors, views or visits; undefined while unknown for the query of a list, stale or not. */
 export function useTotal(order: RowOrder | undefined, isStale: boolean): number | undefined {
   const totals = useContext(TotalsContext);
   return order && totals?.isStale === isStale ? totals.data?.current[order] : undefined;
@@ -29,6 +29,7 @@ export function shareOf(
   order: RowOrder | undefined,
   total: number | undefined,
 ): number | undefined {
+  if (order === "visits") return Number(row.visits_percentage);
   if (order === undefined || (order === "visitors" && name !== "pages")) {
     return row[share] === undefined ? undefined : Number(row[share]);
   }

@@ -151,6 +151,12 @@ export function toggled(filters: readonly Filter[], field: Field, value: string)
     : [...others, { field, operator: "eq", values: [value] }];
 }
 
+/** The goal that all visits reached by the filters, if it is a single one. */
+export function goalIn(filters: readonly Filter[]): string | undefined {
+  const [chosen, ...others] = filters.filter(({ field }) => field === "goal");
+  return chosen?.operator === "eq" && others.length === 0 ? chosen.values[0] : undefined;
+}
+
 /** Whether the filters have that of a row, of views or of visits. */
 export function isChosen(filters: readonly Filter[], field: Field, value: string): boolean {
   const wanted: Filter = { field: ownField(field), operator: "eq", values: [value] };
