@@ -25,7 +25,7 @@ from medamad.query.rows import fractions
 from medamad.query.scan import Selection, find_views, leaves, loose_events
 from medamad.query.selection import select
 from medamad.query.series import series_bounds
-from medamad.query.visit_reports import sum_in_buckets
+from medamad.query.visit_reports import count_reached
 from medamad.query.visits import select_visits
 from medamad.storage.segments.parts import EventColumns
 from medamad.storage.segments.snapshot import Snapshot
@@ -157,12 +157,12 @@ class _GoalCounter:
                 column["revenue"] = self._revenue(found.goal, codes, places_of(time_ms), size)
             columns.append(column)
         if self.query.with_visits:
-            total, *reached = sum_in_buckets(selection, buckets, self.goals)
+            total, *reached = count_reached(selection, buckets, self.goals)
             if self.query.goals:
-                total, *_ = sum_in_buckets(self._without_goals(period), buckets)
-            for column, sums in zip(columns, reached, strict=True):
-                column["visits"] = sums.visits.tolist()
-                column["visits_percentage"] = fractions(sums.visits, total.visits).tolist()
+                (total,) = count_reached(self._without_goals(period), buckets, ())
+            for column, visits in zip(columns, reached, strict=True):
+                column["visits"] = visits.tolist()
+                column["visits_percentage"] = fractions(visits, total).tolist()
             gaps |= selection.visit_gaps
         figures: list[list[Figures]] = [
             [

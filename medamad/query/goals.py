@@ -13,10 +13,8 @@ from medamad.query.filters import Mask, cached_mask
 from medamad.query.request import Cancellation
 from medamad.query.scan import ViewFilter
 from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Numbers, Visits, visit_numbers
-from medamad.storage.segments.parts import CodeTexts
-
-_NONE = np.zeros(0, np.int64)
+from medamad.query.visits import Numbers, Visits
+from medamad.storage.segments.parts import CodeTexts, ViewColumns
 
 
 def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
@@ -43,21 +41,22 @@ def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
 
 @frozen(eq=False)
 class Reached:
-    """Where a goal was reached, as columns of shape (n,).
+    """Where a goal was reached: by views of one part and their events, as columns of shape (n,).
 
-    `visits` has the number of the visit, 0 if it is unknown, and `numbers` that of the view or the
-    event, which come from one sequence.
+    `rows` has the row of the view in the part, and `numbers` that of the view or the event, which
+    come from one sequence.
     """
 
-    visits: Numbers
+    part: ViewColumns
+    rows: NDArray[np.intp]
     numbers: Numbers
 
 
-def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[Reached]:
-    """Return where each goal was reached."""
+def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[list[Reached]]:
+    """Return where each goal was reached, part by part."""
     texts, cancellation = search.snapshot.texts, search.cancellation
     masks = [goal_mask(texts, goal, cancellation) for goal in goals]
-    found: list[list[tuple[Numbers, Numbers]]] = [[] for _ in goals]
+    found: list[list[Reached]] = [[] for _ in goals]
     pages = [place for place, goal in enumerate(goals) if goal.path is not None]
     if pages:
         any_page = np.logical_or.reduce([masks[place] for place in pages])
@@ -66,27 +65,27 @@ def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[Reached]:
             rows_of_part = views.of(np.arange(len(part)))
             for place in pages:
                 rows = rows_of_part[masks[place].take(codes)]
-                numbers = part.sequence[rows].astype(np.int64)
-                found[place].append((visit_numbers(part, rows), numbers))
+                found[place].append(Reached(part, rows, part.sequence[rows].astype(np.int64)))
     events = [place for place, goal in enumerate(goals) if goal.path is None]
     if events:
         any_event = np.logical_or.reduce([masks[place] for place in events])
-        for rows_of_events in search.events(any_event):
+        for each in search.events(any_event):
             for place in events:
-                rows = np.flatnonzero(masks[place].take(rows_of_events.properties))
-                found[place].append((rows_of_events.visits[rows], rows_of_events.numbers[rows]))
-    return [
-        Reached(*(np.concatenate([_NONE, *column]) for column in zip(*pieces, strict=True)))
-        if pieces
-        else Reached(_NONE, _NONE)
-        for pieces in found
-    ]
+                rows = np.flatnonzero(masks[place].take(each.properties))
+                found[place].append(Reached(each.part, each.views[rows], each.numbers[rows]))
+    return found
 
 
 def have_reached(visits: Visits, goals: Sequence[Goal]) -> list[Mask]:
     """Return for each goal which of some visits reached it, shape (n,)."""
-    found = find_reached(VisitSearch.among(visits), goals)
-    return [visits.mask_of(reached.visits) for reached in found]
+    masks = []
+    for pieces in find_reached(VisitSearch.among(visits), goals):
+        mask = np.zeros(len(visits), np.bool_)
+        for reached in pieces:
+            places = visits.places_of_rows(reached.part, reached.rows)
+            mask[places[places >= 0]] = True
+        masks.append(mask)
+    return masks
 
 
 def count_steps(visits: Visits, goals: Sequence[Goal]) -> NDArray[np.int64]:
@@ -97,11 +96,15 @@ def count_steps(visits: Visits, goals: Sequence[Goal]) -> NDArray[np.int64]:
     counts = np.zeros(len(goals), np.int64)
     never = np.iinfo(np.int64).max
     first = np.zeros(len(visits), np.int64)
-    for step, reached in enumerate(find_reached(VisitSearch.among(visits), goals)):
-        places = visits.places_of(reached.visits)
-        places, numbers = places[places >= 0], reached.numbers[places >= 0]
-        is_in_order = numbers >= first[places]
-        first = np.full(len(visits), never)
-        np.minimum.at(first, places[is_in_order], numbers[is_in_order])
+    for step, pieces in enumerate(find_reached(VisitSearch.among(visits), goals)):
+        following = np.full(len(visits), never)
+        for reached in pieces:
+            descending = np.argsort(reached.numbers, kind="stable")[::-1]
+            numbers = reached.numbers[descending]
+            places = visits.places_of_rows(reached.part, reached.rows)[descending]
+            is_next = (places >= 0) & (numbers >= first[places]) & (numbers < following[places])
+            # Of several numbers of a visit, the last and least remains.
+            following[places[is_next]] = numbers[is_next]
+        first = following
         counts[step] = np.count_nonzero(first != never)
     return counts

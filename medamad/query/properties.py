@@ -91,7 +91,7 @@ def _visits_by_label(visits: Visits, labels: "_Labels") -> NDArray[np.int64]:
     keys = [np.zeros(0, np.int64)]
     mask = np.ones(len(labels.of_code), np.bool_) if labels.mask is None else labels.mask
     for found in VisitSearch.among(visits).events(mask):
-        places = visits.places_of(found.visits)
+        places = visits.places_of_rows(found.part, found.views)
         is_in = places >= 0
         of_visits = places[is_in].astype(np.int64) * labels.size
         keys.append(of_visits + labels.of_code[found.properties[is_in]])

@@ -97,7 +97,7 @@ def summary(
         bounded = evolve(selection, period=Period(start_ms, end_ms), gap=Gap.INTERVAL)
         series = series_of(bounded, buckets)
         if options.visits:
-            (visits_by_bucket,) = sum_in_buckets(bounded, buckets)
+            visits_by_bucket = sum_in_buckets(bounded, buckets)
         is_complete = all(
             end_ms >= each.time_bounds[1] for each in chain(snapshot.parts, snapshot.rollups)
         )
@@ -107,7 +107,7 @@ def summary(
             visits = None if visits_by_bucket is None else visits_by_bucket.total()
     current = total or total_of(selection)
     if options.visits and visits is None:
-        (visits,) = sum_in_buckets(selection, None)
+        visits = sum_in_buckets(selection, None)
     (row,) = _series_rows(current, query, visits, _returning(selection, query, options))
     found: Summary = {"current": row}
     gaps = current.tally.gaps | selection.left_out
@@ -118,7 +118,7 @@ def summary(
             snapshot, evolve(query, period=period_before), sources, cancellation
         )
         before = total_of(selected_before)
-        (visits,) = sum_in_buckets(selected_before, None) if options.visits else (None,)
+        visits = sum_in_buckets(selected_before, None) if options.visits else None
         others = _returning(selected_before, query, options)
         (found["previous"],) = _series_rows(before, query, visits, others)
         gaps |= before.tally.gaps | selected_before.left_out

@@ -14,7 +14,7 @@ from medamad.query.filters import (
     code_masks,
     property_mask,
 )
-from medamad.query.goals import find_reached
+from medamad.query.goals import find_reached, have_reached
 from medamad.query.request import Cancellation, Query
 from medamad.query.scan import (
     PropertyFilter,
@@ -77,12 +77,12 @@ def matching_visits(
             seen = search.views(ViewFilter(exits))
             found = search.visits(views.of(visit_numbers(views.part)) for views in seen)
         found = found.take(mask.take(found.codes_of_last_views(Dimension.PATH)))
-    for reached in find_reached(search, query.goals):
-        if found is None:
-            found = search.visits([reached.visits])
-        else:
-            found = found.take(found.mask_of(reached.visits))
-    return found
+    if found is None:
+        first, *_ = find_reached(search, query.goals[:1])
+        found = search.visits(visit_numbers(reached.part, reached.rows) for reached in first)
+    if not query.goals:
+        return found
+    return found.take(np.logical_and.reduce(have_reached(found, query.goals)))
 
 
 def _begun(views: SelectedViews) -> Numbers:

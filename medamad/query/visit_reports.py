@@ -18,6 +18,7 @@ from medamad.query.scan import Selection
 from medamad.query.selection import select
 from medamad.query.visit_sums import (
     Beginnings,
+    Count,
     FirstViews,
     Kind,
     LastPages,
@@ -47,26 +48,39 @@ def _means(sums: VisitSums) -> Columns:
     }
 
 
-def sum_in_buckets(
-    selection: Selection, buckets: Buckets | None, goals: Sequence[Goal] = ()
-) -> list[VisitSums]:
+def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:
     """Return the sums of the selected visits by the bucket in which they began, or of all.
 
-    First those of all visits, then for each goal those of the visits that reached it. The period of
-    the selection has to be that of the buckets.
+    The period of the selection has to be that of the buckets.
     """
-    period = selection.period
-    slot_ms = SLOT_MS
-    if buckets is not None and not buckets.are_aligned(SLOT_MS, *_bounds(period)):
-        slot_ms = 1
-    beginnings = Beginnings(slot_ms)
-    kinds = [beginnings, *(ReachedGoal(goal, beginnings) for goal in goals)]
-    return [_by_bucket(sums, slot_ms, period, buckets) for sums in sum_visits(selection, kinds)]
+    slot_ms = _slot_ms(selection.period, buckets)
+    (sums,) = sum_visits(selection, [Beginnings(slot_ms)])
+    return sums.total() if buckets is None else _by_bucket(sums, slot_ms, selection.period, buckets)
 
 
-def _by_bucket(sums: VisitSums, slot_ms: int, period: Period, buckets: Buckets | None) -> VisitSums:
-    if buckets is None:
-        return sums.total()
+def count_reached(
+    selection: Selection, buckets: Buckets | None, goals: Sequence[Goal]
+) -> list[NDArray[np.int64]]:
+    """Return the number of selected visits, and for each goal of those that reached it.
+
+    By the bucket in which they began, or of all: shape (n,), or (1,).
+    """
+    slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
+    count = Count(slot_ms)
+    found = sum_visits(selection, [count, *(ReachedGoal(goal, count) for goal in goals)])
+    if buckets is None or slot_ms is None:
+        return [sums.dense(1).visits for sums in found]
+    return [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]
+
+
+def _slot_ms(period: Period, buckets: Buckets | None) -> int:
+    """Return the length of slots of which each is in one bucket."""
+    if buckets is None or buckets.are_aligned(SLOT_MS, *_bounds(period)):
+        return SLOT_MS
+    return 1
+
+
+def _by_bucket(sums: VisitSums, slot_ms: int, period: Period, buckets: Buckets) -> VisitSums:
     begins_ms = np.clip(sums.codes * slot_ms, *_bounds(period))
     return sums.grouped(buckets.of(begins_ms), len(buckets.dates))
 

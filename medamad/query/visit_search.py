@@ -5,12 +5,13 @@ from typing import Self
 
 import numpy as np
 from attrs import frozen
+from numpy.typing import NDArray
 
 from medamad.query.filters import Mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import SelectedViews, ViewFilter, find_views, leaves, loose_events
-from medamad.query.visits import Numbers, Visits, find_visits, visit_numbers
+from medamad.query.scan import SelectedViews, ViewFilter, leaves, loose_events
+from medamad.query.visits import Numbers, Visits, find_ascending, find_visits
 from medamad.storage.segments.parts import Codes, MergedSegment, Part, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -19,10 +20,11 @@ from medamad.storage.segments.snapshot import Snapshot
 class FoundEvents:
     """Rows of events with a property, as columns of shape (n,).
 
-    `visits` has the number of the visit, 0 if it is unknown, and `numbers` those of the events.
+    `views` has the row of the event's view in a part, `numbers` the number of the event.
     """
 
-    visits: Numbers
+    part: ViewColumns
+    views: NDArray[np.intp]
     numbers: Numbers
     properties: Codes
 
@@ -61,13 +63,13 @@ class VisitSearch:
                 yield selected
 
     def events(self, properties: Mask) -> Iterator[FoundEvents]:
-        """Return the rows of events that have any of some properties."""
+        """Return the rows of events that have any of some properties, by the part of their view."""
         for part in self._parts_with(self.snapshot.parts, properties):
             own = part.own
             rows = np.flatnonzero(properties.take(own.property))
             if len(rows):
-                visits = visit_numbers(part, own.view[rows].astype(np.intp))
-                yield FoundEvents(visits, own.event[rows].astype(np.int64), own.property[rows])
+                views, numbers = own.view[rows].astype(np.intp), own.event[rows].astype(np.int64)
+                yield FoundEvents(part, views, numbers, own.property[rows])
         yield from self._loose_events(properties)
 
     def visits(self, numbers: Iterable[Numbers]) -> Visits:
@@ -116,9 +118,9 @@ class VisitSearch:
         if not pieces:
             return
         views, numbers, codes = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        visits = np.zeros(len(views), np.int64)
-        for part in leaves(self.snapshot.parts):
-            if self._includes(part):
-                found, rows = find_views(part, views)
-                visits[found] = visit_numbers(part, rows)
-        yield FoundEvents(visits, numbers.astype(np.int64), codes)
+        order = np.argsort(views, kind="stable")
+        views, numbers, codes = views[order].astype(np.int64), numbers[order], codes[order]
+        for part in self.snapshot.leaves((self.first, self.last)):
+            found, rows = find_ascending(part, views)
+            if len(rows):
+                yield FoundEvents(part, rows, numbers[found].astype(np.int64), codes[found])

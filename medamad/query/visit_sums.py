@@ -26,7 +26,7 @@ from medamad.query.visits import (
     Visits,
     VisitViews,
     distinct,
-    find_rows,
+    find_ascending,
     find_visits,
     first_rows,
     select_visits,
@@ -147,6 +147,8 @@ def _summed(codes: NDArray[np.int64], columns: Sequence[NDArray[Any]] = ()) -> V
 class Collector(Protocol):
     """Collects the sums of some visits."""
 
+    wants_views: bool
+
     def add(self, views: VisitViews) -> None:
         """Add the visits' views of one part."""
 
@@ -165,8 +167,9 @@ class Kind(ABC):
 def collect(visits: Visits, kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of visits, going through their views once."""
     collectors = [kind.collector(visits) for kind in kinds]
-    for views in visits.views():
-        for collector in collectors:
+    adding = [collector for collector in collectors if collector.wants_views]
+    for views in visits.views() if adding else ():
+        for collector in adding:
             collector.add(views)
     return [collector.sums() for collector in collectors]
 
@@ -180,6 +183,7 @@ class _ByFirstViews:
 
     visits: Visits
     number_of: NumbersOfViews
+    wants_views: bool = True
     _codes: NDArray[np.int64] = field(init=False)
     _views: NDArray[np.int64] = field(init=False)
     _duration_ms: NDArray[np.int64] = field(init=False)
@@ -214,9 +218,12 @@ class _ByFirstViews:
         if not pieces:
             return
         views, time_ms = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
-        for part, near, rows in visits.find_views(views):
-            after = time_ms[near] > part.time_ms[rows]
-            engaged = visits.places_of(visit_numbers(part, rows[after]))
+        order = np.argsort(views, kind="stable")
+        views, time_ms = views[order], time_ms[order]
+        for part in visits.parts():
+            near, rows = find_ascending(part, views)
+            late = rows[time_ms[near] > part.time_ms[rows]]
+            engaged = visits.places_of_rows(part, late)
             self._has_events[engaged[engaged >= 0]] = True
 
 
@@ -253,6 +260,7 @@ class Beginnings(Kind):
 @define(eq=False)
 class _ByLastPage:
     _codes: NDArray[np.int64]
+    wants_views: bool = True
 
     def add(self, views: VisitViews) -> None:
         # Of several views of a visit, the last one remains.
@@ -276,6 +284,7 @@ class _ByPage:
     """Which visits have views in several parts."""
     _pairs: list[NDArray[np.int64]] = field(factory=lambda: [_NONE])
     """A visit's place, and the code of a page that it saw."""
+    wants_views: bool = True
 
     def add(self, views: VisitViews) -> None:
         pairs = views.visits.astype(np.int64)
@@ -303,18 +312,29 @@ class SeenPages(Kind):
 
 
 @define(eq=False)
-class _OfReached:
-    _visits: Visits
-    _goal: Goal
-    _kind: Kind
+class _WithoutViews:
+    """Sums that are found otherwise than by going through the views."""
+
+    sums: Callable[[], VisitSums]
+    wants_views: bool = False
 
     def add(self, views: VisitViews) -> None:
-        """Add nothing: what reaches a goal is looked for."""
+        """Add nothing."""
 
-    def sums(self) -> VisitSums:
-        (reached,) = have_reached(self._visits, [self._goal])
-        (sums,) = collect(self._visits.take(reached), [self._kind])
-        return sums
+
+@frozen
+class Count(Kind):
+    """The number of visits, under the code 0 or by the slot of time in which they began."""
+
+    slot_ms: int | None = None
+
+    def collector(self, visits: Visits) -> Collector:
+        return _WithoutViews(lambda: self._count(visits))
+
+    def _count(self, visits: Visits) -> VisitSums:
+        if self.slot_ms is None:
+            return _summed(np.zeros(len(visits), np.int64))
+        return _summed(visits.began_ms() // self.slot_ms)
 
 
 @frozen
@@ -325,7 +345,12 @@ class ReachedGoal(Kind):
     kind: Kind
 
     def collector(self, visits: Visits) -> Collector:
-        return _OfReached(visits, self.goal, self.kind)
+        return _WithoutViews(lambda: self._sums(visits))
+
+    def _sums(self, visits: Visits) -> VisitSums:
+        (reached,) = have_reached(visits, [self.goal])
+        (sums,) = collect(visits.take(reached), [self.kind])
+        return sums
 
 
 def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
@@ -477,5 +502,5 @@ def _visits_of_views(snapshot: Snapshot, views: Numbers, cancellation: Cancellat
         return _NONE
     for part in snapshot.leaves((int(views[0]), int(views[-1]))):
         cancellation.check()
-        numbers.append(visit_numbers(part, find_rows(part, views)))
+        numbers.append(visit_numbers(part, find_ascending(part, views)[1]))
     return np.concatenate(numbers)

@@ -147,13 +147,6 @@ class Visits:
             places[is_here] = begun.base + found[is_here]
         return places
 
-    def mask_of(self, numbers: Numbers) -> NDArray[np.bool_]:
-        """Return which of the visits have one of some numbers, shape (n,)."""
-        mask = np.zeros(len(self), np.bool_)
-        places = self.places_of(numbers)
-        mask[places[places >= 0]] = True
-        return mask
-
     def places_in(self, part: ViewColumns) -> Places:
         """Return the place of each view's visit, -1 for those that are not among these."""
         numbers = visit_numbers(part)
@@ -175,13 +168,19 @@ class Visits:
         places[before] = self.places_of(numbers[before] + first)
         return places
 
+    def places_of_rows(self, part: ViewColumns, rows: NDArray[np.intp]) -> Places:
+        """Return the place of the visit of each of some views of a part, -1 for none."""
+        if len(rows) > len(part) // _TABLE_SPAN:
+            return self.places_in(part)[rows]
+        return self.places_of(visit_numbers(part, rows))
+
     def views(self, *, backwards: bool = False) -> Iterator[VisitViews]:
         """Return the views of the visits part by part; those of a visit by sequence number.
 
         With `backwards`, the last part comes first.
         """
         own = {begun.first: begun.places for begun in self._begun}
-        for part in reversed(list(self._parts())) if backwards else self._parts():
+        for part in reversed(list(self.parts())) if backwards else self.parts():
             places = self.places_in(part)
             rows = np.flatnonzero(places >= 0)
             if len(rows):
@@ -191,7 +190,7 @@ class Visits:
     def first_views(self) -> Iterator[tuple[ViewColumns, NDArray[np.intp], slice]]:
         """Return the first view of each visit, part by part: the part, its rows, and the places."""
         by_part = {begun.first: begun for begun in self._begun}
-        for part in self._parts():
+        for part in self.parts():
             begun = by_part.get(part.sequence_bounds[0])
             if begun is not None:
                 yield part, _rows_of(part, begun.numbers), begun.places
@@ -210,20 +209,6 @@ class Visits:
         for part, rows, places in self.first_views():
             began_ms[places] = part.time_ms[rows]
         return began_ms
-
-    def find_views(
-        self, sequences: Numbers
-    ) -> Iterator[tuple[ViewColumns, NDArray[np.intp], NDArray[np.intp]]]:
-        """Find views by sequence numbers in the parts that may have views of the visits.
-
-        Return the indices of those in `sequences` that a part has, and their rows in the part.
-        """
-        for part in self._parts():
-            first, last = part.sequence_bounds
-            near = np.flatnonzero((sequences >= first) & (sequences <= last))
-            if len(near):
-                rows = _rows_of(part, sequences[near])
-                yield part, near[rows >= 0], rows[rows >= 0]
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a view of the visits, without looking at its views."""
@@ -246,7 +231,7 @@ class Visits:
                 base += len(distances)
         return Visits(self.snapshot, self.cancellation, taken)
 
-    def _parts(self) -> Iterator[ViewColumns]:
+    def parts(self) -> Iterator[ViewColumns]:
         """Return the parts that may have views of the visits, by their first sequence number."""
         for part in self.snapshot.leaves(self.number_bounds):
             self.cancellation.check()
@@ -278,7 +263,7 @@ def find_visits(
         cancellation.check()
         if not part.first_visit or period.is_outside(*part.time_bounds):
             continue
-        rows = find_rows(part, wanted)
+        _, rows = find_ascending(part, wanted)
         is_in = part.numbers(ViewNumber.VISIT_OFFSET)[rows] == 1
         if not period.contains(*part.time_bounds):
             is_in &= period.mask(part.time_ms[rows])
@@ -289,12 +274,18 @@ def find_visits(
     return Visits(snapshot, cancellation, begun)
 
 
-def find_rows(part: ViewColumns, sequences: Numbers) -> NDArray[np.intp]:
-    """Return the rows of those views that a part has, of some by ascending sequence numbers."""
+def find_ascending(
+    part: ViewColumns, sequences: Numbers
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find views by sequence numbers, which must ascend.
+
+    Return the indices of those in `sequences` that the part has, and their rows in the part.
+    """
     first, last = part.sequence_bounds
     begin, end = np.searchsorted(sequences, [first, last + 1]).tolist()
     rows = _rows_of(part, sequences[begin:end])
-    return rows[rows >= 0]
+    is_here = rows >= 0
+    return np.flatnonzero(is_here) + begin, rows[is_here]
 
 
 def _rows_of(part: ViewColumns, sequences: Numbers) -> NDArray[np.intp]:

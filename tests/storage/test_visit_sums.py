@@ -17,6 +17,7 @@ from medamad.query.request import Cancellation
 from medamad.query.scan import Selection, ViewFilter
 from medamad.query.visit_sums import (
     Beginnings,
+    Count,
     FirstViews,
     Kind,
     LastPages,
@@ -38,9 +39,10 @@ KINDS: Sequence[Kind] = (
     FirstViews(Dimension.PATH),
     FirstViews(Dimension.BROWSER),
     Beginnings(),
+    Count(),
     LastPages(),
     SeenPages(),
-    ReachedGoal(Goal(id="a", name="A page", path="/1*"), Beginnings()),
+    ReachedGoal(Goal(id="a", name="A page", path="/1*"), Count(900_000)),
     ReachedGoal(Goal(id="b", name="An event", event="plan"), SeenPages()),
 )
 
@@ -66,7 +68,7 @@ def agree(periods: Sequence[Period], snapshot: Snapshot) -> int:
 @pytest_twisted.ensureDeferred
 async def test_kept_sums_are_those_of_each_visit(open_store: OpenStore, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - the same each time
-    sizes = Sizes(chunk_views=rng.randint(3, 12), merged_members=rng.randint(2, 3), counted_from=0)
+    sizes = Sizes(chunk_views=rng.randint(3, 8), merged_members=2, counted_from=0)
     store = open_store(sizes=sizes)
     website = await store.add_website("example.com", 1)
     now_ms, compared, merged = NOW_MS, 0, 0
