@@ -105,6 +105,14 @@ def tally(selection: Selection, dimension: Dimension, *, with_durations: bool = 
     return Tally(_masked(accumulator.sums, mask), Gaps(gaps))
 
 
+def count_views_of_parts(selection: Selection, dimension: Dimension) -> NDArray[np.int64]:
+    """Return the number of selected views of parts by the codes of a dimension, without rollups."""
+    mask = selection.filter.codes.get(dimension)
+    accumulator = _tally_parts(selection.without(dimension), dimension, with_durations=False)
+    views: NDArray[np.int64] = _masked(accumulator.sums, mask)[row_numbers.VIEWS]
+    return views
+
+
 def tally_all(selection: Selection) -> Tally:
     """Return the sums of all selected views of parts, as those of the number 0, without rollups."""
     dimensions = tuple(selection.filter.codes)

@@ -15,6 +15,7 @@ from medamad.domain.errors import BadRequest
 from medamad.domain.goals import EXACT, Definitions, Funnel, Goal, amount_of
 from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
+from medamad.query.aggregate import count_views_of_parts
 from medamad.query.buckets import MAX_BUCKETS, Buckets, make_buckets
 from medamad.query.filters import Mask, matches_without_view
 from medamad.query.goals import count_steps, goal_mask
@@ -22,7 +23,7 @@ from medamad.query.period import ALWAYS, Period
 from medamad.query.properties import EventFilter
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query, Result
 from medamad.query.rows import fractions
-from medamad.query.scan import Selection, find_views, leaves, loose_events
+from medamad.query.scan import Selection, divide, find_views, leaves, loose_events
 from medamad.query.selection import select
 from medamad.query.series import series_bounds
 from medamad.query.visit_reports import count_reached
@@ -115,6 +116,26 @@ class _Conversions:
     amounts: list[tuple[NDArray[Any], NDArray[np.int64]]] = field(
         factory=lambda: [(np.zeros(0, np.uint32), np.zeros(0, np.int64))]
     )
+    kept: "list[_KeptConversions]" = field(factory=list)
+    """Further conversions, whose times do not matter."""
+
+
+@frozen(eq=False)
+class _KeptConversions:
+    """The conversions of a goal in segments that never change.
+
+    `count` is their number; `amounts` has the codes of the properties with their amounts, and
+    `times` how often each occurs, shape (n,).
+    """
+
+    count: int
+    amounts: NDArray[Any] = field(factory=lambda: np.zeros(0, np.uint32))
+    times: NDArray[np.int64] = field(factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.amounts.nbytes + self.times.nbytes
 
 
 @frozen(eq=False)
@@ -147,14 +168,14 @@ class _GoalCounter:
             return np.bincount(places_of(time_ms), minlength=size).astype(np.int64)
 
         columns: list[dict[str, Sequence[Any]]] = []
-        conversions, gaps = self._find(selection)
+        conversions, gaps = self._find(selection, with_times=buckets is not None)
         for found in conversions:
-            column: dict[str, Sequence[Any]] = {
-                "conversions": counted(np.concatenate(found.times_ms)).tolist()
-            }
+            count = counted(np.concatenate(found.times_ms))
+            count[0:1] += sum(kept.count for kept in found.kept)
+            column: dict[str, Sequence[Any]] = {"conversions": count.tolist()}
             if found.revenue is not None:
                 codes, time_ms = map(np.concatenate, zip(*found.amounts, strict=True))
-                column["revenue"] = self._revenue(found.goal, codes, places_of(time_ms), size)
+                column["revenue"] = self._revenue(found, codes, places_of(time_ms), size)
             columns.append(column)
         if self.query.with_visits:
             total, *reached = count_reached(selection, buckets, self.goals)
@@ -177,7 +198,7 @@ class _GoalCounter:
         query = evolve(self.query.without_goals, period=period)
         return select(self.snapshot, query, self.sources, self.cancellation)
 
-    def _find(self, selection: Selection) -> tuple[list[_Conversions], Gaps]:
+    def _find(self, selection: Selection, *, with_times: bool) -> tuple[list[_Conversions], Gaps]:
         """Return the conversions of each goal among the selected views and events, and the gaps."""
         texts, cancellation = self.snapshot.texts, self.cancellation
         found = [
@@ -190,9 +211,16 @@ class _GoalCounter:
             )
             for goal in self.goals
         ]
-        _add_views(selection, [each for each in found if each.goal.path is not None])
+        pages = [each for each in found if each.goal.path is not None]
+        if not with_times:
+            plain = [each for each in pages if each.revenue is None]
+            pages = [each for each in pages if each.revenue is not None]
+            _count_views(selection, plain)
+        _add_views(selection, pages)
         events = [each for each in found if each.goal.path is None]
         without_view = matches_without_view(self.query) and not self.query.has_property_filter
+        if selection.filter.matches_all and not with_times:
+            selection = _add_kept_events(selection, events)
         gaps = _add_events(selection, events, without_view=without_view)
         for rollup in self.snapshot.rollups:
             if not all(
@@ -203,20 +231,26 @@ class _GoalCounter:
         return found, Gaps(gaps)
 
     def _revenue(
-        self, goal: Goal, codes: NDArray[Any], buckets: NDArray[np.intp], size: int
+        self, found: _Conversions, codes: NDArray[Any], buckets: NDArray[np.intp], size: int
     ) -> list[Figures]:
         """Return the revenue of each bucket."""
         texts = self.snapshot.texts(Dimension.PROPERTY)
+        codes = np.concatenate([codes, *(kept.amounts for kept in found.kept)])
+        times = np.ones(len(codes), np.int64)
+        times[len(buckets) :] = np.concatenate([times[:0], *(kept.times for kept in found.kept)])
+        buckets = np.append(buckets, np.zeros(len(codes) - len(buckets), np.intp))
         different, places = np.unique(codes, return_inverse=True)
         amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
         by_bucket: list[list[tuple[Decimal, int]]] = [[] for _ in range(size)]
-        keys, counts = np.unique(buckets * len(different) + places, return_counts=True)
+        keys, groups = np.unique(buckets * len(different) + places, return_inverse=True)
+        # Weights are floats, which are exact for these sums.
+        counts = np.bincount(groups, times, len(keys)).astype(np.int64)
         for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
             bucket, place = divmod(key, len(different))
             amount = amounts[place]
             if amount is not None:
                 by_bucket[bucket].append((amount, count))
-        return [{**revenue_of(pairs), "currency": goal.currency} for pairs in by_bucket]
+        return [{**revenue_of(pairs), "currency": found.goal.currency} for pairs in by_bucket]
 
 
 _ORDER: Final = ("conversions", "visits", "visits_percentage", "revenue")
@@ -225,6 +259,40 @@ _ORDER: Final = ("conversions", "visits", "visits_percentage", "revenue")
 def _any(masks: Sequence[Mask]) -> Mask:
     union: Mask = np.logical_or.reduce(masks)
     return union
+
+
+def _count_views(selection: Selection, goals: Sequence[_Conversions]) -> None:
+    """Add the selected views that reach goals without revenue."""
+    if not goals:
+        return
+    views = count_views_of_parts(selection, Dimension.PATH)
+    for each in goals:
+        each.kept.append(_KeptConversions(int(views[each.reaching[: len(views)]].sum())))
+
+
+def _add_kept_events(selection: Selection, goals: Sequence[_Conversions]) -> Selection:
+    """Add the events that reach goals in segments that never change and are in the period.
+
+    Return the selection of all other events.
+    """
+    cancellation = selection.cancellation
+    whole, others = divide(
+        selection.snapshot, selection.period, lambda header: header.event_time_bounds
+    )
+    for segment in whole.segments if goals else ():
+        alone = Selection(whole.only([segment]), ALWAYS, selection.filter, cancellation)
+        for each in goals:
+
+            def count(alone: Selection = alone, each: _Conversions = each) -> _KeptConversions:
+                found = _Conversions(each.goal, each.reaching, each.revenue)
+                _add_events(alone, [found], without_view=True)
+                codes = np.concatenate([codes for codes, _ in found.amounts])
+                return _KeptConversions(
+                    sum(map(len, found.times_ms)), *np.unique(codes, return_counts=True)
+                )
+
+            each.kept.append(alone.snapshot.kept(each.goal, count, lambda kept: kept.nbytes))
+    return evolve(selection, snapshot=others)
 
 
 def _add_views(selection: Selection, goals: Sequence[_Conversions]) -> None:

@@ -11,6 +11,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.query.filters import Mask
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
+from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.parts import (
     Codes,
     EventColumns,
@@ -294,6 +295,33 @@ def loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[Eve
         if part.has_loose_events:
             yield part.loose
     yield from snapshot.events
+
+
+def divide(
+    snapshot: Snapshot, period: Period, bounds_of: Callable[[SegmentHeader], tuple[int, int]]
+) -> tuple[Snapshot, Snapshot]:
+    """Divide a snapshot into the segments that never change and are in a period, and all else.
+
+    `bounds_of` returns the times of a segment that are to be in the period.
+    """
+    whole: list[Segment] = []
+    others: list[Segment] = []
+
+    def add(segment: Segment) -> None:
+        bounds = bounds_of(segment.header)
+        if bounds[0] > bounds[1] or period.is_outside(*bounds):
+            others.append(segment)
+        elif period.contains(*bounds) and segment.number not in snapshot.overlays:
+            whole.append(segment)
+        elif segment.members:
+            for member in segment.members:
+                add(member)
+        else:
+            others.append(segment)
+
+    for segment in snapshot.segments:
+        add(segment)
+    return snapshot.only(whole), evolve(snapshot, segments=tuple(others))
 
 
 def leaves(parts: Iterable[Part]) -> Iterator[ViewColumns]:

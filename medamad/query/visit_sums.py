@@ -8,8 +8,8 @@ one segment subtracted.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -20,7 +20,7 @@ from medamad.domain.goals import Goal
 from medamad.query.goals import have_reached
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, ViewFilter, loose_events
+from medamad.query.scan import Selection, ViewFilter, divide, loose_events
 from medamad.query.visits import (
     Numbers,
     Visits,
@@ -33,11 +33,8 @@ from medamad.query.visits import (
     visit_numbers,
 )
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.format import Segment
 from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
-
-T = TypeVar("T")
 
 VISITS, VIEWS, BOUNCES, DURATION_MS = range(4)
 _SUMS: Final = 4
@@ -78,6 +75,11 @@ class VisitSums:
         visits = np.maximum(self.visits, 1)
         mean: NDArray[np.int64] = (2 * self._row(DURATION_MS) + visits) // (2 * visits)
         return mean
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.codes.nbytes + self.sums.nbytes
 
     def total(self) -> "VisitSums":
         """Return the sums of all codes, as those of the code 0."""
@@ -358,11 +360,11 @@ def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     if not selection.filter.matches_all:
         return collect(select_visits(selection), kinds)
     snapshot, cancellation = selection.snapshot, selection.cancellation
-    kept, others = _split(selection)
+    whole, others = divide(snapshot, selection.period, lambda header: header.time_bounds)
     begun_there = select_visits(evolve(selection, snapshot=others))
-    if not kept:
+    if not whole.segments:
         return collect(find_visits(snapshot, cancellation, begun_there.numbers()), kinds)
-    known = _Kept(snapshot.only(kept), cancellation)
+    known = _Kept(whole, cancellation)
     going_on = known.visits_in(others)
     numbers = np.concatenate([begun_there.numbers(), going_on.numbers()])
     exact = collect(find_visits(snapshot, cancellation, numbers), kinds)
@@ -370,29 +372,6 @@ def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
         add_up([known.sums(kind), added, -counted])
         for kind, added, counted in zip(kinds, exact, collect(going_on, kinds), strict=True)
     ]
-
-
-def _split(selection: Selection) -> tuple[list[Segment], Snapshot]:
-    """Return the segments that never change and are selected as a whole, and all else."""
-    snapshot, period = selection.snapshot, selection.period
-    kept: list[Segment] = []
-    others: list[Segment] = []
-
-    def add(segment: Segment) -> None:
-        bounds = segment.header.time_bounds
-        if bounds[0] > bounds[1] or period.is_outside(*bounds):
-            others.append(segment)
-        elif period.contains(*bounds) and segment.number not in snapshot.overlays:
-            kept.append(segment)
-        elif segment.members:
-            for member in segment.members:
-                add(member)
-        else:
-            others.append(segment)
-
-    for segment in snapshot.segments:
-        add(segment)
-    return kept, evolve(snapshot, segments=tuple(others))
 
 
 @frozen(eq=False)
@@ -404,10 +383,9 @@ class _Kept:
 
     def sums(self, kind: Kind) -> VisitSums:
         """Return the sums of the visits that begin in the segments, as far as these see."""
-        segments = self.snapshot.segments
-        if len(segments) == 1:
-            return self._kept(kind, lambda: self._sums_of_all(kind), _size_of)
-        return self._kept(kind, lambda: self._add_up(kind), _size_of)
+        is_one = len(self.snapshot.segments) == 1
+        compute = self._sums_of_all if is_one else self._add_up
+        return self.snapshot.kept(kind, lambda: compute(kind), lambda sums: sums.nbytes)
 
     def visits_in(self, others: Snapshot) -> Visits:
         """Return the visits that begin in the segments and have views or events in others."""
@@ -421,8 +399,8 @@ class _Kept:
 
     def beyond(self) -> "_Beyond":
         """Return what the segments have of visits that begin elsewhere."""
-        return self._kept(
-            _Beyond, lambda: _beyond(self.snapshot, self.cancellation), lambda found: found.size
+        return self.snapshot.kept(
+            _Beyond, lambda: _beyond(self.snapshot, self.cancellation), lambda found: found.nbytes
         )
 
     def _find(self, pieces: Sequence["_Beyond"]) -> Visits:
@@ -449,20 +427,6 @@ class _Kept:
         (sums,) = collect(select_visits(selection), [kind])
         return sums
 
-    def _kept(self, what: Hashable, compute: Callable[[], T], size_of: Callable[[T], int]) -> T:
-        segments = self.snapshot.segments
-        key = (segments[0].website, what, *(segment.number for segment in segments))
-        results = self.snapshot.results
-        found: T | None = results.get(key)
-        if found is None:
-            found = compute()
-            results.put(key, found, size_of(found))
-        return found
-
-
-def _size_of(sums: VisitSums) -> int:
-    return sums.codes.nbytes + sums.sums.nbytes
-
 
 @frozen(eq=False)
 class _Beyond:
@@ -476,8 +440,8 @@ class _Beyond:
     views: Numbers
 
     @property
-    def size(self) -> int:
-        """Bytes."""
+    def nbytes(self) -> int:
+        """The memory that it takes."""
         return self.visits.nbytes + self.views.nbytes
 
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 class ResultCache:
     """What queries have computed from segments, which never change: what was used last.
 
-    Keys begin with the website. Any thread may use it. Nothing may change a value that is in it.
+    Any thread may use it. Nothing may change a value that is in it.
     """
 
     max_bytes: int = 32 << 20
@@ -193,10 +193,19 @@ class Snapshot:
             self, segments=tuple(segments), chunks=(), events=(), rollup_segments=(), left_out_ms=()
         )
 
-    @property
-    def results(self) -> ResultCache:
-        """What queries have computed from the segments."""
-        return self._ready_reader().results
+    def kept(self, what: Hashable, compute: Callable[[], T], size_of: Callable[[T], int]) -> T:
+        """Return what was computed from the segments, or compute it and keep it.
+
+        The snapshot must have segments, none of them with an overlay, and nothing else. `size_of`
+        returns the bytes that a value takes.
+        """
+        results = self._ready_reader().results
+        key = (self.segments[0].website, what, *(segment.number for segment in self.segments))
+        found: T | None = results.get(key)
+        if found is None:
+            found = compute()
+            results.put(key, found, size_of(found))
+        return found
 
     def without(self, numbers: frozenset[int]) -> "Snapshot":
         """Return the snapshot without some segments; merged segments with any of them are split.
