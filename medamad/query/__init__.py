@@ -10,6 +10,8 @@ snapshot or a selection of its views, and returns arrays with the gaps that roll
 - `quantiles.quartiles_by_path`: the quartiles of durations by page
 - `properties.count_properties`: events by property
 - `rollups.selected_rollups`: what rollups know of the selected views
+- `rollup_visits.with_rollups`, `rollup_visits.visits_by_code`, `rollup_visits.visits_by_end`: what
+  they know of the selected visits
 - `visits.select_visits`: the visits that have a selected view
 - `visits.figures_of`, `visits.totals_of`: the figures of each visit, and their sums by group
 - `returning.returning_columns`: new and returning visitors, and those of calendar weeks and months

@@ -41,9 +41,9 @@ from medamad.query.selection import select
 from medamad.query.series import Series, series_bounds, series_of, total_of
 from medamad.query.visit_reports import (
     RowVisits,
+    all_in_buckets,
     entry_pages,
     exit_pages,
-    sum_in_buckets,
     visit_columns,
     visits_by_dimension,
 )
@@ -91,43 +91,44 @@ def summary(
         period = evolve(period, zone=zone_named(options.timezone))
     selection = select(snapshot, query, sources, cancellation)
     series, total, visits, visits_by_bucket = None, None, None, None
+    gaps = selection.left_out
     if options.interval is not None:
         start_ms, end_ms = series_bounds(snapshot, period, options.now_ms)
         buckets = make_buckets(options.interval, start_ms, end_ms, period.zone)
         bounded = evolve(selection, period=Period(start_ms, end_ms), gap=Gap.INTERVAL)
         series = series_of(bounded, buckets)
         if options.visits:
-            visits_by_bucket = sum_in_buckets(bounded, buckets)
+            visits_by_bucket, visit_gaps = all_in_buckets(bounded, buckets)
+            gaps |= visit_gaps
         is_complete = all(
             end_ms >= each.time_bounds[1] for each in chain(snapshot.parts, snapshot.rollups)
         )
-        if (is_complete or period.end_ms) and not series.tally.gaps.days(Gap.INTERVAL):
+        gaps |= series.tally.gaps
+        if (is_complete or period.end_ms) and not gaps.days(Gap.INTERVAL):
             # All views of the period are in the series.
             total = series.total
             visits = None if visits_by_bucket is None else visits_by_bucket.total()
     current = total or total_of(selection)
     if options.visits and visits is None:
-        visits = sum_in_buckets(selection, None)
+        visits, visit_gaps = all_in_buckets(selection, None)
+        gaps |= visit_gaps
     (row,) = _series_rows(current, query, visits, _returning(selection, query, options))
     found: Summary = {"current": row}
-    gaps = current.tally.gaps | selection.left_out
-    if options.visits:
-        gaps |= selection.visit_gaps
+    gaps |= current.tally.gaps
     if period_before is not None:
         selected_before = select(
             snapshot, evolve(query, period=period_before), sources, cancellation
         )
-        before = total_of(selected_before)
-        visits = sum_in_buckets(selected_before, None) if options.visits else None
+        before, visits = total_of(selected_before), None
+        if options.visits:
+            visits, visit_gaps = all_in_buckets(selected_before, None)
+            gaps |= visit_gaps
         others = _returning(selected_before, query, options)
         (found["previous"],) = _series_rows(before, query, visits, others)
         gaps |= before.tally.gaps | selected_before.left_out
-        if options.visits:
-            gaps |= selected_before.visit_gaps
     if series is not None:
         others = {**_returning(bounded, query, options, buckets), "date": buckets.dates}
         found["interval"] = _series_rows(series, query, visits_by_bucket, others)
-        gaps |= series.tally.gaps
     return Result(found, gaps)
 
 
@@ -190,7 +191,7 @@ def views_by_dimension(
         visits = visits_by_dimension(
             selection, dimension, row_of_code, len(views), query.conversions
         )
-        gaps |= selection.visit_gaps
+        gaps |= visits.gaps
     numbers, shown_names = page_of_rows(
         np.flatnonzero(views),
         _order(query, visitors, views, visits),

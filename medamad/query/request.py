@@ -119,7 +119,7 @@ class Gap(Enum):
     BOUNCES = "bounces"
     """Bounces: bounce rates leave the day out."""
     VISITS = "visits"
-    """Visits: only a rollup is left of the day, or its views were imported without them."""
+    """Visits: the rollup of the day does not know them, or its views belong to none."""
     DAMAGED = "damaged"
     """Damaged data: there are other views of the day, or none."""
 

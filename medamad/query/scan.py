@@ -121,6 +121,11 @@ class ViewFilter:
         return not self.codes and not self._by_view
 
     @property
+    def is_by_view(self) -> bool:
+        """Whether no counters decide which views match."""
+        return bool(self._by_view)
+
+    @property
     def _by_view(self) -> list[PropertyFilter | VisitFilter]:
         """The filters that no counters decide."""
         return [each for each in (self.properties, self.visits) if each is not None]
@@ -211,17 +216,13 @@ class Selection:
         The value is None if only some of its views are selected, or may be: then the result has a
         gap of the kind `gap`, and so if `value_of` returns None.
         """
-        for rollup in self.snapshot.rollups:
-            self.cancellation.check()
+        for rollup in self.rollups_in_period():
             if self.with_durations is not None and rollup.has_durations is not self.with_durations:
-                continue
-            least_ms, greatest_ms = rollup.time_bounds
-            if least_ms > greatest_ms or self.period.is_outside(least_ms, greatest_ms):
                 continue
             remaining = self.filter.remaining(rollup)
             if remaining is None:
                 continue
-            is_whole = remaining.matches_all and self.period.contains(least_ms, greatest_ms)
+            is_whole = remaining.matches_all and self.period.contains(*rollup.time_bounds)
             yield rollup, value_of(rollup) if is_whole else None
 
     @property
@@ -234,19 +235,30 @@ class Selection:
 
     @property
     def visit_gaps(self) -> Gaps:
-        """The days in the period of which visits are unknown: rollups, and imported views."""
-        spans = [rollup.time_bounds for rollup in self.snapshot.rollups]
-        spans += [
-            part.time_bounds
-            for part in self.snapshot.parts
-            if not part.first_visit and part.time_bounds[0] <= part.time_bounds[1]
-        ]
+        """The days in the period without views of known visits: of rollups, and imported views."""
+        days = ((Gap.VISITS, rollup.day) for rollup in self.rollups_in_period())
+        return self.gaps_without_visits | Gaps(days)
+
+    @property
+    def gaps_without_visits(self) -> Gaps:
+        """The days in the period of which there are views that belong to no visit."""
         return Gaps(
             (Gap.VISITS, day)
-            for span in spans
-            if not self.period.is_outside(*span)
-            for day in self.period.days_of(*span)
+            for part in self.snapshot.parts
+            if not part.first_visit and self._is_in_period(part)
+            for day in self.period.days_of(*part.time_bounds)
         )
+
+    def rollups_in_period(self) -> Iterator[Rollup]:
+        """Return each rollup that has views, and whose day is at least in part in the period."""
+        for rollup in self.snapshot.rollups:
+            self.cancellation.check()
+            if self._is_in_period(rollup):
+                yield rollup
+
+    def _is_in_period(self, part: Part | Rollup) -> bool:
+        least_ms, greatest_ms = part.time_bounds
+        return least_ms <= greatest_ms and not self.period.is_outside(least_ms, greatest_ms)
 
     def without(self, dimension: Dimension) -> "Selection":
         """Return the selection without the filter on a dimension."""

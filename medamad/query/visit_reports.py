@@ -12,7 +12,8 @@ from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.period import Period
-from medamad.query.request import Cancellation, Query, Result
+from medamad.query.request import Cancellation, Gaps, Query, Result
+from medamad.query.rollup_visits import visits_by_code, visits_by_end, with_rollups
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
 from medamad.query.scan import Selection
 from medamad.query.selection import select
@@ -92,6 +93,11 @@ def _bounds(period: Period) -> tuple[int, int]:
     return period.start_ms, period.end_ms
 
 
+def all_in_buckets(selection: Selection, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:
+    """Return the sums of the selected visits by bucket, or of all, with rollups, and the gaps."""
+    return with_rollups(sum_in_buckets(selection, buckets), selection, buckets)
+
+
 @frozen(eq=False)
 class RowVisits:
     """The visits of each row of a dimension, and how many of them bounced, shape (n,).
@@ -104,6 +110,7 @@ class RowVisits:
     bounces: NDArray[np.int64]
     conversions: NDArray[np.int64]
     total: int
+    gaps: Gaps
 
 
 def visits_by_dimension(
@@ -132,12 +139,20 @@ def visits_by_dimension(
         return known.grouped(row_of_code[known.codes], size)
 
     of_first, of_kind, *of_reached = sum_visits(selection, kinds)
+    total, gaps = int(of_first.visits.sum()), selection.visit_gaps
+    if conversions is None:
+        days = visits_by_code(selection, dimension)
+        total, gaps = total + days.visits, days.gaps
+        of_first = days.of_first_views(of_first)
+        is_by_page = dimension is Dimension.PATH
+        of_kind = days.of_any_views(of_kind) if is_by_page else days.of_first_views(of_kind)
     return RowVisits(
         by_row(of_kind).visits,
         # A visit that bounced saw its first page alone.
         by_row(of_first).bounces,
         by_row(of_reached[0]).visits if of_reached else np.zeros(size, np.int64),
-        int(of_first.visits.sum()),
+        total,
+        gaps,
     )
 
 
@@ -151,11 +166,13 @@ def entry_pages(
     selection = select(snapshot, query, sources, cancellation)
     texts = snapshot.texts(Dimension.PATH)
     (sums,) = sum_visits(selection, [FirstViews(Dimension.PATH)])
+    days = visits_by_end(selection, with_pages=False, with_exits=False)
+    sums = days.of_first_views(sums)
     rows, paths = _page_of_paths(sums, texts, query)
     columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
     if not query.is_brief:
         columns |= _means(sums.take(rows))
-    return Result(make_rows(columns), selection.visit_gaps | selection.left_out)
+    return Result(make_rows(columns), days.gaps | selection.left_out)
 
 
 def exit_pages(
@@ -170,13 +187,15 @@ def exit_pages(
     texts = snapshot.texts(Dimension.PATH)
     kinds = [LastPages()] if query.is_brief else [LastPages(), SeenPages()]
     sums, *seen = sum_visits(selection, kinds)
+    days = visits_by_end(selection, with_pages=not query.is_brief, with_exits=True)
+    sums = days.of_last_views(sums)
     rows, paths = _page_of_paths(sums, texts, query)
     columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
     if seen:
-        (pages,) = seen
+        (pages,) = map(days.of_any_views, seen)
         shown = pages.dense(len(texts)).take(sums.codes[rows])
         columns["exit_percentage"] = fractions(sums.visits[rows], shown.visits)
-    return Result(make_rows(columns), selection.visit_gaps | selection.left_out)
+    return Result(make_rows(columns), days.gaps | selection.left_out)
 
 
 def _page_of_paths(

@@ -7,6 +7,7 @@ its code, and looks for data that belongs to no website or segment.
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -323,7 +324,8 @@ class StoreCheck:
             yield f"{place}, {what} {kind}: no header names it"
         for finding in found:
             yield f"{place}: {finding}"
-        for dimension, counters in rollup.by_dimension.items():
+        by_visits = {} if rollup.visits is None else rollup.visits.by_dimension
+        for dimension, counters in chain(rollup.by_dimension.items(), by_visits.items()):
             yield from _unnamed(place, dimension, counters.codes, names)
         yield from _unnamed(place, Dimension.PROPERTY, rollup.events.codes, names)
         if segment.header.day is not None:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 import pytest_twisted
-from attrs import evolve
+from attrs import define, evolve
 from support.query.oracle import Entry, Oracle
 from support.query.snapshots import SOURCES, WITHOUT_VISITS, result
 from support.storage.contents import agrees, entries, orphans, settled, stored_rows
@@ -34,6 +34,7 @@ OpenStore = Callable[..., Store]
 
 SMALL = Sizes(chunk_views=8, merged_members=2, counted_from=0)
 MIDNIGHT_MS = NOW_MS - NOW_MS % DAY_MS
+TIMEOUT_MS = HOUR_MS // 2
 LATER_MS = MIDNIGHT_MS + 60 * DAY_MS - 1
 
 
@@ -341,6 +342,41 @@ async def test_filtering_events_by_expired_views_is_reported(
     await store.close()
 
 
+@pytest.mark.parametrize("sizes", [SMALL, Sizes(1, 2, 0)])
+@pytest_twisted.ensureDeferred
+async def test_a_visit_that_goes_on_after_midnight_counts_once_with_all_of_its_views(
+    open_store: OpenStore, sizes: Sizes
+) -> None:
+    store = open_store(sizes=sizes, retention=keeping(1))
+    website = await store.add_website("example.com", 1)
+    minute_ms = HOUR_MS // 60
+    for number, (path, minute) in enumerate((("/a", -20), ("/b", -5), ("/c", 10)), 1):
+        time_ms = MIDNIGHT_MS + minute * minute_ms
+        texts = {"path": path, "beacon": f"b{number}", "identity": b"somebody"}
+        await store.append([a_view(time_ms=time_ms, first_today=number == 1, **texts)])
+        await store.append([unload(number, 1000 * number, time_ms + 1)])
+    await store.append([a_view(time_ms=MIDNIGHT_MS, path="/b", identity=b"another")])
+    visit = {"visits": 1, "views_per_visit": 3.0, "visit_bounce_percentage": 0.0}
+    visit["visit_duration"] = 6000
+    bounce = {"visits": 1, "views_per_visit": 1.0, "visit_bounce_percentage": 1.0}
+    bounce["visit_duration"] = 0
+    start = datetime.fromtimestamp(MIDNIGHT_MS / 1000 - 86_400, UTC).isoformat()
+    query = [("start", start), ("visits", "true"), ("interval", "day")]
+    for now_ms, days in ((0, []), (2 * DAY_MS - 1, [-1]), (3 * DAY_MS, [-1, 0])):
+        await settled(store, MIDNIGHT_MS + now_ms)
+        assert days_of(store, website) == days
+        found, missing = ask(store, website, "summary", query)
+        series = [{name: day[name] for name in visit} for day in found["interval"][:2]]
+        assert (series, missing) == ([visit, bounce], [])
+        (exits, _), (pages, _) = (
+            ask(store, website, name, query[:2]) for name in ("exits", "pages")
+        )
+        assert [(row["path"], row["exit_percentage"]) for row in exits] == [("/b", 0.5), ("/c", 1)]
+        seen = {row["path"]: (row["visits"], row["visit_bounce_percentage"]) for row in pages}
+        assert seen == {"/a": (1, 0), "/b": (2, 0.5), "/c": (1, 0)}
+    await store.close()
+
+
 @pytest_twisted.ensureDeferred
 async def test_an_event_stays_as_long_as_its_view(open_store: OpenStore) -> None:
     """It arrived a moment before its view, on the day before."""
@@ -394,6 +430,19 @@ async def test_hits_are_acknowledged_between_the_steps_of_an_expiry(open_store: 
     await store.close()
 
 
+@define
+class Person:
+    """A visitor of a story, and the visit that goes on."""
+
+    browser: str
+    country: str
+    visit: int = 0
+    last_ms: int = 0
+    page: str = ""
+    day: int = 0
+    views_today: int = 0
+
+
 class Story:
     """Random hits of some weeks, given to a store and to an oracle."""
 
@@ -402,37 +451,68 @@ class Story:
         self.now_ms = NOW_MS
         self.views: list[Entry] = []
         self.events: list[Entry] = []
+        self.people = [Person("Firefox", "DE"), Person("Chrome", "DE"), Person("Chrome", "")]
+
+    def restart(self, store: Store) -> None:
+        """Go on with a store that was opened again, and has forgotten visits in progress."""
+        self.store = store
+        for person in self.people:
+            person.visit = 0
+
+    def _view(self) -> View:
+        """Return a new view of somebody, whose visit goes on if it was active of late."""
+        rng, number = self.rng, len(self.views) + 1
+        person = rng.choice(self.people)
+        day = self.now_ms // DAY_MS
+        goes_on = person.visit and self.now_ms - person.last_ms <= TIMEOUT_MS
+        entry = {
+            "id": number,
+            "visit": person.visit if goes_on else number,
+            "time_ms": self.now_ms,
+            "p": rng.random() < 0.5,
+            "q": rng.random() < 0.7,
+            "duration_ms": 0,
+            "path": rng.choice(("/", "/a", "/b")),
+            "referrer": "" if goes_on else rng.choice(("", "google.com")),
+            "browser": person.browser,
+            "country": person.country,
+            "os": "Unknown",
+            "device": "Unknown",
+        }
+        from_page = person.page if goes_on else None
+        person.views_today = person.views_today + 1 if person.day == day else 1
+        person.visit, person.last_ms, person.day = entry["visit"], self.now_ms, day
+        person.page = entry["path"]
+        self.views.append(entry)
+        return View(
+            website=1,
+            time_ms=self.now_ms,
+            beacon=f"b{number}",
+            first_today=entry["p"],
+            first_of_page=entry["q"],
+            identity=str(self.people.index(person)).encode(),
+            number_today=person.views_today,
+            from_page=from_page,
+            **{name: entry[name] for name in ("path", "referrer", "browser", "country")},
+        )
+
+    def _keep_alive(self, view: Entry) -> None:
+        for person in self.people:
+            if person.visit == view["visit"] and self.now_ms - person.last_ms <= TIMEOUT_MS:
+                person.last_ms = self.now_ms
 
     async def go_on(self) -> None:
         rng = self.rng
-        self.now_ms += rng.choice((0, 1, HOUR_MS, 5 * HOUR_MS, 23 * HOUR_MS))
+        self.now_ms += rng.choice((0, 1, TIMEOUT_MS // 3, TIMEOUT_MS, HOUR_MS, 22 * HOUR_MS))
         kind = rng.random()
         if kind < 0.6 or not self.views:
-            number = len(self.views) + 1
-            entry = {
-                "id": number,
-                "time_ms": self.now_ms,
-                "p": rng.random() < 0.5,
-                "q": rng.random() < 0.7,
-                "duration_ms": 0,
-                "path": rng.choice(("/", "/a", "/b")),
-                "browser": rng.choice(("Firefox", "Chrome")),
-                "country": rng.choice(("", "DE")),
-                "os": "Unknown",
-                "device": "Unknown",
-            }
-            self.views.append(entry)
-            texts = {name: entry[name] for name in ("path", "browser", "country")}
-            first = {"first_today": entry["p"], "first_of_page": entry["q"]}
-            beacon = f"b{number}"
-            await self.store.append(
-                [View(website=1, time_ms=self.now_ms, beacon=beacon, **first, **texts)]
-            )
+            await self.store.append([self._view()])
             return
         view = rng.choice(self.views[-3:])
         if self.now_ms - view["time_ms"] > DAY_MS:
             return
         if kind < 0.85:
+            self._keep_alive(view)
             ms = rng.choice((1, 300, 5000, 5001, 70_000))
             view["duration_ms"] = max(view["duration_ms"], ms)
             await self.store.append(
@@ -444,6 +524,8 @@ class Story:
         found = {"time_ms": self.now_ms, "view": None, "properties": list(properties)}
         self.events.append({**found, "view": view["id"] if of_view else None})
         beacon = f"b{view['id']}" if of_view else ""
+        if of_view:
+            self._keep_alive(view)
         event = Event(website=1, time_ms=self.now_ms, properties=properties, beacon=beacon)
         await self.store.append([event])
 
@@ -457,12 +539,14 @@ class Story:
         period = [("start", start.isoformat()), ("end", end.isoformat(timespec="milliseconds"))]
         period[1] = ("end", period[1][1].replace("00:00:00.000", "23:59:59.999"))
         filters = {"pages": "path", "browsers": "browser", "summary": "path", "time": "path"}
-        for endpoint in WITHOUT_VISITS:
+        for endpoint in (*WITHOUT_VISITS, "entries", "exits"):
             query = list(period) if self.rng.random() < 0.7 else []
             if endpoint == "summary" and query:
                 query.append(("interval", self.rng.choice(("day", "week", "month"))))
             if endpoint in filters and self.rng.random() < 0.5:
                 query.append((filters[endpoint], self.rng.choice(("/a", "Firefox"))))
+            if endpoint != "properties" and self.rng.random() < 0.7:
+                query.append(("visits", "true"))
             found, missing = ask(self.store, website, endpoint, query)
             assert (found, missing) == (oracle.answer(endpoint, query), []), (endpoint, query)
         return len(days_of(self.store, website))
@@ -488,7 +572,8 @@ async def test_results_about_whole_days_stay_the_same(open_store: OpenStore, see
             most = max(most, story.check(website))
         if rng.random() < 0.02:
             await store.close()
-            story.store = store = open_store(sizes=sizes, retention=retention)
+            store = open_store(sizes=sizes, retention=retention)
+            story.restart(store)
     await settled(store, story.now_ms)
     assert max(most, story.check(website)) > 4
     assert orphans(store.environment) == []

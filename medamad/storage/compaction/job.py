@@ -11,7 +11,7 @@ from itertools import chain
 
 from attrs import define, field
 
-from medamad.storage.compaction.retention import Removed
+from medamad.storage.compaction.retention import Removed, VisitSearch
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases
@@ -98,13 +98,16 @@ class RollupDraft(Draft):
     content: Content
     names: PropertyNameNumbers
     earlier: Sequence[StoredRollup]
+    visits: VisitSearch
+    access: WriterAccess
 
     def prepare(self) -> Iterator[None]:
         codes = (rollup.event_sums().codes for rollup in self.earlier)
-        return self.names.look_up(chain([self.content.events.property], codes))
+        yield from self.names.look_up(chain([self.content.events.property], codes))
+        yield from self.visits.steps(self.access)
 
     def encode(self) -> EncodedSegment:
-        added = rollup_of(self.content, self.day, self.span, self.names)
+        added = rollup_of(self.content, self.day, self.span, self.names, self.visits.result())
         rollups = [*(rollup.loaded() for rollup in self.earlier), added]
         return encode_rollup(merge_rollups(rollups, self.names), self.key)
 

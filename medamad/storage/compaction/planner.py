@@ -22,7 +22,13 @@ from medamad.storage.compaction.job import (
     SegmentDraft,
 )
 from medamad.storage.compaction.purge import PurgeQueue
-from medamad.storage.compaction.retention import SETTLED_MS, Cutoff, Split, split_expired
+from medamad.storage.compaction.retention import (
+    SETTLED_MS,
+    Cutoff,
+    Split,
+    VisitSearch,
+    split_expired,
+)
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment
@@ -249,6 +255,8 @@ class Planner:
                         open_rollup(rollup, access, self._environment.databases)
                         for rollup in earlier
                     ],
+                    visits=VisitSearch(expired, span, partition),
+                    access=access,
                 )
             )
         return Expire(

@@ -8,12 +8,14 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
+from medamad.domain.dimensions import ViewNumber
 from medamad.domain.zones import day_at, start_of_day
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.build import Content, content_of
+from medamad.storage.segments.day_visits import BegunVisits, VisitsContent
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.parts import NO_TIME
@@ -134,6 +136,45 @@ def _days(time_ms: NDArray[np.int64], cutoff: Cutoff) -> NDArray[np.int64]:
     return np.searchsorted(np.array(starts_ms, np.int64), time_ms, side="right") - 1 + first
 
 
+@define(eq=False)
+class VisitSearch:
+    """Finds all views of the visits that began on a day, before those of the day are deleted.
+
+    `content` has views and events of the day. The views after midnight are still in other
+    segments, as expired views are deleted in the order in which they were stored. What the visits
+    do after their day has expired is lost for its rollup.
+    """
+
+    _content: Content
+    _span: tuple[int, int]
+    _partition: Partition
+    _begun: BegunVisits = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._begun = BegunVisits.of(self._content)
+
+    def steps(self, access: WriterAccess) -> Iterator[None]:
+        """Read what has their views, in small steps."""
+        partition = self._partition
+        for segment in partition.leaves():
+            if segment.number not in partition.damage.numbers:
+                overlay = partition.overlays.get(segment.number)
+                if self._begun.add(open_segment(segment, overlay, access, partition.databases)):
+                    yield
+        chunks, events = partition.memtable.publish()
+        for chunk in chunks:
+            if self._begun.add(chunk):
+                yield
+        for piece in events:
+            self._begun.add_events(piece)
+
+    def result(self) -> VisitsContent | None:
+        """Return the sums of the visits, or None if no view belongs to one."""
+        if not self._content.numbers[ViewNumber.VISIT_OFFSET].any():
+            return None
+        return self._begun.content(self._span)
+
+
 _KEY_BYTES: Final = 17
 
 
@@ -205,7 +246,7 @@ def forecast(
         bytes_of_new_days=sum(due.new_rollup_sizes()),
         due_days=_count_days(due_rollups),
         bytes_of_due_days=sum(sizes[rollup.number] for rollup in due_rollups),
-        damaged=tuple(due.damaged),
+        damaged=tuple(dict.fromkeys(due.damaged)),
     )
 
 
@@ -250,9 +291,19 @@ class _Due:
 
     def _add_day(self, day: int, content: Content, span: tuple[int, int]) -> None:
         names, key = self._names, (span, content.import_batch)
-        rollup = rollup_of(content, day, span, names)
+        rollup = rollup_of(content, day, span, names, self._visits_of(content, span))
         earlier = self._rollups.get(key)
         self._rollups[key] = rollup if earlier is None else merge_rollups([earlier, rollup], names)
+
+    def _visits_of(self, content: Content, span: tuple[int, int]) -> VisitsContent | None:
+        search = VisitSearch(content, span, self._partition)
+        try:
+            for _ in search.steps(self._access):
+                pass
+        except DamagedSegment as error:
+            self.damaged.append(str(error))
+            return None
+        return search.result()
 
     @property
     def new_days(self) -> int:

@@ -60,6 +60,8 @@ def _used(partition: Partition, dimension: Dimension, writing: WriterAccess) -> 
         found += [day.event_sums().codes.astype(np.uint32) for day in days]
     else:
         of_days = [day.counters(dimension) for day in days]
+        # Visits may have gone on after midnight, on pages that nobody saw on the day itself.
+        of_days += [day.visits.counters(dimension) for day in days if day.visits is not None]
         found += [sums.codes.astype(np.uint32) for sums in of_days if sums is not None]
     used = np.zeros(
         max((int(codes.max()) + 1 for codes in found if len(codes)), default=0), np.bool_

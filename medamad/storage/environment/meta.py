@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from medamad.storage.environment.files import Database, Txn
 from medamad.storage.errors import Damaged, WrongFormat
 
-FORMAT: Final = 8
+FORMAT: Final = 9
 """Format numbers only count up, and none is used again."""
 META: Final = b"meta"
 FORMAT_KEY: Final = b"format"

@@ -29,7 +29,8 @@ SLOT_MS: Final = 900_000
 VIEWS, VISITORS, PAGE_VISITORS, TIMED_VISITORS, BOUNCES, DURATION_MS = range(6)
 SUMS: Final = 6
 
-_HEAD: Final = struct.Struct(f"<II{1 + SUMS}Bx")
+_HEAD: Final = struct.Struct("<IIB")
+"""Checksum, number of codes and of sums. The width of each column in bytes follows."""
 _ROWS: Final[tuple[tuple[int, np.uint8], ...]] = (
     (VISITORS, VISITOR),
     (PAGE_VISITORS, PAGE_VISITOR),
@@ -47,9 +48,10 @@ _WIDEST: Final = 8
 
 @frozen(eq=False)
 class Counters:
-    """Sums of views by code, shape (k,) each. `codes` are strictly ascending.
+    """Sums by code, shape (k,) each, of any integer dtype. `codes` are strictly ascending.
 
-    `sums` are in the order VIEWS to DURATION_MS, of any integer dtype.
+    `sums` of views are in the order VIEWS to DURATION_MS, those of the visits of a day in the order
+    of `medamad.storage.segments.day_visits`.
     """
 
     codes: Integers
@@ -113,16 +115,17 @@ def count_views(numbers: Integers, flags: NDArray[np.uint8], duration_ms: Intege
 
 
 def merge(parts: Sequence[Counters]) -> Counters:
-    """Add counters up."""
+    """Add counters up that have the same sums."""
     codes = np.concatenate([part.codes for part in parts]).astype(np.uint32)
+    size = len(parts[0].sums)
     if not len(codes):
-        return Counters(codes, (codes,) * SUMS)
+        return Counters(codes, (codes,) * size)
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     begins = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
     sums = (
         np.concatenate([part.sums[row] for part in parts], dtype=np.int64)[order]
-        for row in range(SUMS)
+        for row in range(size)
     )
     return Counters(codes[begins], tuple(np.add.reduceat(row, begins) for row in sums))
 
@@ -155,7 +158,7 @@ def encode_counters(key: bytes, counters: Counters) -> bytes:
     """Return counters as stored, with a checksum over them and their key."""
     narrow = [narrowed(column) for column in (counters.codes, *counters.sums)]
     widths = [column.itemsize if column is not None else 0 for column in narrow]
-    header = _HEAD.pack(0, len(counters), *widths)[4:]
+    header = _HEAD.pack(0, len(counters), len(counters.sums))[4:] + bytes(widths)
     data = b"".join(column.tobytes() for column in narrow if column is not None)
     crc = crc32(data, crc32(header, crc32(key)))
     return struct.pack("<I", crc) + header + data
@@ -164,14 +167,14 @@ def encode_counters(key: bytes, counters: Counters) -> bytes:
 def decode_counters(key: bytes, value: memoryview, *, check: bool) -> Counters:
     """Decode counters without a copy. `check` verifies the checksum. Raises Damaged."""
     try:
-        crc, count_, *widths = _HEAD.unpack_from(value)
+        crc, count_, sums = _HEAD.unpack_from(value)
     except struct.error as error:
         raise Damaged("it is cut short") from error
     if check and crc32(value[4:], crc32(key)) != crc:
         raise Damaged("its checksum does not match")
     columns: list[Integers] = []
-    place = _HEAD.size
-    for width in widths:
+    place = _HEAD.size + 1 + sums
+    for width in value[_HEAD.size : place]:
         if width:
             # numpy adds unsigned and signed numbers of 64 bits as floats.
             dtype = "<i8" if width == _WIDEST else f"<u{width}"

@@ -2,7 +2,7 @@
 
 A segment has a header, up to some twenty columns, and the counters of its views. A merged segment
 has a header that names its members, their merged counters and their sorted durations. A rollup has
-a header, counters and durations by path.
+a header, counters of views and of visits, and durations by path.
 
 A column has one of three encodings. CONSTANT: one number for all rows. PLAIN: the numbers, or their
 differences from the least, in the narrowest unsigned type; read without a copy. STEPS: for
@@ -67,6 +67,18 @@ _SEGMENT_KEY: Final = struct.Struct(">IQI")
 _CRC: Final = struct.Struct("<I")
 
 
+class KnownVisits(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of the visits that began on the day of a rollup."""
+
+    dimensions: tuple[int, ...]
+    time_bounds: tuple[int, int]
+    """The earliest and the latest time of a view of theirs, which may be of another day."""
+    has_pages: bool
+    """Whether it is known which pages they saw besides the first."""
+    has_exits: bool
+    """Whether it is known which pages they ended on."""
+
+
 class Day(msgspec.Struct, frozen=True, array_like=True):
     """The day of a rollup, and what is known of it."""
 
@@ -76,6 +88,7 @@ class Day(msgspec.Struct, frozen=True, array_like=True):
     """Its first and its last millisecond."""
     dimensions: tuple[int, ...]
     has_durations: bool
+    visits: KnownVisits | None
 
 
 class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):

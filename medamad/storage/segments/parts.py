@@ -248,6 +248,31 @@ class PathDurations:
     duration_ms: NDArray[np.uint32]
 
 
+class DayVisits(Protocol):
+    """What a rollup knows of the visits that began on its day, with all of their views.
+
+    The sums are in the order of medamad.storage.segments.day_visits.
+    """
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        """The earliest and the latest time of a view of theirs, or NO_TIME."""
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether it is known which pages they saw besides the first."""
+
+    @property
+    def has_exits(self) -> bool:
+        """Whether it is known which pages they ended on."""
+
+    def overall(self) -> Counters:
+        """Return the sums of all of them, under the code 0."""
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        """Return the sums by the codes of a dimension, or None if they are unknown."""
+
+
 class Rollup(HasCounters):
     """The sums of a day whose views and events have been deleted, one dimension at a time.
 
@@ -263,6 +288,11 @@ class Rollup(HasCounters):
     @abstractmethod
     def has_durations(self) -> bool:
         """Whether single durations are known. If not, their sums and bounces may be unknown too."""
+
+    @property
+    @abstractmethod
+    def visits(self) -> DayVisits | None:
+        """What is known of the visits that began on the day, or None if they are unknown."""
 
     @abstractmethod
     def overall(self) -> Counters:

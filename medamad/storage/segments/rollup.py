@@ -21,7 +21,19 @@ from medamad.storage.segments.counters import (
     encode_counters,
     merge,
 )
-from medamad.storage.segments.format import Column, Day, Segment, SegmentHeader, encode_column
+from medamad.storage.segments.day_visits import (
+    VisitsContent,
+    merge_visits,
+    visit_disagreements,
+)
+from medamad.storage.segments.format import (
+    Column,
+    Day,
+    KnownVisits,
+    Segment,
+    SegmentHeader,
+    encode_column,
+)
 from medamad.storage.segments.parts import (
     NO_TIME,
     EventColumns,
@@ -34,6 +46,8 @@ from medamad.storage.segments.read import OpenedBase, StoredValues
 
 OVERALL: Final = 0
 """The kind of the counters of all views, which have the code 0."""
+OF_VISITS: Final = 32
+"""Added to the kind of counters of views, this is the kind of those of visits."""
 NO_EVENT_SUMS: Final = EventSums(
     *(np.zeros(0, np.uint32),) * 4,
     total=0,
@@ -61,6 +75,7 @@ class RollupContent(Rollup):
     """The least and the greatest number of a view or event."""
     import_batch: int = 0
     """The import batch that all of it belongs to, 0 for none."""
+    visits: VisitsContent | None = None
 
     @property
     def views(self) -> int:
@@ -97,9 +112,13 @@ class RollupContent(Rollup):
 
 
 def rollup_of(
-    content: Content, day: int, span: tuple[int, int], names_of: NumberNames
+    content: Content,
+    day: int,
+    span: tuple[int, int],
+    names_of: NumberNames,
+    visits: VisitsContent | None,
 ) -> RollupContent:
-    """Return the rollup of some views and events, all of one day."""
+    """Return the rollup of some views and events, all of one day, and of the visits they begin."""
     flags, duration_ms = content.flags, content.duration_ms
     sequence, numbers = content.sequence, [content.sequence, content.events.event]
     numbered = [column for column in numbers if len(column)]
@@ -119,6 +138,7 @@ def rollup_of(
             max(int(column[-1]) for column in numbered),
         ),
         import_batch=content.import_batch,
+        visits=visits,
     )
 
 
@@ -144,6 +164,7 @@ def merge_rollups(days: Sequence[RollupContent], names_of: NumberNames) -> Rollu
         sequence_bounds=_around(with_views),
         sequences=_around([each.sequences for each in days if each.sequences[1]]),
         import_batch=first.import_batch,
+        visits=merge_visits([each.visits for each in days]),
     )
 
 
@@ -169,10 +190,20 @@ def encode_rollup(sums: RollupContent, key: bytes) -> EncodedSegment:
             span=sums.span,
             dimensions=tuple(map(int, sums.by_dimension)),
             has_durations=sums.durations is not None,
+            visits=None if sums.visits is None else _known(sums.visits),
         ),
         import_batch=sums.import_batch,
     )
     return EncodedSegment(header, _puts(sums, key))
+
+
+def _known(visits: VisitsContent) -> KnownVisits:
+    return KnownVisits(
+        dimensions=tuple(map(int, visits.by_dimension)),
+        time_bounds=visits.time_bounds,
+        has_pages=visits.has_pages,
+        has_exits=visits.has_exits,
+    )
 
 
 def rollup_key_ms(sums: RollupContent) -> int:
@@ -185,6 +216,10 @@ def _puts(sums: RollupContent, key: bytes) -> Iterator[Put]:
         OVERALL: sums.total,
         **{int(dimension): found for dimension, found in sums.by_dimension.items()},
     }
+    if sums.visits is not None:
+        counters[OF_VISITS + OVERALL] = sums.visits.total
+        for dimension, found in sums.visits.by_dimension.items():
+            counters[OF_VISITS + dimension] = found
     events = sums.events
     if events.total:
         counters[Dimension.PROPERTY] = _counted(events.codes, events.events)
@@ -211,6 +246,47 @@ def _counted(codes: NDArray[Any], events: NDArray[Any]) -> Counters:
     return Counters(codes, (events, *(nothing,) * (SUMS - 1)))
 
 
+@frozen(eq=False)
+class _StoredVisits:
+    """The visits of a stored rollup."""
+
+    _stored: StoredValues
+    _known: KnownVisits
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        return self._known.time_bounds
+
+    @property
+    def has_pages(self) -> bool:
+        return self._known.has_pages
+
+    @property
+    def has_exits(self) -> bool:
+        return self._known.has_exits
+
+    def overall(self) -> Counters:
+        return self._stored.counters(OF_VISITS + OVERALL)
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        if dimension not in self._known.dimensions:
+            return None
+        return self._stored.counters(OF_VISITS + dimension)
+
+    def loaded(self) -> VisitsContent:
+        """Return all of it in memory."""
+        return VisitsContent(
+            time_bounds=self.time_bounds,
+            total=self.overall(),
+            by_dimension={
+                Dimension(dimension): self._stored.counters(OF_VISITS + dimension)
+                for dimension in self._known.dimensions
+            },
+            has_pages=self.has_pages,
+            has_exits=self.has_exits,
+        )
+
+
 @define(eq=False)
 class StoredRollup(OpenedBase, Rollup):
     """A stored rollup."""
@@ -228,6 +304,11 @@ class StoredRollup(OpenedBase, Rollup):
 
     def counters(self, dimension: Dimension) -> Counters | None:
         return self._stored.counters(dimension) if dimension in self._day.dimensions else None
+
+    @property
+    def visits(self) -> _StoredVisits | None:
+        known = self._day.visits
+        return None if known is None else _StoredVisits(self._stored, known)
 
     def path_durations(self) -> PathDurations | None:
         if not self.has_durations:
@@ -275,6 +356,7 @@ class StoredRollup(OpenedBase, Rollup):
             sequence_bounds=header.sequence_bounds,
             sequences=(header.first_sequence, header.last_sequence),
             import_batch=header.import_batch,
+            visits=None if self.visits is None else self.visits.loaded(),
         )
 
     @property
@@ -297,6 +379,8 @@ def disagreements(sums: RollupContent) -> Iterator[str]:
     for dimension, counters in sums.by_dimension.items():
         if _totals(counters) != total:
             yield f"by {dimension.attribute} it has other sums than overall"
+    if sums.visits is not None:
+        yield from visit_disagreements(sums.visits)
     durations = sums.durations
     if durations is not None:
         duration_ms = durations.duration_ms

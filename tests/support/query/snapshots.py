@@ -41,6 +41,7 @@ from medamad.storage.segments.counters import (
     count_views,
     merge,
 )
+from medamad.storage.segments.day_visits import BegunVisits, VisitsContent
 from medamad.storage.segments.format import (
     PAGE_VISITOR,
     VISITOR,
@@ -284,7 +285,8 @@ def snapshot_of(
     `days` have views and events of their own, none of them twice.
     """
     names = Dictionary()
-    sums = [_day(day, names) for day in days if day.views or day.events]
+    days = [day for day in days if day.views or day.events]
+    sums = [_day(day, names, _visits(day, views, events, days, names)) for day in days]
     event_pieces = [_events(piece, names) for piece in cut(list(enumerate(events, 1)), cuts.places)]
     in_parts, rest = event_pieces[: cuts.in_parts], event_pieces[cuts.in_parts :]
     view_pieces = cut(views, cuts.places)
@@ -299,11 +301,36 @@ def snapshot_of(
     return MadeSnapshot(texts=names, events=rest, parts=parts, rollups=sums)
 
 
-def _day(day: MadeDay, names: Dictionary) -> RollupContent:
+def _visits(
+    day: MadeDay,
+    views: Sequence[Entry],
+    events: Sequence[Entry],
+    days: Sequence[MadeDay],
+    names: Dictionary,
+) -> VisitsContent | None:
+    """Return the visits that began on a day, with all of their views."""
+    if not any(view.get("visit") for view in day.views):
+        return None
+    all_views = sorted([*views, *(view for each in days for view in each.views)], key=_id_of)
+    all_events = [*events, *(event for each in days for event in each.events)]
+    begun = sorted(view["id"] for view in day.views if view.get("visit") == view["id"])
+    part = _part(all_views, _events(list(enumerate(all_events, 1)), names), names, is_counted=False)
+    numbers = np.array(begun, np.uint64)
+    found = BegunVisits(numbers, part.time_ms[np.searchsorted(part.sequence, numbers)])
+    found.add(part)
+    return found.content(day.span)
+
+
+def _id_of(view: Entry) -> int:
+    number: int = view["id"]
+    return number
+
+
+def _day(day: MadeDay, names: Dictionary, visits: VisitsContent | None) -> RollupContent:
     # Numbers of events only have to differ within a part.
     events = _events(list(enumerate(day.events, 1)), names)
     content = content_of([_part(day.views, events, names, is_counted=False)])
-    sums = rollup_of(content, day.number, day.span, names.of_properties)
+    sums = rollup_of(content, day.number, day.span, names.of_properties, visits)
     if day.known == "all":
         return sums
     if day.known == "views":
