@@ -104,7 +104,7 @@ export function Rows(properties: Properties) {
               <button
                 type="button"
                 class="rows-order"
-                title={`${t(`panels.order.${order}`)} ${t(`panels.order.to-${nextOrder}`)}`}
+                title={[t(`panels.order.${order}`), t(`panels.order.to-${nextOrder}`)].join(" ")}
                 onClick={() => setOrder(nextOrder)}
               >
                 {t(`panels.column.${order}`)}
