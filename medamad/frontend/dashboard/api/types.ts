@@ -49,6 +49,10 @@ export interface Figures {
   views_per_visit?: number;
   visit_bounce_percentage?: number;
   visit_duration?: number;
+  new_visitors?: number;
+  returning_visitors?: number;
+  week_visitors?: number;
+  month_visitors?: number;
 }
 
 export interface Bucket extends Figures {

@@ -5,6 +5,7 @@ import { type Interval, MEASURES } from "./address.ts";
 import type { Part } from "./buckets.ts";
 import { known, measured } from "./measures.ts";
 import { partLabel } from "./spans.ts";
+import { KINDS } from "./visitors.tsx";
 
 interface Properties {
   buckets: Part[];
@@ -16,6 +17,7 @@ interface Properties {
 }
 
 export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }: Properties) {
+  const kinds = KINDS.filter((kind) => buckets.some((bucket) => bucket[kind] !== undefined));
   return (
     <section
       class={isShown ? "chart-table" : "hidden"}
@@ -29,6 +31,11 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
             {MEASURES.map((measure) => (
               <th scope="col" key={measure}>
                 {t(`measure.${measure}`)}
+              </th>
+            ))}
+            {kinds.map((kind) => (
+              <th scope="col" key={kind}>
+                {t(`measure.${kind}`)}
               </th>
             ))}
             {before && (
@@ -58,6 +65,9 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
               </th>
               {MEASURES.map((measure) => (
                 <td key={measure}>{measured(measure, known(measure, bucket), true)}</td>
+              ))}
+              {kinds.map((kind) => (
+                <td key={kind}>{measured("visitors", bucket[kind] ?? null, true)}</td>
               ))}
               {before && <Before part={before[place]} interval={interval} zone={zone} />}
             </tr>

@@ -10,6 +10,7 @@ import type { Part } from "./buckets.ts";
 import { known, measured } from "./measures.ts";
 import { startsUntil } from "./periods.ts";
 import { partLabel, tickLabel } from "./spans.ts";
+import { VisitorKinds } from "./visitors.tsx";
 
 interface Properties {
   buckets: Part[];
@@ -341,6 +342,7 @@ function Tip({
     >
       <strong>{measured(measure, known(measure, bucket), true)}</strong> {t(`measure.${measure}`)}
       <div>{partLabel(bucket, interval, zone)}</div>
+      {measure === "visitors" && <VisitorKinds of={bucket} className="tip-kinds" />}
       {earlier && (
         <div class="tip-before">
           <strong>{measured(measure, known(measure, earlier), true)}</strong>{" "}

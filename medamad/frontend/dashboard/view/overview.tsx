@@ -16,6 +16,7 @@ import { rangeOf, spanUntilNow, wholeSpan } from "./periods.ts";
 import { useSeries } from "./series.ts";
 import { daysLabel } from "./spans.ts";
 import { Tiles } from "./tiles.tsx";
+import { VisitorKinds } from "./visitors.tsx";
 import { keepsVisits } from "./visits.ts";
 
 export function Overview() {
@@ -57,6 +58,7 @@ export function Overview() {
         isStale={series.isStale}
         hasFailed={!!series.error}
       />
+      {summary && <VisitorKinds of={summary.current} className="tiles-note soft" />}
       {notesOn(view.filters).map((key) => (
         <p key={key} class="tiles-note soft">
           {t(key)}
