@@ -194,7 +194,7 @@ def check(
         times_ms = [view["time_ms"] for view in views]
         if end := instant(dict(query).get("end")):
             times_ms.append(microseconds(end) // 1000)
-        query.append(("start", traffic.written(min(times_ms, default=0))))
+        query.append(("start", traffic.written(min(times_ms, default=traffic.now_ms))))
     query = [pair for pair in query if not filters_visits(pair[0])]
     if endpoint == "properties":
         query = [pair for pair in query if not is_about_visits(pair)]

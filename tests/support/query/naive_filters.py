@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import groupby
 from typing import Any, Final
 
 Pairs = Sequence[tuple[str, str]]
@@ -119,19 +120,19 @@ def calendar(interval: str, start_s: int, end_s: int, zone: tzinfo) -> list[tupl
 
     def label(unix_s: int) -> Any:
         local = datetime.fromtimestamp(unix_s, zone)
-        return {
-            "minute": (local.date(), local.hour, local.minute, local.utcoffset()),
-            "hour": (local.date(), local.hour, local.utcoffset()),
-            "day": local.date(),
-            "week": local.isocalendar()[:2],
-            "month": (local.year, local.month),
-        }[interval]
+        match interval:
+            case "minute":
+                return local.date(), local.hour, local.minute, local.utcoffset()
+            case "hour":
+                return local.date(), local.hour, local.utcoffset()
+            case "day":
+                return local.date()
+            case "week":
+                return local.isocalendar()[:2]
+        return local.year, local.month
 
     begin_s = start_s - start_s % step_s
     while label(begin_s - step_s) == label(begin_s):
         begin_s -= step_s
-    return [
-        (unix_s, datetime.fromtimestamp(unix_s, zone).isoformat())
-        for unix_s in range(begin_s, end_s + 1, step_s)
-        if unix_s == begin_s or label(unix_s) != label(unix_s - step_s)
-    ]
+    beginnings = [next(steps) for _, steps in groupby(range(begin_s, end_s + 1, step_s), label)]
+    return [(unix_s, datetime.fromtimestamp(unix_s, zone).isoformat()) for unix_s in beginnings]
