@@ -21,6 +21,8 @@ settings.register_profile("short", settings.get_profile("thorough"), max_example
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples Hypothesis makes, where a test does not say: all if it is slow."""
+    # Most tests build a whole service: by default its parts are garbage-collected many times.
+    gc.set_threshold(10_000)
     settings.load_profile("thorough" if config.option.markexpr == "slow" else "short")
 
 
