@@ -24,6 +24,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 ENVIRONMENT: Final = Path("usr/lib/medamad")
 PROGRAMS: Final = ("medamad", "twist", "twistd")
 """The programs to install; those of other packages in the environment are left out."""
+TESTS: Final = ("test", "tests")
+"""The folders to leave out: a third of the libraries' code is their own tests."""
 COMPLETIONS: Final = {
     "bash": "usr/share/bash-completion/completions/medamad",
     "zsh": "usr/share/zsh/vendor-completions/_medamad",
@@ -84,6 +86,9 @@ def fill_environment(source: Path, wanted: str) -> None:
     # What pip compiles would name the files by where they are staged.
     install = ["install", "--no-compile", wanted]
     run(sys.executable, "-m", "pip", "-q", "--python", str(python), *install)
+    for pattern in TESTS:
+        for folder in list((target / "lib").rglob(pattern)):
+            shutil.rmtree(folder)
     compileall.compile_dir(target / "lib", quiet=2, stripdir=str(source), prependdir="/")
     programs = target / "bin"
     for program in list(programs.iterdir()):

@@ -26,6 +26,7 @@ def test_the_package_installs_a_service_that_counts(machine: Machine) -> None:
     assert machine.ask("views") == 1
     assert machine.run("medamad", "version")
     assert machine.run("medamad", "check", "--data", "/var/lib/medamad")
+    assert machine.run("find", "/usr/lib/medamad", "-name", "tests") == ""
 
 
 def test_the_service_has_its_own_user_and_private_data(machine: Machine) -> None:
