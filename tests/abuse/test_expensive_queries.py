@@ -77,8 +77,8 @@ async def test_hits_are_accepted_during_expensive_queries(filled: Filled) -> Non
     daemon = await filled(12_000)
 
     def turn() -> bool:
-        alone = send_hits(daemon, for_seconds(1))
-        waits = waits_beside(daemon, 4, 3)
+        alone = send_hits(daemon, for_seconds(0.5))
+        waits = waits_beside(daemon, 4, 1.5)
         return waits.part(0.5) < max(50, 3 * alone.part(0.5))
 
     # The worst of them are test_reactor_latency's matter.

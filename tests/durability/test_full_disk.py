@@ -177,7 +177,7 @@ def test_a_nearly_full_disk(tmp_path: Path, held: Mounts) -> None:
     check_all_of_it(daemon, held, "store.min_free_disk asks for 4 MiB", ballast)
 
 
-@pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
+@pytest.mark.parametrize("kind", [pytest.param("ext4", marks=pytest.mark.slow), "tmpfs"])
 def test_a_full_map(tmp_path: Path, held: Mounts, kind: str) -> None:
     daemon = daemon_on(held, tmp_path, map_mib=16)
     mount(held, daemon.data, kind)
@@ -213,8 +213,15 @@ def test_an_import_without_enough_room(tmp_path: Path, held: Mounts) -> None:
     assert "Traceback" not in daemon.log
 
 
-@pytest.mark.parametrize("after", ["sums", "nothing"])
-@pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
+@pytest.mark.parametrize(
+    ("kind", "after"),
+    [
+        ("ext4", "sums"),
+        ("tmpfs", "nothing"),
+        pytest.param("ext4", "nothing", marks=pytest.mark.slow),
+        pytest.param("tmpfs", "sums", marks=pytest.mark.slow),
+    ],
+)
 @pytest_twisted.ensureDeferred
 async def test_retention_works_on_a_full_disk(
     tmp_path: Path, held: Mounts, kind: str, after: Literal["sums", "nothing"]

@@ -107,7 +107,7 @@ async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
     assert f"1 website, {expected.total():,} views" in checked.stdout
 
 
-@pytest.mark.parametrize("rounds", [5, MORE, MANY])
+@pytest.mark.parametrize("rounds", [3, MORE, MANY])
 @pytest_twisted.ensureDeferred
 async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, rounds: int) -> None:
     daemon = Daemon(tmp_path, configuration=CONFIGURATION)

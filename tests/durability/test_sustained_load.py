@@ -234,7 +234,7 @@ def test_slow_growth_is_detected(per_min: float, larger: float, too_much: set[st
 
 
 def test_every_hit_is_counted_through_restarts(tmp_path: Path) -> None:
-    half_load(tmp_path, 0.5, [1.0, 1.0], lambda _text: None)
+    half_load(tmp_path, 0.5, [0.5, 0.5], lambda _text: None)
 
 
 @pytest.mark.slow
