@@ -94,7 +94,7 @@ def test_everything_works_below_a_path(
     daemon, port = below
     for path in ("/stats/health", "/stats/metrics"):
         assert status(port, path) == 404
-    dashboard = dashboard_of(Client(port))
+    dashboard = dashboard_of(Client(port), fresh=True)
     page, asked = dashboard.page, list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{dashboard.base}/stats")

@@ -9,7 +9,7 @@ from support.browser.dashboard import Dashboard
 from support.browser.known_website import Visit, send
 from support.daemon import Client
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
@@ -64,7 +64,7 @@ def assert_nothing_ran(page: Page) -> None:
 
 
 def test_in_panels_and_lists(hostile: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(hostile).open(PAGE)
+    page = dashboard_of(hostile).turn_to(PAGE)
     row(page, "Pages", PATH)
     referrers = page.get_by_role("region", name="Referrers", exact=True)
     expect(referrers.locator("tbody tr")).to_have_count(2)
@@ -88,7 +88,7 @@ def test_in_panels_and_lists(hostile: Client, dashboard_of: Make) -> None:
 @pytest.mark.parametrize("what", list(FILTERS))
 def test_in_filters(what: str, hostile: Client, dashboard_of: Make) -> None:
     field, value, label = FILTERS[what]
-    page = dashboard_of(hostile).open(f"{PAGE}&{field}[eq]={quote(value)}")
+    page = dashboard_of(hostile).turn_to(f"{PAGE}&{field}[eq]={quote(value)}")
     expect(page.locator(".tile-figure").first).to_have_text("1")
     chip = page.get_by_role("region", name="Filters").get_by_role("listitem")
     expect(chip.locator("button").first).to_have_text(f"{label} is {value}")
@@ -105,7 +105,7 @@ def test_in_filters(what: str, hostile: Client, dashboard_of: Make) -> None:
 
 
 def test_a_row_with_special_characters_is_a_filter(hostile: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(hostile).open(PAGE)
+    page = dashboard_of(hostile).turn_to(PAGE)
     pages = page.get_by_role("region", name="Pages", exact=True)
     pages.get_by_role("button", name=ODD, exact=True).click()
     expect(pages.locator("tbody tr")).to_have_count(1)

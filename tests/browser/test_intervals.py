@@ -11,7 +11,7 @@ from support.browser.overview import UNPAIRED, compared, plain, visited
 from support.browser.past_visits import Visit
 from support.daemon import Client
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
@@ -38,9 +38,7 @@ def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def opened(dashboard: Dashboard, query: str) -> Page:
-    page = dashboard.open(f"websites/{past.HOSTNAME}?{query}")
-    page.wait_for_load_state("networkidle")
-    return page
+    return dashboard.turn_to(f"websites/{past.HOSTNAME}?{query}")
 
 
 def rows(page: Page) -> list[list[str]]:

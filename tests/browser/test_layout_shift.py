@@ -51,7 +51,7 @@ ORDERS: Final = {
 def test_a_website_does_not_jump(
     order: list[str], width: int, query: str, demo: Client, dashboard_of: Make
 ) -> None:
-    dashboard = dashboard_of(demo, viewport={"width": width, "height": 780})
+    dashboard = dashboard_of(demo, fresh=True, viewport={"width": width, "height": 780})
     dashboard.page.add_init_script(WATCH)
     dashboard.page.add_init_script(DELAY % order)
     page = dashboard.open(f"{BUSY}{query}")

@@ -15,7 +15,7 @@ from support.browser.dashboard import PHONE_WIDTH, Dashboard
 from support.browser.known_website import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT
 from support.daemon import Client, Daemon
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
@@ -50,7 +50,7 @@ def read(file: Path) -> list[list[str]]:
 
 
 def test_every_column_is_there(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     dialog = open_list(page, "Pages")
     assert dialog.get_by_role("columnheader").all_inner_texts() == [
         "Page",
@@ -95,7 +95,7 @@ def test_every_column_is_there(known: Client, dashboard_of: Make) -> None:
 
 
 def test_sorting(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     dialog = open_list(page, "Pages")
     visitors = dialog.get_by_role("columnheader", name="Visitors", exact=True)
     expect(visitors).to_have_attribute("aria-sort", "descending")
@@ -139,7 +139,7 @@ def test_a_page_has_its_share_of_all_visitors(new_daemon: Daemon, dashboard_of: 
 
 
 def test_search(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     dialog = open_list(page, "Pages")
     expect(dialog.get_by_role("status")).to_have_text("7 rows")
     expect(dialog.get_by_label("Search")).to_be_focused()
@@ -153,7 +153,7 @@ def test_search(known: Client, dashboard_of: Make) -> None:
 
 
 def test_a_row_is_a_filter(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     dialog = open_list(page, "Pages")
     dialog.get_by_role("button", name=HOSTILE).click()
     expect(dialog).to_have_count(0)
@@ -163,7 +163,7 @@ def test_a_row_is_a_filter(known: Client, dashboard_of: Make) -> None:
 
 
 def test_the_download(known: Client, dashboard_of: Make, tmp_path: Path) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     dialog = open_list(page, "Pages")
     with page.expect_download() as download:
         dialog.get_by_role("button", name="Download CSV").click()
@@ -203,7 +203,7 @@ def test_the_download(known: Client, dashboard_of: Make, tmp_path: Path) -> None
 def test_unknown_values_are_not_shown_as_numbers(
     summed_owner: Client, dashboard_of: Make, tmp_path: Path
 ) -> None:
-    page = dashboard_of(summed_owner).open(
+    page = dashboard_of(summed_owner).turn_to(
         f"websites/{summed.HOSTNAME}?from=2025-03-01&to=2025-03-02&zone=UTC"
     )
     dialog = open_list(page, "Pages")
@@ -225,7 +225,7 @@ def test_unknown_values_are_not_shown_as_numbers(
 
 
 def test_the_download_matches_the_list(known: Client, dashboard_of: Make, tmp_path: Path) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     page.get_by_role("region", name="Properties").get_by_role("button", name="plan").click()
     dialog = open_list(page, "Properties")
     dialog.get_by_role("button", name="Property value").click()
@@ -284,7 +284,7 @@ def test_paging(many: str, owner: Client, dashboard_of: Make) -> None:
 
 
 def test_lists_longer_than_the_limit(many: str, owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(owner).open(f"websites/{many}?period=7d&prop_name[starts_with]=p")
+    page = dashboard_of(owner).turn_to(f"websites/{many}?period=7d&prop_name[starts_with]=p")
     dialog = open_list(page, "Properties")
     expect(dialog.get_by_role("status")).to_have_text("5,000 rows")
     capped = dialog.get_by_text("These are the first 5,000 rows; there are more.")
@@ -300,7 +300,7 @@ def test_lists_longer_than_the_limit(many: str, owner: Client, dashboard_of: Mak
 
 def test_a_phone_shows_columns_and_whole_paths(known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(known, viewport={"width": PHONE_WIDTH, "height": 700})
-    dialog = open_list(dashboard.open(PAGE), "Pages")
+    dialog = open_list(dashboard.turn_to(PAGE), "Pages")
     box = dialog.bounding_box()
     shown = [head.bounding_box() for head in dialog.get_by_role("columnheader").all()[:3]]
     assert box is not None

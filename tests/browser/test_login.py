@@ -74,8 +74,8 @@ def test_a_rejected_cookie_is_explained(daemon: Daemon, dashboard_of: Make) -> N
     dashboard = dashboard_of(
         Client(daemon.port), proxy={"server": f"http://127.0.0.1:{daemon.port}"}
     )
-    dashboard.base = "http://stats.example"
-    page = dashboard.open()
+    page = dashboard.page
+    page.goto("http://stats.example/dashboard/")
     enter(page)
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("Your browser rejected the login cookie")
@@ -86,7 +86,7 @@ def test_a_rejected_cookie_is_explained(daemon: Daemon, dashboard_of: Make) -> N
 
 def test_too_many_failures_are_throttled(new_daemon: Daemon, dashboard_of: Make) -> None:
     visitor = Client(new_daemon.port)
-    dashboard = dashboard_of(visitor)
+    dashboard = dashboard_of(visitor, fresh=True)
     dashboard.page.clock.install(time="2025-03-04T05:00:00Z")
     page = dashboard.open()
     held = HeldRequests(page, "**/api/auth/login")

@@ -41,7 +41,7 @@ def refresh(page: Page) -> None:
 
 
 def test_a_new_build_is_loaded_once(demo: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(demo)
+    dashboard = dashboard_of(demo, fresh=True)
     builds = Builds(dashboard.page, "one")
     page = dashboard.open(BUSY)
     loaded(page)
@@ -58,7 +58,7 @@ def test_a_new_build_is_loaded_once(demo: Client, dashboard_of: Make) -> None:
 
 
 def test_alternating_builds_do_not_cause_a_loop(demo: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(demo)
+    dashboard = dashboard_of(demo, fresh=True)
     builds = Builds(dashboard.page, "one", "two")
     page = dashboard.page
     page.goto(f"{dashboard.base}/dashboard/{BUSY}")

@@ -20,7 +20,7 @@ def abort(route: Route) -> None:
 
 
 def test_a_daemon_that_becomes_unreachable_and_returns(demo: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(demo)
+    dashboard = dashboard_of(demo, fresh=True)
     dashboard.page.clock.install()
     page = dashboard.open(BUSY)
     before = loaded(page).all_inner_texts()
@@ -45,7 +45,7 @@ def test_a_daemon_that_becomes_unreachable_and_returns(demo: Client, dashboard_o
 
 
 def test_a_daemon_that_is_unreachable_from_the_start(demo: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(demo)
+    dashboard = dashboard_of(demo, fresh=True)
     page = dashboard.page
     page.clock.install()
     page.route("**/api/**", abort)

@@ -20,13 +20,13 @@ from support.browser.overview import (
 )
 from support.daemon import Client
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
 
 def test_tiles_show_changes(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     assert figures(page) == ["5", "5", "6", "1.2", "80%", "31s"]
     changes = {
         "Visitors": ("▲150%", "good", "2 in the previous period"),
@@ -50,7 +50,7 @@ def test_tiles_show_changes(march_owner: Client, dashboard_of: Make) -> None:
 
 
 def test_the_comparison_is_switched_off_and_on(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     figures(page)
     compare = page.get_by_role("button", name="Compare")
     expect(compare).to_have_attribute("aria-pressed", "true")
@@ -69,7 +69,7 @@ def test_the_comparison_is_switched_off_and_on(march_owner: Client, dashboard_of
 
 
 def test_rows_tell_how_they_changed(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     pages = page.get_by_role("region", name="Pages", exact=True)
     changes = pages.locator("tbody tr td:nth-child(4)")
     expect(pages.get_by_role("columnheader").last).to_have_text("Change")
@@ -88,7 +88,7 @@ def test_rows_tell_how_they_changed(march_owner: Client, dashboard_of: Make) -> 
 
 
 def test_each_measure_has_a_chart(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     figures(page)
     compared(page)
     drawn: set[bytes] = set()
@@ -115,7 +115,7 @@ def test_each_measure_has_a_chart(march_owner: Client, dashboard_of: Make) -> No
 
 
 def test_intervals(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     page.get_by_role("button", name="Interval: ").click()
     expect(page.get_by_role("menuitemradio")).to_have_text(["By hour", "By day"])
     page.get_by_role("menuitemradio", name="By hour").click()
@@ -142,7 +142,7 @@ def test_an_interval_of_a_period(
     days: str, interval: str, shown: tuple[int, str], march_owner: Client, dashboard_of: Make
 ) -> None:
     rows, second = shown
-    page = dashboard_of(march_owner).open(
+    page = dashboard_of(march_owner).turn_to(
         f"websites/{past.HOSTNAME}?{days}&zone=UTC&interval={interval}"
     )
     expect(table(page).locator("tbody tr")).to_have_count(rows)
@@ -151,7 +151,7 @@ def test_an_interval_of_a_period(
 
 
 def test_the_mouse_shows_values_and_zooms(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     figures(page)
     compared(page)
     page.mouse.move(*point(page, 0.5))
@@ -171,7 +171,7 @@ def test_the_mouse_shows_values_and_zooms(march_owner: Client, dashboard_of: Mak
 
 
 def test_dragging_selects_a_range(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(f"{THREE_DAYS}&interval=hour")
+    page = dashboard_of(march_owner).turn_to(f"{THREE_DAYS}&interval=hour")
     expect(table(page).locator("tbody tr")).to_have_count(72)
     compared(page)
     page.mouse.move(*point(page, 9 / 71))
@@ -187,7 +187,7 @@ def test_dragging_selects_a_range(march_owner: Client, dashboard_of: Make) -> No
 
 
 def test_the_chart_works_with_the_keyboard(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     figures(page)
     compared(page)
     chart(page).focus()
@@ -211,7 +211,7 @@ def test_the_chart_works_with_the_keyboard(march_owner: Client, dashboard_of: Ma
 
 
 def test_the_table_behind_the_chart(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     figures(page)
     region = page.get_by_role("region", name="By day")
     expect(region.get_by_role("columnheader")).to_have_text(
@@ -268,7 +268,7 @@ def coloured(page: Page, share: float) -> int:
 
 def test_a_day_with_unknown_values(march_owner: Client, dashboard_of: Make) -> None:
     """The 9th had none: its means are unknown, and no line leads through them."""
-    page = dashboard_of(march_owner).open(
+    page = dashboard_of(march_owner).turn_to(
         f"websites/{past.HOSTNAME}?from=2025-03-08&to=2025-03-12&zone=UTC&compare=none"
     )
     figures(page)
@@ -286,7 +286,7 @@ def test_a_day_with_unknown_values(march_owner: Client, dashboard_of: Make) -> N
 
 
 def test_unknown_values_are_not_compared(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(
+    page = dashboard_of(march_owner).turn_to(
         f"websites/{past.HOSTNAME}?from=2025-03-09&to=2025-03-09&zone=UTC"
     )
     assert figures(page) == ["0", "0", "0", *["\N{EN DASH}"] * 3]
@@ -309,7 +309,7 @@ def test_unknown_values_are_not_compared(march_owner: Client, dashboard_of: Make
 def test_visitors_of_several_matching_pages_are_explained(
     filters: str, is_by_page: bool, march_owner: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(march_owner).open(f"{THREE_DAYS}{filters}")
+    page = dashboard_of(march_owner).turn_to(f"{THREE_DAYS}{filters}")
     figures(page)
     note = page.locator(".overview").get_by_text("count once for each")
     expect(note).to_have_count(1 if is_by_page else 0)
@@ -331,7 +331,7 @@ def test_visitors_of_several_matching_pages_are_explained(
 def test_visitors_under_a_filter_on_events_are_explained(
     filters: str, notes: list[str], march_owner: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(march_owner).open(f"{THREE_DAYS}{filters}")
+    page = dashboard_of(march_owner).turn_to(f"{THREE_DAYS}{filters}")
     figures(page)
     expect(page.locator(".tiles-note")).to_have_count(len(notes))
     expect(page.locator(".tiles-note")).to_contain_text(notes)

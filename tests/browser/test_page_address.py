@@ -9,13 +9,13 @@ from support.browser.dashboard import BUSY, Dashboard
 from support.browser.overview import THREE_DAYS, cells, choose, figures, table, tile
 from support.daemon import Client
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
 
 def test_back_and_forward(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     visitors = tile(page, "Visitors").locator(".tile-figure")
     expect(visitors).to_have_text("5")
     page.keyboard.press("ArrowLeft")
@@ -31,7 +31,7 @@ def test_back_and_forward(march_owner: Client, dashboard_of: Make) -> None:
 
 
 def test_a_copied_link_shows_the_same(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     figures(page)
     tile(page, "Views").click()
     choose(page, "Interval", "By hour")
@@ -40,7 +40,7 @@ def test_a_copied_link_shows_the_same(march_owner: Client, dashboard_of: Make) -
     expect(tile(page, "Views").locator(".tile-figure")).to_have_text("1")
     expect(table(page).locator("tbody tr")).to_have_count(72)
     elsewhere = dashboard_of(march_owner, timezone_id="Asia/Tokyo")
-    other = elsewhere.open(page.url.removeprefix(f"{elsewhere.base}/dashboard/"))
+    other = elsewhere.turn_to(page.url.removeprefix(f"{elsewhere.base}/dashboard/"))
     expect(table(other).locator("tbody tr")).to_have_count(72)
     assert figures(other) == figures(page)
     assert cells(other) == cells(page)
@@ -63,7 +63,7 @@ def test_a_copied_link_shows_the_same(march_owner: Client, dashboard_of: Make) -
 def test_invalid_parameters_are_ignored(
     query: str, march_owner: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?{query}")
+    page = dashboard_of(march_owner).turn_to(f"websites/{past.HOSTNAME}?{query}")
     assert figures(page)[0] == "0"
     expect(page.get_by_role("button", name="Period: ")).to_contain_text("Last 30 days")
     expect(page.get_by_role("button", name="Time zone: ")).to_contain_text("Europe/Berlin")
@@ -82,7 +82,7 @@ def test_a_website_without_visits(query: str, march_owner: Client, dashboard_of:
 
 
 def test_a_future_range_is_ignored(demo: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(demo).open(f"{BUSY}?from=2999-11-20&to=2999-11-21")
+    page = dashboard_of(demo).turn_to(f"{BUSY}?from=2999-11-20&to=2999-11-21")
     figures(page)
     expect(page.get_by_role("button", name="Period: ")).to_contain_text("Last 30 days")
 

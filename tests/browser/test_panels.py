@@ -9,7 +9,7 @@ from support.browser.dashboard import PHONE_WIDTH, Dashboard
 from support.browser.known_website import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT, Visit, send
 from support.daemon import Client, Daemon
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
@@ -64,7 +64,7 @@ FILTERING_ROWS = {
 
 
 def test_pages(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     pages = panel(page, "Pages")
     assert rows(pages) == [
         ["/", "4", "33%"],
@@ -84,7 +84,7 @@ def test_pages(known: Client, dashboard_of: Make) -> None:
 
 
 def test_referrers_and_the_addresses_behind_one(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     referrers = panel(page, "Referrers")
     grouped = [
         ["Direct / none", "7", "58%"],
@@ -149,7 +149,7 @@ def test_rows_are_sorted_by_visitors_views_or_visits(
 
 
 def test_locations_and_technology(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     places = panel(page, "Locations")
     assert show(places, "Countries") == [
         ["Germany", "10", "83%"],
@@ -164,7 +164,7 @@ def test_locations_and_technology(known: Client, dashboard_of: Make) -> None:
 
 
 def test_properties_and_their_values(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     properties = panel(page, "Properties")
     assert rows(properties) == [["plan", "4", "100%"]]
     properties.get_by_role("button", name="plan").click()
@@ -179,7 +179,7 @@ def test_properties_and_their_values(known: Client, dashboard_of: Make) -> None:
 
 
 def test_a_row_is_a_filter(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     row = panel(page, "Technology").get_by_role("button", name="Firefox")
     row.click()
     page.wait_for_url("**browser[eq]=Firefox")
@@ -196,7 +196,7 @@ def test_a_row_is_a_filter(known: Client, dashboard_of: Make) -> None:
 
 @pytest.mark.parametrize("name", list(FILTERING_ROWS))
 def test_every_row_is_a_filter(name: str, known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     visitors = page.locator(".tile-figure").first
     for tab, word, filtered, left in FILTERING_ROWS[name]:
         show(panel(page, name), tab)
@@ -211,7 +211,7 @@ def test_every_row_is_a_filter(name: str, known: Client, dashboard_of: Make) -> 
 
 
 def test_bars_are_as_long_as_their_shares(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     pages = panel(page, "Pages")
     rows(pages)
     boxes = [bar.bounding_box() for bar in pages.locator(".row-bar").all()]
@@ -221,7 +221,7 @@ def test_bars_are_as_long_as_their_shares(known: Client, dashboard_of: Make) -> 
 
 
 def test_tabs_follow_the_keyboard_and_are_remembered(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     technology = panel(page, "Technology")
     technology.get_by_role("tab", name="Browsers").focus()
     page.keyboard.press("ArrowLeft")
@@ -238,7 +238,7 @@ def test_tabs_follow_the_keyboard_and_are_remembered(known: Client, dashboard_of
 
 
 def test_the_map(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     panel(page, "Locations").scroll_into_view_if_needed()
     world = panel(page, "Locations").get_by_role("img", name=re.compile("World map"))
     germany = world.locator("[data-code=DE]")
@@ -254,7 +254,7 @@ def test_the_map(known: Client, dashboard_of: Make) -> None:
 
 
 def test_outbound_links_are_safe(known: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(known).open(PAGE)
+    page = dashboard_of(known).turn_to(PAGE)
     rows(panel(page, "Pages"))
     rows(panel(page, "Referrers"))
     links = page.locator(".row-name a")

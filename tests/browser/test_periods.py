@@ -13,7 +13,7 @@ from support.browser.dashboard import Dashboard
 from support.browser.overview import THREE_DAYS, cells, chart, choose, figures, plain, tile
 from support.daemon import Client
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
@@ -51,7 +51,7 @@ PERIODS: Final[list[Named]] = [
 @pytest.mark.parametrize("period", PERIODS, ids=[period[1] for period in PERIODS])
 def test_a_period(period: Named, march_owner: Client, dashboard_of: Make) -> None:
     name, label, start, end = period
-    page = dashboard_of(march_owner, now=NOW).open(
+    page = dashboard_of(march_owner, now=NOW).turn_to(
         f"websites/{past.HOSTNAME}?period=7d&interval=hour&compare=none"
     )
     figures(page)
@@ -82,7 +82,7 @@ def test_a_period(period: Named, march_owner: Client, dashboard_of: Make) -> Non
 
 
 def test_all_time_begins_with_the_first_visit(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?zone=UTC")
+    page = dashboard_of(march_owner).turn_to(f"websites/{past.HOSTNAME}?zone=UTC")
     assert figures(page)[:3:2] == ["0", "0"]
     page.keyboard.press("a")
     expect(page.locator(".tile-figure").first).to_have_text("8")
@@ -93,7 +93,7 @@ def test_all_time_begins_with_the_first_visit(march_owner: Client, dashboard_of:
 
 
 def test_a_custom_range(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     figures(page)
     choose(page, "Period", "Custom range")
     dialog = page.get_by_role("dialog", name="Custom range")
@@ -112,7 +112,7 @@ def test_a_custom_range(march_owner: Client, dashboard_of: Make) -> None:
 def test_the_range_dialog_keeps_and_restores_the_focus(
     march_owner: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     figures(page)
     dialog = page.get_by_role("dialog", name="Custom range")
     for end in ("Escape", "Enter"):
@@ -128,7 +128,7 @@ def test_the_range_dialog_keeps_and_restores_the_focus(
 
 
 def test_typed_dates(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     figures(page)
     page.keyboard.press("r")
     dialog = page.get_by_role("dialog", name="Custom range")
@@ -145,7 +145,7 @@ def test_typed_dates(march_owner: Client, dashboard_of: Make) -> None:
 
 
 def test_arrows_step_from_period_to_period(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(THREE_DAYS)
+    page = dashboard_of(march_owner).turn_to(THREE_DAYS)
     assert figures(page)[:3:2] == ["5", "6"]
     page.get_by_role("button", name="Earlier").click()
     page.wait_for_url("**from=2025-03-07&to=2025-03-09&zone=UTC")
@@ -158,7 +158,7 @@ def test_arrows_step_from_period_to_period(march_owner: Client, dashboard_of: Ma
 def test_steps_stop_at_now_and_use_the_names_of_periods(
     march_owner: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(march_owner, now=NOW).open(f"websites/{past.HOSTNAME}?period=today")
+    page = dashboard_of(march_owner, now=NOW).turn_to(f"websites/{past.HOSTNAME}?period=today")
     figures(page)
     expect(page.get_by_role("button", name="Later")).to_be_disabled()
     page.keyboard.press("ArrowLeft")
@@ -175,7 +175,7 @@ def test_steps_stop_at_now_and_use_the_names_of_periods(
 
 @pytest.mark.parametrize("period", ["yesterday", "7d", "90d", "6mo", "12mo"])
 def test_steps_are_reversible(period: str, march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner, now=NOW).open(f"websites/{past.HOSTNAME}?period={period}")
+    page = dashboard_of(march_owner, now=NOW).turn_to(f"websites/{past.HOSTNAME}?period={period}")
     for key in ("ArrowLeft", "ArrowLeft", "ArrowRight"):
         shown = page.url
         page.keyboard.press(key)
@@ -186,7 +186,7 @@ def test_steps_are_reversible(period: str, march_owner: Client, dashboard_of: Ma
 
 
 def test_whole_months_are_stepped_by_months(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(
+    page = dashboard_of(march_owner).turn_to(
         f"websites/{past.HOSTNAME}?from=2025-03-01&to=2025-03-31&zone=UTC"
     )
     assert figures(page)[0] == "8"
@@ -203,7 +203,7 @@ def test_whole_months_are_stepped_by_months(march_owner: Client, dashboard_of: M
 def test_days_are_those_of_the_viewers_zone(
     zone: str, visitors: str, march_owner: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(march_owner, timezone_id=zone).open(
+    page = dashboard_of(march_owner, timezone_id=zone).turn_to(
         f"websites/{past.HOSTNAME}?from=2025-03-12&to=2025-03-12"
     )
     assert figures(page)[0] == visitors
@@ -211,7 +211,9 @@ def test_days_are_those_of_the_viewers_zone(
 
 
 def test_another_zone_is_chosen(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?from=2025-03-12&to=2025-03-12")
+    page = dashboard_of(march_owner).turn_to(
+        f"websites/{past.HOSTNAME}?from=2025-03-12&to=2025-03-12"
+    )
     assert figures(page)[0] == "1"
     assert [row[0] for row in cells(page) if row[1] != "0"] == ["Wed 12 Mar 13:00"]
     page.get_by_role("button", name="Time zone: ").click()
@@ -234,7 +236,9 @@ def test_another_zone_is_chosen(march_owner: Client, dashboard_of: Make) -> None
 
 
 def test_the_hour_skipped_by_daylight_saving(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(f"websites/{past.HOSTNAME}?from=2025-03-30&to=2025-03-30")
+    page = dashboard_of(march_owner).turn_to(
+        f"websites/{past.HOSTNAME}?from=2025-03-30&to=2025-03-30"
+    )
     hours = [(row[0].split()[-1], row[1]) for row in cells(page)]
     assert len(hours) == 23
     assert hours[:4] == [("0:00", "0"), ("1:00", "1"), ("3:00", "0"), ("4:00", "0")]

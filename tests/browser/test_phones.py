@@ -9,7 +9,7 @@ from support.browser.catalogues import LANGUAGES, translated
 from support.browser.dashboard import BUSY, PHONE_WIDTH, Dashboard, loaded
 from support.daemon import Client
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
@@ -49,7 +49,7 @@ def test_a_phone_scrolls_only_vertically(path: str, demo: Client, dashboard_of: 
 @pytest.mark.parametrize("key", ["?", "r", "z", "f"])
 def test_dialogs_fit_a_phone(key: str, demo: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(demo, **PHONE)
-    page = dashboard.open(BUSY)
+    page = dashboard.turn_to(BUSY)
     loaded(page)
     page.keyboard.press(key)
     page.get_by_role("dialog").wait_for()

@@ -78,7 +78,7 @@ def test_data_is_refreshed_while_the_page_is_visible(
 ) -> None:
     owner = new_daemon.client()
     owner.add_website("example.com")
-    dashboard = dashboard_of(owner)
+    dashboard = dashboard_of(owner, fresh=True)
     page = dashboard.page
     page.clock.install()
     asked: list[str] = []

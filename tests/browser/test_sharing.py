@@ -35,7 +35,7 @@ def test_a_link_is_created_opened_and_revoked(known: Client, dashboard_of: Make)
     dialog.get_by_role("button", name="Create link").click()
     address = dialog.locator("li", has_text="for the board").get_by_role("figure", name="Link")
     href = address.inner_text()
-    reader = dashboard_of(Client(known.port)).page
+    reader = dashboard_of(Client(known.port), fresh=True).page
     asked: list[str] = []
     reader.on("request", lambda request: asked.append(urlsplit(request.url).path))
     reader.goto(href)
@@ -97,6 +97,7 @@ def test_an_entered_password_survives_a_reload(known: Client, dashboard_of: Make
     tab = page.context.new_page()
     tab.goto(address)
     expect(tab.get_by_label("Password")).to_be_visible()
+    tab.close()
     # Nor does it after the time for which the daemon made it.
     page.goto(address)
     loaded(page)

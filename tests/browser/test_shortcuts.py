@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from support.browser.dashboard import BUSY, Dashboard, loaded
 from support.daemon import Client
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
@@ -68,7 +68,7 @@ KEYS: Final[dict[str, Callable[[Page], None]]] = {
 
 
 def test_every_listed_shortcut_works(demo: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(demo).open(BUSY)
+    page = dashboard_of(demo).turn_to(BUSY)
     loaded(page)
     page.keyboard.press("?")
     rows = page.get_by_role("dialog").locator(".keys-row")
@@ -109,7 +109,7 @@ def test_a_shortcut_adds_a_website(owner: Client, dashboard_of: Make) -> None:
 
 
 def test_shortcuts_are_off_in_text_fields(demo: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(demo).open(BUSY)
+    page = dashboard_of(demo).turn_to(BUSY)
     loaded(page)
     page.keyboard.press("f")
     value = page.get_by_role("combobox", name="Value")

@@ -8,7 +8,7 @@ from support.browser.dashboard import Dashboard
 from support.browser.known_website import HOSTNAME
 from support.daemon import Client
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_page]
+pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
@@ -19,7 +19,7 @@ Make = Callable[..., Dashboard]
 def test_a_zone_is_found_by_its_city(
     typed: str, zone: str, known: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(known).open(f"websites/{HOSTNAME}?period=7d")
+    page = dashboard_of(known).turn_to(f"websites/{HOSTNAME}?period=7d")
     page.locator(".tile-figure").first.wait_for()
     page.keyboard.press("z")
     field = page.get_by_role("dialog", name="Time zone").get_by_label("Show times in")

@@ -19,7 +19,6 @@ from playwright.sync_api import (
     ConsoleMessage,
     Locator,
     Page,
-    Response,
     expect,
 )
 from support.browser.chromium import close
@@ -36,10 +35,30 @@ from support.daemon import (
 
 PHONE_WIDTH = 360
 DESKTOP_WIDTH = 1280
+_USUAL: Final[dict[str, Any]] = {
+    "color_scheme": "light",
+    "locale": "en-GB",
+    "reduced_motion": "reduce",
+    "timezone_id": "Europe/Berlin",
+    "viewport": {"width": DESKTOP_WIDTH, "height": 800},
+}
+_FOLLOW: Final = """async (path) => {
+    if (location.pathname + location.search === path) return;
+    const left = document.querySelector("h1");
+    const link = document.createElement("a");
+    link.href = path;
+    document.body.append(link);
+    link.click();
+    link.remove();
+    const heading = () => document.querySelector("h1");
+    while ([left, null].includes(heading())) await new Promise(requestAnimationFrame);
+}"""
+"""Follow a link within the document; a page is there when its heading is."""
+_CHANGEABLE: Final = ("color_scheme", "reduced_motion", "viewport")
+"""What a browser profile can have one after another."""
 BUSY = "websites/gardenpost.example"
 """The page of a website of the demonstration that has most visits."""
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
-_FAULTS_FROM = 500
 
 
 @define(slots=False)  # Playwright puts marks on objects whose methods it calls.
@@ -47,19 +66,66 @@ class Dashboard:
     """The dashboard in a browser profile of its own; `complaints` is what went wrong in it."""
 
     page: Page
-    base: str
+    client: Client
+    is_loaded: bool = False
+    """Whether there is a document of this client's."""
     complaints: list[str] = field(factory=list)
+
+    @property
+    def base(self) -> str:
+        return f"http://localhost:{self.client.port}"
 
     def open(self, path: str = "") -> Page:
         """Open a page below /dashboard/ and wait for its heading."""
         self.page.goto(f"{self.base}/dashboard/{path}")
         self.page.get_by_role("heading", level=1).first.wait_for()
+        self.is_loaded = True
         return self.page
 
-    def violations(self, *, of_colours_alone: bool = False, without: str = "") -> list[str]:
+    def turn_to(self, path: str) -> Page:
+        """Show a page below /dashboard/ as `open` does, but in the document of the test before.
+
+        That takes less CPU. Data that the document has read before is shown at first, so this is
+        for websites whose data does not change; and nothing tells when it has read all.
+        """
+        if not (self.is_loaded and self.page.url.startswith(f"{self.base}/dashboard/")):
+            return self.open(path)
+        # Between them a page without state, so that the next one has none of the last one's.
+        for address in ("nowhere", path):
+            self.page.evaluate(_FOLLOW, f"/dashboard/{address}")
+        return self.page
+
+    def log_in(self) -> None:
+        """Log in as the client is, or out."""
+        context = self.page.context
+        context.clear_cookies()
+        if self.client.cookie is not None:
+            name, _, value = self.client.cookie.partition("=")
+            context.add_cookies([{"name": name, "value": value, "url": self.base}])
+
+    def begin_again(self, client: Client, **options: Any) -> None:
+        """Remove what the test before has left, but for its document."""
+        page, wanted = self.page, _USUAL | options
+        page.unroute_all(behavior="ignoreErrors")
+        if page.url.startswith("http"):
+            page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        page.mouse.move(0, 0)
+        if page.viewport_size != wanted["viewport"]:
+            page.set_viewport_size(wanted["viewport"])
+        page.emulate_media(
+            color_scheme=wanted["color_scheme"], reduced_motion=wanted["reduced_motion"]
+        )
+        if client != self.client:
+            self.client, self.is_loaded = client, False
+        self.log_in()
+        self.complaints.clear()
+
+    def violations(
+        self, *, of_colours_alone: bool = False, within: str = "", without: str = ""
+    ) -> list[str]:
         """Return what axe finds, now that the page stands still.
 
-        `without` is a selector of what it does not examine.
+        `within` is a selector of all that it examines, `without` of what it does not.
         """
         self.page.wait_for_load_state("networkidle")
         if not self.page.evaluate("'axe' in window"):
@@ -68,8 +134,8 @@ class Dashboard:
         if of_colours_alone:
             # By category, it would also run rules that are off otherwise.
             options["runOnly"] = {"type": "rule", "values": ["color-contrast"]}
-        context = {"exclude": [without]} if without else None
-        run = """([context, options]) => axe.run(context ?? document, options)
+        context = {"include": [within or "html"], "exclude": [without] if without else []}
+        run = """([context, options]) => axe.run(context, options)
             .then(({violations}) => violations)"""
         results = self.page.evaluate(run, [context, options])
         return [f"{found['id']}: {node['html']}" for found in results for node in found["nodes"]]
@@ -90,14 +156,13 @@ class Dashboard:
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
     def hear(self, message: ConsoleMessage) -> None:
-        """Note an error. What the daemon refuses is no complaint: pages ask who is logged in."""
-        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
-            self.complaints.append(message.text)
+        """Note an error or a fault of the daemon.
 
-    def see(self, answer: Response) -> None:
-        """Note a fault of the daemon."""
-        if answer.status >= _FAULTS_FROM:
-            self.complaints.append(f"{answer.status} {answer.url}")
+        What it refuses is no complaint: pages ask who is logged in.
+        """
+        is_refused = "Failed to load resource" in message.text and "status of 5" not in message.text
+        if message.type in ("error", "warning") and not is_refused:
+            self.complaints.append(f"{message.text} {message.location['url']}")
 
 
 def opened(
@@ -108,21 +173,12 @@ def opened(
     Nothing moves in it: what moves would be looked at as it is at that moment. If there is a `now`,
     its clock stands still at that.
     """
-    usual = {
-        "locale": "en-GB",
-        "reduced_motion": "reduce",
-        "timezone_id": "Europe/Berlin",
-        "viewport": {"width": DESKTOP_WIDTH, "height": 800},
-    }
-    context = chromium.new_context(**(usual | options))
-    base = f"http://localhost:{client.port}"
-    if client.cookie is not None:
-        name, _, value = client.cookie.partition("=")
-        context.add_cookies([{"name": name, "value": value, "url": base}])
-    page = context.new_page()
+    page = chromium.new_context(**(_USUAL | options)).new_page()
     if now is not None:
         page.clock.set_fixed_time(now)
-    return Dashboard(page, base)
+    dashboard = Dashboard(page, client)
+    dashboard.log_in()
+    return dashboard
 
 
 def loaded(page: Page) -> Locator:
@@ -143,31 +199,30 @@ def kept_dashboards() -> Iterator[dict[str, Dashboard]]:
 
 @pytest.fixture
 def dashboard_of(
-    chromium: Browser, kept_dashboards: dict[str, Dashboard], request: pytest.FixtureRequest
+    chromium: Browser, kept_dashboards: dict[str, Dashboard]
 ) -> Iterator[Callable[..., Dashboard]]:
     """Return a function that creates dashboards, logged in if the client is.
 
-    Each has a browser profile of its own. Where tests are marked `one_page`, those of a module
-    share one, which takes less CPU. A test asks for a fresh one if what it does to the page would
-    stay, such as scripts that it adds.
+    The tests of a module use one browser profile after another, which takes less CPU than a profile
+    for each, and a test that asks for several has them beside each other. A test asks for a fresh
+    one if what it does to the page would stay, such as scripts that it adds.
 
     A test fails when the browser complained of anything that it did not clear.
     """
-    is_shared = request.node.get_closest_marker("one_page") is not None
     contexts: list[BrowserContext] = []
     used: dict[str, Dashboard] = {}
 
     def make(client: Client, *, fresh: bool = False, **options: Any) -> Dashboard:
-        key = repr((client, options))
-        if is_shared and not fresh and key not in used and key in kept_dashboards:
+        key = repr({name: value for name, value in options.items() if name not in _CHANGEABLE})
+        is_shared = not fresh and key not in used
+        if is_shared and key in kept_dashboards:
             used[key] = dashboard = kept_dashboards[key]
-            clear(dashboard)
+            dashboard.begin_again(client, **options)
             return dashboard
         dashboard = opened(chromium, client, **options)
         dashboard.page.on("console", dashboard.hear)
-        dashboard.page.on("response", dashboard.see)
         dashboard.page.on("pageerror", lambda error: dashboard.complaints.append(str(error)))
-        if is_shared and not fresh and key not in used:
+        if is_shared:
             kept_dashboards[key] = used[key] = dashboard
         else:
             contexts.append(dashboard.page.context)
@@ -178,13 +233,6 @@ def dashboard_of(
     for context in contexts:
         close(context)
     assert [dashboard.complaints for dashboard in used.values() if dashboard.complaints] == []
-
-
-def clear(dashboard: Dashboard) -> None:
-    """Remove what the test before has left, but for its document: the next test opens another."""
-    dashboard.complaints.clear()
-    dashboard.page.evaluate("localStorage.clear(); sessionStorage.clear()")
-    dashboard.page.mouse.move(0, 0)
 
 
 @pytest.fixture
