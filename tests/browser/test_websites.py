@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.dashboard import Dashboard
 from support.daemon import Client, Daemon
 
 pytestmark = pytest.mark.browser
@@ -60,7 +60,7 @@ def test_many_websites(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     for number in range(60):
         owner.add_website(f"site-{number:02}.example")
-    dashboard = dashboard_of(owner)
+    dashboard = dashboard_of(owner, fresh=True)
     asked: list[str] = []
     dashboard.page.on(
         "request", lambda request: asked.append(request.url) if "/summary" in request.url else None
@@ -106,14 +106,6 @@ def test_invalid_hostnames(typed: str, message: str, owner: Client, dashboard_of
     expect(page.get_by_role("alert")).to_contain_text(message)
     page.get_by_label("Hostname").fill("other.example")
     expect(page.get_by_role("alert")).to_have_count(0)
-
-
-@pytest.mark.parametrize("path", ["", "add"])
-def test_it_is_accessible(path: str, demo: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(demo, viewport={"width": PHONE_WIDTH, "height": 700})
-    dashboard.open(path)
-    assert dashboard.violations_by_scheme() == {}
-    assert not dashboard.is_wider_than_the_window()
 
 
 def test_a_website_with_too_many_new_values_says_so(demo: Client, dashboard_of: Make) -> None:
