@@ -1,13 +1,14 @@
 """International hostnames."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Final
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
 from support.browser.dashboard import Dashboard
 from support.browser.known_website import Visit, send
-from support.daemon import Client, Daemon
+from support.daemon import Client, Daemon, running
 
 pytestmark = pytest.mark.browser
 
@@ -62,33 +63,42 @@ def test_a_website_is_renamed_and_deleted_by_its_unicode_name(
     assert owner.get("/api/websites") == []
 
 
-@pytest.mark.parametrize(
-    ("hostname", "is_shown"),
-    [
-        ("παράδειγμα.example", True),
-        ("日本語テストabc.example", True),
-        ("한국.example", True),
-        (f"{CYRILLIC_A}pple.example", False),
-        (f"bücher.{CYRILLIC_A}pple.example", False),
-        ("пример.example", True),
-        # Of one script, and yet they look like apple, kaviar and google.
-        (APPLE_IN_CYRILLIC, False),
-        ("καυιαρ.example", False),
-        ("\N{LATIN SMALL LETTER SCRIPT G}oogle.example", False),
-    ],
-)
+IS_SHOWN: Final = {
+    "παράδειγμα.example": True,
+    "日本語テストabc.example": True,
+    "한국.example": True,
+    f"{CYRILLIC_A}pple.example": False,
+    f"bücher.{CYRILLIC_A}pple.example": False,
+    "пример.example": True,
+    # Of one script, and yet they look like apple, kaviar and google.
+    APPLE_IN_CYRILLIC: False,
+    "καυιαρ.example": False,
+    "\N{LATIN SMALL LETTER SCRIPT G}oogle.example": False,
+}
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, dict[str, str]]]:
+    """The owner of websites with such names, and the names in the API."""
+    with running(tmp_path_factory.mktemp("letters")) as daemon:
+        owner = daemon.client()
+        names = {hostname: encoded(owner, hostname) for hostname in IS_SHOWN}
+        encoded(owner, "zürich.example")
+        yield owner, names
+
+
+@pytest.mark.parametrize("hostname", list(IS_SHOWN))
 def test_misleading_letters_are_shown_as_punycode(
-    hostname: str, is_shown: bool, new_daemon: Daemon, dashboard_of: Make
+    hostname: str, letters: tuple[Client, dict[str, str]], dashboard_of: Make
 ) -> None:
-    owner = new_daemon.client()
-    name = encoded(owner, hostname)
-    encoded(owner, "zürich.example")
-    page = dashboard_of(owner).open()
+    owner, names = letters
+    page = dashboard_of(owner).turn_to("")
     headings = page.get_by_role("heading", level=2)
     # This one tells that names are read by now.
     expect(headings.filter(has_text="zürich.example")).to_be_visible()
-    shown = hostname if is_shown else name.replace("xn--bcher-kva", "bücher")
-    expect(headings.filter(has_text=shown)).to_be_visible()
+    punycode = names[hostname].replace("xn--bcher-kva", "bücher")
+    shown = hostname if IS_SHOWN[hostname] else punycode
+    expect(headings.filter(has=page.get_by_text(shown, exact=True))).to_be_visible()
 
 
 def test_referrers_and_paths_are_read_as_they_are_written(
