@@ -20,7 +20,7 @@ Make = Callable[..., Dashboard]
 def test_numbers_and_dates_follow_the_language(
     spoken: str, demo: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(demo).open("settings/account")
+    page = dashboard_of(demo).turn_to("settings/account")
     page.locator("select").select_option(spoken)
     expect(page.locator("html")).to_have_attribute("lang", spoken)
     expect(page.get_by_role("heading", level=1)).to_have_text(translated(spoken, "settings.title"))

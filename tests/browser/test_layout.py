@@ -20,7 +20,7 @@ def sides(locator: Locator) -> tuple[float, float]:
 
 @pytest.mark.parametrize("width", [PHONE_WIDTH, 1280, 1920])
 def test_the_header_is_as_wide_as_the_page(width: int, demo: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(demo, viewport={"width": width, "height": 900}).open(BUSY)
+    page = dashboard_of(demo, viewport={"width": width, "height": 900}).turn_to(BUSY)
     loaded(page)
     left, right = sides(page.locator(".overview"))
     assert sides(page.locator(".brand"))[0] == pytest.approx(left, abs=1)
@@ -51,7 +51,7 @@ def test_names_in_the_settings_do_not_break(new_daemon: Daemon, dashboard_of: Ma
 def test_the_line_of_the_previous_period_is_visible(
     scheme: str, least: float, demo: Client, dashboard_of: Make
 ) -> None:
-    page = dashboard_of(demo, color_scheme=scheme).open(f"{BUSY}?period=7d")
+    page = dashboard_of(demo, color_scheme=scheme).turn_to(f"{BUSY}?period=7d")
     loaded(page)
     contrast = page.locator(".overview").evaluate(
         """it => {
@@ -74,7 +74,7 @@ def test_the_line_of_the_previous_period_is_visible(
 
 
 def test_days_are_chosen_in_two_months_where_they_fit(demo: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(demo).open(BUSY)
+    page = dashboard_of(demo).turn_to(BUSY)
     loaded(page)
     page.keyboard.press("r")
     months = page.get_by_role("dialog").locator("calendar-month")

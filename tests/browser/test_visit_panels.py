@@ -29,7 +29,7 @@ def texts(rows: Locator, count: int) -> list[str]:
 
 
 def test_entry_and_exit_pages(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(f"{THREE_DAYS}&compare=none")
+    page = dashboard_of(march_owner).turn_to(f"{THREE_DAYS}&compare=none")
     pages = panel(page, "Pages")
     pages.get_by_role("tab", name="Entry").click()
     assert texts(pages, 3) == ["/ 3 60%", "/about 1 20%", "/late 1 20%"]
@@ -67,7 +67,7 @@ def test_unknown_visits_have_no_entry_pages(summed_owner: Client, dashboard_of: 
 
 
 def test_what_came_before_and_after_a_page(march_owner: Client, dashboard_of: Make) -> None:
-    page = dashboard_of(march_owner).open(f"{THREE_DAYS}&compare=none")
+    page = dashboard_of(march_owner).turn_to(f"{THREE_DAYS}&compare=none")
     figures(page)
     assert page.get_by_role("region", name="Before and after").count() == 0
     panel(page, "Pages").get_by_role("button", name="/", exact=True).click()
