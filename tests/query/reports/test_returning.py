@@ -246,3 +246,19 @@ def test_rollups_know_the_visitors_of_a_week() -> None:
 
 def test_there_are_no_figures_where_returning_visitors_are_off() -> None:
     assert visitors(summary(zone=None)["current"]) == {}
+
+
+def test_visitors_of_many_short_spans() -> None:
+    of = [view for view in views() if view["since"] != "midweek"]
+    bounds = period("2024-07-29T00:00:00Z", "2024-08-07T23:59:59Z")
+    for cuts in (Cuts(), Cuts((3,), (True, True), 2)):
+        found = summary(("interval", "hour"), *bounds, of=of, cuts=cuts)["interval"]
+        assert len(found) == 240
+        counted = {row["date"][:13]: visitors(row) for row in found if row["visitors"]}
+        assert counted == {
+            f"{day}T12": {
+                "new": classes.count("new"),
+                "returning": len(classes) - classes.count("new") - classes.count("midweek"),
+            }
+            for day, classes in VISITORS.items()
+        }
