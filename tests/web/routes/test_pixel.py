@@ -204,3 +204,21 @@ async def test_the_pixel_follows_the_configured_path(server: Server, visitor: Br
     image(await visitor.ask("GET", "/pulse/pixel.gif", headers=PAGE))
     image(await visitor.ask("GET", "/api/pulse/pixel.gif", headers=PAGE))
     assert (await figures(server, "summary"))["current"]["pageviews"] == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_pixel_knows_when_the_visitor_was_here_last_if_configured(
+    server: Server, visitor: Browser
+) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, has_returning=True)
+    for date in ("Fri, 30 May 2025 00:00:00 GMT", "Fri, 13 Jun 2025 00:00:02 GMT", None):
+        since = {} if date is None else {"If-Modified-Since": date}
+        answer = await visitor.ask("GET", PIXEL, headers={**PAGE, **since})
+        assert answer.status == 200
+        assert answer.header("Cache-Control") == "private, no-cache, max-age=31536000"
+        assert answer.header("Last-Modified") == "Sun, 15 Jun 2025 00:00:00 GMT"
+    # Of a week from 9 June: one was here on its Friday, one in May, and one never.
+    week = "start=2025-06-09T00:00:00Z&end=2025-06-15T23:59:59Z"
+    current = (await figures(server, f"summary?{week}&visits=true"))["current"]
+    names = ("visitors", "new_visitors", "returning_visitors", "week_visitors")
+    assert [current[name] for name in names] == [3, 1, 2, 2]
