@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from medamad.admin.protocol import AdminRequest
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.errors import BadRequest
-from medamad.storage.import_content import DayCounts
+from medamad.storage.import_content import Counted, DayCounts
 from medamad.storage.imports import ImportedHits
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS
+from medamad.storage.segments.day_visits import VISIT_SUMS
 from medamad.storage.segments.parts import EventRows
 
 TEXT_BYTES: Final = 64
@@ -119,6 +120,7 @@ class DayFigures(Struct, frozen=True, array_like=True):
     dimension: int
     texts: tuple[str, ...]
     sums: bytes
+    counted: Counted = Counted.VIEWS
 
 
 class ImportDays(AdminRequest, frozen=True):
@@ -139,6 +141,7 @@ def days_request(number: int, counts: Sequence[DayCounts]) -> ImportDays:
                 _OF_ALL if entry.dimension is None else int(entry.dimension),
                 tuple(entry.texts),
                 entry.sums.astype(_DTYPE).tobytes(),
+                entry.counted,
             )
             for entry in counts
         ),
@@ -154,15 +157,18 @@ def counts_of(request: ImportDays, last_day: int) -> list[DayCounts]:
         last_day = figures.day
         if figures.dimension != _OF_ALL and figures.dimension not in _DIMENSIONS:
             raise BadRequest("dimension: expected a dimension of views, or of properties")
-        if len(figures.sums) != SUMS * len(figures.texts) * np.dtype(_DTYPE).itemsize:
+        size = SUMS if figures.counted is Counted.VIEWS else VISIT_SUMS
+        if len(figures.sums) != size * len(figures.texts) * np.dtype(_DTYPE).itemsize:
             raise BadRequest("sums: expected as many as there are texts")
-        sums = np.frombuffer(figures.sums, _DTYPE).reshape(SUMS, len(figures.texts))
+        sums = np.frombuffer(figures.sums, _DTYPE).reshape(size, len(figures.texts))
         if sums.size and not 0 <= int(sums.min()) <= int(sums.max()) < _MAX_SUM:
             raise BadRequest(f"sums: expected whole numbers from 0 to {_MAX_SUM - 1}")
         if figures.dimension == _OF_ALL and set(figures.texts) - {""}:
             raise BadRequest("texts: expected none for the figures of all views")
         dimension = None if figures.dimension == _OF_ALL else Dimension(figures.dimension)
-        counts.append(DayCounts(figures.day, figures.span, dimension, figures.texts, sums))
+        counts.append(
+            DayCounts(figures.day, figures.span, dimension, figures.texts, sums, figures.counted)
+        )
     return counts
 
 

@@ -1,6 +1,7 @@
 """The content of an import as columns: views with dictionary codes, and rollups of whole days."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from functools import partial
 from itertools import groupby
 from typing import Any, Final
@@ -15,6 +16,7 @@ from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.environment import Txn
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.segments.counters import SUMS, VIEWS, Counters, merge
+from medamad.storage.segments.day_visits import VisitsContent
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.parts import (
     EventSums,
@@ -24,13 +26,26 @@ from medamad.storage.segments.rollup import NO_EVENT_SUMS, RollupContent
 _NOTHING = Counters(np.zeros(0, np.uint32), (np.zeros(0, np.uint32),) * SUMS)
 
 
+class Counted(Enum):
+    """What figures of a day count."""
+
+    VIEWS = "views"
+    VISITS = "visits"
+    """The visits whose first view has a text."""
+    PAGES = "pages"
+    """The visits that saw a page after their first."""
+    EXITS = "exits"
+    """The visits that ended on a page."""
+
+
 @frozen(eq=False)
 class DayCounts:
     """What is known of a day by the texts of one dimension; several of one add up.
 
     `span` is the first and the last millisecond of the day. Without a dimension it is of all
-    views, and the one text is "". `sums` are in the order VIEWS to DURATION_MS, shape
-    (SUMS, number of texts); for Dimension.PROPERTY the first of them are the events that carry it.
+    views or visits, and the one text is "". `sums` have a column for each text. Those of views are
+    in the order VIEWS to DURATION_MS, shape (SUMS, number of texts); for Dimension.PROPERTY the
+    first of them are the events that carry it. Other sums have shape (VISIT_SUMS, number of texts).
     """
 
     day: int
@@ -38,6 +53,7 @@ class DayCounts:
     dimension: Dimension | None
     texts: Sequence[str]
     sums: NDArray[np.int64]
+    counted: Counted = Counted.VIEWS
 
 
 def texts_by_dimension(counts: Iterable[DayCounts]) -> dict[Dimension, list[str]]:
@@ -64,12 +80,7 @@ class ImportedRollup:
 
     def content(self) -> RollupContent:
         """Add the counts up, which takes a while. For the writer thread."""
-        found: dict[Dimension | None, list[Counters]] = {}
-        for each in self.counts:
-            coded = np.array([self._code(each.dimension, text) for text in each.texts], np.uint32)
-            found.setdefault(each.dimension, []).append(Counters(coded, tuple(each.sums)))
-        # Merging puts the codes in order too.
-        sums = {dimension: merge(parts) for dimension, parts in found.items()}
+        sums = self._added(of_visits=False)
         return RollupContent(
             day=self.counts[0].day,
             span=self.span,
@@ -80,6 +91,32 @@ class ImportedRollup:
             durations=None,
             events=self._events(sums.get(Dimension.PROPERTY)),
             import_batch=self.import_batch,
+            visits=self._visits(),
+        )
+
+    def _added(self, *, of_visits: bool) -> dict[Dimension | None, Counters]:
+        found: dict[Dimension | None, list[Counters]] = {}
+        for each in self.counts:
+            if (each.counted is not Counted.VIEWS) is of_visits:
+                codes = [self._code(each.dimension, text) for text in each.texts]
+                counters = Counters(np.array(codes, np.uint32), tuple(each.sums))
+                found.setdefault(each.dimension, []).append(counters)
+        # Merging puts the codes in order too.
+        return {dimension: merge(parts) for dimension, parts in found.items()}
+
+    def _visits(self) -> VisitsContent | None:
+        sums = self._added(of_visits=True)
+        if None not in sums:
+            return None
+        known = {each.counted for each in self.counts}
+        return VisitsContent(
+            time_bounds=self.span,
+            total=sums[None],
+            by_dimension={
+                dimension: sums[dimension] for dimension in VIEW_DIMENSIONS if dimension in sums
+            },
+            has_pages=Counted.PAGES in known,
+            has_exits=Counted.EXITS in known,
         )
 
     def _code(self, dimension: Dimension | None, text: str) -> int:

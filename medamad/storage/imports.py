@@ -30,7 +30,13 @@ from medamad.storage.import_batches import (
     spans_of,
     write_batch,
 )
-from medamad.storage.import_content import DayCounts, TextEncoder, group_by_day, texts_by_dimension
+from medamad.storage.import_content import (
+    Counted,
+    DayCounts,
+    TextEncoder,
+    group_by_day,
+    texts_by_dimension,
+)
 from medamad.storage.segments.build import Content, concatenate
 from medamad.storage.segments.counters import VISITORS
 from medamad.storage.segments.format import VISITOR
@@ -63,7 +69,7 @@ class ImportTotals:
     def add_days(self, counts: Iterable[DayCounts]) -> None:
         """Add rollups of days."""
         for each in counts:
-            if each.dimension is None:
+            if each.dimension is None and each.counted is Counted.VIEWS:
                 self.visitors += int(each.sums[VISITORS].sum())
             self._reach(*each.span)
             first, last = self.days or (each.day, each.day)

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import tzinfo
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import BadRequest
 from medamad.domain.zones import day_at, start_of_day
-from medamad.storage.import_content import DayCounts
+from medamad.storage.import_content import Counted, DayCounts
+from medamad.storage.segments import day_visits
 from medamad.storage.segments.counters import (
     BOUNCES,
     DURATION_MS,
@@ -36,16 +38,34 @@ from medamad.transfer.rows import NUL, DayRow, DayTable, RejectedRow
 
 _STEP_ROWS: Final = 1_000
 
-_FIGURES: Final = 6
-_VIEWS, _VISITORS, _PAGE_VISITORS, _VISITS, _BOUNCES, _TIME_S = range(_FIGURES)
+_NAMES: Final = (
+    *("views", "visitors", "page_visitors", "visits", "bounces", "time_s"),
+    *("visit_views", "visit_s", "page_visits", "exits"),
+)
+_FIGURES: Final = len(_NAMES)
+_VIEWS, _VISITORS, _PAGE_VISITORS, _VISITS, _BOUNCES, _TIME_S = range(6)
+_VISIT_VIEWS, _VISIT_S, _PAGE_VISITS, _EXITS = range(6, _FIGURES)
 _TOTAL_CODE: Final = np.zeros(1, np.uint32)
 
 _Figures: TypeAlias = NDArray[np.int64]
-"""Shape (_FIGURES, n), in the order of a DayRow."""
+"""Shape (_FIGURES, n), in the order of _NAMES."""
 _DimensionOrTotal: TypeAlias = Dimension | None
 """None stands for the total of all views."""
 _Coded: TypeAlias = tuple[NDArray[np.unsignedinteger[Any]], _Figures]
 """Codes, and the figures of each."""
+
+
+_figures_of: Final = attrgetter(*_NAMES)
+"""Returns the figures of a DayRow."""
+
+
+@frozen(eq=False)
+class _Part:
+    """What a table has of a day by one dimension, and what it knows of visits."""
+
+    dimension: _DimensionOrTotal
+    coded: _Coded
+    visits: Counted | None
 
 
 @define(eq=False)
@@ -79,7 +99,8 @@ class ImportDay:
 class DayTables:
     """The rows of all tables."""
 
-    _tables: dict[str, _TableColumns] = field(factory=dict)
+    _tables: dict[DayTable, _TableColumns] = field(factory=dict)
+    """A table may be known twice: as files with different columns have it."""
     _codes: dict[Dimension, dict[str, int]] = field(factory=dict)
     _files: dict[tuple[str, int], str] = field(factory=dict)
     """Which file each day of each table comes from."""
@@ -93,22 +114,21 @@ class DayTables:
         first_file = self._files.setdefault((table.name, row.day), file)
         if first_file != file:
             return first_file
-        columns = self._tables.get(table.name)
+        columns = self._tables.get(table)
         if columns is None:
-            columns = self._tables[table.name] = _TableColumns(table)
+            columns = self._tables[table] = _TableColumns(table)
         columns.day.append(row.day)
         for dimension, codes, text in zip(table.dimensions, columns.codes, row.texts, strict=True):
             by_text = self._codes.setdefault(dimension, {})
             codes.append(by_text.setdefault(text, len(by_text)))
-        figures = (row.views, row.visitors, row.page_visitors, row.visits, row.bounces, row.time_s)
-        for column, figure in zip(columns.figures, figures, strict=True):
+        for column, figure in zip(columns.figures, _figures_of(row), strict=True):
             column.append(figure)
         return None
 
     @property
     def lacks_total(self) -> bool:
         """Whether there are figures about views, but no table with the total of each day."""
-        tables = [columns.table for columns in self._tables.values()]
+        tables = list(self._tables)
         return any(Dimension.PROPERTY not in table.dimensions for table in tables) and not any(
             table.is_total for table in tables
         )
@@ -119,7 +139,8 @@ class DayTables:
         texts = {dimension: list(by_text) for dimension, by_text in self._codes.items()}
         for day in sorted({day for _, day in self._files}):
             span = (start_of_day(zone, day) * 1000, start_of_day(zone, day + 1) * 1000 - 1)
-            sums_by = _combine(part for table in tables for part in table.of_day(day))
+            parts = [part for table in tables for part in table.of_day(day)]
+            sums_by = _combine(parts)
             counts = [
                 DayCounts(
                     day,
@@ -129,8 +150,10 @@ class DayTables:
                     if dimension is None
                     else [texts[dimension][code] for code in codes.tolist()],
                     sums,
+                    counted,
                 )
-                for dimension, (codes, sums) in sums_by.items()
+                for counted, by_dimension in ((Counted.VIEWS, sums_by), *_combine_visits(parts))
+                for dimension, (codes, sums) in by_dimension.items()
             ]
             yield ImportDay(
                 day=day,
@@ -164,7 +187,7 @@ class _SortedTable:
             days[order],
         )
 
-    def of_day(self, day: int) -> Iterator[tuple[_DimensionOrTotal, _Coded]]:
+    def of_day(self, day: int) -> Iterator[_Part]:
         """Yield the rows of a day for each dimension, and their sum if the table has totals."""
         begin, end = self._bounds(day)
         if begin == end:
@@ -172,9 +195,10 @@ class _SortedTable:
         places = self.order[begin:end]
         figures = np.stack([column[places] for column in self.figures]).astype(np.int64)
         if self.table.is_total:
-            yield None, (_TOTAL_CODE, figures.sum(axis=1, keepdims=True))
+            total = figures.sum(axis=1, keepdims=True)
+            yield _Part(None, (_TOTAL_CODE, total), self.table.visits)
         for dimension, codes in zip(self.table.dimensions, self.codes, strict=True):
-            yield dimension, (codes[places], figures)
+            yield _Part(dimension, (codes[places], figures), self.table.visits)
 
     def rows_of(self, day: int) -> int:
         """Return the number of rows of a day."""
@@ -186,17 +210,13 @@ class _SortedTable:
         return begin, end
 
 
-def _combine(parts: Iterable[tuple[_DimensionOrTotal, _Coded]]) -> dict[_DimensionOrTotal, _Coded]:
+def _combine(parts: Iterable[_Part]) -> dict[_DimensionOrTotal, _Coded]:
     """Return the sums of each dimension, in the order VIEWS to DURATION_MS.
 
     A dimension without any views is left out, and so is such a total: visitors belong to views.
     """
-    by_dimension: dict[_DimensionOrTotal, list[_Coded]] = {}
-    for dimension, part in parts:
-        by_dimension.setdefault(dimension, []).append(part)
     combined = {}
-    for dimension, dimension_parts in by_dimension.items():
-        codes, figures = _add_up(dimension_parts)
+    for dimension, (codes, figures) in _add_up_by_dimension(parts).items():
         has_views = figures[_VIEWS] > 0
         if has_views.any():
             sums = _sums(figures, is_page=dimension is Dimension.PATH)
@@ -205,6 +225,58 @@ def _combine(parts: Iterable[tuple[_DimensionOrTotal, _Coded]]) -> dict[_Dimensi
         page_visitors = combined[Dimension.PATH][1][PAGE_VISITORS]
         combined[None][1][PAGE_VISITORS] = page_visitors.sum()
     return combined
+
+
+def _combine_visits(
+    parts: Sequence[_Part],
+) -> Iterator[tuple[Counted, dict[_DimensionOrTotal, _Coded]]]:
+    """Yield the sums of visits of each dimension, in the order of `storage.segments.day_visits`.
+
+    Nothing is known of them without the total, and of pages nothing without the first ones.
+    """
+    found = {
+        kind: _add_up_by_dimension(part for part in parts if part.visits is kind)
+        for kind in (Counted.VISITS, Counted.PAGES, Counted.EXITS)
+    }
+    begun = found[Counted.VISITS]
+    if None not in begun:
+        return
+    yield Counted.VISITS, {dimension: _visit_sums(coded) for dimension, coded in begun.items()}
+    if Dimension.PATH not in begun:
+        return
+    codes, figures = begun[Dimension.PATH]
+    first = dict(zip(codes.tolist(), figures[_VISITS].tolist(), strict=True))
+    for kind, row, figure in (
+        (Counted.PAGES, day_visits.LATER + day_visits.VISITS, _PAGE_VISITS),
+        (Counted.EXITS, day_visits.EXITS, _EXITS),
+    ):
+        if Dimension.PATH not in found[kind]:
+            continue
+        codes, figures = found[kind][Dimension.PATH]
+        sums = np.zeros((day_visits.VISIT_SUMS, len(codes)), np.int64)
+        sums[row] = figures[figure]
+        if kind is Counted.PAGES:
+            of_first = np.array([first.get(code, 0) for code in codes.tolist()], np.int64)
+            sums[row] = np.maximum(sums[row] - of_first, 0)
+        yield kind, {Dimension.PATH: (codes, sums)}
+
+
+def _visit_sums(coded: _Coded) -> _Coded:
+    """Return a rollup's sums of visits by their first views."""
+    codes, figures = coded
+    sums = np.zeros((day_visits.VISIT_SUMS, len(codes)), np.int64)
+    sums[day_visits.FIRST + day_visits.VISITS] = figures[_VISITS]
+    sums[day_visits.FIRST + day_visits.VIEWS] = figures[_VISIT_VIEWS]
+    sums[day_visits.FIRST + day_visits.BOUNCES] = np.minimum(figures[_BOUNCES], figures[_VISITS])
+    sums[day_visits.FIRST + day_visits.DURATION_MS] = figures[_VISIT_S] * 1000
+    return codes, sums
+
+
+def _add_up_by_dimension(parts: Iterable[_Part]) -> dict[_DimensionOrTotal, _Coded]:
+    by_dimension: dict[_DimensionOrTotal, list[_Coded]] = {}
+    for part in parts:
+        by_dimension.setdefault(part.dimension, []).append(part.coded)
+    return {dimension: _add_up(pieces) for dimension, pieces in by_dimension.items()}
 
 
 def _add_up(parts: Sequence[_Coded]) -> _Coded:

@@ -14,6 +14,7 @@ import msgspec
 from attrs import frozen
 
 from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, Dimension, WidthClass
+from medamad.storage.import_content import Counted
 from medamad.storage.segments.format import FLAG_OF
 
 
@@ -120,17 +121,23 @@ FUTURE_TIME: Final = "expected a time at most a day in the future"
 
 @frozen
 class DayTable:
-    """A table of daily figures: the dimensions it counts by, and whether it has the day's total."""
+    """A table of daily figures: the dimensions it counts by, and whether it has the day's total.
+
+    `visits` says what it knows of visits, if anything.
+    """
 
     name: str
     dimensions: tuple[Dimension, ...] = ()
     is_total: bool = False
+    visits: Counted | None = None
 
 
 class DayRow(msgspec.Struct):
     """Daily figures of one combination of texts, one text for each dimension of the table.
 
-    `bounces` are out of `visits`; both are 0 if unknown. `time_s` is the total for all views.
+    `bounces` are out of `visits`; both are 0 if unknown. `time_s` is the total for all views;
+    `visit_views` and `visit_s` are those of the visits. `page_visits` are the visits that saw a
+    page, and `exits` those that ended on it.
     """
 
     table: DayTable
@@ -144,6 +151,10 @@ class DayRow(msgspec.Struct):
     visits: int = 0
     bounces: int = 0
     time_s: int = 0
+    visit_views: int = 0
+    visit_s: int = 0
+    page_visits: int = 0
+    exits: int = 0
     line: int = 0
     member: str = ""
     """The file within an archive that the line is in."""

@@ -1,5 +1,6 @@
 """Daily figures of other programs are imported exactly, only once, and can be undone."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, timedelta
 from pathlib import Path
@@ -17,8 +18,8 @@ from support.transfer.round_trips import SOURCES, answers, files_of, take_in
 from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
-from medamad.query.reports import SummaryOptions, events_by_property, summary
-from medamad.query.request import Cancellation, Filter, Query
+from medamad.query.reports import ROW_REPORTS, SummaryOptions, events_by_property, summary
+from medamad.query.request import Cancellation, Filter, Gap, Query, Result
 from medamad.storage.check import StoreCheck
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
@@ -115,6 +116,88 @@ async def test_plausible_s_figures_are_imported_and_undone(
     await settled(store, NOW_MS + 9 * DAY_MS)
     assert findings(store) == orphans(store.environment) == []
     check(store, other, export.sums(), OF_PLAUSIBLE)
+    await store.close()
+
+
+def summary_with_visits(store: Store, website: Website) -> Result[Any]:
+    options = SummaryOptions(now_ms=END_MS, visits=True)
+    return store.read(
+        website,
+        lambda snapshot: summary(snapshot, Query(), SOURCES, Cancellation(), options=options),
+    )
+
+
+def by_name(found: dict[tuple[Any, Any], int]) -> Counter[Any]:
+    sums: Counter[Any] = Counter()
+    for (_, name), figure in found.items():
+        sums[name] += figure
+    return sums
+
+
+@pytest_twisted.ensureDeferred
+async def test_plausible_s_visits_are_imported(open_store: OpenStore, tmp_path: Path) -> None:
+    export = Plausible()
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    await take_days(store, website, [export.zip(tmp_path / "export.zip")])
+
+    def ask(report: str, *filters: Filter) -> Result[Any]:
+        query = Query(filters=filters, with_visits=True)
+        return store.read(
+            website, lambda snapshot: ROW_REPORTS[report](snapshot, query, SOURCES, Cancellation())
+        )
+
+    def shown(report: str, column: str, figure: str) -> Counter[Any]:
+        found = ask(report)
+        assert not found.gaps.days(Gap.VISITS)
+        return Counter({getattr(row, column): getattr(row, figure) for row in found.content})
+
+    (visits, views, bounces, seconds) = (
+        by_name(export.visits("visitors", figure))["all"]
+        for figure in ("visits", "pageviews", "bounces", "visit_duration")
+    )
+    found = summary_with_visits(store, website).content["current"]
+    assert (found.visits, found.views_per_visit) == (visits, round(views / visits, 2))
+    assert found.visit_bounce_percentage == round(bounces / visits, 4)
+    assert found.visit_duration == round(1000 * seconds / visits)
+    entrances, seen = export.visits("entry_pages", "entrances"), export.visits("pages", "visits")
+    exits = by_name(export.visits("exit_pages", "exits"))
+    pages = by_name({key: max(seen[key], entrances[key]) for key in seen})
+    assert shown("entries", "path", "visits") == by_name(entrances)
+    assert shown("exits", "path", "visits") == exits
+    assert shown("exits", "path", "exit_percentage") == {
+        path: round(exits[path] / pages[path], 4) for path in exits
+    }
+    assert shown("pages", "path", "visits") == pages
+    countries = by_name(export.visits("locations", "visits"))
+    assert shown("countries", "country", "visits") == {
+        ours: sum(count for name, count in countries.items() if name[1] == ours)
+        for _, ours in countries
+    }
+    days = [(BEGIN - EPOCH).days + n for n in range(export.days)]
+    for report, filters in (
+        ("languages", ()),
+        # How many views the visits had that saw a page besides their first is unknown.
+        ("pages", (Filter("path", "eq", ("/docs",)),)),
+    ):
+        found_gaps = ask(report, *filters).gaps
+        assert days in (found_gaps.days(Gap.VISITS), found_gaps.days(Gap.FIGURES))
+    assert findings(store) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_visits_are_unknown_where_an_export_lacks_a_figure(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "visitors.csv"
+    path.write_text(f"date,visitors,visits,bounces,pageviews\n{BEGIN},2,3,1,4\n", "utf-8")
+    store = open_store()
+    website = await store.add_website(HOST, 1)
+    await take_days(store, website, [path])
+    found = summary_with_visits(store, website)
+    assert found.content["current"].visits == 0
+    assert found.gaps.days(Gap.VISITS) == [(BEGIN - EPOCH).days]
     await store.close()
 
 

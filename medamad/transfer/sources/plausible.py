@@ -2,8 +2,8 @@
 
 It follows Plausible's documentation ("Import stats using CSV files"). In an archive, a table is
 identified by the name of its file; a single file by its columns, in any order and with any name.
-The time on pages is, as here, the time that a page was visible; older exports lack it. Exit pages,
-regions, cities, visits and their duration are ignored, since there is nothing like them here.
+The time on pages is, as here, the time that a page was visible; older exports lack it. Regions and
+cities are ignored, since there is nothing like them here.
 """
 
 import re
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import IO, BinaryIO, Final
 from zipfile import is_zipfile
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from medamad.domain.dimensions import (
     MAX_PROPERTY_NAME,
@@ -25,6 +25,7 @@ from medamad.domain.dimensions import (
 )
 from medamad.domain.errors import BadRequest
 from medamad.ingest.page import MAX_UTM
+from medamad.storage.import_content import Counted
 from medamad.transfer.formats.csv import cells_by_column, read_cells
 from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.input_files import open_zip
@@ -41,6 +42,7 @@ _MAX_DIGITS: Final = 20
 _NULL: Final = r"\N"
 """How ClickHouse, which writes the tables, writes a missing figure."""
 _TIME: Final = "total_time_on_page"
+_VISIT_DURATION: Final = "visit_duration"
 _SECONDS: Final = re.compile(r"(?:\d{1,19}(?:\.\d*)?)?", re.ASCII)
 """Other programs that save a table may leave an empty cell, or a fraction."""
 _DIRECT: Final = frozenset({"", "Direct / None", "(not set)"})
@@ -61,6 +63,8 @@ class _Table:
     required: tuple[str, ...]
     figures: Mapping[str, str]
     """The column for each figure of a DayRow."""
+    visits: Mapping[str, str]
+    """Those that are needed to know the visits that `table` counts; older exports lack some."""
     texts: Callable[["_Normalizer", _Record], tuple[str, ...]]
     """Returns the texts that a row counts by."""
 
@@ -111,6 +115,12 @@ _VISIT_FIGURES: Final = {
     "visits": "visits",
     "bounces": "bounces",
 }
+_VISITS: Final = {
+    "visits": "visits",
+    "bounces": "bounces",
+    "visit_views": "pageviews",
+    "visit_s": _VISIT_DURATION,
+}
 _CAMPAIGN: Final = (
     Dimension.UTM_SOURCE,
     Dimension.UTM_MEDIUM,
@@ -121,54 +131,77 @@ _CAMPAIGN: Final = (
 _REQUIRED_FIGURES: Final = ("visitors", "pageviews")
 _TABLES: Final = (
     _Table(
-        DayTable("imported_entry_pages", (Dimension.PATH,)),
+        DayTable("imported_entry_pages", (Dimension.PATH,), visits=Counted.VISITS),
         frozenset({"entry_page"}),
         ("entry_page", "visitors"),
         {"visitors": "visitors", "visits": "entrances", "bounces": "bounces"},
+        {**_VISITS, "visits": "entrances"},
         lambda normalizer, record: (normalizer.path(record["entry_page"]),),
     ),
     _Table(
-        DayTable("imported_pages", (Dimension.PATH,)),
+        DayTable("imported_exit_pages", (Dimension.PATH,), visits=Counted.EXITS),
+        frozenset({"exit_page"}),
+        ("exit_page",),
+        {},
+        {"exits": "exits"},
+        lambda normalizer, record: (normalizer.path(record["exit_page"]),),
+    ),
+    _Table(
+        DayTable("imported_pages", (Dimension.PATH,), visits=Counted.PAGES),
         frozenset({"page"}),
         ("page", *_REQUIRED_FIGURES),
         {"views": "pageviews", "page_visitors": "visitors", "time_s": _TIME},
+        {"page_visits": "visits"},
         lambda normalizer, record: (normalizer.path(record["page"]),),
     ),
     _Table(
-        DayTable("imported_browsers", (Dimension.BROWSER, Dimension.BROWSER_VERSION)),
+        DayTable(
+            "imported_browsers",
+            (Dimension.BROWSER, Dimension.BROWSER_VERSION),
+            visits=Counted.VISITS,
+        ),
         frozenset({"browser"}),
         ("browser", *_REQUIRED_FIGURES),
         _VISIT_FIGURES,
+        _VISITS,
         lambda _, record: normalize_browser(record["browser"], record.get("browser_version", "")),
     ),
     _Table(
-        DayTable("imported_operating_systems", (Dimension.OS, Dimension.OS_VERSION)),
+        DayTable(
+            "imported_operating_systems",
+            (Dimension.OS, Dimension.OS_VERSION),
+            visits=Counted.VISITS,
+        ),
         frozenset({"operating_system"}),
         ("operating_system", *_REQUIRED_FIGURES),
         _VISIT_FIGURES,
+        _VISITS,
         lambda _, record: normalize_system(
             record["operating_system"], record.get("operating_system_version", "")
         ),
     ),
     _Table(
-        DayTable("imported_devices", (Dimension.DEVICE,)),
+        DayTable("imported_devices", (Dimension.DEVICE,), visits=Counted.VISITS),
         frozenset({"device"}),
         ("device", *_REQUIRED_FIGURES),
         _VISIT_FIGURES,
+        _VISITS,
         lambda _, record: (normalize_device(record["device"]),),
     ),
     _Table(
-        DayTable("imported_locations", (Dimension.COUNTRY,)),
+        DayTable("imported_locations", (Dimension.COUNTRY,), visits=Counted.VISITS),
         frozenset({"country"}),
         ("country", *_REQUIRED_FIGURES),
         _VISIT_FIGURES,
+        _VISITS,
         lambda _, record: (country_code(record["country"]),),
     ),
     _Table(
-        DayTable("imported_sources", (Dimension.REFERRER, *_CAMPAIGN)),
+        DayTable("imported_sources", (Dimension.REFERRER, *_CAMPAIGN), visits=Counted.VISITS),
         frozenset({"source", "referrer", "utm_source"}),
         _REQUIRED_FIGURES,
         _VISIT_FIGURES,
+        _VISITS,
         _source,
     ),
     _Table(
@@ -176,6 +209,7 @@ _TABLES: Final = (
         frozenset({"property"}),
         ("property", "value", "events"),
         {"views": "events"},
+        {},
         lambda _, record: _property(record["property"], record["value"]),
     ),
     _Table(
@@ -183,19 +217,19 @@ _TABLES: Final = (
         frozenset({"events"}),
         ("name", "events"),
         {"views": "events"},
+        {},
         _event,
     ),
 )
 _TOTAL: Final = _Table(
-    DayTable("imported_visitors", is_total=True),
+    DayTable("imported_visitors", is_total=True, visits=Counted.VISITS),
     _TOTAL_COLUMNS,
     _REQUIRED_FIGURES,
     _VISIT_FIGURES,
+    _VISITS,
     lambda *_: (),
 )
 _BY_NAME: Final = MappingProxyType({table.table.name: table for table in (*_TABLES, _TOTAL)})
-_IGNORED: Final = "exit_page"
-"""A column of the table that is ignored."""
 _FILE_NAME: Final = re.compile(r"(imported_[a-z_]*[a-z])(?:_\d+)*\.csv\Z")
 """A file name in an archive: the table, and the days of the export."""
 _ENGAGEMENT: Final = "engagement"
@@ -210,7 +244,7 @@ def is_plausible(head: bytes) -> bool:
     if lines[0].startswith(b"PK"):
         return any(_is_member(name.decode(errors="replace")) for name in lines[1:])
     columns = lines[0].decode("utf-8-sig", "replace").replace('"', "").split(",")
-    return "date" in columns and (_IGNORED in columns or _identify(columns) is not None)
+    return "date" in columns and _identify(columns) is not None
 
 
 def read_plausible(file: BinaryIO, target: ImportTarget) -> Iterator[DayRow | RejectedRow]:
@@ -238,11 +272,11 @@ def _is_member(name: str) -> bool:
 
 
 def _identify(columns: Collection[str], member: str = "") -> _Table | None:
-    """Return the table with these columns, or None if it is ignored or unknown.
+    """Return the table with these columns, or None if it is unknown.
 
     `member` is the name of its file in an archive.
     """
-    if _IGNORED in columns or _OWN in columns:
+    if _OWN in columns:
         return None
     if columns and (name := _FILE_NAME.match(member.rpartition("/")[2])):
         return _BY_NAME.get(name[1])
@@ -261,14 +295,17 @@ def _read_table(
         _, names = next(lines, (1, []))
         table = _identify(names, member)
         if table is None:
-            if _IGNORED not in names:
-                reason = f"not one of Plausible's tables: {', '.join(names)}"
-                yield RejectedRow(0, member or "columns", reason)
+            reason = f"not one of Plausible's tables: {', '.join(names)}"
+            yield RejectedRow(0, member or "columns", reason)
             return
         for name in ("date", *table.required):
             if name not in names:
                 raise BadRequest(f"{name}: the file has no such column")
-        figures = _figure_columns(table, names)
+        figures, of_table = _figure_columns(table, names), table.table
+        if names and set(table.visits.values()).issubset(names):
+            figures |= table.visits
+        else:
+            of_table = evolve(of_table, visits=None)
         prefix = f"{member}: " if member else ""
         for result in cells_by_column(names, lines):
             if isinstance(result, RejectedRow):
@@ -284,7 +321,7 @@ def _read_table(
                 yield RejectedRow(line, f"{prefix}{error.column}", str(error))
                 continue
             texts = table.texts(normalizer, record)
-            yield DayRow(table.table, day, texts, line=line, member=member, **values)
+            yield DayRow(of_table, day, texts, line=line, member=member, **values)
 
 
 def _figure_columns(table: _Table, names: Collection[str]) -> dict[str, str]:
@@ -314,7 +351,7 @@ def _parse_date(record: _Record) -> int:
 
 def _parse_figure(record: _Record, column: str) -> int:
     cell = record[column]
-    if column == _TIME and _SECONDS.fullmatch(cell):
+    if column in (_TIME, _VISIT_DURATION) and _SECONDS.fullmatch(cell):
         cell = str(round(float(cell or 0)))
     if cell == _NULL:
         return 0

@@ -183,6 +183,14 @@ class Plausible:
             (path / name).write_bytes(content)
         return sorted(path.iterdir())
 
+    def visits(self, table: str, figure: str) -> dict[tuple[date, Any], int]:
+        """Return a figure of a table, added up by day and name."""
+        found: dict[tuple[date, Any], int] = defaultdict(int)
+        for name, day, ours, known in self._figures:
+            if name == table:
+                found[day, ours] += known[figure]
+        return found
+
     def sums(self, without: frozenset[date] = frozenset()) -> DayRollup:
         """Add up all but some days."""
         found = DayRollup()
