@@ -35,7 +35,9 @@ def configure(parser: ArgumentParser) -> None:
     add.add_argument("name", metavar="NAME", help="the name of the goal")
     reached_by = add.add_mutually_exclusive_group(required=True)
     reached_by.add_argument(
-        "--path", metavar="PATH", help='the path of a page; "*" stands for any characters'
+        "--path",
+        metavar="PATH",
+        help='the path of a page; "*" stands for any characters, "%%2A" for an asterisk',
     )
     reached_by.add_argument(
         "--event", metavar="PROPERTY", help="the name of a property that events have"

@@ -4,14 +4,16 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, Inexact
+from functools import cache
 from math import isinf
 from typing import Any, Final, TypeVar
 
 from attrs import asdict, evolve, frozen
+from babel.core import get_global
 
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.errors import BadRequest, Conflict, NotFound
-from medamad.domain.paths import MAX_PATH, WILDCARD, stored_path
+from medamad.domain.paths import MAX_PATH, WILDCARD, stored_pattern
 from medamad.domain.texts import UNFIT, UNFIT_NAME
 
 MAX_GOALS: Final = 100
@@ -23,7 +25,6 @@ FUNNEL_GOALS: Final = (2, 8)
 """How many goals a funnel has, at least and at most."""
 
 _ID_BYTES: Final = 6
-_CURRENCY: Final = re.compile(r"[A-Z]{3}\Z")
 
 
 @frozen(kw_only=True)
@@ -36,7 +37,7 @@ class Goal:
     id: str
     name: str
     path: str | None = None
-    """The path of the page as it is stored, or a pattern; see `paths.PathPattern`."""
+    """A pattern of paths, as `paths.stored_pattern` returns it."""
     event: str | None = None
     """The name of the property."""
     value: str | None = None
@@ -196,8 +197,8 @@ def checked_goal(goal: Goal) -> Goal:
     if (goal.revenue is None) != (goal.currency is None):
         missing = "revenue" if goal.revenue is None else "currency"
         raise BadRequest(f"{missing}: expected both revenue and currency, or neither")
-    if goal.currency is not None and not _CURRENCY.match(goal.currency):
-        raise BadRequest("currency: expected three capital letters (ISO 4217), such as EUR")
+    if goal.currency is not None and goal.currency not in _currencies():
+        raise BadRequest("currency: expected the code of a currency (ISO 4217), such as EUR")
     return evolve(
         goal,
         path=None if goal.path is None else _checked_path(goal.path),
@@ -207,11 +208,20 @@ def checked_goal(goal: Goal) -> Goal:
     )
 
 
+@cache
+def _currencies() -> frozenset[str]:
+    """Return the codes (ISO 4217) of what is, or was, the tender of a country, as CLDR has them."""
+    of_countries = get_global("territory_currencies").values()
+    return frozenset(
+        code for used in of_countries for code, _begin, _end, is_tender in used if is_tender
+    )
+
+
 def _checked_path(text: str) -> str:
     path = _fit("path", text, 1, MAX_PATH) or ""
     if not path.startswith(("/", WILDCARD)):
         raise BadRequest(f"path: expected a path that begins with / or {WILDCARD}")
-    return stored_path(path)
+    return stored_pattern(path)
 
 
 def _property_name(field: str, text: str | None) -> str | None:

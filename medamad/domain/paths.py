@@ -33,11 +33,21 @@ def _decoded(escapes: re.Match[str]) -> str:
 
 WILDCARD: Final = "*"
 """What stands for any run of characters in a pattern, also for none."""
+_ASTERISK: Final = "%2A"
+"""What stands for WILDCARD itself in a pattern."""
+
+
+def stored_pattern(pattern: str) -> str:
+    """Return a pattern as it is stored: like a path, but with _ASTERISK as it is."""
+    escaped = re.sub(_ASTERISK, _ASTERISK.replace("%", "%25"), pattern, flags=re.IGNORECASE)
+    return stored_path(escaped)
 
 
 @frozen
 class PathPattern:
-    """A path in which WILDCARD may occur. It compares stored paths exactly, also in upper case.
+    """A path in which WILDCARD and _ASTERISK may occur.
+
+    It compares stored paths exactly, also in upper case.
 
     The pieces between wildcards are searched for in order, each at its first place: that finds a
     match where there is one, and never goes back.
@@ -50,8 +60,9 @@ class PathPattern:
 
     @classmethod
     def of(cls, pattern: str) -> Self:
-        """Return the pattern that a text describes."""
-        start, *rest = pattern.split(WILDCARD)
+        """Return the pattern that a stored text describes."""
+        pieces = pattern.split(WILDCARD)
+        start, *rest = (piece.replace(_ASTERISK, WILDCARD) for piece in pieces)
         if not rest:
             return cls(start, (), None)
         return cls(start, tuple(filter(None, rest[:-1])), rest[-1])

@@ -22,6 +22,8 @@ from medamad.domain.paths import MAX_PATH, PathPattern
         ("/*b*b", ["/bb", "/abab"], ["/b", "/ba"]),
         ("/*ab*ba", ["/abba", "/xabxba"], ["/aba", "/ba"]),
         ("/a.c", ["/a.c"], ["/abc"]),
+        ("/a%2Ac", ["/a*c"], ["/abc", "/ac", "/a%2Ac"]),
+        ("/%2A*%2A", ["/**", "/*a*"], ["/*", "/aa"]),
     ],
 )
 def test_a_wildcard_stands_for_any_characters(

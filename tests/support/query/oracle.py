@@ -589,7 +589,7 @@ def _visitor(view: Entry) -> str:
 
 
 def is_path(path: str, pattern: str) -> bool:
-    pieces = map(re.escape, pattern.split("*"))
+    pieces = (re.escape(piece.replace("%2A", "*")) for piece in pattern.split("*"))
     return re.fullmatch(".*".join(pieces), path, re.DOTALL) is not None
 
 

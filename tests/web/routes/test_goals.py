@@ -103,7 +103,7 @@ async def test_a_goal_of_a_funnel_can_only_be_renamed(owner: Browser) -> None:
             GOALS,
             ORDER | {"currency": "Euro"},
             400,
-            "currency: expected three capital letters (ISO 4217), such as EUR",
+            "currency: expected the code of a currency (ISO 4217), such as EUR",
         ),
         (
             GOALS,

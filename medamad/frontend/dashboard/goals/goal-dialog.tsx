@@ -100,7 +100,8 @@ function GoalForm({ goal, path, onClose }: FormProperties) {
         title={t("filters.suggestions")}
         none={t("filters.none-suggested")}
         onText={setText}
-        onChoose={setText}
+        // In a path, an asterisk would stand for any characters.
+        onChoose={(value) => setText(kind === "path" ? value.replaceAll("*", "%2A") : value)}
         onEnter={() => false}
       />
       {kind === "path" ? (
