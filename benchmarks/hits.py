@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from bulk import Bulk
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, WidthClass, split_property
+from medamad.domain.dimensions import Dimension, WidthClass, split_property
 from medamad.domain.hits import Event, Hit, Properties, Unload, View
 
 
@@ -27,9 +27,9 @@ def hits_of(bulk: Bulk, website: int, series: int) -> list[Hit]:
             )
     texts = [
         [bulk.texts[dimension][code] for code in bulk.codes[dimension].tolist()]
-        for dimension in VIEW_DIMENSIONS
+        for dimension in bulk.codes
     ]
-    names = [dimension.attribute for dimension in VIEW_DIMENSIONS]
+    names = [dimension.attribute for dimension in bulk.codes]
     numbers = (
         bulk.time_ms,
         bulk.first_today,

@@ -189,7 +189,12 @@ def views_by_dimension(
     gaps = sums.gaps | selection.left_out
     if query.with_visits or query.conversions or query.order == "visits":
         visits = visits_by_dimension(
-            selection, dimension, row_of_code, len(views), query.conversions
+            selection,
+            dimension,
+            row_of_code,
+            len(views),
+            with_bounces=not query.is_brief,
+            conversions=query.conversions,
         )
         gaps |= visits.gaps
     numbers, shown_names = page_of_rows(

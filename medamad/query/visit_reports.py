@@ -67,7 +67,7 @@ def count_reached(
     By the bucket in which they began, or of all: shape (n,), or (1,).
     """
     slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
-    count = Count(slot_ms)
+    count = Count(slot_ms=slot_ms)
     found = sum_visits(selection, [count, *(ReachedGoal(goal, count) for goal in goals)])
     if buckets is None or slot_ms is None:
         return [sums.dense(1).visits for sums in found]
@@ -100,7 +100,7 @@ def all_in_buckets(selection: Selection, buckets: Buckets | None) -> tuple[Visit
 
 @frozen(eq=False)
 class RowVisits:
-    """The visits of each row of a dimension, and how many of them bounced, shape (n,).
+    """The visits of each row of a dimension and, if asked for, how many bounced, shape (n,).
 
     `conversions` has how many of them reached a goal, if one is asked for.
     `total` is the number of visits; those that saw several pages are in several rows.
@@ -118,6 +118,8 @@ def visits_by_dimension(
     dimension: Dimension,
     row_of_code: NDArray[np.intp] | None,
     size: int,
+    *,
+    with_bounces: bool = False,
     conversions: Goal | None = None,
 ) -> RowVisits:
     """Return the selected visits by row: those that saw a page, or whose first view has a text.
@@ -125,9 +127,9 @@ def visits_by_dimension(
     `row_of_code` has the row of each code, -1 for none; without it, a row has the number of its
     code.
     """
-    first: Kind = FirstViews(dimension)
-    kind = SeenPages() if dimension is Dimension.PATH else first
-    kinds = [first, kind]
+    kind: Kind = SeenPages() if dimension is Dimension.PATH else Count(dimension)
+    # A visit that bounced saw its first page alone.
+    kinds: list[Kind] = [Count(), kind, FirstViews(dimension) if with_bounces else Count()]
     if conversions is not None:
         kinds.append(ReachedGoal(conversions, kind))
 
@@ -138,8 +140,8 @@ def visits_by_dimension(
         known = sums.take(np.flatnonzero(sums.codes < len(row_of_code)))
         return known.grouped(row_of_code[known.codes], size)
 
-    of_first, of_kind, *of_reached = sum_visits(selection, kinds)
-    total, gaps = int(of_first.visits.sum()), selection.visit_gaps
+    count, of_kind, of_first, *of_reached = sum_visits(selection, kinds)
+    total, gaps = int(count.visits.sum()), selection.visit_gaps
     if conversions is None:
         days = visits_by_code(selection, dimension)
         total, gaps = total + days.visits, days.gaps
@@ -148,7 +150,6 @@ def visits_by_dimension(
         of_kind = days.of_any_views(of_kind) if is_by_page else days.of_first_views(of_kind)
     return RowVisits(
         by_row(of_kind).visits,
-        # A visit that bounced saw its first page alone.
         by_row(of_first).bounces,
         by_row(of_reached[0]).visits if of_reached else np.zeros(size, np.int64),
         total,
@@ -165,7 +166,8 @@ def entry_pages(
     """
     selection = select(snapshot, query, sources, cancellation)
     texts = snapshot.texts(Dimension.PATH)
-    (sums,) = sum_visits(selection, [FirstViews(Dimension.PATH)])
+    kind = Count(Dimension.PATH) if query.is_brief else FirstViews(Dimension.PATH)
+    (sums,) = sum_visits(selection, [kind])
     days = visits_by_end(selection, with_pages=False, with_exits=False)
     sums = days.of_first_views(sums)
     rows, paths = _page_of_paths(sums, texts, query)

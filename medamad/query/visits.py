@@ -203,13 +203,6 @@ class Visits:
             codes[views.visits] = views.part.codes(dimension)[views.rows]
         return codes
 
-    def began_ms(self) -> NDArray[np.int64]:
-        """Return the time of each visit's first view in Unix milliseconds."""
-        began_ms = np.zeros(len(self), np.int64)
-        for part, rows, places in self.first_views():
-            began_ms[places] = part.time_ms[rows]
-        return began_ms
-
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a view of the visits, without looking at its views."""
         if isinstance(part, Rollup):

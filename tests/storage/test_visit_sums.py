@@ -42,9 +42,10 @@ KINDS: Sequence[Kind] = (
     FirstViews(Dimension.BROWSER),
     Beginnings(),
     Count(),
+    Count(Dimension.BROWSER),
     LastPages(),
     SeenPages(),
-    ReachedGoal(Goal(id="a", name="A page", path="/1*"), Count(900_000)),
+    ReachedGoal(Goal(id="a", name="A page", path="/1*"), Count(slot_ms=900_000)),
     ReachedGoal(Goal(id="b", name="An event", event="plan"), SeenPages()),
 )
 

@@ -51,7 +51,6 @@ _COMPRESSED: Final = frozenset(
         Dimension.OS_VERSION,
         Dimension.HOST,
         *(number.column for number in NUMBERS_OF_HITS),
-        Column.OWN_LAG,
     )
 )
 """Columns that few queries read: no dimension that has a statistic of its own."""
