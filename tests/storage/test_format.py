@@ -101,6 +101,8 @@ def test_importing_its_export_gives_the_same_statistics(daemon: Daemon, tmp_path
         exported = finished("export", daemon.data, "example.com", *options)
         assert exported.returncode == 0, exported.stderr
         expected = (FORMAT_4 / f"{what}.ndjson").read_text()
+        if what == "views":
+            expected = expected.replace(',"first_today"', ',"since":"","first_today"')
         assert written.read_text() == MINOR_VERSION.sub(r"\1", expected)
 
 
