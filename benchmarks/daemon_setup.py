@@ -30,6 +30,8 @@ _FILL = Path(__file__).with_name("fill.py")
 CONFIGURATION = """
 [limits]
 new_paths = 1000000
+[server]
+trusted_proxies = ["127.0.0.1"]
 """
 
 

@@ -1,4 +1,4 @@
-"""Browsers' requests for page views, as the bytes to send."""
+"""Browsers' requests for page views, as the bytes that a proxy passes on."""
 
 import json
 from collections.abc import Iterator
@@ -30,10 +30,6 @@ _LANGUAGES = (
     "ja",
     "pt-BR,pt;q=0.9,en-US;q=0.8,en;q=0.7",
 )
-
-
-_WIDTHS_PX = (0, 390, 768, 1280, 1536, 2560)
-"""A width of each class."""
 
 
 def _agents() -> tuple[str, ...]:
@@ -71,10 +67,11 @@ AGENTS = _agents()
 
 
 def requests(count: int, seed: int = 1) -> Iterator[bytes]:
-    """Yield `count` page loads, each a complete HTTP request with its own beacon."""
-    random = Random(seed)
-    for view in views(count, seed):
-        yield _request(view, random)
+    """Yield `count` page loads, each a complete HTTP request with its own beacon.
+
+    A visitor has one address, browser and language, and comes from page to page.
+    """
+    return map(_request, views(count, seed))
 
 
 def views(count: int, seed: int = 1) -> Iterator[View]:
@@ -85,18 +82,23 @@ def views(count: int, seed: int = 1) -> Iterator[View]:
             yield hit
 
 
-def _request(view: View, random: Random) -> bytes:
+def _request(view: View) -> bytes:
+    visitor = Random(view.identity)
+    address = ".".join(map(str, (45, *visitor.randbytes(3))))
+    referrer = f"https://www.{view.referrer}" if view.referrer else ""
+    if view.from_page is not None:
+        referrer = f"https://{view.host}{view.from_page}"
     query = f"?utm_source={view.utm_source}&utm_medium={view.utm_medium}" if view.utm_source else ""
     body = {
         "e": "load",
         "b": view.beacon,
         "u": f"https://{view.host}{view.path}{query}",
-        "r": f"https://www.{view.referrer}" if view.referrer else "",
-        "t": random.choice(_ZONES),
-        "w": _WIDTHS_PX[view.width_class],
+        "r": referrer,
+        "t": visitor.choice(_ZONES),
+        "w": view.width_px,
         "p": view.first_today,
         "q": view.first_of_page,
-        "n": 1 if view.first_today else 2,
+        "n": view.number_today,
     }
     if view.properties:
         body["d"] = dict(view.properties)
@@ -107,7 +109,7 @@ def _request(view: View, random: Random) -> bytes:
         "Connection: keep-alive\r\n"
         f"Content-Length: {len(text)}\r\n"
         'sec-ch-ua-platform: "Linux"\r\n'
-        f"User-Agent: {random.choice(AGENTS)}\r\n"
+        f"User-Agent: {visitor.choice(AGENTS)}\r\n"
         'sec-ch-ua: "Google Chrome";v="131", "Chromium";v="131", "Not_A Brand";v="24"\r\n'
         "Content-Type: text/plain;charset=UTF-8\r\n"
         "sec-ch-ua-mobile: ?0\r\n"
@@ -118,6 +120,7 @@ def _request(view: View, random: Random) -> bytes:
         "Sec-Fetch-Dest: empty\r\n"
         f"Referer: https://{view.host}/\r\n"
         "Accept-Encoding: gzip, deflate, br, zstd\r\n"
-        f"Accept-Language: {random.choice(_LANGUAGES)}\r\n"
+        f"Accept-Language: {visitor.choice(_LANGUAGES)}\r\n"
+        f"X-Forwarded-For: {address}\r\n"
         f"\r\n{text}"
     ).encode()

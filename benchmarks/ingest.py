@@ -1,10 +1,14 @@
-"""How many hits per second one core stores, compared to DuckDB and a bare twisted.web server.
+"""How many hits per second one core stores, compared to DuckDB; what visits cost a hit.
 
     python benchmarks/ingest.py [--hits 60000] [--connections 32] [--out DIR]
 
 The server runs on one core and the client on the others. Every response has to be 204, and every
 hit has to be in the statistics afterwards. DuckDB gets the views in-process, without HTTP, and
-commits each: on the same core, and on all. The best of 1, 4 and 16 connections counts.
+commits each: on the same core, and on all. The best of 1, 4 and 16 connections counts. A bare
+twisted.web server shows what HTTP alone costs.
+
+The daemon runs with visits and without them by turns, and the processor time of a hit is compared:
+it depends less than hits per second on what else the machine does.
 """
 
 import asyncio
@@ -16,6 +20,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -24,12 +29,16 @@ import duckdb_ingest
 from daemon_setup import CONFIGURATION
 from hit_requests import HOSTNAME, requests, views
 from hit_sender import Sent, drive
-from measurements import machine
+from measurements import machine, processor_s
 from results import OUT, command, keep
 from support.daemon import Daemon, free_port
 
 BARE = Path(__file__).with_name("bare_server.py")
 _DUCK_CONNECTIONS = (1, 4, 16)
+_WITHOUT_VISITS = """
+[events]
+visits = false
+"""
 
 
 @contextmanager
@@ -65,22 +74,42 @@ def answered(core: int, warm: Sequence[bytes], sent: Sequence[bytes], connection
         return asyncio.run(drive(port, sent, connections))
 
 
-def stored(core: int, warm: Sequence[bytes], sent: Sequence[bytes], connections: int) -> Sent:
-    """Measure the daemon."""
+def stored(
+    core: int,
+    warm: Sequence[bytes],
+    sent: Sequence[bytes],
+    connections: int,
+    configuration: str = CONFIGURATION,
+) -> tuple[Sent, float]:
+    """Measure the daemon; return also its processor time for each hit, in microseconds."""
     with tempfile.TemporaryDirectory() as folder:
-        daemon = Daemon(Path(folder), configuration=CONFIGURATION)
+        daemon = Daemon(Path(folder), configuration=configuration)
         with on_core(core):
             daemon.start()
         try:
             owner = daemon.client()
             owner.add_website(HOSTNAME)
             asyncio.run(drive(daemon.port, warm, connections))
+            before_s = processor_s(daemon.pid)
             found = asyncio.run(drive(daemon.port, sent, connections))
+            took_s = processor_s(daemon.pid) - before_s
             summary = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]
             assert summary["pageviews"] == len(sent) + len(warm), summary
         finally:
             daemon.stop()
-    return found
+    return found, took_s / len(sent) * 1e6
+
+
+def by_turns(
+    core: int, warm: Sequence[bytes], sent: Sequence[bytes], connections: int, turns: int
+) -> tuple[float, float]:
+    """Return the median processor time of a hit with visits and without, in microseconds."""
+    both: tuple[list[float], list[float]] = ([], [])
+    for _ in range(turns):
+        for times_us, rest in zip(both, ("", _WITHOUT_VISITS), strict=True):
+            _, hit_us = stored(core, warm, sent, connections, CONFIGURATION + rest)
+            times_us.append(hit_us)
+    return median(both[0]), median(both[1])
 
 
 def committed(cores: set[int], hits: int) -> float:
@@ -104,6 +133,8 @@ def main() -> None:
     parser.add_argument("--hits", type=int, default=60_000)
     parser.add_argument("--duck-hits", type=int, default=3_000)
     parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turn-hits", type=int, default=6_000)
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
     sent = list(requests(arguments.hits))
@@ -113,8 +144,11 @@ def main() -> None:
 
     bare = answered(core, warm, sent, arguments.connections)
     print(f"bare twisted.web  {bare}")
-    ours = stored(core, warm, sent, arguments.connections)
+    ours, _ = stored(core, warm, sent, arguments.connections)
     print(f"medamad           {ours}")
+    turn = list(requests(arguments.turn_hits))
+    with_us, without_us = by_turns(core, warm, turn, arguments.connections, arguments.turns)
+    print(f"a hit takes {with_us:.0f} µs of processor time, {without_us:.0f} without visits")
     theirs = committed({core}, arguments.duck_hits)
     theirs_on_all = committed(cores, arguments.duck_hits)
     print(f"DuckDB            {theirs:8,.0f} a second   {theirs_on_all:,.0f} on {len(cores)} cores")
@@ -126,6 +160,8 @@ def main() -> None:
         "bare_per_second": round(bare.per_second),
         "ours_per_second": round(ours.per_second),
         "ours": ours.times.figures,
+        "hit_us": round(with_us),
+        "hit_without_visits_us": round(without_us),
         "theirs_per_second": round(theirs),
         "theirs_on_all_cores_per_second": round(theirs_on_all),
     }

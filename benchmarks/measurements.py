@@ -61,6 +61,12 @@ def machine() -> dict[str, Any]:
     }
 
 
+def processor_s(pid: int) -> float:
+    """Return the processor time that a process has used, in seconds."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text("ascii").split()[0]) for thread in threads) / 1e9
+
+
 def private_bytes(pid: int) -> dict[str, int]:
     """Return the memory of a process in bytes: anonymous, private and resident."""
     sizes: dict[str, int] = {}
