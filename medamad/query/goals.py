@@ -1,6 +1,7 @@
 """Goals: which visits reached them."""
 
 from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -12,9 +13,15 @@ from medamad.domain.paths import PathPattern
 from medamad.query.filters import Mask, cached_mask
 from medamad.query.request import Cancellation
 from medamad.query.scan import ViewFilter
-from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Numbers, Visits
+from medamad.query.visit_search import FoundEvents, VisitSearch
+from medamad.query.visits import Visits, visit_numbers
 from medamad.storage.segments.parts import CodeTexts, ViewColumns
+
+Moments: TypeAlias = NDArray[np.int64]
+"""Milliseconds since 1970, and below _NUMBER_BITS how many views and events came before it since
+the visit began, on any website."""
+_NUMBER_BITS: Final = 21
+"""So many bits of hits, since the milliseconds until 2109 take 42."""
 
 
 def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
@@ -41,15 +48,27 @@ def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
 
 @frozen(eq=False)
 class Reached:
-    """Where a goal was reached: by views of one part and their events, as columns of shape (n,).
+    """Where a goal was reached: by views of one part, or by their events.
 
-    `rows` has the row of the view in the part, and `numbers` that of the view or the event, which
-    come from one sequence.
+    `rows` has the rows of the views in the part, shape (n,), and `events` the events, None if the
+    views themselves reached it.
     """
 
     part: ViewColumns
     rows: NDArray[np.intp]
-    numbers: Numbers
+    events: FoundEvents | None = None
+
+    def moments(self) -> Moments:
+        """Return when it was reached, shape (n,)."""
+        if self.events is None:
+            numbers = self.part.sequence[self.rows].astype(np.int64)
+            time_ms = self.part.time_ms[self.rows]
+        else:
+            numbers, time_ms = self.events.numbers, self.events.time_ms
+        since = numbers - visit_numbers(self.part, self.rows)
+        moments: Moments = time_ms << _NUMBER_BITS
+        moments += since.clip(0, (1 << _NUMBER_BITS) - 1)
+        return moments
 
 
 def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[list[Reached]]:
@@ -64,15 +83,14 @@ def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[list[Reache
             codes, part = views.codes(Dimension.PATH), views.part
             rows_of_part = views.of(np.arange(len(part)))
             for place in pages:
-                rows = rows_of_part[masks[place].take(codes)]
-                found[place].append(Reached(part, rows, part.sequence[rows].astype(np.int64)))
-    events = [place for place, goal in enumerate(goals) if goal.path is None]
-    if events:
-        any_event = np.logical_or.reduce([masks[place] for place in events])
+                found[place].append(Reached(part, rows_of_part[masks[place].take(codes)]))
+    of_events = [place for place, goal in enumerate(goals) if goal.path is None]
+    if of_events:
+        any_event = np.logical_or.reduce([masks[place] for place in of_events])
         for each in search.events(any_event):
-            for place in events:
-                rows = np.flatnonzero(masks[place].take(each.properties))
-                found[place].append(Reached(each.part, each.views[rows], each.numbers[rows]))
+            for place in of_events:
+                events = each.take(np.flatnonzero(masks[place].take(each.properties)))
+                found[place].append(Reached(each.part, events.views, events))
     return found
 
 
@@ -91,7 +109,8 @@ def have_reached(visits: Visits, goals: Sequence[Goal]) -> list[Mask]:
 def count_steps(visits: Visits, goals: Sequence[Goal]) -> NDArray[np.int64]:
     """Return how many visits reached each goal after all goals before it, shape (n,).
 
-    A view or an event may reach several in order.
+    The order is that of time, at the same time that in which they were stored. A view or an event
+    may reach several in order.
     """
     counts = np.zeros(len(goals), np.int64)
     never = np.iinfo(np.int64).max
@@ -99,12 +118,13 @@ def count_steps(visits: Visits, goals: Sequence[Goal]) -> NDArray[np.int64]:
     for step, pieces in enumerate(find_reached(VisitSearch.among(visits), goals)):
         following = np.full(len(visits), never)
         for reached in pieces:
-            descending = np.argsort(reached.numbers, kind="stable")[::-1]
-            numbers = reached.numbers[descending]
+            moments = reached.moments()
+            descending = np.argsort(moments, kind="stable")[::-1]
+            moments = moments[descending]
             places = visits.places_of_rows(reached.part, reached.rows)[descending]
-            is_next = (places >= 0) & (numbers >= first[places]) & (numbers < following[places])
-            # Of several numbers of a visit, the last and least remains.
-            following[places[is_next]] = numbers[is_next]
+            is_next = (places >= 0) & (moments >= first[places]) & (moments < following[places])
+            # Of several moments of a visit, the last and least remains.
+            following[places[is_next]] = moments[is_next]
         first = following
         counts[step] = np.count_nonzero(first != never)
     return counts

@@ -26,7 +26,18 @@ class FoundEvents:
     part: ViewColumns
     views: NDArray[np.intp]
     numbers: Numbers
+    time_ms: NDArray[np.int64]
     properties: Codes
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Return some of the rows."""
+        return type(self)(
+            self.part,
+            self.views[rows],
+            self.numbers[rows],
+            self.time_ms[rows],
+            self.properties[rows],
+        )
 
 
 @frozen(eq=False)
@@ -69,7 +80,7 @@ class VisitSearch:
             rows = np.flatnonzero(properties.take(own.property))
             if len(rows):
                 views, numbers = own.view[rows].astype(np.intp), own.event[rows].astype(np.int64)
-                yield FoundEvents(part, views, numbers, own.property[rows])
+                yield FoundEvents(part, views, numbers, own.time_ms[rows], own.property[rows])
         yield from self._loose_events(properties)
 
     def visits(self, numbers: Iterable[Numbers]) -> Visits:
@@ -114,13 +125,17 @@ class VisitSearch:
         for events in loose_events(self.snapshot, self.cancellation):
             rows = np.flatnonzero(properties.take(events.property))
             if len(rows):
-                pieces.append((events.view[rows], events.event[rows], events.property[rows]))
+                columns = (events.view, events.event, events.time_ms, events.property)
+                pieces.append([column[rows] for column in columns])
         if not pieces:
             return
-        views, numbers, codes = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        views, *others = (np.concatenate(column) for column in zip(*pieces, strict=True))
         order = np.argsort(views, kind="stable")
-        views, numbers, codes = views[order].astype(np.int64), numbers[order], codes[order]
+        views = views[order].astype(np.int64)
+        numbers, time_ms, codes = (column[order] for column in others)
         for part in self.snapshot.leaves((self.first, self.last)):
             found, rows = find_ascending(part, views)
             if len(rows):
-                yield FoundEvents(part, rows, numbers[found].astype(np.int64), codes[found])
+                yield FoundEvents(
+                    part, rows, numbers[found].astype(np.int64), time_ms[found], codes[found]
+                )

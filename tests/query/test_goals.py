@@ -39,6 +39,22 @@ def test_an_event_counts_by_its_own_time_and_by_its_view(
     assert {row["id"]: row["conversions"] for row in rows}["plan"] == conversions
 
 
+@pytest.mark.parametrize("cuts", [Cuts(), Cuts((1, 2), (True,) * 3, in_parts=3)])
+@pytest.mark.parametrize(("event_ms", "visits"), [(1, [1, 1]), (2, [1, 0]), (3, [1, 0])])
+def test_the_steps_of_a_funnel_are_in_order_of_time(
+    cuts: Cuts, event_ms: int, visits: list[int]
+) -> None:
+    views = [
+        {**view(number, "p", path=path), "time_ms": number, "visit": 1}
+        for number, path in ((1, "/b"), (2, "/a"), (3, "/b"))
+    ]
+    # Imports number all events of a file after its views.
+    events = [{**event(0, None), "time_ms": 9} for _ in range(2)]
+    logged_in = {**event(0, 1, logged_in="true"), "time_ms": event_ms}
+    found = answer(snapshot_of(views, [*events, logged_in], cuts), "funnels/mixed", [])
+    assert [step["visits"] for step in found["steps"][:2]] == visits
+
+
 @pytest.mark.parametrize(
     ("amounts", "total", "mean", "median"),
     [

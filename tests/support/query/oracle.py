@@ -137,22 +137,22 @@ class Oracle:
 
     # Goals
 
-    def _reaching(self, views: list[Entry], goal: Goal) -> Iterable[int]:
-        """Return the numbers of the views and events with which a visit reaches a goal."""
+    def _reaching(self, views: list[Entry], goal: Goal) -> Iterable[tuple[int, int]]:
+        """Return the time and number of the views and events with which a visit reaches a goal."""
         for view in views:
             if goal.path is not None and is_path(view["path"], goal.path):
-                yield view["id"]
+                yield view["time_ms"], view["id"]
         known = [view["id"] for view in views]
         for number, event in enumerate(self.events, 1):
             if event["view"] in known and is_event(event, goal):
-                yield number
+                yield event["time_ms"], number
 
     def _reaches(self, views: list[Entry], goal: Goal) -> bool:
         return any(True for _ in self._reaching(views, goal))
 
     def _funnel(self, number: str, selected: list[Entry], query: ParsedQuery) -> Entry:
         funnel = self.goals.funnel(number)
-        left = [(views, 0) for views in self._visits(selected, query.has).values()]
+        left = [(views, (0, 0)) for views in self._visits(selected, query.has).values()]
         steps: list[Entry] = []
         for goal in map(self.goals.goal, funnel.goals):
             reached = [
