@@ -1,27 +1,27 @@
 """Goals: which visits reached them."""
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension, split_property
+from medamad.domain.dimensions import Dimension, ViewNumber, split_property
 from medamad.domain.goals import Goal
 from medamad.domain.paths import PathPattern
 from medamad.query.filters import Mask, cached_mask
 from medamad.query.request import Cancellation
 from medamad.query.scan import ViewFilter
 from medamad.query.visit_search import FoundEvents, VisitSearch
-from medamad.query.visits import Visits, visit_numbers
+from medamad.query.visits import Visits
 from medamad.storage.segments.parts import CodeTexts, ViewColumns
 
 Moments: TypeAlias = NDArray[np.int64]
-"""Milliseconds since 1970, and below _NUMBER_BITS how many views and events came before it since
-the visit began, on any website."""
+"""Milliseconds since 1970, and below these _NUMBER_BITS for how many views and events there were
+since the visit began, on any website."""
 _NUMBER_BITS: Final = 21
-"""So many bits of hits, since the milliseconds until 2109 take 42."""
+"""What 64 bits leave beside the milliseconds until 2109."""
 
 
 def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
@@ -61,14 +61,17 @@ class Reached:
     def moments(self) -> Moments:
         """Return when it was reached, shape (n,)."""
         if self.events is None:
-            numbers = self.part.sequence[self.rows].astype(np.int64)
-            time_ms = self.part.time_ms[self.rows]
+            time_ms, hits = self.part.time_ms[self.rows], self._offsets()
         else:
-            numbers, time_ms = self.events.numbers, self.events.time_ms
-        since = numbers - visit_numbers(self.part, self.rows)
+            time_ms = self.events.time_ms
+            hits = self.events.numbers - self.part.sequence[self.rows].astype(np.int64)
+            hits += self._offsets()
         moments: Moments = time_ms << _NUMBER_BITS
-        moments += since.clip(0, (1 << _NUMBER_BITS) - 1)
+        moments += np.clip(hits, 0, (1 << _NUMBER_BITS) - 1)
         return moments
+
+    def _offsets(self) -> NDArray[Any]:
+        return self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows]
 
 
 def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[list[Reached]]:
