@@ -1,0 +1,132 @@
+"""Statistics of visits, goals and funnels over HTTP, compared with how fast they are to be.
+
+    python benchmarks/visits.py [--views 10000000] [--repeat 21] [--data DIR] [--out DIR]
+
+The first request of each reads every segment; the others find what it kept. Both are shown.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import evolve, frozen
+from content import HOSTNAME
+from daemon_setup import Daemon, address, asker, daemon_on, filled, folder_or_temporary
+from fill import add_plan, plan_of
+from measurements import Times, machine
+from plan import DAY_MS
+from queries import ALL_TIME, MONTH, Filter, Query
+from results import OUT, command, keep
+
+_UNFILTERED_MS: Final = 10.0
+_BY_DAY_MS: Final = 30.0
+_MONTH_MS: Final = 60.0
+_ALL_TIME_MS: Final = 200.0
+_PAGE: Final = "/journal/frost"
+_GOALS: Final[tuple[dict[str, str], ...]] = (
+    {"name": "Frost", "path": _PAGE},
+    {"name": "Articles on soil", "path": "/journal/*soil*"},
+    {"name": "Shared", "event": "action", "value": "share"},
+    {"name": "Ordered", "event": "action", "value": "order"},
+)
+
+
+@frozen
+class Timed:
+    """A query, with the milliseconds in which it is to be answered."""
+
+    query: Query
+    target_ms: float
+    extra: str = ""
+    """Parameters that other queries do not have."""
+
+    @property
+    def address(self) -> str:
+        """Its URL path."""
+        return address(self.query) + self.extra
+
+
+def timed(until_ms: int, funnel: str) -> Iterator[Timed]:
+    """Return every query: over all time and over 30 days, without and with each filter."""
+    bounds = {"start_ms": until_ms - 30 * DAY_MS, "end_ms": until_ms - 1}
+    month = {"case": MONTH, **bounds}
+    visits, of_page = "&visits=true", f"&of={_PAGE}"
+    lists = ("entries", "exits", "goals")
+    for where, slow_ms in ({"case": ALL_TIME}, _ALL_TIME_MS), (month, _MONTH_MS):
+        for statistic in lists:
+            yield Timed(Query(statistic, limit=10, **where), _UNFILTERED_MS)
+        for statistic in ("pages", "referrers", "countries", "browsers"):
+            yield Timed(Query(statistic, limit=10, **where), _UNFILTERED_MS, visits)
+        for statistic in ("next", "previous"):
+            yield Timed(Query(statistic, limit=10, **where), slow_ms, of_page)
+        yield Timed(Query(funnel, **where), slow_ms)
+        filters: tuple[Filter, ...] = (
+            ("browser", "eq", "Firefox"),
+            ("path", "eq", _PAGE),
+            ("entry_page", "eq", _PAGE),
+        )
+        for filter_ in filters:
+            filtered = {**where, "case": f"{where['case']}, {filter_[0]}", "filters": (filter_,)}
+            for statistic in (*lists, funnel):
+                yield Timed(Query(statistic, limit=10, **filtered), slow_ms)
+            yield Timed(Query("pages", limit=10, **filtered), slow_ms, visits)
+            yield Timed(Query("summary", **filtered), slow_ms, visits)
+    by_day = Query("summary", by_day=True, previous=True, **month)
+    yield Timed(by_day, _BY_DAY_MS, visits)
+    yield Timed(evolve(by_day, start_ms=until_ms - 90 * DAY_MS, case="90 days"), _BY_DAY_MS, visits)
+
+
+def define(daemon: Daemon) -> str:
+    """Define the goals and a funnel of all of them; return the name of the funnel's figures."""
+    owner = daemon.client()
+    base = f"/api/websites/{HOSTNAME}"
+    ids = [owner.request("POST", f"{base}/goals", goal).json["id"] for goal in _GOALS]
+    funnel = owner.request("POST", f"{base}/funnels", {"name": "All", "goals": ids})
+    return f"funnels/{funnel.json['id']}"
+
+
+def measure(folder: Path, until_ms: int, repeat: int) -> Iterator[dict[str, Any]]:
+    """Return the times of each query."""
+    with daemon_on(folder) as (daemon, _):
+        funnel = define(daemon)
+        with asker(daemon) as our:
+            for each in timed(until_ms, funnel):
+                first_ms = our.ask(each.address)[1]
+                times = Times([our.ask(each.address)[1] for _ in range(repeat)])
+                name = each.query.name.replace(funnel, "funnel")
+                yield {
+                    "name": name + (" with visits" if "visits=true" in each.extra else ""),
+                    "target_ms": each.target_ms,
+                    "first_ms": round(first_ms, 1),
+                    **times.figures,
+                }
+
+
+def main() -> None:
+    """Fill, measure, print and write."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--views", type=int, default=10_000_000)
+    parser.add_argument("--repeat", type=int, default=21)
+    parser.add_argument("--data", type=Path, help="a folder to keep what was filled")
+    parser.add_argument("--out", type=Path, default=OUT)
+    add_plan(parser)
+    arguments = parser.parse_args()
+    plan = plan_of(arguments, arguments.views)
+    rows = []
+    with folder_or_temporary(arguments.data) as kept:
+        place = filled(kept / str(plan.views), plan, is_fixed=arguments.until is not None)
+        for row in measure(place.folder, place.plan.until_ms, arguments.repeat):
+            rows.append(row)
+            mark = " " if row["median_ms"] <= row["target_ms"] else "!"
+            print(
+                f"{mark} {row['name']:60} {row['median_ms']:8.1f} ms"
+                f" (target {row['target_ms']:.0f}, first {row['first_ms']:.0f})",
+                flush=True,
+            )
+    result = {"machine": machine(), "command": command(), "views": plan.views, "queries": rows}
+    keep(arguments.out, "visits", result)
+
+
+if __name__ == "__main__":
+    main()
