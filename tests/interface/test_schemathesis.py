@@ -103,9 +103,13 @@ RUNS = settings(
 )
 
 
+RETURNING = "[events]\nreturning = true"
+"""Without it, the filter by new and returning visitors is refused."""
+
+
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with running(tmp_path_factory.mktemp("schemathesis")) as daemon:
+    with running(tmp_path_factory.mktemp("schemathesis"), configuration=RETURNING) as daemon:
         yield daemon
         assert "Traceback" not in daemon.log
 
