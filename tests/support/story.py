@@ -4,6 +4,7 @@ Each step is done to the daemon through HTTP, and recorded in plain lists. What 
 become when stored is given with them; modules with tests of their own answer for that.
 """
 
+from collections import defaultdict
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -16,6 +17,9 @@ Entry = dict[str, Any]
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 EARLY_MS: Final = 60_000
+TIMEOUT_MS: Final = 30 * 60_000
+ALONE_MS: Final = 5 * 60_000
+"""How long after its last activity a view from elsewhere continues a visit."""
 
 PAGES: Final = {
     "/": {"path": "/"},
@@ -78,6 +82,8 @@ class Load:
     p: bool
     q: bool
     www: bool
+    follows: bool
+    """Whether it comes from the page that was seen last, if its visit goes on."""
 
 
 @frozen
@@ -112,6 +118,17 @@ class Restart:
 class Wait:
     ms: int
 
+    def end_ms(self, now_ms: int) -> int:
+        return now_ms + self.ms
+
+
+@frozen
+class WaitForNight:
+    """Time goes by until a few minutes before midnight."""
+
+    def end_ms(self, now_ms: int) -> int:
+        return now_ms + DAY_MS - now_ms % DAY_MS - 5 * EARLY_MS
+
 
 @frozen
 class Tidy:
@@ -132,7 +149,9 @@ class Check:
     """All figures are asked for, and compared."""
 
 
-Step = Load | Unload | Custom | Rename | Delete | Restart | Wait | Tidy | Retain | Check
+Step = (
+    Load | Unload | Custom | Rename | Delete | Restart | Wait | WaitForNight | Tidy | Retain | Check
+)
 
 _sites = st.integers(0, 1)
 _beacons = st.sampled_from([f"b{number}" for number in range(20)])
@@ -142,13 +161,15 @@ _loads = st.builds(
     beacon=_beacons,
     page=st.sampled_from(list(PAGES)),
     referrer=st.sampled_from(list(REFERRERS)),
-    agent=st.sampled_from(list(AGENTS)),
+    # Mostly of the same browser, so that visits go on.
+    agent=st.sampled_from([*AGENTS, *[next(iter(AGENTS))] * 6]),
     zone=st.sampled_from(list(ZONES)),
-    language=st.sampled_from(list(LANGUAGES)),
+    language=st.sampled_from([*LANGUAGES, *[next(iter(LANGUAGES))] * 12]),
     properties=st.none() | st.integers(0, 2),
     p=st.booleans(),
     q=st.booleans(),
     www=st.booleans(),
+    follows=st.booleans(),
 )
 _unloads = st.builds(
     Unload, beacon=_beacons, ms=st.sampled_from((1, 4999, 5000, 5001, 90_000, 10**12))
@@ -159,6 +180,7 @@ _waits = st.builds(
     ms=st.sampled_from(
         (
             *(1, 999, 30_000, EARLY_MS, EARLY_MS, EARLY_MS + 1),
+            *(9 * EARLY_MS, 9 * EARLY_MS, TIMEOUT_MS),
             *(HOUR_MS, 9 * HOUR_MS, DAY_MS, DAY_MS + 1, 26 * HOUR_MS, 26 * HOUR_MS),
         )
     ),
@@ -168,6 +190,7 @@ _often = {
     _unloads: 20,
     _customs: 9,
     _waits: 12,
+    st.builds(WaitForNight): 2,
     st.builds(Rename, site=_sites): 1,
     st.builds(Delete, site=_sites): 1,
     st.builds(Restart): 2,
@@ -191,7 +214,18 @@ def a_load(beacon: str, site: int = 0) -> "Load":
         next, map(iter, (PAGES, REFERRERS, AGENTS, ZONES, LANGUAGES))
     )
     return Load(
-        site, beacon, page, referrer, agent, zone, language, properties=0, p=True, q=True, www=False
+        site,
+        beacon,
+        page,
+        referrer,
+        agent,
+        zone,
+        language,
+        properties=0,
+        p=True,
+        q=True,
+        www=False,
+        follows=True,
     )
 
 
@@ -217,12 +251,55 @@ all_of_it: Final[list["Step"]] = [
 
 
 @define(eq=False)
+class Visit:
+    """A visit that may go on. `number_today` and `page` are those of its last view."""
+
+    number: int
+    last_ms: int
+    number_today: int
+    page: str
+
+
+@define(eq=False)
+class Visitor:
+    """A browser, which counts its views of the day, and its visits in the order of last views."""
+
+    day: int = 0
+    views_today: int = 0
+    visits: list[Visit] = field(factory=list)
+
+    def next_number(self, now_ms: int) -> int:
+        """Return which view of the day the next one is."""
+        return self.views_today + 1 if self.day == now_ms // DAY_MS else 1
+
+    def followed(self, now_ms: int) -> Visit | None:
+        """Return the visit that a view continues that comes from its last page.
+
+        Where two visits go on, and the view could be of either, nobody follows a link.
+        """
+        live = [visit for visit in self.visits if now_ms - visit.last_ms <= TIMEOUT_MS]
+        number = self.next_number(now_ms)
+        if number > 1:
+            live = [visit for visit in live if visit.number_today == number - 1]
+        return live[0] if len(live) == 1 else None
+
+    def continued(self, load: Load, now_ms: int) -> Visit | None:
+        """Return the visit that a view continues."""
+        visit = self.followed(now_ms)
+        if visit is None or load.follows:
+            return visit
+        is_close = now_ms - visit.last_ms <= ALONE_MS
+        return visit if is_close and self.next_number(now_ms) > 1 else None
+
+
+@define(eq=False)
 class Site:
     """A website as expected. A deleted one is replaced by another of the same name."""
 
     hostname: str
     views: list[Entry] = field(factory=list)
     events: list[Entry] = field(factory=list)
+    visitors: dict[tuple[str, str], Visitor] = field(factory=lambda: defaultdict(Visitor))
 
 
 @define(eq=False)
@@ -235,18 +312,29 @@ class Expected:
     """What came before its load: the beacon, when, and what."""
     _ids: int = 0
 
+    def origin(self, load: Load, now_ms: int) -> tuple[str, int]:
+        """Return the referrer of a load, and which view of the browser's day it is."""
+        site = self.sites[load.site]
+        visitor = site.visitors[load.agent, load.language]
+        visit = visitor.followed(now_ms) if load.follows else None
+        url = load.referrer if visit is None else f"https://{site.hostname}{visit.page}"
+        return url, visitor.next_number(now_ms)
+
     def load(self, load: Load, now_ms: int) -> None:
         if self._view(load.beacon, now_ms) is not None:
             return
         self._ids += 1
         site = self.sites[load.site]
+        visitor = site.visitors[load.agent, load.language]
+        is_followed = load.follows and visitor.followed(now_ms) is not None
         view = {
             "id": self._ids,
+            "visit": self._visit(visitor, load, now_ms),
             "time_ms": now_ms,
             "p": load.p,
             "q": load.q,
             "duration_ms": 0,
-            "referrer": REFERRERS[load.referrer],
+            "referrer": "" if is_followed else REFERRERS[load.referrer],
             "country": ZONES[load.zone],
             "locale": LANGUAGES[load.language],
             **PAGES[load.page],
@@ -270,12 +358,15 @@ class Expected:
         if known is None:
             self._early.append((unload.beacon, now_ms, unload))
         else:
+            self._keep_alive(*known, now_ms)
             known[1]["duration_ms"] = max(known[1]["duration_ms"], min(unload.ms, DAY_MS))
 
     def custom(self, custom: Custom, now_ms: int) -> None:
         site = self.sites[custom.site]
         known = None if custom.beacon is None else self._view(custom.beacon, now_ms)
         of_site = known is not None and known[0] is site
+        if of_site:
+            self._keep_alive(*known, now_ms)
         event = self._happens(site, known[1]["id"] if of_site else None, custom.properties, now_ms)
         if custom.beacon is not None and known is None:
             self._early.append((custom.beacon, now_ms, (site, event)))
@@ -292,11 +383,37 @@ class Expected:
         return hostname
 
     def restart(self) -> None:
-        """Drop what waits for its load, which is only in memory."""
+        """Drop what is only in memory: what waits for its load, and the visits that go on."""
         self._early.clear()
+        for site in self.sites:
+            for visitor in site.visitors.values():
+                visitor.visits.clear()
+
+    def _visit(self, visitor: Visitor, load: Load, now_ms: int) -> int:
+        """Return the visit of a new view."""
+        visit = visitor.continued(load, now_ms)
+        visitor.views_today, visitor.day = visitor.next_number(now_ms), now_ms // DAY_MS
+        if visit is None:
+            visit = Visit(self._ids, now_ms, visitor.views_today, load.page)
+        else:
+            visitor.visits.remove(visit)
+            visit.last_ms, visit.number_today = now_ms, visitor.views_today
+            visit.page = load.page
+        visitor.visits.append(visit)
+        return visit.number
+
+    @staticmethod
+    def _keep_alive(site: Site, view: Entry, now_ms: int) -> None:
+        """Let the visit of a view go on, unless it has ended."""
+        for visitor in site.visitors.values():
+            for visit in visitor.visits:
+                if visit.number == view["visit"] and now_ms - visit.last_ms <= TIMEOUT_MS:
+                    visit.last_ms = now_ms
 
     def _happens(self, site: Site, view: int | None, number: int, now_ms: int) -> Entry:
-        event = {"time_ms": now_ms, "view": view, "properties": PROPERTIES[number][1]}
+        self._ids += 1
+        properties = PROPERTIES[number][1]
+        event = {"time_ms": now_ms, "view": view, "properties": properties, "number": self._ids}
         site.events.append(event)
         return event
 

@@ -6,7 +6,8 @@ visitor was here last; "" or left out where that is unknown), and its texts as s
 `referrer`, `utm_source` … `utm_content`, `browser`, `os`, `device`, `country` (ISO code), `locale`
 (tag); a text left out is "". Views are in the order of their ids.
 An event is a dict: `time_ms`, `view` (the id of a view, or None), `properties` (pairs of name and
-value). A query is the name of an endpoint and the decoded pairs of a valid query.
+value), `number` (in one sequence with the ids of views; its place if left out). A query is the name
+of an endpoint and the decoded pairs of a valid query.
 """
 
 import re
@@ -145,7 +146,7 @@ class Oracle:
         known = [view["id"] for view in views]
         for number, event in enumerate(self.events, 1):
             if event["view"] in known and is_event(event, goal):
-                yield event["time_ms"], number
+                yield event["time_ms"], event.get("number", number)
 
     def _reaches(self, views: list[Entry], goal: Goal) -> bool:
         return any(True for _ in self._reaching(views, goal))

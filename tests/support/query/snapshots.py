@@ -428,17 +428,7 @@ def _events(events: Sequence[tuple[int, Entry]], names: Dictionary) -> EventColu
 STEPS: Final[Mapping[str, Literal[1, -1]]] = {"next": 1, "previous": -1}
 ENDPOINTS = ("summary", *STEPS, *(statistic.name for statistic in STATISTICS))
 WITHOUT_VISITS = tuple(name for name in ENDPOINTS if name not in {*STEPS, "entries", "exits"})
-"""The statistics that rollups know, and that need no visits."""
-
-
-def without_visits(query: Pairs) -> list[tuple[str, str]]:
-    """Return the parameters that have nothing to do with visits."""
-    of_visits = ("visit", "entry_page", "exit_page")
-    return [
-        (name, value)
-        for name, value in query
-        if not name.startswith(of_visits) and value != "visits"
-    ]
+"""The statistics that need no visits."""
 
 
 GOAL_ENDPOINTS = ("goals", *(f"funnels/{funnel.id}" for funnel in GOALS.funnels))
