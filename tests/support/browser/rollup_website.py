@@ -10,9 +10,10 @@ from support.daemon import Client, Daemon, finished
 HOSTNAME: Final = "summed.example"
 _TABLES: Final = MappingProxyType(
     {
-        "imported_visitors": """date,visitors,pageviews,bounces,visits,visit_duration
-2025-03-01,4,9,1,5,600
-2025-03-02,2,3,1,2,60
+        # Without the duration of visits, nothing is known of them.
+        "imported_visitors": """date,visitors,pageviews,bounces,visits
+2025-03-01,4,9,1,5
+2025-03-02,2,3,1,2
 """,
         # Plausible did not keep the time on pages at first.
         "imported_pages": r"""date,hostname,page,visits,visitors,pageviews,total_time_on_page
