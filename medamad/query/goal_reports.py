@@ -27,7 +27,6 @@ from medamad.query.scan import Selection, divide, find_views, leaves, loose_even
 from medamad.query.selection import select
 from medamad.query.series import series_bounds
 from medamad.query.visit_reports import count_reached
-from medamad.query.visits import select_visits
 from medamad.storage.segments.parts import EventColumns
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -429,7 +428,7 @@ def preview_of_funnel(
 ) -> Result[Figures]:
     """Return the steps of a funnel that need not be defined, as `funnel_figures` has them."""
     selection = select(snapshot, query, sources, cancellation)
-    visits = count_steps(select_visits(selection), goals)
+    visits = count_steps(selection, goals)
     shares = fractions(visits, visits[:1])
     steps = [
         {"goal": goal.id, "name": goal.name, "visits": count, "visits_percentage": share}

@@ -1,6 +1,6 @@
 """Goals: which visits reached them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,9 +12,9 @@ from medamad.domain.goals import Goal
 from medamad.domain.paths import PathPattern
 from medamad.query.filters import Mask, cached_mask
 from medamad.query.request import Cancellation
-from medamad.query.scan import ViewFilter
+from medamad.query.scan import Selection, ViewFilter
 from medamad.query.visit_search import FoundEvents, VisitSearch
-from medamad.query.visits import Visits
+from medamad.query.visits import Visits, find_visits, select_visits, visit_numbers
 from medamad.storage.segments.parts import CodeTexts, ViewColumns
 
 Moments: TypeAlias = NDArray[np.int64]
@@ -70,15 +70,19 @@ class Reached:
         moments += np.clip(hits, 0, (1 << _NUMBER_BITS) - 1)
         return moments
 
+    def take(self, places: NDArray[np.intp]) -> "Reached":
+        """Return some of them."""
+        events = None if self.events is None else self.events.take(places)
+        return Reached(self.part, self.rows[places], events)
+
     def _offsets(self) -> NDArray[Any]:
         return self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows]
 
 
-def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[list[Reached]]:
-    """Return where each goal was reached, part by part."""
+def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> Iterator[tuple[int, Reached]]:
+    """Return where each goal was reached, with its place among the goals, part by part."""
     texts, cancellation = search.snapshot.texts, search.cancellation
     masks = [goal_mask(texts, goal, cancellation) for goal in goals]
-    found: list[list[Reached]] = [[] for _ in goals]
     pages = [place for place, goal in enumerate(goals) if goal.path is not None]
     if pages:
         any_page = np.logical_or.reduce([masks[place] for place in pages])
@@ -86,48 +90,63 @@ def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> list[list[Reache
             codes, part = views.codes(Dimension.PATH), views.part
             rows_of_part = views.of(np.arange(len(part)))
             for place in pages:
-                found[place].append(Reached(part, rows_of_part[masks[place].take(codes)]))
+                yield place, Reached(part, rows_of_part[masks[place].take(codes)])
     of_events = [place for place, goal in enumerate(goals) if goal.path is None]
     if of_events:
         any_event = np.logical_or.reduce([masks[place] for place in of_events])
         for each in search.events(any_event):
             for place in of_events:
                 events = each.take(np.flatnonzero(masks[place].take(each.properties)))
-                found[place].append(Reached(each.part, events.views, events))
-    return found
+                yield place, Reached(each.part, events.views, events)
 
 
 def have_reached(visits: Visits, goals: Sequence[Goal]) -> list[Mask]:
     """Return for each goal which of some visits reached it, shape (n,)."""
-    masks = []
-    for pieces in find_reached(VisitSearch.among(visits), goals):
-        mask = np.zeros(len(visits), np.bool_)
-        for reached in pieces:
-            places = visits.places_of_rows(reached.part, reached.rows)
-            mask[places[places >= 0]] = True
-        masks.append(mask)
+    masks = [np.zeros(len(visits), np.bool_) for _ in goals]
+    for goal, reached in find_reached(VisitSearch.among(visits), goals):
+        places = visits.places_of_rows(reached.part, reached.rows)
+        masks[goal][places[places >= 0]] = True
     return masks
 
 
-def count_steps(visits: Visits, goals: Sequence[Goal]) -> NDArray[np.int64]:
-    """Return how many visits reached each goal after all goals before it, shape (n,).
+def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64]:
+    """Return how many selected visits reached each goal after all goals before it, shape (n,).
 
     The order is that of time, at the same time that in which they were stored. A view or an event
     may reach several in order.
     """
+    visits = _reached_first(selection, goals[0])
     counts = np.zeros(len(goals), np.int64)
     never = np.iinfo(np.int64).max
     first = np.zeros(len(visits), np.int64)
-    for step, pieces in enumerate(find_reached(VisitSearch.among(visits), goals)):
+    found: list[list[Reached]] = [[] for _ in goals]
+    for goal, reached in find_reached(VisitSearch.among(visits), goals):
+        found[goal].append(reached)
+    for step, pieces in enumerate(found):
         following = np.full(len(visits), never)
         for reached in pieces:
-            moments = reached.moments()
+            places = visits.places_of_rows(reached.part, reached.rows)
+            is_here = np.flatnonzero(places >= 0)
+            moments = reached.take(is_here).moments()
             descending = np.argsort(moments, kind="stable")[::-1]
-            moments = moments[descending]
-            places = visits.places_of_rows(reached.part, reached.rows)[descending]
-            is_next = (places >= 0) & (moments >= first[places]) & (moments < following[places])
+            places, moments = places[is_here[descending]], moments[descending]
+            is_next = (moments >= first[places]) & (moments < following[places])
             # Of several moments of a visit, the last and least remains.
             following[places[is_next]] = moments[is_next]
         first = following
         counts[step] = np.count_nonzero(first != never)
     return counts
+
+
+def _reached_first(selection: Selection, goal: Goal) -> Visits:
+    """Return the selected visits that reached a goal."""
+    snapshot, cancellation = selection.snapshot, selection.cancellation
+    if not selection.filter.matches_all:
+        visits = select_visits(selection)
+        (mask,) = have_reached(visits, [goal])
+        return visits.take(mask)
+    numbers = [np.zeros(0, np.int64)]
+    search = VisitSearch.during(snapshot, selection.period, cancellation)
+    for _, reached in find_reached(search, [goal]):
+        numbers.append(visit_numbers(reached.part, reached.rows))
+    return find_visits(snapshot, cancellation, np.concatenate(numbers), selection.period)

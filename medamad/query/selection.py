@@ -78,8 +78,8 @@ def matching_visits(
             found = search.visits(views.of(visit_numbers(views.part)) for views in seen)
         found = found.take(mask.take(found.codes_of_last_views(Dimension.PATH)))
     if found is None:
-        first, *_ = find_reached(search, query.goals[:1])
-        found = search.visits(visit_numbers(reached.part, reached.rows) for reached in first)
+        first = find_reached(search, query.goals[:1])
+        found = search.visits(visit_numbers(reached.part, reached.rows) for _, reached in first)
     if not query.goals:
         return found
     return found.take(np.logical_and.reduce(have_reached(found, query.goals)))

@@ -11,6 +11,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
+from medamad.query.goals import have_reached
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gaps, Query, Result
 from medamad.query.rollup_visits import visits_by_code, visits_by_end, with_rollups
@@ -26,9 +27,16 @@ from medamad.query.visit_sums import (
     ReachedGoal,
     SeenPages,
     VisitSums,
+    collect,
     sum_visits,
 )
-from medamad.query.visits import Numbers, count_pages_beside, find_visits, visit_numbers
+from medamad.query.visits import (
+    Numbers,
+    count_pages_beside,
+    find_visits,
+    select_visits,
+    visit_numbers,
+)
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -68,7 +76,13 @@ def count_reached(
     """
     slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
     count = Count(slot_ms=slot_ms)
-    found = sum_visits(selection, [count, *(ReachedGoal(goal, count) for goal in goals)])
+    if selection.filter.matches_all:
+        found = sum_visits(selection, [count, *(ReachedGoal(goal, count) for goal in goals)])
+    else:
+        # All goals are looked for together.
+        visits = select_visits(selection)
+        reached = [visits.take(mask) for mask in have_reached(visits, goals)]
+        found = [collect(some, [count])[0] for some in (visits, *reached)]
     if buckets is None or slot_ms is None:
         return [sums.dense(1).visits for sums in found]
     return [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]

@@ -116,6 +116,8 @@ class Visits:
     _begun: Sequence[_Begun]
     _bounds: NDArray[np.int64] = field(init=False)
     """The least and the greatest number of those that begin in each part, shape (2, parts)."""
+    _places_in_last: dict[int, Places] = field(factory=dict, init=False)
+    """The places in the part that was looked at last, by its first sequence number."""
 
     @_bounds.default
     def _find_bounds(self) -> NDArray[np.int64]:
@@ -170,9 +172,13 @@ class Visits:
 
     def places_of_rows(self, part: ViewColumns, rows: NDArray[np.intp]) -> Places:
         """Return the place of the visit of each of some views of a part, -1 for none."""
-        if len(rows) > len(part) // _TABLE_SPAN:
-            return self.places_in(part)[rows]
-        return self.places_of(visit_numbers(part, rows))
+        if len(rows) <= len(part) // _TABLE_SPAN:
+            return self.places_of(visit_numbers(part, rows))
+        first = part.sequence_bounds[0]
+        if first not in self._places_in_last:
+            self._places_in_last.clear()
+            self._places_in_last[first] = self.places_in(part)
+        return self._places_in_last[first][rows]
 
     def views(self, *, backwards: bool = False) -> Iterator[VisitViews]:
         """Return the views of the visits part by part; those of a visit by sequence number.
