@@ -81,6 +81,10 @@ def define(daemon: Daemon) -> str:
     """Define the goals and a funnel of all of them; return the name of the funnel's figures."""
     owner = daemon.client()
     base = f"/api/websites/{HOSTNAME}"
+    # An earlier run may have left them in a folder that is kept.
+    for kind in ("funnels", "goals"):
+        for defined in owner.get(f"{base}/{kind}"):
+            owner.request("DELETE", f"{base}/{kind}/{defined['id']}")
     ids = [owner.request("POST", f"{base}/goals", goal).json["id"] for goal in _GOALS]
     funnel = owner.request("POST", f"{base}/funnels", {"name": "All", "goals": ids})
     return f"funnels/{funnel.json['id']}"

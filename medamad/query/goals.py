@@ -14,7 +14,7 @@ from medamad.query.filters import Mask, cached_mask
 from medamad.query.request import Cancellation
 from medamad.query.scan import Selection, ViewFilter
 from medamad.query.visit_search import FoundEvents, VisitSearch
-from medamad.query.visits import Visits, find_visits, select_visits, visit_numbers
+from medamad.query.visits import Numbers, Visits, find_visits, select_visits, visit_numbers
 from medamad.storage.segments.parts import CodeTexts, ViewColumns
 
 Moments: TypeAlias = NDArray[np.int64]
@@ -70,11 +70,6 @@ class Reached:
         moments += np.clip(hits, 0, (1 << _NUMBER_BITS) - 1)
         return moments
 
-    def take(self, places: NDArray[np.intp]) -> "Reached":
-        """Return some of them."""
-        events = None if self.events is None else self.events.take(places)
-        return Reached(self.part, self.rows[places], events)
-
     def _offsets(self) -> NDArray[Any]:
         return self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows]
 
@@ -115,38 +110,32 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     The order is that of time, at the same time that in which they were stored. A view or an event
     may reach several in order.
     """
-    visits = _reached_first(selection, goals[0])
+    snapshot, cancellation = selection.snapshot, selection.cancellation
+    found: list[list[tuple[Numbers, Moments]]] = [[] for _ in goals]
+    search = VisitSearch.during(snapshot, selection.period, cancellation)
+    for goal, reached in find_reached(search, goals):
+        numbers = visit_numbers(reached.part, reached.rows)
+        found[goal].append((numbers, reached.moments()))
+    if selection.filter.matches_all:
+        # No others can reach the first goal.
+        none = np.zeros(0, np.int64)
+        first_numbers = np.concatenate([none, *(numbers for numbers, _ in found[0])])
+        visits = find_visits(snapshot, cancellation, first_numbers, selection.period)
+    else:
+        visits = select_visits(selection)
     counts = np.zeros(len(goals), np.int64)
     never = np.iinfo(np.int64).max
     first = np.zeros(len(visits), np.int64)
-    found: list[list[Reached]] = [[] for _ in goals]
-    for goal, reached in find_reached(VisitSearch.among(visits), goals):
-        found[goal].append(reached)
     for step, pieces in enumerate(found):
         following = np.full(len(visits), never)
-        for reached in pieces:
-            places = visits.places_of_rows(reached.part, reached.rows)
+        for numbers, moments in pieces:
+            places = visits.places_of(numbers)
             is_here = np.flatnonzero(places >= 0)
-            moments = reached.take(is_here).moments()
-            descending = np.argsort(moments, kind="stable")[::-1]
-            places, moments = places[is_here[descending]], moments[descending]
-            is_next = (moments >= first[places]) & (moments < following[places])
+            descending = is_here[np.argsort(moments[is_here], kind="stable")[::-1]]
+            places, ordered = places[descending], moments[descending]
+            is_next = (ordered >= first[places]) & (ordered < following[places])
             # Of several moments of a visit, the last and least remains.
-            following[places[is_next]] = moments[is_next]
+            following[places[is_next]] = ordered[is_next]
         first = following
         counts[step] = np.count_nonzero(first != never)
     return counts
-
-
-def _reached_first(selection: Selection, goal: Goal) -> Visits:
-    """Return the selected visits that reached a goal."""
-    snapshot, cancellation = selection.snapshot, selection.cancellation
-    if not selection.filter.matches_all:
-        visits = select_visits(selection)
-        (mask,) = have_reached(visits, [goal])
-        return visits.take(mask)
-    numbers = [np.zeros(0, np.int64)]
-    search = VisitSearch.during(snapshot, selection.period, cancellation)
-    for _, reached in find_reached(search, [goal]):
-        numbers.append(visit_numbers(reached.part, reached.rows))
-    return find_visits(snapshot, cancellation, np.concatenate(numbers), selection.period)

@@ -299,12 +299,18 @@ def _no_value(_part: Part) -> None:
     """Return no value of a part."""
 
 
-def loose_events(snapshot: Snapshot, cancellation: Cancellation) -> Iterator[EventColumns]:
-    """Return the events that are not stored with their view, or have none."""
-    with_events = (part for part in snapshot.parts if part.has_loose_events)
-    for part in leaves(with_events):
+def loose_events(
+    snapshot: Snapshot, cancellation: Cancellation, first_view: int = 0
+) -> Iterator[EventColumns]:
+    """Return the events that are not stored with their view, or have none.
+
+    With the sequence number of a view, only those that may belong to it or to later ones.
+    """
+    # An event has a greater number than its view.
+    parts = (part for part in snapshot.parts if part.last_loose_event > first_view)
+    for part in leaves(parts):
         cancellation.check()
-        if part.has_loose_events:
+        if part.last_loose_event > first_view:
             yield part.loose
     yield from snapshot.events
 

@@ -212,9 +212,13 @@ class _ByFirstViews:
     def _mark_loose_events(self) -> None:
         """Mark the visits of events that are not stored with their view."""
         visits = self.visits
+        if not len(visits):
+            return
         pieces = [
             (events.view.astype(np.int64), events.time_ms)
-            for events in loose_events(visits.snapshot, visits.cancellation)
+            for events in loose_events(
+                visits.snapshot, visits.cancellation, visits.number_bounds[0]
+            )
         ]
         if not pieces:
             return
@@ -483,9 +487,11 @@ def _beyond(snapshot: Snapshot, cancellation: Cancellation) -> _Beyond:
 def _visits_of_views(snapshot: Snapshot, views: Numbers, cancellation: Cancellation) -> Numbers:
     """Return the numbers of the visits of those views that a snapshot has, of some in order."""
     numbers = [_NONE]
-    if not len(views):
-        return _NONE
-    for part in snapshot.leaves((int(views[0]), int(views[-1]))):
+    views = views[views > 0]
+    bounds = (int(views[0]), int(views[-1])) if len(views) else (1, 0)
+    for part in snapshot.leaves(bounds):
         cancellation.check()
-        numbers.append(visit_numbers(part, find_ascending(part, views)[1]))
+        _, rows = find_ascending(part, views)
+        if len(rows):
+            numbers.append(visit_numbers(part, rows))
     return np.concatenate(numbers)

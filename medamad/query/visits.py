@@ -282,6 +282,8 @@ def find_ascending(
     """
     first, last = part.sequence_bounds
     begin, end = np.searchsorted(sequences, [first, last + 1]).tolist()
+    if begin == end:
+        return _NO_ROWS, _NO_ROWS
     rows = _rows_of(part, sequences[begin:end])
     is_here = rows >= 0
     return np.flatnonzero(is_here) + begin, rows[is_here]

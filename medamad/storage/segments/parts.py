@@ -111,8 +111,8 @@ class HasCounters(Protocol):
 
     @property
     @abstractmethod
-    def has_loose_events(self) -> bool:
-        """Whether it has events of other views, or of none."""
+    def last_loose_event(self) -> int:
+        """A number that no loose event exceeds, 0 if there is none."""
 
     @property
     @abstractmethod

@@ -127,8 +127,8 @@ class OpenedBase:
         return self._header.event_time_bounds
 
     @property
-    def has_loose_events(self) -> bool:
-        return self._header.loose_rows > 0
+    def last_loose_event(self) -> int:
+        return self._header.last_sequence if self._header.loose_rows else 0
 
     @property
     def sequence_bounds(self) -> tuple[int, int]:

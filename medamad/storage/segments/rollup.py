@@ -91,8 +91,8 @@ class RollupContent(Rollup):
         return self.span if self.events.total else NO_TIME
 
     @property
-    def has_loose_events(self) -> bool:
-        return False
+    def last_loose_event(self) -> int:
+        return 0
 
     @property
     def has_durations(self) -> bool:

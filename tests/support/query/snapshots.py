@@ -106,8 +106,8 @@ class MadePart:
         return (int(self.sequence[0]), int(self.sequence[-1])) if len(self) else (0, 0)
 
     @property
-    def has_loose_events(self) -> bool:
-        return len(self.loose) > 0
+    def last_loose_event(self) -> int:
+        return int(self.loose.event.max(initial=0)) + 1 if len(self.loose) else 0
 
     def views_with_late_events(self) -> NDArray[Any]:
         own = self.own
@@ -156,8 +156,8 @@ class MadeGroup(MergedSegment):
     members: Sequence[MadePart]
 
     @property
-    def has_loose_events(self) -> bool:
-        return any(member.has_loose_events for member in self.members)
+    def last_loose_event(self) -> int:
+        return max(member.last_loose_event for member in self.members)
 
     import_batch: int = 0
 
