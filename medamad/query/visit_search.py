@@ -122,7 +122,7 @@ class VisitSearch:
     def _loose_events(self, properties: Mask) -> Iterator[FoundEvents]:
         """Return the rows of events that are not stored with their view."""
         pieces = []
-        for events in loose_events(self.snapshot, self.cancellation):
+        for events in loose_events(self.snapshot, self.cancellation, self.first):
             rows = np.flatnonzero(properties.take(events.property))
             if len(rows):
                 columns = (events.view, events.event, events.time_ms, events.property)
