@@ -24,7 +24,7 @@ from medamad.cli.support import (
 )
 from medamad.config.schema import load
 from medamad.config.settings import backup_folder
-from medamad.daemon.logs import reason_of
+from medamad.daemon.messages import reason_of
 from medamad.domain.errors import BadRequest
 from medamad.storage.backup import DamagedData, Note, rotate
 from medamad.storage.offline import make_backup

@@ -17,7 +17,7 @@ from medamad.admin.client import NotRunning, RequestFailed, connect
 from medamad.admin.protocol import SOCKET_NAME, Configuration, GetConfiguration, ReportDamage
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_data_dir
 from medamad.config.values import Size, read_value
-from medamad.daemon.logs import complain, reason_of, warn
+from medamad.daemon.messages import complain, reason_of, warn
 from medamad.daemon.service_paths import ServicePaths
 from medamad.domain.errors import ApiError, BadRequest, Conflict
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME

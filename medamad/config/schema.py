@@ -24,8 +24,7 @@ from medamad.config.values import (
     Size,
     read_value,
 )
-from medamad.ingest.page import OriginRule
-from medamad.ingest.user_agent import BotRule
+from medamad.domain.hits import BotRule, OriginRule
 from medamad.storage.settings import After
 from medamad.web.settings import ProxyHeader
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from attrs import define
 from twisted.logger import Logger
 
-from medamad.daemon.logs import reason_of
+from medamad.daemon.messages import reason_of
 from medamad.domain.backups import BackupPlan, BackupState
 from medamad.storage.backup import newest_backup
 

@@ -19,7 +19,7 @@ from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.error import CannotListenError
 
 from medamad.config.schema import Config, ConfigError, ServerSection
-from medamad.daemon.logs import reason_of
+from medamad.daemon.messages import reason_of
 from medamad.daemon.systemd import Inherited, inherited_sockets
 from medamad.web.server.endpoints import (
     OF_TCP,

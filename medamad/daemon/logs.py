@@ -2,7 +2,6 @@
 
 import atexit
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -22,16 +21,17 @@ from twisted.python.failure import Failure
 
 from medamad.config.schema import LogSection
 from medamad.daemon.log_thread import LogThread
+from medamad.daemon.messages import ERROR, WARNING, is_journal
 
 _PRIORITIES: Final = {
     LogLevel.debug: 7,
     LogLevel.info: 6,
-    LogLevel.warn: 4,
-    LogLevel.error: 3,
+    LogLevel.warn: WARNING,
+    LogLevel.error: ERROR,
     LogLevel.critical: 2,
 }
 """The priorities of syslog(3), which the journal reads."""
-_NAMES: Final = {7: "debug", 6: "info", 4: "warning", 3: "error", 2: "critical"}
+_NAMES: Final = {7: "debug", 6: "info", WARNING: "warning", ERROR: "error", 2: "critical"}
 _PRIORITIES_BY_NAME: Final = {name: priority for priority, name in _NAMES.items()}
 
 _CONTROLS: Final = {
@@ -40,7 +40,7 @@ _CONTROLS: Final = {
 """Characters that could move a terminal's cursor or start a line, and their replacements."""
 
 _USUAL: Final = 6
-_LEAST_OF_LIBRARIES: Final = 4
+_LEAST_OF_LIBRARIES: Final = WARNING
 
 
 class LogSink(Protocol):
@@ -105,41 +105,6 @@ def begin_log(stream: TextIO, environ: Mapping[str, str], style: LogSection) -> 
     observer: Any = lines
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
     return lines
-
-
-def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether a stream goes to systemd's journal, by JOURNAL_STREAM (systemd.exec(5))."""
-    named = environ.get("JOURNAL_STREAM", "")
-    if not named:
-        return False
-    try:
-        status = os.fstat(stream.fileno())
-    except OSError:
-        return False
-    return named == f"{status.st_dev}:{status.st_ino}"
-
-
-def reason_of(error: OSError) -> str:
-    """Return the system's error message and the file name, without the error number."""
-    reason = error.strerror or str(error)
-    return reason if error.filename is None else f"{error.filename}: {reason}"
-
-
-def complain(
-    text: str, stream: TextIO, environ: Mapping[str, str], program: str = "medamad"
-) -> None:
-    """Print, outside the log, why a command failed."""
-    _print(f"{program}: {text}", LogLevel.error, stream, environ)
-
-
-def warn(text: str, stream: TextIO, environ: Mapping[str, str]) -> None:
-    """Print, outside the log, what the user should know although the command succeeds."""
-    _print(f"medamad: {text}", LogLevel.warn, stream, environ)
-
-
-def _print(text: str, level: Any, stream: TextIO, environ: Mapping[str, str]) -> None:
-    prefix = f"<{_PRIORITIES[level]}>" if is_journal(stream, environ) else ""
-    stream.write(f"{prefix}{text}\n")
 
 
 def _as_json(event: LogEvent, level: str, namespace: str) -> str:

@@ -30,7 +30,8 @@ from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
 from medamad.daemon.listen import CannotListen, ListenEndpoint, listen_endpoints
-from medamad.daemon.logs import LogLines, reason_of
+from medamad.daemon.logs import LogLines
+from medamad.daemon.messages import reason_of
 from medamad.daemon.reload import Reloading
 from medamad.daemon.silence import WATCH_EVERY_S, Presence, Watch
 from medamad.daemon.store_check import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from twisted.python import usage
 
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load
-from medamad.daemon.logs import complain
+from medamad.daemon.messages import complain
 from medamad.daemon.process import make_daemon
 from medamad.daemon.service import Daemon
 

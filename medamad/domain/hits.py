@@ -1,10 +1,16 @@
-"""Hits as they are stored: views, their ends, and events."""
+"""Hits: which are accepted, and how they are stored: views, their ends, and events."""
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from attrs import field, frozen
 
 from medamad.domain.dimensions import WidthClass
+
+BotRule: TypeAlias = Literal["declared", "strict", "off"]
+"""Which hits to ignore: declared crawlers; also HTTP libraries and unknown agents; or none."""
+
+OriginRule: TypeAlias = Literal["website", "any"]
+"""The pages that may send hits for a website: those on it and its subdomains, or any."""
 
 Properties: TypeAlias = tuple[tuple[str, str], ...]
 """Names and values of an event's properties, each name once, in the order sent."""

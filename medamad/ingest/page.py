@@ -3,7 +3,7 @@
 import re
 from collections.abc import Container
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Final
 from urllib.parse import SplitResult, unquote_plus, urlsplit
 
 from attrs import frozen
@@ -165,9 +165,6 @@ def _referrer_host(host: str) -> str:
     except BadRequest:
         return host if _NAME.match(host) else ""
 
-
-OriginRule: TypeAlias = Literal["website", "any"]
-"""The pages that may send hits for a website: those on it and its subdomains, or any."""
 
 _ORIGIN_SCHEMES: Final = ("http", "https")
 

@@ -21,11 +21,11 @@ from twisted.logger import Logger
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
-from medamad.domain.hits import Event, Hit, Unload, View, Visitor
+from medamad.domain.hits import BotRule, Event, Hit, OriginRule, Unload, View, Visitor
 from medamad.domain.websites import Website
 from medamad.ingest.hit_counts import RecentCount, RecentSenders, UncountedHits, UnknownHostnames
 from medamad.ingest.networks import Networks, Sender, host_prefix_of
-from medamad.ingest.page import OriginRule, Source, host_of, page_of, source_of, websites_of
+from medamad.ingest.page import Source, host_of, page_of, source_of, websites_of
 from medamad.ingest.payload import (
     CustomPayload,
     LoadPayload,
@@ -36,7 +36,7 @@ from medamad.ingest.payload import (
     decode_server_hit,
 )
 from medamad.ingest.rate_limit import RateLimiter
-from medamad.ingest.user_agent import BotRule, describe, is_bot
+from medamad.ingest.user_agent import describe, is_bot
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.countries import country_of_zone
 from medamad.lookup.languages import locale_of

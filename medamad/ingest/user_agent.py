@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import re2
 from attrs import frozen
@@ -12,6 +12,7 @@ from ua_parser import Domain, PartialResult, load_lazy_builtins
 from ua_parser.re2 import Resolver
 
 from medamad.domain.dimensions import UNKNOWN
+from medamad.domain.hits import BotRule
 
 MAX_LENGTH: Final = 512
 """Characters of a User-Agent that are parsed; browsers send half as many, Meta's apps up to all."""
@@ -247,10 +248,6 @@ def _os(text: str, parsed: PartialResult) -> tuple[str, str]:
 def _version(major: str | None) -> str:
     """Return a major version, or "" for one that is missing or unusual."""
     return "" if major is None or not _VERSION.match(major) else major
-
-
-BotRule: TypeAlias = Literal["declared", "strict", "off"]
-"""Which hits to ignore: declared crawlers; also HTTP libraries and unknown agents; or none."""
 
 
 def is_bot(user_agent: str, rule: BotRule) -> bool:

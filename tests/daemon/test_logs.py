@@ -8,7 +8,8 @@ from twisted.logger import Logger, LogLevel
 from twisted.python.failure import Failure
 
 from medamad.config.schema import LogSection
-from medamad.daemon.logs import LogLines, is_journal
+from medamad.daemon.logs import LogLines
+from medamad.daemon.messages import is_journal
 
 PLAIN = LogSection()
 

@@ -5,10 +5,10 @@ from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medamad.domain.hits import BotRule
 from medamad.ingest.user_agent import (
     MAX_LENGTH,
     Agent,
-    BotRule,
     describe,
     device_type_of,
     is_bot,

@@ -16,9 +16,10 @@ from ipaddress import ip_address
 from typing import BinaryIO, Final
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.hits import BotRule
 from medamad.domain.websites import canonical_hostname
 from medamad.ingest.page import Page, split_url
-from medamad.ingest.user_agent import BotRule, describe, is_bot
+from medamad.ingest.user_agent import describe, is_bot
 from medamad.lookup.languages import locale_of
 from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
 from medamad.transfer.rows import FUTURE_TIME, HitRow, RejectedRow, ViewRow
