@@ -12,6 +12,7 @@ from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.goals import have_reached
+from medamad.query.kept_sums import sum_visits
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gaps, Query, Result
 from medamad.query.rollup_visits import visits_by_code, visits_by_end, with_rollups
@@ -28,7 +29,6 @@ from medamad.query.visit_sums import (
     SeenPages,
     VisitSums,
     collect,
-    sum_visits,
 )
 from medamad.query.visits import (
     Numbers,

@@ -14,6 +14,7 @@ from medamad.domain.goals import Goal
 from medamad.domain.hits import Event, Hit, Unload
 from medamad.lookup.referrers import Sources
 from medamad.query.goal_reports import GoalOptions, goal_figures
+from medamad.query.kept_sums import sum_visits
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation, Query
 from medamad.query.scan import Selection, ViewFilter
@@ -27,7 +28,6 @@ from medamad.query.visit_sums import (
     SeenPages,
     VisitSums,
     collect,
-    sum_visits,
 )
 from medamad.query.visits import select_visits
 from medamad.storage.compaction.planner import Sizes
