@@ -60,6 +60,15 @@ BUSY = "websites/gardenpost.example"
 """The page of a website of the demonstration that has most visits."""
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 
+Rules = Literal["all", "colours", "all but colours"]
+_RULES: Final[dict[Rules, dict[str, Any]]] = {
+    "all": {},
+    # By category, axe would also run rules that are off otherwise.
+    "colours": {"runOnly": {"type": "rule", "values": ["color-contrast"]}},
+    "all but colours": {"rules": {"color-contrast": {"enabled": False}}},
+}
+"""The options of axe. Colours take most of its CPU."""
+
 
 @define(slots=False)  # Playwright puts marks on objects whose methods it calls.
 class Dashboard:
@@ -120,9 +129,7 @@ class Dashboard:
         self.log_in()
         self.complaints.clear()
 
-    def violations(
-        self, *, of_colours_alone: bool = False, within: str = "", without: str = ""
-    ) -> list[str]:
+    def violations(self, rules: Rules = "all", *, within: str = "", without: str = "") -> list[str]:
         """Return what axe finds, now that the page stands still.
 
         `within` is a selector of all that it examines, `without` of what it does not.
@@ -130,10 +137,7 @@ class Dashboard:
         self.page.wait_for_load_state("networkidle")
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(Axe().axe_script)
-        options: dict[str, Any] = {"resultTypes": ["violations"]}
-        if of_colours_alone:
-            # By category, it would also run rules that are off otherwise.
-            options["runOnly"] = {"type": "rule", "values": ["color-contrast"]}
+        options = {"resultTypes": ["violations"]} | _RULES[rules]
         context = {"include": [within or "html"], "exclude": [without] if without else []}
         run = """([context, options]) => axe.run(context, options)
             .then(({violations}) => violations)"""
@@ -148,7 +152,7 @@ class Dashboard:
         found = {}
         for scheme in reversed(SCHEMES):
             self.page.emulate_media(color_scheme=scheme)
-            found[scheme] = self.violations(of_colours_alone=scheme == "dark")
+            found[scheme] = self.violations("colours" if scheme == "dark" else "all")
         return {scheme: violations for scheme, violations in found.items() if violations}
 
     def is_wider_than_the_window(self) -> bool:
