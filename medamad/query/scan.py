@@ -306,13 +306,9 @@ def loose_events(
 
     With the sequence number of a view, only those that may belong to it or to later ones.
     """
-    # An event has a greater number than its view.
-    parts = (part for part in snapshot.parts if part.last_loose_event > first_view)
-    for part in leaves(parts):
+    for events in snapshot.loose_events(first_view):
         cancellation.check()
-        if part.last_loose_event > first_view:
-            yield part.loose
-    yield from snapshot.events
+        yield events
 
 
 def divide(

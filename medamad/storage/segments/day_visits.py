@@ -116,7 +116,7 @@ class BegunVisits:
             self._add_views(part)
         low_ms, high_ms = part.event_time_bounds
         has_loose = (
-            part.last_loose_event > 0
+            len(part.loose) > 0
             and high_ms > self.began_ms.min()
             and low_ms <= self.began_ms.max() + LAST_EVENT_MS
         )

@@ -111,11 +111,6 @@ class HasCounters(Protocol):
 
     @property
     @abstractmethod
-    def last_loose_event(self) -> int:
-        """A number that no loose event exceeds, 0 if there is none."""
-
-    @property
-    @abstractmethod
     def sequence_bounds(self) -> tuple[int, int]:
         """The least and the greatest sequence number of a view, or (0, 0)."""
 

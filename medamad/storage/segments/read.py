@@ -127,10 +127,6 @@ class OpenedBase:
         return self._header.event_time_bounds
 
     @property
-    def last_loose_event(self) -> int:
-        return self._header.last_sequence if self._header.loose_rows else 0
-
-    @property
     def sequence_bounds(self) -> tuple[int, int]:
         return self._header.sequence_bounds
 

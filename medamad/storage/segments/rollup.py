@@ -91,10 +91,6 @@ class RollupContent(Rollup):
         return self.span if self.events.total else NO_TIME
 
     @property
-    def last_loose_event(self) -> int:
-        return 0
-
-    @property
     def has_durations(self) -> bool:
         return self.durations is not None
 

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -124,6 +125,29 @@ class Snapshot:
         ]
         for _, leaf in sorted(first, key=lambda pair: pair[0]):
             yield self._open(leaf) if isinstance(leaf, Segment) else leaf  # type: ignore[misc]
+
+    def loose_events(self, first_view: int = 0) -> Iterator[EventColumns]:
+        """Return the events that are not stored with their view, or have none.
+
+        With the sequence number of a view, only those that may belong to it or to later ones.
+        """
+        for segment in self.segments:
+            if not segment.header.loose_rows:
+                continue
+            if first_view and segment.number not in self.overlays:
+                find = partial(self._last_view_of_loose, segment)
+                if self.only([segment]).kept("last view", find, lambda _: 8) < first_view:
+                    continue
+            yield from self._loose_of(segment)
+        yield from self.events
+
+    def _loose_of(self, segment: Segment) -> Iterator[EventColumns]:
+        for leaf in segment.leaves():
+            if leaf.header.loose_rows:
+                yield self._open(leaf).loose  # type: ignore[union-attr]
+
+    def _last_view_of_loose(self, segment: Segment) -> int:
+        return max(int(events.view.max()) for events in self._loose_of(segment))
 
     def run(self, read: Callable[["Snapshot"], T]) -> T:
         """Call `read` and return its result. Arrays borrowed from the snapshot are invalid then.

@@ -72,7 +72,6 @@ class ChunkViews:
     import_batch = 0
     own = loose = NO_EVENTS
     event_time_bounds = NO_TIME
-    last_loose_event = 0
 
     @property
     def sequence_bounds(self) -> tuple[int, int]:

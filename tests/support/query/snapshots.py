@@ -105,10 +105,6 @@ class MadePart:
     def sequence_bounds(self) -> tuple[int, int]:
         return (int(self.sequence[0]), int(self.sequence[-1])) if len(self) else (0, 0)
 
-    @property
-    def last_loose_event(self) -> int:
-        return int(self.loose.event.max(initial=0)) + 1 if len(self.loose) else 0
-
     def views_with_late_events(self) -> NDArray[Any]:
         own = self.own
         return own.view[own.time_ms > self.time_ms[own.view.astype(np.intp)]]
@@ -154,10 +150,6 @@ class MadeGroup(MergedSegment):
     """Parts counted as one."""
 
     members: Sequence[MadePart]
-
-    @property
-    def last_loose_event(self) -> int:
-        return max(member.last_loose_event for member in self.members)
 
     import_batch: int = 0
 
@@ -213,6 +205,11 @@ class MadeSnapshot(Snapshot):
 
     parts: Iterable[Part] = ()
     rollups: Iterable[Rollup] = ()
+
+    def loose_events(self, first_view: int = 0) -> Iterator[EventColumns]:
+        for events in (*(part.loose for part in leaves(self.parts)), *self.events):
+            if events.view.max(initial=0) >= first_view:
+                yield events
 
     def leaves(self, visits: tuple[int, int] | None = None) -> Iterator[ViewColumns]:
         found = [part for part in leaves(self.parts) if may_have_visits(part, visits)]
