@@ -62,6 +62,11 @@ class Tally:
         """Return the visitors: first views of the day, or first views of the page on that day."""
         return self._row(row_numbers.PAGE_VISITORS if of_page else row_numbers.VISITORS)
 
+    def padded(self, size: int) -> "Tally":
+        """Return the sums of at least `size` numbers; those of further ones are 0."""
+        missing = max(size - self.sums.shape[1], 0)
+        return evolve(self, sums=np.pad(self.sums, ((0, 0), (0, missing))))
+
     def take(self, numbers: NDArray[np.integer[Any]]) -> "Tally":
         """Return the sums of some numbers, in that order."""
         return evolve(self, sums=self.sums[:, numbers])

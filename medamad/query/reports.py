@@ -180,31 +180,60 @@ def views_by_dimension(
     sums = tally(selection, dimension, with_durations=not query.is_brief)
     cancellation.check()
     names = snapshot.texts(dimension)
-    row_of_code = None
-    if naming is not rows.as_stored:
-        sums, names, row_of_code = _by_name(sums, names, naming, sources)
-    views = sums.views
-    visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
     visits = None
     gaps = sums.gaps | selection.left_out
     if query.with_visits or query.conversions or query.order == "visits":
         visits = visits_by_dimension(
             selection,
             dimension,
-            row_of_code,
-            len(views),
+            len(sums.views),
             with_bounces=not query.is_brief,
             conversions=query.conversions,
         )
+        # Visits may have seen pages, or begun with texts, that no selected view has.
+        sums = sums.padded(len(visits.visits))
         gaps |= visits.gaps
+    codes = np.flatnonzero(sums.views if visits is None else sums.views + visits.visits)
+    numbers_of_rows, groups = codes, None
+    if naming is not rows.as_stored:
+        groups, names = _by_name(codes, names, naming, sources)
+        sums = sums.take(codes).grouped(groups, len(names))
+        if visits is not None:
+            visits = visits.grouped(codes, groups, len(names))
+        numbers_of_rows = np.arange(len(names))
+    views = sums.views
+    visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
     numbers, shown_names = page_of_rows(
-        np.flatnonzero(views),
+        numbers_of_rows,
         _order(query, visitors, views, visits),
         names.__getitem__,
         query.row_slice,
     )
     columns: Columns = {
         column: shown_names,
+        **_columns_of_views(sums, visitors, numbers, query, is_by_page=is_by_page),
+    }
+    if visits is not None:
+        among = visits
+        if query.conversions and query.goals:
+            of_all = select(snapshot, query.without_goals, sources, cancellation)
+            among = visits_by_dimension(of_all, dimension, int(codes[-1]) + 1 if len(codes) else 0)
+            among = among if groups is None else among.grouped(codes, groups, len(names))
+        columns |= _columns_of_visits(visits, among, numbers, query)
+    return Result(make_rows(columns), gaps)
+
+
+def _columns_of_views(
+    sums: Tally,
+    visitors: NDArray[np.int64],
+    numbers: NDArray[np.intp],
+    query: Query,
+    *,
+    is_by_page: bool,
+) -> Columns:
+    """Return the columns of the views in some rows."""
+    views = sums.views
+    columns: Columns = {
         "visitors": visitors[numbers],
         "visitors_percentage": fractions(visitors[numbers], visitors.sum()),
     }
@@ -216,23 +245,27 @@ def views_by_dimension(
     if not query.is_brief:
         shown = sums.take(numbers)
         columns |= bounces_and_durations(shown, shown.duration_ms, query)
-    if visits is not None and query.with_visits:
+    return columns
+
+
+def _columns_of_visits(
+    visits: RowVisits, among: RowVisits, numbers: NDArray[np.intp], query: Query
+) -> Columns:
+    """Return the columns of the visits in some rows; conversions are a share of `among`."""
+    columns: Columns = {}
+    if query.with_visits:
         columns["visits"] = visits.visits[numbers]
         columns["visits_percentage"] = fractions(visits.visits[numbers], np.array(visits.total))
         if not query.is_brief:
             columns["visit_bounce_percentage"] = fractions(
                 visits.bounces[numbers], visits.visits[numbers]
             )
-    if visits is not None and query.conversions:
-        among = visits
-        if query.goals:
-            of_all = select(snapshot, query.without_goals, sources, cancellation)
-            among = visits_by_dimension(of_all, dimension, row_of_code, len(views))
+    if query.conversions:
         columns["conversions"] = visits.conversions[numbers]
         columns["conversion_percentage"] = fractions(
             visits.conversions[numbers], among.visits[numbers]
         )
-    return Result(make_rows(columns), gaps)
+    return columns
 
 
 def _order(
@@ -248,22 +281,14 @@ def _order(
 
 
 def _by_name(
-    sums: Tally, texts: Sequence[str], name_of: Naming, sources: Sources
-) -> tuple[Tally, list[str], NDArray[np.intp]]:
-    """Return the sums by name instead of by code, the names, and the row of each code or -1."""
-    codes = np.flatnonzero(sums.views)
+    codes: NDArray[np.intp], texts: Sequence[str], name_of: Naming, sources: Sources
+) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the number of the name of each code, and the names."""
     numbers: dict[str, int] = {}
-    groups = np.fromiter(
-        (
-            numbers.setdefault(name_of(texts[code], sources), len(numbers))
-            for code in codes.tolist()
-        ),
-        np.intp,
-        len(codes),
+    groups = (
+        numbers.setdefault(name_of(texts[code], sources), len(numbers)) for code in codes.tolist()
     )
-    row_of_code = np.full(len(sums.views), -1, np.intp)
-    row_of_code[codes] = groups
-    return sums.take(codes).grouped(groups, len(numbers)), list(numbers), row_of_code
+    return np.fromiter(groups, np.intp, len(codes)), list(numbers)
 
 
 def time_on_page(

@@ -126,34 +126,40 @@ class RowVisits:
     total: int
     gaps: Gaps
 
+    def grouped(self, codes: NDArray[np.intp], groups: NDArray[np.intp], size: int) -> "RowVisits":
+        """Return the visits of groups of rows: `groups`, 0 to size - 1, has that of each code."""
+
+        def added(column: NDArray[np.int64]) -> NDArray[np.int64]:
+            sums = np.zeros(size, np.int64)
+            np.add.at(sums, groups, column[codes])
+            return sums
+
+        return RowVisits(
+            added(self.visits),
+            added(self.bounces),
+            added(self.conversions),
+            self.total,
+            self.gaps,
+        )
+
 
 def visits_by_dimension(
     selection: Selection,
     dimension: Dimension,
-    row_of_code: NDArray[np.intp] | None,
     size: int,
     *,
     with_bounces: bool = False,
     conversions: Goal | None = None,
 ) -> RowVisits:
-    """Return the selected visits by row: those that saw a page, or whose first view has a text.
+    """Return the selected visits by code: those that saw a page, or whose first view has a text.
 
-    `row_of_code` has the row of each code, -1 for none; without it, a row has the number of its
-    code.
+    For the codes 0 to size - 1 at least.
     """
     kind: Kind = SeenPages() if dimension is Dimension.PATH else Count(dimension)
     # A visit that bounced saw its first page alone.
     kinds: list[Kind] = [Count(), kind, FirstViews(dimension) if with_bounces else Count()]
     if conversions is not None:
         kinds.append(ReachedGoal(conversions, kind))
-
-    def by_row(sums: VisitSums) -> VisitSums:
-        # Codes that no selected view has are in no row.
-        if row_of_code is None:
-            return sums.dense(size)
-        known = sums.take(np.flatnonzero(sums.codes < len(row_of_code)))
-        return known.grouped(row_of_code[known.codes], size)
-
     count, of_kind, of_first, *of_reached = sum_visits(selection, kinds)
     total, gaps = int(count.visits.sum()), selection.visit_gaps
     if conversions is None:
@@ -162,10 +168,11 @@ def visits_by_dimension(
         of_first = days.of_first_views(of_first)
         is_by_page = dimension is Dimension.PATH
         of_kind = days.of_any_views(of_kind) if is_by_page else days.of_first_views(of_kind)
+    size = max(size, int(of_kind.codes[-1]) + 1 if len(of_kind.codes) else 0)
     return RowVisits(
-        by_row(of_kind).visits,
-        by_row(of_first).bounces,
-        by_row(of_reached[0]).visits if of_reached else np.zeros(size, np.int64),
+        of_kind.dense(size).visits,
+        of_first.dense(size).bounces,
+        of_reached[0].dense(size).visits if of_reached else np.zeros(size, np.int64),
         total,
         gaps,
     )

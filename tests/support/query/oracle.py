@@ -457,6 +457,8 @@ class Oracle:
 
         groups = grouped(selected, lambda view: view["path"])
         of_visits, visits = self._of_rows(selected, query, lambda view: view["path"])
+        if shows_visits(query):
+            groups = {name: [] for name in of_visits} | groups
         ordered = sorted(groups.items(), key=place_of("q", query, of_visits))
         rows = []
         for path, views in ordered:
@@ -522,6 +524,8 @@ class Oracle:
         of_visits: dict[str, list[list[Entry]]] = {}
         for views in begun:
             of_visits.setdefault(value_of(views[0]), []).append(views)
+        if shows_visits(query):
+            groups = {name: [] for name in of_visits} | groups
         ordered = sorted(groups.items(), key=place_of(kind, query, of_visits))
         rows = []
         for value, views in ordered:
@@ -619,6 +623,11 @@ def grouped(views: list[Entry], value_of: Callable[[Entry], str]) -> dict[str, l
     for view in views:
         groups.setdefault(value_of(view), []).append(view)
     return groups
+
+
+def shows_visits(query: ParsedQuery) -> bool:
+    """Return whether rows have visits, and so may be there for these alone."""
+    return bool(query.flag("visits") or query.one("conversions") or query.one("order") == "visits")
 
 
 def place_of(
