@@ -19,8 +19,11 @@ EXAMPLES: Final = (
         '"*" stands for any characters',
     ),
     (
-        "medamad goal add example.com Order --event order --revenue total --currency EUR",
-        "reached by events with a property; another property has the amount",
+        (
+            "medamad goal add example.com Order --event event --value order"
+            " --revenue total --currency EUR"
+        ),
+        'reached by medamad("order", {total: 49.9})',
     ),
     ("medamad goal list example.com", "list them"),
     ("medamad goal remove example.com Order", "by its name, or the ID that the list shows"),
