@@ -46,10 +46,11 @@ def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     going_on = known.visits_in(others)
     numbers = np.concatenate([begun_there.numbers(), going_on.numbers()])
     exact = collect(find_visits(snapshot, cancellation, numbers), kinds)
-    return [
-        add_up([known.sums(kind), added, -counted])
-        for kind, added, counted in zip(kinds, exact, collect(going_on, kinds), strict=True)
-    ]
+    found = [[known.sums(kind), added] for kind, added in zip(kinds, exact, strict=True)]
+    if len(going_on):
+        for pieces, counted in zip(found, collect(going_on, kinds), strict=True):
+            pieces.append(-counted)
+    return [add_up(pieces) for pieces in found]
 
 
 @frozen(eq=False)
