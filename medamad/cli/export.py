@@ -44,7 +44,7 @@ EXAMPLES: Final = (
     ),
     (
         "medamad export example.com --what statistics --start 2026-01-01T00:00:00Z",
-        "what the dashboard shows since then, as CSV",
+        "totals, days and lists of the dashboard since then, as CSV",
     ),
 )
 
@@ -124,6 +124,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
             sources=sources(load_lists(config)),
             period=request.period,
             zone=config.events.timezone,
+            has_visits=config.events.visits,
         )
         progress = ProgressLine(f"{website.hostname}: {request.what}", sys.stderr)
         gaps_of: dict[str, Gaps] = {}
@@ -137,6 +138,8 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         print_error(f"a damaged segment is left out: {place}")
     for what in _without(gaps_of, _BY_ROLLUPS):
         print_warning(f"{what}, because only daily totals are kept")
+    for what in _without(gaps_of, _BY_VISITS):
+        print_warning(f"{what}, of which they are unknown")
     for what in _without(gaps_of, _BY_DAMAGE):
         print_error(f"{what}, of which damaged data is left out; {WAYS_OUT}")
     return 1 if left_out or any(gaps.days(Gap.DAMAGED) for gaps in gaps_of.values()) else 0
@@ -148,6 +151,7 @@ _BY_ROLLUPS: Final = (
     (Gap.DURATIONS, "times are without"),
     (Gap.BOUNCES, "bounce rates are without"),
 )
+_BY_VISITS: Final = ((Gap.VISITS, "visits are without"),)
 _BY_DAMAGE: Final = ((Gap.DAMAGED, "incomplete for"),)
 
 

@@ -72,7 +72,8 @@ class RowPiece:
 class ExportSource:
     """What is exported: the hits of a website in a period, at one moment.
 
-    Days are those of `zone`. There may be no rollups for the days of other zones.
+    Days are those of `zone`. There may be no rollups for the days of other zones. With
+    `has_visits`, statistics of views and events have the figures of visits.
     """
 
     snapshot: Snapshot
@@ -80,6 +81,7 @@ class ExportSource:
     sources: Sources
     period: Period
     zone: tzinfo = UTC
+    has_visits: bool = True
     cancellation: Cancellation = field(factory=Cancellation)
 
     def row_gaps(self, table: Table) -> Gaps:
@@ -233,6 +235,8 @@ _ALL_ROWS: Final = 1 << 40
 
 _DATE_LENGTH: Final = len("2026-01-31")
 _FIGURES_OF_A_DAY: Final = ("visitors", "pageviews", "bounce_percentage", "duration")
+_MEANS_OF_VISITS: Final = ("views_per_visit", "visit_bounce_percentage", "visit_duration")
+_FIGURES_OF_VISITS: Final = ("visits", "visits_percentage", *_MEANS_OF_VISITS)
 
 
 def statistics(
@@ -240,12 +244,13 @@ def statistics(
 ) -> Iterator[RowPiece]:
     """Return the rows of one report after the other. A series is of the days of the zone."""
     period = evolve(source.period, zone=source.zone)
-    query = Query(period, filters, limit=_ALL_ROWS, with_blanks=True)
+    query = Query(period, filters, limit=_ALL_ROWS, with_blanks=True, with_visits=source.has_visits)
     reports = statistics_reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
         result = _read(source.snapshot, partial(_run, report, query, source))
         for some in take_rows(result.content):
-            yield RowPiece(_report_rows(name, some), number, len(reports))
+            known = _without_unknown_visits(some, result.gaps)
+            yield RowPiece(_report_rows(name, known), number, len(reports))
         yield RowPiece(
             [()] * len(STATISTICS_TABLE.columns), number + 1, len(reports), {name: result.gaps}
         )
@@ -279,14 +284,14 @@ def statistics_reports(now_ms: int) -> Mapping[str, Report]:
     def total(
         snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
     ) -> Result[list[Any]]:
-        options = SummaryOptions(now_ms=now_ms)
+        options = SummaryOptions(now_ms=now_ms, visits=query.with_visits)
         result = summary(snapshot, query, sources, cancellation, options=options)
         return Result([result.content["current"]], result.gaps)
 
     def days(
         snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
     ) -> Result[list[Any]]:
-        options = SummaryOptions(now_ms=now_ms, interval="day")
+        options = SummaryOptions(now_ms=now_ms, visits=query.with_visits, interval="day")
         result = summary(snapshot, query, sources, cancellation, options=options)
         return Result(_without_unknown(result.content["interval"], result.gaps), result.gaps)
 
@@ -295,14 +300,40 @@ def statistics_reports(now_ms: int) -> Mapping[str, Report]:
 
 def _without_unknown(rows: Any, gaps: Gaps) -> list[Any]:
     """Return the rows of days, with blanks for the days whose rollup does not have the figures."""
-    days = [*gaps.days(Gap.FIGURES), *gaps.days(Gap.INTERVAL)]
-    unknown = set(map(format_day, days))
+    unknown = _dates(gaps, Gap.FIGURES, Gap.INTERVAL)
     return [
         msgspec.structs.replace(row, **dict.fromkeys(_FIGURES_OF_A_DAY))
         if row.date[:_DATE_LENGTH] in unknown and not row.pageviews
         else row
         for row in rows
     ]
+
+
+def _without_unknown_visits(rows: list[Any], gaps: Gaps) -> list[Any]:
+    """Return the rows, with blanks for unknown figures of visits.
+
+    Means are unknown if there are views but no visits. Whether there are none is unknown for days
+    with a gap, and for the other rows if any day has one.
+    """
+    fields = rows[0].__struct_fields__
+    if "visits" not in fields:
+        return rows
+    figures = dict.fromkeys(name for name in _FIGURES_OF_VISITS if name in fields)
+    means = dict.fromkeys(name for name in _MEANS_OF_VISITS if name in fields)
+    unknown = _dates(gaps, Gap.FIGURES, Gap.INTERVAL, Gap.VISITS)
+    has_gaps = bool(gaps.days(Gap.VISITS))
+
+    def blanks(row: Any) -> dict[str, None]:
+        if row.visits or getattr(row, "pageviews", None) == 0:
+            return {}
+        is_unknown = row.date[:_DATE_LENGTH] in unknown if "date" in fields else has_gaps
+        return figures if is_unknown else means
+
+    return [msgspec.structs.replace(row, **of) if (of := blanks(row)) else row for row in rows]
+
+
+def _dates(gaps: Gaps, *kinds: Gap) -> set[str]:
+    return {format_day(day) for kind in kinds for day in gaps.days(kind)}
 
 
 def _report_rows(report: str, found: Sequence[Any]) -> ColumnValues:

@@ -130,6 +130,8 @@ def test_missing_days_are_reported(capsys: pytest.CaptureFixture[str], tmp_path:
         "2024-03-28 to 2024-03-29, because only daily totals are kept\n"
         "medamad: summary, days: bounce rates are without 2 days from "
         "2024-03-28 to 2024-03-29, because only daily totals are kept\n"
+        "medamad: summary, days, entries, exits, properties, property_values: visits are without "
+        "2 days from 2024-03-28 to 2024-03-29, of which they are unknown\n"
     )
     # Days that begin elsewhere than those of which there are sums are not known.
     utc = tmp_path / "utc.toml"

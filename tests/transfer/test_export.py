@@ -228,6 +228,30 @@ async def test_unknown_figures_of_statistics_are_empty(open_store: OpenStore) ->
 
 
 @pytest_twisted.ensureDeferred
+async def test_unknown_visits_of_statistics_are_empty(open_store: OpenStore) -> None:
+    """Views without a visit were seen on the first day, a visit on the third."""
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    await store.append(views(1, 2))
+    later_ms = NOW_MS + 2 * DAY_MS
+    await settled(store, later_ms)
+    await store.append([a_view(time_ms=later_ms, beacon="b9", path="/9", identity=b"browser")])
+    request = ExportRequest(what="statistics", format="ndjson")
+    found = {
+        (row["report"], row["name"] or (row["date"] or "")[:10]): [
+            row[name] for name in ("visits", "views_per_visit", "visit_bounce_percentage")
+        ]
+        for row in read(exported(store, website, request), request)
+    }
+    days = [found[key] for key in found if key[0] == "days"]
+    assert days[:3] == [[None, None, None], [0, 0.0, 0.0], [1, 1.0, 1.0]]
+    assert found["summary", ""] == [1, 1.0, 1.0]
+    assert found["pages", "/1"] == [None, None, None]
+    assert found["pages", "/9"] == [1, None, 1.0]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
 async def test_statistics_are_written_in_pieces(open_store: OpenStore) -> None:
     store = open_store()
     website = await store.add_website("example.com", 1)

@@ -141,6 +141,7 @@ async def _begin(call: Call, website: Website, request: ExportRequest, network: 
             sources=backend.settings.sources,
             period=request.period,
             zone=backend.pipeline.rules.zone,
+            has_visits=backend.store.settings.visits.is_on,
         )
         encoded = request.encoded(source, int(backend.clock() * 1000))
         file = _File(call, source.cancellation, encoded)

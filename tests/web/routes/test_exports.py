@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 import pytest_twisted
+from attrs import evolve
 from support.storage.bulk_loads import load, made
-from support.web.client import Answer, Connection, encoded, parse
+from support.web.client import Answer, Browser, Connection, encoded, parse
 from support.web.daemon_in_memory import Server, build_server
 from support.web.slow_clients import leave, slow
 from twisted.internet.defer import Deferred, succeed
@@ -25,6 +26,10 @@ from medamad.web.responses import WRITTEN_BYTES
 from medamad.web.routes.exports import MAX_EXPORTS, MAX_EXPORTS_PER_NETWORK
 
 PATH = "/api/website/example.com/export"
+FIGURES_OF_VISITS = (
+    *("visits", "visits_percentage"),
+    *("views_per_visit", "visit_bounce_percentage", "visit_duration"),
+)
 
 
 async def filled(server: Server, views: int = 2_000) -> Website:
@@ -77,6 +82,48 @@ async def test_a_file_is_sent(server: Server, what: str) -> None:
     connection.wire.clear()
     assert (await connection.talk(encoded("GET", "/event/ping", {}))).status == 200
     assert server.store.read(website, lambda snapshot: len(list(snapshot.parts))) > 0
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_statistics_have_visits_unless_these_are_switched_off(
+    server: Server, owner: Browser
+) -> None:
+    home = load_of("/", 1, "https://www.google.com/")
+    for body in (
+        home,
+        load_of("/cart", 2, "https://example.com/"),
+        {"e": "custom", "b": home["b"], "g": "example.com", "d": {"plan": "pro"}},
+    ):
+        assert (await owner.ask("POST", "/event/hit", body)).status == 204
+
+    async def figures() -> dict[tuple[str, str], list[str]]:
+        _, body = taken_apart((await asked(server, f"{PATH}?what=statistics")).wire.value())
+        return {
+            (row["report"], row["name"]): [row[name] for name in FIGURES_OF_VISITS]
+            for row in csv.DictReader(io.StringIO(body.decode(), newline=""))
+        }
+
+    found = await figures()
+    for report in ("summary", "days"):
+        assert found[report, ""] == ["1", "", "2.0", "0.0", "0"]
+    assert found["pages", "/"] == found["pages", "/cart"] == ["1", "1.0", "", "0.0", ""]
+    assert found["referrers", "Google"] == ["1", "1.0", "", "0.0", ""]
+    for report in ("properties", "property_values"):
+        assert found[report, "plan"] == ["1", "", "", "", ""]
+    assert found["entries", "/"] == ["1", "1.0", "2.0", "0.0", "0"]
+    settings = server.store.settings
+    server.store.apply(evolve(settings, visits=evolve(settings.visits, is_on=False)))
+    without = await figures()
+    assert without.pop(("entries", "/")) == found["entries", "/"]
+    assert without.pop(("exits", "/cart")) == found["exits", "/cart"]
+    assert set(map(tuple, without.values())) == {("",) * len(FIGURES_OF_VISITS)}
+
+
+def load_of(path: str, number: int, referrer: str) -> dict[str, object]:
+    """Return the hit of a view, the visitor's `number`th of the day."""
+    seen = {"b": f"view {number}", "u": f"https://example.com{path}", "r": referrer, "n": number}
+    return {"e": "load", "p": number == 1, "q": True, "t": "Europe/London", "w": 1_500, **seen}
 
 
 @pytest_twisted.ensureDeferred
