@@ -14,6 +14,7 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 
 
+LEAST_GAP: Final = 8
 PHONE: Final = {"viewport": {"width": PHONE_WIDTH, "height": 700}}
 
 
@@ -80,3 +81,26 @@ def test_every_language_fits_a_phone(spoken: str, demo: Client, dashboard_of: Ma
     loaded(page)
     page.wait_for_load_state("networkidle")
     assert not dashboard.is_wider_than_the_window()
+
+
+def test_the_figures_of_a_funnel_stand_apart_on_a_phone(demo: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(demo, viewport={"width": 390, "height": 844})
+    page = dashboard.open("settings/account")
+    page.locator("select").select_option("de")
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    dashboard.turn_to("websites/shop.gardenpost.example")
+    page.get_by_role("tab", name=translated("de", "goals.tab.funnels")).click()
+    first = page.locator(".funnel tbody tr").first
+    expect(first.locator("td").nth(1)).to_have_text("100\N{NO-BREAK SPACE}%")
+    visits, share = (
+        cell.evaluate(
+            """cell => {
+                const range = document.createRange();
+                range.selectNodeContents(cell);
+                const { left, right } = range.getBoundingClientRect();
+                return [left, right];
+            }"""
+        )
+        for cell in first.locator("td").all()[:2]
+    )
+    assert share[0] - visits[1] >= LEAST_GAP
