@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 
 
-LEAST_GAP: Final = 8
+LEAST_GAP: Final = 6
 PHONE: Final = {"viewport": {"width": PHONE_WIDTH, "height": 700}}
 
 
