@@ -144,7 +144,11 @@ class _SelectedDay:
         counters = self.visits.counters(dimension)
         if self.matches is None or counters is None:
             return counters
-        if dimension is not self.dimension:
+        # Visits that saw a page saw others, too; those that match by a later view have another row.
+        if dimension is not self.dimension or dimension is Dimension.PATH:
+            return None
+        others = (counters.sums[group + VISITS] for group in self.groups[1:])
+        if any(visits[self.matches].any() for visits in others):
             return None
         sums = [row[self.matches] for row in counters.sums]
         if OUTSIDE not in self.groups:

@@ -381,7 +381,12 @@ async def test_the_response_says_what_daily_totals_lack(server: Server, owner: B
         ("entries", None),
         ("entries?path=/a", f'visits="{day}/{day}"'),
         ("next?of=/a", f'visits="{day}/{day}"'),
-        (f"export?what=statistics&start={day}T00:00:00Z&end={day}T23:59:59.999Z", None),
+        ("pages?path=/a&visits=true", f'visits="{day}/{day}"'),
+        # The visits of properties.
+        (
+            f"export?what=statistics&start={day}T00:00:00Z&end={day}T23:59:59.999Z",
+            f'visits="{day}/{day}"',
+        ),
         ("export?what=views", f'figures="{day}/{day}"'),
         (f"export?what=views&start={day}T00:00:01Z&end={day}T23:00:00Z", f'figures="{day}/{day}"'),
         ("export?what=views&end=2020-01-01T00:00:00Z", None),
