@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from itertools import count
+from typing import Final
 
 import lmdb
 import pytest
@@ -37,6 +38,9 @@ from medamad.storage.store import Store
 OpenStore = Callable[..., Store]
 
 
+_FOR_A_DELETION: Final = 1 << 16
+
+
 @define
 class Taken:
     """Space of a store that something else has taken."""
@@ -55,9 +59,19 @@ class Taken:
         """Free the last piece; return whether there was one."""
         if not self._names:
             return False
-        with self.environment.lmdb.begin(write=True) as txn:
-            txn.delete(self._names.pop(), db=self.environment.databases.meta)
+        lmdb_environment = self.environment.lmdb
+        try:
+            self._delete(self._names[-1])
+        except lmdb.MapFullError:
+            # To delete takes a few pages as well.
+            lmdb_environment.set_mapsize(lmdb_environment.info()["map_size"] + _FOR_A_DELETION)
+            self._delete(self._names[-1])
+        self._names.pop()
         return True
+
+    def _delete(self, name: bytes) -> None:
+        with self.environment.lmdb.begin(write=True) as txn:
+            txn.delete(name, db=self.environment.databases.meta)
 
     def _take(self, name: bytes, size: int) -> None:
         with self.environment.lmdb.begin(write=True) as txn:
