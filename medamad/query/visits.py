@@ -1,9 +1,9 @@
-"""Visits: which ones a query selects, and their figures.
+"""Visits: which ones a query selects, where their views are, and what comes beside a page.
 
 A view has the number of its visit, which is the sequence number of the visit's first view. So the
 views of a visit are found by comparing numbers, also across parts, and the first view of a visit by
-its own sequence number. Visits are known by their places: 0 for the first that began, and so on.
-What is computed for them are arrays in this order.
+its own sequence number. Visits are known by their places: 0, 1 and so on, in the order in which
+parts have their first views. What is computed for them are arrays in this order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -159,11 +159,10 @@ class Visits:
         # Most visits begin in the part where they go on.
         table = np.full(span, -1, np.int32)
         for begun in self._within(first, last):
-            distances = begun.numbers - first if begun.first != first else begun.distances
-            is_in = slice(None) if begun.first == first else (distances >= 0) & (distances < span)
-            table[distances[is_in]] = np.arange(begun.base, begun.places.stop, dtype=np.int32)[
-                is_in
-            ]
+            distances = begun.numbers - first
+            is_in = (distances >= 0) & (distances < span)
+            places_there = np.arange(begun.base, begun.places.stop, dtype=np.int32)
+            table[distances[is_in]] = places_there[is_in]
         numbers -= first
         places: Places = table.take(numbers, mode="clip")
         before = np.flatnonzero(numbers < 0)
@@ -338,16 +337,10 @@ def select_visits(selection: Selection) -> Visits:
 def _numbers_of(selected: SelectedViews) -> Numbers:
     """Return the numbers of the visits that selected views belong to, ascending, each once."""
     part = selected.part
-    offset, sequence = (
-        selected.of(part.numbers(ViewNumber.VISIT_OFFSET)),
-        selected.of(part.sequence),
-    )
-    numbers = sequence.astype(np.int64)
-    numbers += 1
-    numbers -= offset
+    numbers = visit_numbers(part, slice(None) if selected.index is None else selected.index)
+    numbers = numbers[numbers > 0]
     first, last = part.sequence_bounds
     span = last - first + 1
-    numbers = numbers[offset > 0]
     if span > _TABLE_SPAN * len(part):
         return distinct([numbers])
     here = numbers >= first
