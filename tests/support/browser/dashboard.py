@@ -42,18 +42,18 @@ _USUAL: Final[dict[str, Any]] = {
     "timezone_id": "Europe/Berlin",
     "viewport": {"width": DESKTOP_WIDTH, "height": 800},
 }
-_FOLLOW: Final = """async (path) => {
+_FOLLOW: Final = """(path) => {
     if (location.pathname + location.search === path) return;
-    const left = document.querySelector("h1");
+    document.querySelector("h1")?.setAttribute("data-left", "");
     const link = document.createElement("a");
     link.href = path;
     document.body.append(link);
     link.click();
     link.remove();
-    const heading = () => document.querySelector("h1");
-    while ([left, null].includes(heading())) await new Promise(requestAnimationFrame);
 }"""
-"""Follow a link within the document; a page is there when its heading is."""
+"""Follow a link within the document, and mark the heading of the page that is left."""
+_IS_THERE: Final = "document.querySelector('h1:not([data-left])') !== null"
+"""Whether the page has a heading of its own. Playwright gives up waiting for it at some time."""
 _CHANGEABLE: Final = ("color_scheme", "reduced_motion", "viewport")
 """What a browser profile can have one after another."""
 BUSY = "websites/gardenpost.example"
@@ -102,6 +102,7 @@ class Dashboard:
         # Between them a page without state, so that the next one has none of the last one's.
         for address in ("nowhere", path):
             self.page.evaluate(_FOLLOW, f"/dashboard/{address}")
+            self.page.wait_for_function(_IS_THERE)
         return self.page
 
     def log_in(self) -> None:
