@@ -51,11 +51,3 @@ def send_hits(daemon: Daemon, goes_on: Callable[[], bool], *, new_each: int = 10
 def for_seconds(seconds: float) -> Callable[[], bool]:
     until = time.monotonic() + seconds
     return lambda: time.monotonic() < until
-
-
-def holds_once(turn: Callable[[], bool]) -> bool:
-    """Return whether one of three turns is as it should be: other tests may be what holds some up.
-
-    The long forms look at the worst of a single turn.
-    """
-    return any(turn() for _ in range(3))
