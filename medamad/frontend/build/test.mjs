@@ -1,0 +1,58 @@
+// Runs the unit and component tests: bundles them as the dashboard is, and hands them to Node's
+// test runner with a document in memory. `node build/test.mjs [NAME …]` runs those of the names.
+
+import { spawnSync } from "node:child_process";
+import { globSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { basename, resolve } from "node:path";
+import { build } from "esbuild";
+import { worldMap } from "./map.mjs";
+import { names } from "./names.mjs";
+
+const ROOT = resolve(import.meta.dirname, "..");
+// Inside node_modules, so that what is not bundled is found.
+const TARGET = `${ROOT}/node_modules/.cache/tests`;
+
+/** Style sheets are empty here: the document in memory has no layout. */
+const noStyle = {
+  name: "no style",
+  setup(build) {
+    build.onLoad({ filter: /\.css$/ }, () => ({ contents: "", loader: "js" }));
+  },
+};
+
+const wanted = process.argv.slice(2);
+const tests = globSync(`${ROOT}/tests/**/*.test.{ts,tsx}`)
+  .filter((file) => !wanted.length || wanted.some((name) => basename(file).includes(name)))
+  .sort();
+await rm(TARGET, { recursive: true, force: true });
+await build({
+  entryPoints: [`${ROOT}/tests/support/document.ts`, ...tests],
+  bundle: true,
+  outdir: TARGET,
+  outbase: `${ROOT}/tests`,
+  entryNames: "[name]",
+  format: "esm",
+  platform: "node",
+  // One instance of each module for all tests.
+  splitting: true,
+  packages: "external",
+  sourcemap: "linked",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  define: { "import.meta.url": '"http://localhost/dashboard/assets/main.js"' },
+  plugins: [names, noStyle, worldMap],
+});
+const files = tests.map((file) => `${TARGET}/${basename(file).replace(/\.tsx?$/, ".js")}`);
+const { status } = spawnSync(
+  process.execPath,
+  [
+    "--enable-source-maps",
+    `--import=${TARGET}/document.js`,
+    "--test",
+    "--test-isolation=none",
+    ...files,
+  ],
+  { stdio: "inherit", env: { ...process.env, TZ: "Europe/Berlin" } },
+);
+process.exit(status ?? 1);

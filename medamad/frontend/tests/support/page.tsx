@@ -1,0 +1,113 @@
+// Shows parts of the dashboard, with responses in place of the daemon's.
+
+import { afterEach, mock } from "node:test";
+import { configure, within } from "@testing-library/dom";
+import userEvent from "@testing-library/user-event";
+import { render, type VNode } from "preact";
+import { LocationProvider, Route, Router, useRoute } from "preact-iso";
+import { speak } from "../../dashboard/i18n/index.ts";
+import { forgetAnswers } from "../../dashboard/state/data.ts";
+import { user } from "../../dashboard/state/session.ts";
+import { NoSuchPage } from "../../dashboard/ui/no-such-page.tsx";
+import { useAddressedView, ViewingContext } from "../../dashboard/view/page-state.ts";
+import { keepsVisits } from "../../dashboard/view/visits.ts";
+
+// Nothing is hidden by a style sheet here, and looking takes long.
+configure({ defaultHidden: true });
+await speak("en");
+
+/** The website of the page. */
+export const HOSTNAME = "past.example";
+
+/** A request of the dashboard; `path` is without /api. */
+export interface Asked {
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  body: unknown;
+}
+
+type Answer = Response | object | null;
+
+/**
+ * What the daemon answers, by the path below /api, or below that of the website: an object is sent
+ * as JSON with status 200, null as status 204.
+ */
+export type Answers = Record<string, Answer | ((asked: Asked) => Answer | Promise<Answer>)>;
+
+/** A refusal as the daemon sends it. */
+export function refusal(code: number, message: string, headers: Record<string, string> = {}) {
+  return Response.json({ error: { code, message } }, { status: code, headers });
+}
+
+/** What is shown, and what it has requested, oldest first. */
+export interface Shown extends ReturnType<typeof within> {
+  person: ReturnType<typeof userEvent.setup>;
+  asked: Asked[];
+  root: HTMLElement;
+}
+
+let root: HTMLElement | undefined;
+
+/** Show something at an address below /dashboard/. */
+export function show(shown: VNode, address = "", answers: Answers = {}): Shown {
+  history.replaceState(null, "", `/dashboard/${address}`);
+  const asked: Asked[] = [];
+  mock.method(globalThis, "fetch", (url: string, options: RequestInit = {}) =>
+    answer(answers, asked, url, options),
+  );
+  root = document.createElement("div");
+  document.body.append(root);
+  render(<LocationProvider scope="/dashboard">{shown}</LocationProvider>, root);
+  return { ...within(document.body), person: userEvent.setup(), asked, root };
+}
+
+/** Show parts of the page of HOSTNAME at a query such as "?period=today". */
+export function showOnPage(parts: VNode, query = "", answers: Answers = {}): Shown {
+  const Page = () => <OnPage>{parts}</OnPage>;
+  return show(
+    <Router>
+      <Route path="/dashboard/websites/:hostname" component={Page} />
+      <Route default component={NoSuchPage} />
+    </Router>,
+    `websites/${HOSTNAME}${query}`,
+    answers,
+  );
+}
+
+function OnPage({ children }: { children: VNode }) {
+  const { params } = useRoute();
+  const viewing = useAddressedView(params.hostname ?? "");
+  return <ViewingContext.Provider value={viewing}>{children}</ViewingContext.Provider>;
+}
+
+async function answer(
+  answers: Answers,
+  asked: Asked[],
+  url: string,
+  { method = "GET", body }: RequestInit,
+): Promise<Response> {
+  const { pathname, searchParams: query } = new URL(url, location.origin);
+  const path = pathname.replace(/^\/api\//, "");
+  const request = { method, path, query, body: body ? JSON.parse(String(body)) : undefined };
+  asked.push(request);
+  const known = answers[path] ?? answers[path.replace(`website/${HOSTNAME}/`, "")];
+  if (known === undefined) throw new Error(`no answer to ${method} ${path}`);
+  const given = typeof known === "function" ? await known(request) : known;
+  if (given instanceof Response) return given.clone();
+  return given === null ? new Response(null, { status: 204 }) : Response.json(given);
+}
+
+afterEach(async () => {
+  if (root) render(null, root);
+  root?.remove();
+  root = undefined;
+  mock.restoreAll();
+  mock.timers.reset();
+  localStorage.clear();
+  sessionStorage.clear();
+  forgetAnswers();
+  user.value = undefined;
+  keepsVisits.value = true;
+  await speak("en");
+});
