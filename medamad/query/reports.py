@@ -297,8 +297,9 @@ def time_on_page(
     """Return a row for each path that has a view with a known duration.
 
     Path, median duration and the path's share of the total time; most of it first. Unless the
-    report is to be brief, also visitors and the quartiles; most visitors of the page first. Days of
-    which single durations are unknown are left out.
+    report is to be brief, also visitors and the quartiles; most visitors of the page first. The
+    query can ask for visits and conversions, as with `views_by_dimension`. Days of which single
+    durations are unknown are left out.
     """
     selection, gaps = with_single_durations(select(snapshot, query, sources, cancellation))
     sums = tally(selection, Dimension.PATH)
@@ -322,6 +323,22 @@ def time_on_page(
         columns["visitors"] = visitors[codes]
         columns["duration_upper_quartile"] = quartiles.quartile(3)[places]
         columns["duration_lower_quartile"] = quartiles.quartile(1)[places]
+    if query.with_visits or query.conversions:
+        visits = visits_by_dimension(
+            selection,
+            Dimension.PATH,
+            len(total_ms),
+            with_bounces=not query.is_brief,
+            conversions=query.conversions,
+        )
+        among = visits
+        if query.conversions and query.goals:
+            of_all, _ = with_single_durations(
+                select(snapshot, query.without_goals, sources, cancellation)
+            )
+            among = visits_by_dimension(of_all, Dimension.PATH, len(total_ms))
+        columns |= _columns_of_visits(visits, among, codes, query)
+        gaps |= visits.gaps
     return Result(make_rows(columns), gaps | sums.gaps | selection.left_out)
 
 
@@ -374,7 +391,8 @@ class Statistic:
     """A statistic with rows, at `/website/{hostname}/{name}` and in exports.
 
     Only a statistic of views by dimension can have views in each row and another order. There is
-    none of visits where these are switched off; some others can have visits in each row.
+    none of visits where these are switched off; some others can have visits and conversions in each
+    row.
     """
 
     name: str
@@ -384,17 +402,29 @@ class Statistic:
     is_of_views: bool = True
     is_of_visits: bool = False
     can_have_visits: bool = True
+    can_have_conversions: bool = True
 
 
 def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored) -> Report:
     return partial(views_by_dimension, column=column, dimension=dimension, naming=naming)
 
 
+def _ends_of_visits(name: str, report: Report) -> Statistic:
+    return Statistic(
+        name,
+        report,
+        is_of_views=False,
+        is_of_visits=True,
+        can_have_visits=False,
+        can_have_conversions=False,
+    )
+
+
 STATISTICS: Final = (
     Statistic("pages", _views_by("path", Dimension.PATH)),
-    Statistic("entries", entry_pages, is_of_views=False, is_of_visits=True, can_have_visits=False),
-    Statistic("exits", exit_pages, is_of_views=False, is_of_visits=True, can_have_visits=False),
-    Statistic("time", time_on_page, is_of_views=False, can_have_visits=False),
+    _ends_of_visits("entries", entry_pages),
+    _ends_of_visits("exits", exit_pages),
+    Statistic("time", time_on_page, is_of_views=False),
     Statistic(
         "referrers",
         _views_by("referrer", Dimension.REFERRER, rows.source),
@@ -420,6 +450,7 @@ STATISTICS: Final = (
         Variant("property_values", partial(events_by_property, by_value=True)),
         can_be_brief=False,
         is_of_views=False,
+        can_have_conversions=False,
     ),
 )
 """The statistics with rows. Besides them there is only the summary."""

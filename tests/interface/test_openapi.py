@@ -127,7 +127,7 @@ QUERIES = {
     "/website/{hostname}/exits": ROWS,
     "/website/{hostname}/next": (ROWS | {"of"}) - {"summary"},
     "/website/{hostname}/previous": (ROWS | {"of"}) - {"summary"},
-    "/website/{hostname}/time": ROWS,
+    "/website/{hostname}/time": ROWS | {"visits", "conversions"},
     "/website/{hostname}/referrers": BY_DIMENSION | {"grouped"},
     "/website/{hostname}/languages": BY_DIMENSION | {"locale"},
     "/website/{hostname}/properties": (ROWS - {"summary"}) | {"visits"},

@@ -72,12 +72,14 @@ def query_from(call: Call, website: Website, statistic: Statistic) -> Query:
         is_brief=statistic.can_be_brief and parameters.boolean("summary", default=False),
         with_visits=statistic.can_have_visits and parameters.boolean("visits", default=False),
     )
+    if statistic.can_have_conversions:
+        goal = _wanted_goal(call, website, parameters.text("conversions"))
+        query = evolve(query, conversions=goal)
     if not statistic.is_of_views:
         return query
     return evolve(
         query,
         with_views=parameters.boolean("views", default=False),
-        conversions=_wanted_goal(call, website, parameters.text("conversions")),
         order=parameters.choice("order", ORDERS) or ORDERS[0],
     )
 

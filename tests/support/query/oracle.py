@@ -452,9 +452,6 @@ class Oracle:
         return columns
 
     def _pages(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
-        def pages_of(views: list[Entry]) -> set[str]:
-            return {view["path"] for view in views}
-
         groups = grouped(selected, lambda view: view["path"])
         of_visits, visits = self._of_rows(selected, query, lambda view: view["path"])
         if shows_visits(query):
@@ -478,6 +475,7 @@ class Oracle:
         return rows
 
     def _times(self, selected: list[Entry], query: ParsedQuery) -> list[Entry]:
+        of_visits, visits = self._of_rows(selected, query, lambda view: view["path"])
         rows = []
         for path, views in grouped(selected, lambda view: view["path"]).items():
             if times(views):
@@ -490,7 +488,8 @@ class Oracle:
                     row["visitors"] = visitors(views, "q")
                     row["duration_upper_quartile"] = quantile(times(views), Fraction(3, 4))
                     row["duration_lower_quartile"] = quantile(times(views), Fraction(1, 4))
-                rows.append(row)
+                columns = self._columns_of_visits(path, of_visits, visits, query, pages_of)
+                rows.append(row | columns)
         first = "duration_percentage" if query.flag("summary") else "visitors"
         return sorted(rows, key=lambda row: (-row[first], -row["duration"], row["path"]))
 
@@ -623,6 +622,11 @@ def grouped(views: list[Entry], value_of: Callable[[Entry], str]) -> dict[str, l
     for view in views:
         groups.setdefault(value_of(view), []).append(view)
     return groups
+
+
+def pages_of(views: list[Entry]) -> set[str]:
+    """Return the rows of pages that a visit is in."""
+    return {view["path"] for view in views}
 
 
 def shows_visits(query: ParsedQuery) -> bool:
