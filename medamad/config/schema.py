@@ -105,6 +105,10 @@ class EventsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     visit_timeout: Annotated[int, Meta(ge=1, le=240)] = 30
     returning: bool = False
 
+    def __post_init__(self) -> None:
+        if self.returning and not self.visits:
+            raise ValueError("returning needs visits = true")
+
 
 class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[limits]: bounds of what outsiders can make grow."""

@@ -184,7 +184,7 @@ _decoder: Final = msgspec.json.Decoder(_Load | _Unload | _Custom)
 
 _EXPECTED: Final = {
     "b": "expected a text of 1 to 64 characters",
-    "d": "expected an object of names to texts, whole numbers or booleans",
+    "d": "expected an object of names to texts, numbers or booleans",
     "e": 'expected "load", "unload" or "custom"',
     "g": "expected a hostname",
     "m": "expected a number of milliseconds above 0",
@@ -279,7 +279,7 @@ def _text(name: str, value: Any) -> str:
         case float():
             return repr(value).removesuffix(".0")
         case _:
-            raise BadRequest(f"d.{name}: expected a text, a whole number or a boolean")
+            raise BadRequest(f"d.{name}: expected a text, a number or a boolean")
 
 
 def _raise_for(message: str) -> NoReturn:

@@ -111,6 +111,11 @@ OWN = "is a path of the interface"
 @pytest.mark.parametrize(
     ("text", "key", "reason"),
     [
+        (
+            "[events]\nreturning = true\nvisits = false",
+            "events",
+            "returning needs visits = true",
+        ),
         ("colour = 1", "colour", "unknown key"),
         ("[colours]\nred = 1", "colours", "unknown key"),
         ("[server]\ncolour = 1", "server.colour", "unknown key"),
