@@ -101,6 +101,8 @@ export const de: Catalogue = {
   "measure.views_per_visit": "Aufrufe pro Besuch",
   "measure.visit_bounce_percentage": "Absprungrate",
   "measure.visit_duration": "Zeit pro Besuch",
+  "measure.bounce_percentage": "Nach max. 5 s weg",
+  "measure.duration": "Median der Zeit",
   "measure.visits-title":
     "Ein Besuch endet nach 30 Minuten ohne Aufruf oder Ereignis, wenn der Server nicht anders eingestellt ist",
   "measure.visit_duration-title": "Wie lange die Seiten eines Besuchs im Mittel sichtbar waren",

@@ -101,6 +101,8 @@ export const es: Catalogue = {
   "measure.views_per_visit": "Vistas por visita",
   "measure.visit_bounce_percentage": "Tasa de rebote",
   "measure.visit_duration": "Tiempo por visita",
+  "measure.bounce_percentage": "Salió en 5 s",
+  "measure.duration": "Tiempo mediano",
   "measure.visits-title":
     "Una visita termina tras 30 minutos sin vistas ni eventos, salvo que el servidor indique otra cosa",
   "measure.visit_duration-title":

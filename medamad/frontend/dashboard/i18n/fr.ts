@@ -102,6 +102,8 @@ export const fr: Catalogue = {
   "measure.views_per_visit": "Pages vues par visite",
   "measure.visit_bounce_percentage": "Taux de rebond",
   "measure.visit_duration": "Temps par visite",
+  "measure.bounce_percentage": "Parti en 5 s",
+  "measure.duration": "Temps médian",
   "measure.visits-title":
     "Une visite se termine après 30 minutes sans page vue ni événement, sauf réglage contraire du serveur",
   "measure.visit_duration-title":

@@ -99,6 +99,8 @@ export const ja: Catalogue = {
   "measure.views_per_visit": "訪問あたりのページビュー",
   "measure.visit_bounce_percentage": "直帰率",
   "measure.visit_duration": "訪問あたりの時間",
+  "measure.bounce_percentage": "5秒以内に離脱",
+  "measure.duration": "時間の中央値",
   "measure.visits-title":
     "ページビューもイベントもない状態が30分続くと訪問は終わります（サーバーの設定で変わります）",
   "measure.visit_duration-title": "1回の訪問でページが表示されていた時間の平均",

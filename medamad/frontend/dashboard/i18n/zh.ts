@@ -95,6 +95,8 @@ export const zh: Catalogue = {
   "measure.views_per_visit": "每次访问浏览量",
   "measure.visit_bounce_percentage": "跳出率",
   "measure.visit_duration": "每次访问时长",
+  "measure.bounce_percentage": "5 秒内离开",
+  "measure.duration": "时间中位数",
   "measure.visits-title": "30 分钟内没有浏览或事件时，访问即告结束（除非服务器另有设置）",
   "measure.visit_duration-title": "一次访问中页面可见时间的平均值",
   "measure.visit_bounce_percentage-title": "只有一次浏览且没有事件的访问所占比例",

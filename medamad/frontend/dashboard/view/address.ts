@@ -38,6 +38,9 @@ export const MEASURES = [
   "views_per_visit",
   "visit_bounce_percentage",
   "visit_duration",
+  // Where the server keeps no visits:
+  "bounce_percentage",
+  "duration",
 ] as const;
 export type Measure = (typeof MEASURES)[number];
 

@@ -1,9 +1,9 @@
 // The chart as a table: always available to screen readers, shown on request.
 
 import { t } from "../i18n/index.ts";
-import { type Interval, MEASURES } from "./address.ts";
+import type { Interval } from "./address.ts";
 import type { Part } from "./buckets.ts";
-import { known, measured } from "./measures.ts";
+import { known, measured, measures } from "./measures.ts";
 import { partLabel } from "./spans.ts";
 import { KINDS } from "./visitors.tsx";
 
@@ -28,7 +28,7 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
         <thead>
           <tr>
             <th scope="col">{t("chart.time")}</th>
-            {MEASURES.map((measure) => (
+            {measures().map((measure) => (
               <th scope="col" key={measure}>
                 {t(`measure.${measure}`)}
               </th>
@@ -63,7 +63,7 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
                   partLabel(bucket, interval, zone)
                 )}
               </th>
-              {MEASURES.map((measure) => (
+              {measures().map((measure) => (
                 <td key={measure}>{measured(measure, known(measure, bucket), true)}</td>
               ))}
               {kinds.map((kind) => (

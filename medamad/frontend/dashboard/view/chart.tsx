@@ -190,7 +190,7 @@ function optionsOf(
         size: 58,
         grid: { stroke: line, width: 1 },
         ticks: { show: false },
-        ...(measure === "visit_duration" && { incrs: DURATION_STEPS_MS }),
+        ...(measure.endsWith("duration") && { incrs: DURATION_STEPS_MS }),
         ...(COUNTS.includes(measure) && {
           incrs: [1, 2, 5]
             .flatMap((digit) => [0, 1, 2, 3, 4, 5, 6, 7, 8].map((power) => digit * 10 ** power))
@@ -261,8 +261,8 @@ function zoomByClick(chart: uPlot, latest: { current: Properties }): void {
 }
 
 function topOf(measure: Measure, most: number | null): number {
-  if (measure === "visit_bounce_percentage") return Math.min(Math.max((most ?? 0) * 1.1, 0.1), 1);
-  return Math.max((most ?? 0) * 1.08, measure === "visit_duration" ? 5_000 : 4);
+  if (measure.endsWith("_percentage")) return Math.min(Math.max((most ?? 0) * 1.1, 0.1), 1);
+  return Math.max((most ?? 0) * 1.08, measure.endsWith("duration") ? 5_000 : 4);
 }
 
 /** The starts that get a label, far enough apart for each to fit, also after now. */

@@ -3,6 +3,27 @@
 import type { Figures } from "../api/types.ts";
 import { duration, figure, percent, shortFigure } from "../i18n/index.ts";
 import type { Measure } from "./address.ts";
+import { keepsVisits } from "./visits.ts";
+
+const OF_VISITS = [
+  "visitors",
+  "visits",
+  "pageviews",
+  "views_per_visit",
+  "visit_bounce_percentage",
+  "visit_duration",
+] as const;
+const OF_VIEWS = ["visitors", "pageviews", "bounce_percentage", "duration"] as const;
+
+/** The measures of a website's page, in their order. */
+export function measures(): readonly Measure[] {
+  return keepsVisits.value ? OF_VISITS : OF_VIEWS;
+}
+
+/** The measure to chart: the chosen one, if the page has it. */
+export function charted(chosen: Measure): Measure {
+  return measures().includes(chosen) ? chosen : "visitors";
+}
 
 /** Return a measure, or null if it is unknown. */
 export function known(measure: Measure, figures: Figures): number | null {
@@ -31,11 +52,7 @@ export function isKnown(name: string, beside: { [Name in keyof Figures]?: unknow
 }
 
 /** A figure in words, with every digit if `isExact`; a dash if unknown. */
-export function measured(
-  measure: Measure | "duration",
-  value: number | null,
-  isExact = false,
-): string {
+export function measured(measure: Measure, value: number | null, isExact = false): string {
   if (value === null) return "–";
   if (measure.endsWith("duration")) return duration(value);
   if (measure.endsWith("_percentage")) return percent(value);

@@ -10,6 +10,7 @@ import { pairsOf, partsOf } from "./buckets.ts";
 import { Chart } from "./chart.tsx";
 import { ChartTable } from "./chart-table.tsx";
 import { type Filter, isOfVisits } from "./filters.ts";
+import { charted } from "./measures.ts";
 import { NeverVisited } from "./never-visited.tsx";
 import { useViewing } from "./page-state.ts";
 import { rangeOf, spanUntilNow, wholeSpan } from "./periods.ts";
@@ -109,7 +110,7 @@ export function Overview() {
             <Chart
               buckets={buckets}
               before={pairs}
-              measure={view.measure}
+              measure={charted(view.measure)}
               interval={interval}
               zone={zone}
               end={end}

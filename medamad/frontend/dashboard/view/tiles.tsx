@@ -2,8 +2,8 @@
 
 import type { Figures } from "../api/types.ts";
 import { changeOf, t } from "../i18n/index.ts";
-import { MEASURES, type Measure } from "./address.ts";
-import { known, measured } from "./measures.ts";
+import type { Measure } from "./address.ts";
+import { charted, known, measured, measures } from "./measures.ts";
 import { useViewing } from "./page-state.ts";
 
 interface Properties {
@@ -17,14 +17,18 @@ interface Properties {
 
 export function Tiles({ current, before, isCompared, isStale, hasFailed }: Properties) {
   const { view, show } = useViewing();
+  const shown = measures();
   return (
-    <div class={`tiles ${isCompared ? "compared" : ""} ${isStale ? "stale" : ""}`}>
-      {MEASURES.map((measure) => (
+    <div
+      class={`tiles ${isCompared ? "compared" : ""} ${isStale ? "stale" : ""}`}
+      data-count={shown.length}
+    >
+      {shown.map((measure) => (
         <button
           key={measure}
           type="button"
           class="tile"
-          aria-pressed={view.measure === measure}
+          aria-pressed={charted(view.measure) === measure}
           title={hint(measure)}
           onClick={() => show({ measure }, true)}
         >
@@ -62,7 +66,7 @@ function hint(measure: Measure): string {
 }
 
 interface ChangeProperties {
-  measure: Measure | "duration";
+  measure: Measure;
   now: number | null;
   before: number | null;
 }
@@ -73,7 +77,7 @@ export function Change({ measure, now, before }: ChangeProperties) {
   if (now === null || !before) return null;
   const fraction = (now - before) / before;
   const isUp = fraction > 0;
-  const isGood = measure === "visit_bounce_percentage" ? !isUp : isUp;
+  const isGood = measure.endsWith("bounce_percentage") ? !isUp : isUp;
   const isSame = Math.abs(fraction) < 0.005;
   const tone = isSame ? "" : isGood ? "good" : "bad";
   const change = changeOf(Math.abs(fraction)).replace(/^\+/, "");

@@ -56,6 +56,8 @@ export const view = {
   "measure.views_per_visit": "Views per visit",
   "measure.visit_bounce_percentage": "Bounce rate",
   "measure.visit_duration": "Time per visit",
+  "measure.bounce_percentage": "Left within 5 s",
+  "measure.duration": "Median time",
   "measure.visits-title":
     "A visit ends after 30 minutes without a view or event, unless the server is set otherwise",
   "measure.visit_duration-title": "The mean visible time of a visit’s pages",
