@@ -3,3 +3,8 @@
 import { GlobalRegistrator } from "@happy-dom/global-registrator";
 
 GlobalRegistrator.register({ url: "http://localhost/dashboard/", width: 1280, height: 800 });
+
+// Preact looks for these to find the names of events, and elements of SVG lack them here.
+for (const name of ["onpointermove", "onpointerleave"]) {
+  Object.defineProperty(SVGElement.prototype, name, { value: null, writable: true });
+}

@@ -49,8 +49,9 @@ export interface Shown extends ReturnType<typeof within> {
 
 let root: HTMLElement | undefined;
 
-/** Show something at an address below /dashboard/. */
+/** Show something at an address below /dashboard/, in place of what was shown before. */
 export function show(shown: VNode, address = "", answers: Answers = {}): Shown {
+  takeAway();
   history.replaceState(null, "", `/dashboard/${address}`);
   const asked: Asked[] = [];
   mock.method(globalThis, "fetch", (url: string, options: RequestInit = {}) =>
@@ -98,10 +99,14 @@ async function answer(
   return given === null ? new Response(null, { status: 204 }) : Response.json(given);
 }
 
-afterEach(async () => {
+function takeAway(): void {
   if (root) render(null, root);
   root?.remove();
   root = undefined;
+}
+
+afterEach(async () => {
+  takeAway();
   mock.restoreAll();
   mock.timers.reset();
   localStorage.clear();

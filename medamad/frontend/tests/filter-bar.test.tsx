@@ -1,0 +1,265 @@
+// The filter bar, and the editor of a filter.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { waitFor, within } from "@testing-library/dom";
+import { FilterBar } from "../dashboard/filters/filter-bar.tsx";
+import { speak } from "../dashboard/i18n/index.ts";
+import { type Answers, type Asked, type Shown, showOnPage } from "./support/page.tsx";
+
+const PATHS = [
+  { path: "/", visitors: 4 },
+  { path: "/about", visitors: 3 },
+  { path: "/a,b", visitors: 1 },
+];
+const REFERRERS = [
+  { referrer: "", visitors: 7 },
+  { referrer: "blog.example", visitors: 3 },
+];
+const COUNTRIES = [
+  { country: "Germany", visitors: 10 },
+  { country: "Singapore", visitors: 1 },
+  { country: "United States", visitors: 1 },
+];
+const ANSWERS: Answers = {
+  pages: ({ query }: Asked) =>
+    PATHS.filter(({ path }) => path.includes(query.get("path[contains]") ?? "")),
+  referrers: REFERRERS,
+  countries: COUNTRIES,
+  browsers: [{ browser: "Firefox", visitors: 2 }],
+};
+
+function showBar(query = "", answers: Answers = ANSWERS): Shown {
+  return showOnPage(<FilterBar />, query, answers);
+}
+
+function chips({ queryAllByRole }: Shown): string[] {
+  return queryAllByRole("listitem").map(
+    (chip: HTMLElement) => chip.querySelector("button")?.textContent ?? "",
+  );
+}
+
+/** Open the editor of a new filter, or that of the filter with these words. */
+async function openEditor(shown: Shown, words = "Add filter") {
+  const [opener] = shown.getAllByRole("button", { name: words });
+  await shown.person.click(opener as HTMLElement);
+  const editor = within(await shown.findByRole("dialog"));
+  await editor.findAllByRole("option", { selected: false });
+  return {
+    ...editor,
+    chooses: (label: string, choice: string) =>
+      shown.person.selectOptions(editor.getByRole("combobox", { name: label }), choice),
+    value: () => editor.getByRole<HTMLInputElement>("combobox", { name: /^Values?$/ }),
+    apply: () => editor.getByRole<HTMLButtonElement>("button", { name: "Apply" }),
+    suggested: () => {
+      const list = editor.queryByRole("listbox", { name: "Suggestions" });
+      return list
+        ? within(list)
+            .getAllByRole("option")
+            .map(({ textContent }) => textContent)
+        : [];
+    },
+    text: () => shown.getByRole("dialog").textContent,
+  };
+}
+
+for (const [wording, operator, typed] of [
+  ["is", "eq", "/about"],
+  ["is not", "neq", "/about"],
+  ["contains", "contains", "BOUT"],
+  ["does not contain", "not_contains", "bout"],
+  ["starts with", "starts_with", "/a"],
+  ["does not start with", "not_starts_with", "/a"],
+  ["ends with", "ends_with", "b"],
+  ["does not end with", "not_ends_with", "b"],
+  ["is one of", "in", "/about,/"],
+  ["is not one of", "not_in", "/about,/"],
+] as const) {
+  test(`a filter is added: ${wording}`, async () => {
+    const shown = showBar("?period=7d");
+    const editor = await openEditor(shown);
+    await editor.chooses("Condition", wording);
+    await shown.person.type(editor.value(), typed);
+    await shown.person.click(editor.apply());
+    assert.equal(shown.queryByRole("dialog"), null);
+    assert.equal(location.search, `?period=7d&path[${operator}]=${typed}`);
+    assert.deepEqual(chips(shown), [`Page ${wording} ${typed.replace(",", " or ")}`]);
+  });
+}
+
+test("values are suggested for what is typed, and chosen by the keyboard", async () => {
+  const shown = showBar("?period=7d&browser[eq]=Firefox");
+  const editor = await openEditor(shown);
+  assert.deepEqual(editor.suggested(), ["/4", "/about3", "/a,b1"]);
+  await shown.person.type(editor.value(), "abo");
+  assert.deepEqual(editor.suggested(), ["/about3"]);
+  // The server is asked too: it may know more than it has sent.
+  await waitFor(() => assert.equal(shown.asked.at(-1)?.query.get("path[contains]"), "abo"));
+  assert.equal(shown.asked.at(-1)?.query.get("browser[eq]"), "Firefox");
+  await shown.person.keyboard("{ArrowDown}");
+  assert.ok(editor.getByRole("option", { name: "/about 3", selected: true }));
+  await shown.person.keyboard("{Enter}");
+  assert.equal(editor.value().value, "/about");
+  await shown.person.keyboard("{Enter}");
+  assert.equal(location.search, "?period=7d&browser[eq]=Firefox&path[eq]=/about");
+});
+
+test("suggestions are those of the chosen field", async () => {
+  const shown = showBar("");
+  const editor = await openEditor(shown);
+  await editor.chooses("Filter by", "Referrer");
+  await waitFor(() => assert.deepEqual(editor.suggested(), ["Direct / none7", "blog.example3"]));
+  await editor.chooses("Filter by", "Country");
+  await waitFor(() =>
+    assert.deepEqual(editor.suggested(), ["Germany10", "Singapore1", "United States1"]),
+  );
+  await shown.person.type(editor.value(), "nowhere");
+  assert.match(editor.text() ?? "", /No matches in this period/);
+});
+
+test("several values are chosen, each once", async () => {
+  const shown = showBar("?country[in]=Germany,Singapore");
+  const editor = await openEditor(shown, "Country is one of Germany or Singapore");
+  assert.match(editor.text() ?? "", /Commas separate the values of a list/);
+  // Its own filter does not hide other values.
+  assert.equal(shown.asked[0]?.query.has("country[in]"), false);
+  await shown.person.click(editor.getByRole("button", { name: "Remove Germany" }));
+  assert.equal(document.activeElement, editor.value());
+  assert.deepEqual(editor.suggested(), ["Germany10", "United States1"]);
+  await shown.person.type(editor.value(), "united states,");
+  assert.ok(editor.getByRole("button", { name: "Remove United States" }));
+  await shown.person.keyboard("{Enter}");
+  assert.equal(location.search, "?country[in]=Singapore,United+States");
+});
+
+test("a value with a comma is not offered for a list", async () => {
+  const shown = showBar("?path[eq]=/a,b");
+  const editor = await openEditor(shown, "Page is /a,b");
+  assert.equal(editor.value().value, "/a,b");
+  await waitFor(() => assert.deepEqual(editor.suggested(), ["/a,b1"]));
+  await editor.chooses("Condition", "is one of");
+  assert.equal(editor.queryByRole("button", { name: "Remove /a,b" }), null);
+  assert.ok(editor.apply().disabled);
+  await waitFor(() => assert.deepEqual(editor.suggested(), ["/4", "/about3"]));
+});
+
+for (const [before, words, wording, after] of [
+  ["browser[eq]=Firefox", "Browser is Firefox", "is not one of", "browser[not_in]=Firefox"],
+  [
+    "browser[not_in]=Firefox",
+    "Browser is not one of Firefox",
+    "starts with",
+    "browser[starts_with]=Firefox",
+  ],
+  ["browser[starts_with]=Firefox", "Browser starts with Firefox", "is not", "browser[neq]=Firefox"],
+] as const) {
+  test(`the value stays when the operator changes: ${after}`, async () => {
+    const shown = showBar(`?period=7d&${before}`);
+    const editor = await openEditor(shown, words);
+    await editor.chooses("Condition", wording);
+    await shown.person.click(editor.apply());
+    assert.equal(location.search, `?period=7d&${after}`);
+  });
+}
+
+test("names are translated", async () => {
+  await speak("de");
+  const shown = showBar("?country[eq]=Germany");
+  await waitFor(() => assert.deepEqual(chips(shown), ["Land ist Deutschland"]));
+  await shown.person.click(shown.getByRole("button", { name: "Land ist Deutschland" }));
+  const dialog = await shown.findByRole("dialog");
+  const editor = within(dialog);
+  const value = editor.getByRole<HTMLInputElement>("combobox", { name: "Wert" });
+  assert.equal(value.value, "Deutschland");
+  // Part of a name is compared with the English one, and a note says so.
+  await shown.person.selectOptions(editor.getByRole("combobox", { name: "Bedingung" }), "enthält");
+  assert.match(dialog.textContent ?? "", /Wird mit dem englischen Namen verglichen\./);
+  await shown.person.selectOptions(editor.getByRole("combobox", { name: "Bedingung" }), "ist");
+  const suggested = async (typed: string) => {
+    await shown.person.clear(value);
+    await shown.person.type(value, typed);
+    const list = await editor.findByRole("listbox");
+    return within(list)
+      .getAllByRole("option")
+      .map(({ textContent }) => textContent);
+  };
+  assert.deepEqual(await suggested("singap"), ["Singapur1"]);
+  await suggested("vereinigte staaten");
+  await shown.person.click(editor.getByRole("button", { name: "Anwenden" }));
+  assert.equal(location.search, "?country[eq]=United+States");
+});
+
+test("an empty value is accepted where views may lack one", async () => {
+  const shown = showBar("");
+  const editor = await openEditor(shown);
+  assert.ok(editor.apply().disabled);
+  await editor.chooses("Filter by", "Referrer");
+  assert.match(editor.text() ?? "", /Leave empty to match views without a value\./);
+  await editor.chooses("Condition", "contains");
+  assert.ok(editor.apply().disabled);
+  await editor.chooses("Condition", "is");
+  await shown.person.click(editor.apply());
+  assert.equal(location.search, "?referrer[eq]=");
+  assert.deepEqual(chips(shown), ["Referrer is Direct / none"]);
+});
+
+test("properties and their values are suggested", async () => {
+  const shown = showBar("", {
+    ...ANSWERS,
+    properties: ({ query }: Asked) =>
+      query.has("prop_name[contains]")
+        ? [
+            { name: "plan", value: "pro", events: 3 },
+            { name: "plan", value: "=1+1;=2", events: 1 },
+            { name: "size", value: "pro", events: 1 },
+          ]
+        : [{ name: "plan", events: 4 }],
+  });
+  const editor = await openEditor(shown);
+  await editor.chooses("Filter by", "Property");
+  await waitFor(() => assert.deepEqual(editor.suggested(), ["plan4"]));
+  await editor.chooses("Filter by", "Property value");
+  await waitFor(() => assert.deepEqual(editor.suggested(), ["pro3", "=1+1;=21"]));
+  await shown.person.click(editor.getByRole("option", { name: "pro 3" }));
+  await shown.person.click(editor.apply());
+  assert.equal(location.search, "?prop_value[eq]=pro");
+});
+
+test("filters are inverted and removed, and the focus stays with them", async () => {
+  const shown = showBar("?browser[eq]=Firefox&path[contains]=a");
+  const focused = (name: string) =>
+    assert.equal(document.activeElement, shown.getByRole("button", { name }));
+  assert.deepEqual(chips(shown), ["Browser is Firefox", "Page contains a"]);
+  await shown.person.click(
+    shown.getByRole("button", { name: "Exclude instead: Browser is Firefox" }),
+  );
+  assert.equal(location.search, "?browser[neq]=Firefox&path[contains]=a");
+  assert.deepEqual(chips(shown), ["Browser is not Firefox", "Page contains a"]);
+  focused("Include instead: Browser is not Firefox");
+  await shown.person.keyboard("{Enter}");
+  assert.deepEqual(chips(shown), ["Browser is Firefox", "Page contains a"]);
+  await shown.person.click(shown.getByRole("button", { name: "Remove: Browser is Firefox" }));
+  assert.deepEqual(chips(shown), ["Page contains a"]);
+  focused("Remove: Page contains a");
+  await shown.person.keyboard("{Enter}");
+  assert.deepEqual(chips(shown), []);
+  focused("Add filter");
+  assert.equal(location.search, "");
+});
+
+test("all filters are cleared", async () => {
+  const shown = showBar("?browser[eq]=Firefox&path[contains]=a");
+  await shown.person.click(shown.getByRole("button", { name: "Clear all" }));
+  assert.equal(location.search, "");
+  assert.deepEqual(chips(shown), []);
+  assert.equal(shown.queryByRole("button", { name: "Clear all" }), null);
+  assert.equal(document.activeElement, shown.getByRole("button", { name: "Add filter" }));
+});
+
+test("going back restores the filters before", async () => {
+  const shown = showBar("?browser[eq]=Firefox");
+  await shown.person.click(shown.getByRole("button", { name: /^Remove/ }));
+  assert.deepEqual(chips(shown), []);
+  history.back();
+  await waitFor(() => assert.deepEqual(chips(shown), ["Browser is Firefox"]));
+});
