@@ -1,7 +1,7 @@
 // Shows parts of the dashboard, with responses in place of the daemon's.
 
 import { afterEach, mock } from "node:test";
-import { configure, within } from "@testing-library/dom";
+import { type BoundFunctions, configure, type queries, within } from "@testing-library/dom";
 import userEvent from "@testing-library/user-event";
 import { render, type VNode } from "preact";
 import { LocationProvider, Route, Router, useRoute } from "preact-iso";
@@ -41,7 +41,7 @@ export function refusal(code: number, message: string, headers: Record<string, s
 }
 
 /** What is shown, and what it has requested, oldest first. */
-export interface Shown extends ReturnType<typeof within> {
+export interface Shown extends BoundFunctions<typeof queries> {
   person: ReturnType<typeof userEvent.setup>;
   asked: Asked[];
   root: HTMLElement;
