@@ -1,0 +1,120 @@
+// The language of the dashboard, and its formats of numbers and dates.
+
+import assert from "node:assert/strict";
+import { afterEach, mock, test } from "node:test";
+import { LANGUAGES, type Language } from "../dashboard/api/types.ts";
+import {
+  changeOf,
+  duration,
+  figure,
+  language,
+  percent,
+  shortFigure,
+  speak,
+  speakAsBefore,
+  t,
+} from "../dashboard/i18n/index.ts";
+import { partLabel } from "../dashboard/view/spans.ts";
+import { plain } from "./support/text.ts";
+import "./support/page.tsx";
+
+/** The languages that the browser prefers. */
+function prefer(...languages: string[]): void {
+  mock.getter(navigator, "languages", () => languages);
+}
+
+afterEach(() => mock.restoreAll());
+
+// Of one day.
+const PART = {
+  date: "2025-03-11T00:00:00Z",
+  start: new Date("2025-03-11T00:00:00Z"),
+  end: new Date("2025-03-12T00:00:00Z"),
+  isWhole: true,
+  visitors: 0,
+  pageviews: 0,
+  bounce_percentage: 0,
+  duration: 0,
+};
+const SHOWN: Record<Language, string[]> = {
+  en: ["Visitors", "1,234", "12,345", "12.3k", "1.2%", "+5%", "Tue, 11 March 2025"],
+  de: ["Besucher", "1.234", "12.345", "12.300", "1,2 %", "+5 %", "Di., 11. März 2025"],
+  fr: ["Visiteurs", "1 234", "12 345", "12,3 k", "1,2 %", "+5 %", "mar. 11 mars 2025"],
+  // Spanish leaves four digits together.
+  es: ["Visitantes", "1234", "12.345", "12,3 mil", "1,2 %", "+5 %", "mar, 11 de marzo de 2025"],
+  ja: ["訪問者数", "1,234", "12,345", "1.23万", "1.2%", "+5%", "2025年3月11日(火)"],
+  zh: ["访客数", "1,234", "12,345", "1.23万", "1.2%", "+5%", "2025年3月11日周二"],
+};
+for (const spoken of LANGUAGES) {
+  test(`texts, numbers and dates follow the language: ${spoken}`, async () => {
+    prefer("en-GB");
+    await speak(spoken);
+    assert.equal(document.documentElement.lang, spoken);
+    const shown = [
+      t("measure.visitors"),
+      figure(1_234),
+      figure(12_345),
+      shortFigure(12_345),
+      percent(0.0123),
+      changeOf(0.05),
+      partLabel(PART, "day", "UTC"),
+    ];
+    assert.deepEqual(shown.map(plain), SHOWN[spoken]);
+  });
+}
+
+test("durations are written in their two largest units", async () => {
+  prefer("en-GB");
+  await speak("en");
+  const durations = [0, 1, 999, 1_000, 59_400, 59_600, 123_000, 3_599_000, 3_900_000, 90_000_000];
+  assert.deepEqual(
+    durations.map((ms) => plain(duration(ms))),
+    ["0s", "1ms", "999ms", "1s", "59s", "1m 0s", "2m 3s", "59m 59s", "1h 5m", "25h 0m"],
+  );
+});
+
+test("numbers and dates follow the browser's variant of the language", async () => {
+  prefer("en-US", "de-CH");
+  await speak("de");
+  assert.match(figure(1_000), /^1['’]000$/);
+  await speak("en");
+  assert.equal(partLabel(PART, "day", "UTC"), "Tue, March 11, 2025");
+});
+
+for (const [preferred, spoken] of [
+  [["fr-CA"], "fr"],
+  [["zh-CN"], "zh"],
+  [["it", "ja", "de"], "ja"],
+  [["it"], "en"],
+] as const) {
+  test(`nobody is logged in yet, and the browser prefers ${preferred}`, async () => {
+    prefer(...preferred);
+    localStorage.clear();
+    await speakAsBefore();
+    assert.equal(language.value, spoken);
+  });
+}
+
+test("the last language of this browser comes before those that it prefers", async () => {
+  prefer("fr");
+  await speak("es");
+  await speak("en");
+  localStorage.setItem("medamad.language", "es");
+  await speakAsBefore();
+  assert.equal(language.value, "es");
+});
+
+test("a language is remembered in this browser", async () => {
+  await speak("de");
+  assert.equal(localStorage.getItem("medamad.language"), "de");
+});
+
+test("a language that was wanted before does not come after the one that is wanted", async () => {
+  const spoken: (Language | undefined)[] = [];
+  const stop = language.subscribe((value) => void spoken.push(value));
+  // The browser's, then the account's.
+  await Promise.all([speak("de"), speak("ja")]);
+  stop();
+  assert.deepEqual(spoken, ["en", "ja"]);
+  assert.equal(document.documentElement.lang, "ja");
+});
