@@ -520,14 +520,20 @@ test("visits of days with totals alone are unknown", async () => {
   ]);
 });
 
-test("a server that keeps no visits", async () => {
-  const { visitors, pageviews, bounce_percentage, duration } = SHOWN.current;
-  const withoutVisits = { visitors, pageviews, bounce_percentage, duration };
-  await overview(THREE_DAYS, {
-    summary: (asked) =>
-      asked.query.has("visits")
+test("a server that keeps no visits has figures of views", async () => {
+  const ofViews = { visitors: 5, pageviews: 6, bounce_percentage: 0.2, duration: 20_000 };
+  const shown = showOnPage(<Overview />, THREE_DAYS, {
+    summary: ({ query }) =>
+      query.has("visits")
         ? refusal(400, "visits: this server keeps none")
-        : { ...summary(asked), current: withoutVisits },
+        : (query.get("start") ?? "") < "2025-03-10"
+          ? { current: { ...ofViews, visitors: 2 } }
+          : { current: ofViews },
   });
-  await waitFor(() => assert.deepEqual(tileFigures(), ["5", "-", "6", "-", "-", "-"]));
+  await waitFor(() => {
+    assert.deepEqual(texts(".tile-name"), ["Visitors", "Views", "Left within 5 s", "Median time"]);
+    assert.deepEqual(tileFigures(), ["5", "6", "20%", "20s"]);
+    assert.deepEqual(texts(".change [aria-hidden]"), ["▲150%", "=", "=", "="]);
+  });
+  assert.equal(shown.queryByRole("alert"), null);
 });
