@@ -1,7 +1,7 @@
 // The tiles and the chart of a website's page.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { waitFor } from "@testing-library/dom";
 import type { Figures, Summary } from "../dashboard/api/types.ts";
 import { Overview } from "../dashboard/view/overview.tsx";
@@ -172,6 +172,18 @@ test("figures of the period and the one before are requested", async () => {
       },
     ],
   ]);
+});
+
+test("a named period is requested until now, in the browser's zone", async () => {
+  mock.timers.enable({ apis: ["Date"], now: new Date("2025-03-12T15:20:30+01:00") });
+  const { asked } = await overview("?period=7d&compare=none");
+  assert.deepEqual(Object.fromEntries(asked[0]?.query ?? []), {
+    start: "2025-03-05T23:00:00.000Z",
+    end: "2025-03-12T14:20:29.999Z",
+    interval: "day",
+    timezone: "Europe/Berlin",
+    visits: "true",
+  });
 });
 
 test("weeks that are cut differently are compared as totals alone", async () => {
