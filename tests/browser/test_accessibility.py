@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from attrs import frozen
 from playwright.sync_api import Page, expect
-from support.browser.dashboard import BUSY, DESKTOP_WIDTH, PHONE_WIDTH, SCHEMES, Dashboard
+from support.browser.dashboard import BUSY, DESKTOP_WIDTH, PHONE_WIDTH, SCHEMES, Dashboard, loaded
 from support.browser.known_website import HOSTNAME as KNOWN_HOSTNAME
 from support.daemon import USERNAME, Client
 
@@ -53,7 +53,7 @@ def refused(page: Page) -> None:
 
 def figures(page: Page) -> None:
     """Wait for all of a website's page: its lists and its map come when they are scrolled to."""
-    expect(page.locator(".tile-figure")).to_have_count(6)
+    loaded(page)
     for panel in page.locator(".panel").all():
         panel.scroll_into_view_if_needed()
         panel.locator("tbody tr, .map path").first.wait_for()
@@ -67,13 +67,13 @@ def chosen(page: Page) -> None:
 
 
 def table(page: Page) -> None:
-    figures(page)
+    loaded(page)
     page.get_by_role("button", name="Show as table").click()
     page.locator(".chart-table td").first.wait_for()
 
 
 def tip(page: Page) -> None:
-    figures(page)
+    loaded(page)
     # The chart is redrawn when the previous period arrives.
     page.wait_for_load_state("networkidle")
     page.get_by_role("group", name="Chart: ").focus()
@@ -104,7 +104,7 @@ def menu(name: str) -> Callable[[Page], None]:
 
 def key(name: str) -> Callable[[Page], None]:
     def act(page: Page) -> None:
-        expect(page.locator(".tile-figure")).to_have_count(6)
+        loaded(page)
         page.keyboard.press(name)
         page.get_by_role("dialog").wait_for()
 

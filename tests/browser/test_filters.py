@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.dashboard import Dashboard
 from support.browser.known_website import HOSTNAME
 from support.daemon import Client
 
@@ -96,18 +96,3 @@ def test_the_daemon_knows_every_field_and_operator(known: Client, dashboard_of: 
     expect(visitors(page)).to_have_text("3")
     # Of two that differ only in case, one is kept.
     expect(chips(page)).to_have_count(len(filters) - 1)
-
-
-def test_it_is_accessible(known: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(known, viewport={"width": PHONE_WIDTH, "height": 700})
-    page = dashboard.open(f"{PAGE}&path[not_in]={'long-' * 200},/x&browser[eq]=Firefox")
-    page.keyboard.press("f")
-    editor = page.get_by_role("dialog", name="Add filter")
-    suggestions(editor).first.wait_for()
-    page.keyboard.press("Tab")
-    editor.get_by_role("combobox", name="Condition").select_option(label="is one of")
-    suggestions(editor).first.click()
-    assert dashboard.violations_by_scheme() == {}
-    page.keyboard.press("Escape")
-    expect(editor).to_have_count(0)
-    assert not dashboard.is_wider_than_the_window()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
-from support.browser.dashboard import PHONE_WIDTH, SCHEMES, Dashboard
+from support.browser.dashboard import Dashboard
 from support.browser.held_requests import HeldRequests
 from support.daemon import PASSWORD, USERNAME, Client, Daemon
 
@@ -126,17 +126,3 @@ def test_logging_out_ends_the_session(daemon: Daemon, dashboard_of: Make) -> Non
     assert client.request("GET", "/api/user").status == 401
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
-
-
-def test_it_is_accessible(daemon: Daemon, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(Client(daemon.port), viewport={"width": PHONE_WIDTH, "height": 700})
-    page = dashboard.open()
-    enter(page, "not the password")
-    page.get_by_text("Incorrect username or password.").wait_for()
-    assert dashboard.violations_by_scheme() == {}
-    assert not dashboard.is_wider_than_the_window()
-    for scheme in SCHEMES:
-        page.emulate_media(color_scheme=scheme)
-        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        parts = [int(part) for part in paper.removeprefix("rgb(").removesuffix(")").split(",")]
-        assert (min(parts) > 200) == (scheme == "light")

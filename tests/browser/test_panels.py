@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.dashboard import Dashboard
 from support.browser.known_website import HOSTILE, HOSTNAME, LONG, RIGHT_TO_LEFT
 from support.daemon import Client
 
@@ -131,12 +131,3 @@ def test_the_map(known: Client, dashboard_of: Make) -> None:
     germany.click()
     page.wait_for_url("**country[eq]=Germany")
     expect(world.locator("path:not([data-step='0'])")).to_have_count(1)
-
-
-def test_it_is_accessible(known: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(known, viewport={"width": PHONE_WIDTH, "height": 700})
-    page = dashboard.open(f"{PAGE}&browser[in]=Chrome,Firefox&path[neq]={LONG}")
-    panel(page, "Locations").scroll_into_view_if_needed()
-    page.locator(".map path").first.wait_for()
-    assert dashboard.violations_by_scheme() == {}
-    assert not dashboard.is_wider_than_the_window()

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.dashboard import Dashboard
 from support.browser.held_requests import HeldRequests
 from support.daemon import PASSWORD, USERNAME, Client, Daemon
 
@@ -233,14 +233,3 @@ def test_a_demo_cannot_be_changed(demo: Client, dashboard_of: Make) -> None:
     buttons.first.wait_for()
     for button in buttons.all():
         expect(button).to_be_disabled()
-
-
-@pytest.mark.parametrize("doing", ["Rename", "Delete"])
-def test_its_dialogs_are_accessible(doing: str, owner: Client, dashboard_of: Make) -> None:
-    owner.request("POST", "/api/websites", {"hostname": "dialog.example"})
-    dashboard = dashboard_of(owner, viewport={"width": PHONE_WIDTH, "height": 700})
-    page = dashboard.open("settings/websites")
-    page.get_by_role("button", name=f"{doing} dialog.example").click()
-    expect(page.get_by_role("dialog", name=f"{doing} dialog.example")).to_be_visible()
-    assert dashboard.violations() == []
-    assert not dashboard.is_wider_than_the_window()

@@ -5,7 +5,7 @@ from secrets import token_hex
 
 import pytest
 from playwright.sync_api import Page, expect
-from support.browser.dashboard import PHONE_WIDTH, Dashboard
+from support.browser.dashboard import Dashboard
 from support.browser.example_site import served
 from support.browser.visitors import DESKTOP, Statistics, Visitor
 from support.daemon import Client, Daemon
@@ -133,17 +133,3 @@ def test_a_website_that_is_not_registered(owner: Client, dashboard_of: Make) -> 
     expect(page.get_by_role("heading", level=1)).to_have_text(
         "The website nowhere.example hasn’t been added here."
     )
-
-
-def test_it_is_accessible(daemon: Daemon, owner: Client, dashboard_of: Make) -> None:
-    hostname = "a-name-that-is-long-enough-not-to-fit-onto-a-phone.example"
-    owner.add_website(hostname)
-    assert hit(daemon, f"other.{hostname}") == 404
-    assert hit(daemon, hostname, "Googlebot/2.1") == 204
-    dashboard = dashboard_of(owner, viewport={"width": PHONE_WIDTH, "height": 700})
-    page = dashboard.open(f"websites/{hostname}/setup")
-    for summary in page.locator("summary").all():
-        summary.click()
-    expect(page.get_by_text(f"Hits are arriving for other.{hostname}")).to_be_visible()
-    assert dashboard.violations_by_scheme() == {}
-    assert not dashboard.is_wider_than_the_window()

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
-from support.browser.dashboard import DESKTOP_WIDTH, PHONE_WIDTH, Dashboard, loaded
+from support.browser.dashboard import PHONE_WIDTH, Dashboard, loaded
 from support.browser.example_site import served
 from support.browser.known_website import HOSTNAME
 from support.daemon import Client
@@ -35,7 +35,8 @@ def test_a_link_is_created_opened_and_revoked(known: Client, dashboard_of: Make)
     dialog.get_by_role("button", name="Create link").click()
     address = dialog.locator("li", has_text="for the board").get_by_role("figure", name="Link")
     href = address.inner_text()
-    reader = dashboard_of(Client(known.port), fresh=True).page
+    dashboard = dashboard_of(Client(known.port), fresh=True)
+    reader = dashboard.page
     asked: list[str] = []
     reader.on("request", lambda request: asked.append(urlsplit(request.url).path))
     reader.goto(href)
@@ -44,6 +45,13 @@ def test_a_link_is_created_opened_and_revoked(known: Client, dashboard_of: Make)
     expect(reader).to_have_title(f"{HOSTNAME} · medamad")
     expect(figures.first).to_have_text("12")
     expect(reader.get_by_role("button", name="Switch website")).to_have_count(0)
+    # But for its head, the page is that of a website.
+    assert dashboard.violations("all but colours", without=".panel") == []
+    assert dashboard.violations("colours", within=".view-head") == []
+    reader.set_viewport_size({"width": PHONE_WIDTH, "height": 800})
+    assert not dashboard.is_wider_than_the_window()
+    reader.emulate_media(color_scheme="dark")
+    assert dashboard.violations(within=".view-head") == []
     reader.get_by_role("button", name="Period:").click()
     reader.get_by_role("menuitemradio", name="Last 7 days").click()
     expect(reader).to_have_url(f"{href}?period=7d")
@@ -119,29 +127,6 @@ def test_the_owner_sees_what_others_see(known: Client, dashboard_of: Make) -> No
     page = dashboard.page
     page.goto(dashboard.base + shared(known, password=PASSWORD))
     expect(page.get_by_label("Password")).to_be_visible()
-
-
-def test_it_is_accessible(known: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(Client(known.port))
-    page = dashboard.page
-    page.goto(dashboard.base + shared(known))
-    loaded(page)
-    for width in (DESKTOP_WIDTH, PHONE_WIDTH):
-        page.set_viewport_size({"width": width, "height": 800})
-        assert dashboard.violations_by_scheme() == {}
-        assert not dashboard.is_wider_than_the_window()
-
-
-def test_the_dialog_is_accessible(known: Client, dashboard_of: Make) -> None:
-    shared(known, embed=["https://www.example.com"], password=PASSWORD)
-    dashboard = dashboard_of(known)
-    page = dashboard.open("settings/websites")
-    page.get_by_role("button", name=f"Share links for {HOSTNAME}").click()
-    page.get_by_role("dialog").locator("li").first.wait_for()
-    for width in (DESKTOP_WIDTH, PHONE_WIDTH):
-        page.set_viewport_size({"width": width, "height": 800})
-        assert dashboard.violations() == []
-        assert not dashboard.is_wider_than_the_window()
 
 
 def test_it_is_shown_in_allowed_frames(known: Client, dashboard_of: Make) -> None:
