@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { afterEach, mock, test } from "node:test";
-import { LANGUAGES, type Language } from "../dashboard/api/types.ts";
+import { waitFor } from "@testing-library/dom";
+import { LANGUAGES, type Language, type User } from "../dashboard/api/types.ts";
 import {
   changeOf,
   duration,
@@ -14,9 +15,11 @@ import {
   speakAsBefore,
   t,
 } from "../dashboard/i18n/index.ts";
+import { Account } from "../dashboard/settings/account.tsx";
+import { user } from "../dashboard/state/session.ts";
 import { partLabel } from "../dashboard/view/spans.ts";
+import { show } from "./support/page.tsx";
 import { plain } from "./support/text.ts";
-import "./support/page.tsx";
 
 /** The languages that the browser prefers. */
 function prefer(...languages: string[]): void {
@@ -117,4 +120,46 @@ test("a language that was wanted before does not come after the one that is want
   stop();
   assert.deepEqual(spoken, ["en", "ja"]);
   assert.equal(document.documentElement.lang, "ja");
+});
+
+/** Show the settings of an account, and the list of languages. */
+async function account(isDemo: boolean) {
+  const of = (language: Language): User => ({
+    username: "ada",
+    settings: { language, script_type: ["default"] },
+    dateCreated: 0,
+    dateUpdated: 0,
+  });
+  user.value = of("en");
+  const shown = show(<Account />, "settings/account", {
+    "user/usage": { service: { demo: isDemo } },
+    user: ({ body }) => of((body as { settings: { language: Language } }).settings.language),
+  });
+  const list = shown.getByRole<HTMLSelectElement>("combobox", { name: "Language" });
+  await waitFor(() => assert.equal(list.disabled, false));
+  return { ...shown, list };
+}
+
+test("the account keeps the language that is chosen", async () => {
+  const { person, list, findByText, asked } = await account(false);
+  await person.selectOptions(list, "日本語");
+  await findByText("保存しました");
+  assert.deepEqual(asked.at(-1), {
+    method: "PATCH",
+    path: "user",
+    query: new URLSearchParams(),
+    body: { settings: { language: "ja" } },
+  });
+  assert.equal(document.documentElement.lang, "ja");
+  await findByText("このブラウザからログアウト");
+});
+
+test("a demo keeps no language", async () => {
+  const { person, list, findByText, asked } = await account(true);
+  await person.selectOptions(list, "Deutsch");
+  await findByText("In diesem Browser abmelden");
+  assert.deepEqual(
+    asked.map(({ method }) => method),
+    ["GET"],
+  );
 });
