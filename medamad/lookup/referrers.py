@@ -3,7 +3,8 @@
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Self
+from functools import cache
+from typing import Final
 
 from medamad.build import GENERATED, shipped_file
 from medamad.domain.errors import BadRequest
@@ -22,15 +23,14 @@ class Sources:
         self._with_paths: Final = {place.partition("/")[0] for place in self._names if "/" in place}
         self._depth: Final = max((place.count("/") for place in self._names), default=0)
 
-    @classmethod
-    def shipped(cls, extra: Mapping[str, str] | None = None) -> Self:
+    @staticmethod
+    def shipped(extra: Mapping[str, str] | None = None) -> "Sources":
         """Return the names that come with the package, overridden by `extra` from the operator."""
-        path = GENERATED / "referrers.json"
-        if not path.exists():
-            raise FileNotFoundError(f"{path} is missing; `pip install` makes it")
-        public: dict[str, str] = json.loads(path.read_text("utf-8"))
-        ours = read_names(shipped_file("referrers.toml").read_text("utf-8"))
-        return cls(_layered(public, ours, extra or {}))
+        return _shipped().overridden(extra) if extra else _shipped()
+
+    def overridden(self, names: Mapping[str, str]) -> "Sources":
+        """Return these names, overridden by others."""
+        return Sources(_layered(self._names, names))
 
     def name_of(self, referrer: str) -> str:
         """Return the name of a stored referrer (host and path), or its host if it has none."""
@@ -55,6 +55,15 @@ def read_names(text: str) -> dict[str, str]:
         if not isinstance(name, str) or not name:
             raise ValueError(f'{place}: expected a line of "host" = "Name", the host in quotes')
     return names
+
+
+@cache
+def _shipped() -> Sources:
+    path = GENERATED / "referrers.json"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; `pip install` makes it")
+    public: dict[str, str] = json.loads(path.read_text("utf-8"))
+    return Sources(_layered(public, read_names(shipped_file("referrers.toml").read_text("utf-8"))))
 
 
 def _layered(*layers: Mapping[str, str]) -> dict[str, str]:
