@@ -4,6 +4,7 @@ To import them takes most of the CPU of a command, and of the start of a daemon.
 about neither the start nor the memory of a process, its process is forked instead of started.
 """
 
+import argparse
 import atexit
 import codecs
 import ctypes
@@ -24,12 +25,12 @@ from pathlib import Path
 from pkgutil import walk_packages
 from threading import Lock
 from types import ModuleType
-from typing import IO, Any, Final, NoReturn
+from typing import IO, Any, Final
 
 from attrs import define
+from support.fast_routes import make_routes_fast
 from twisted.internet.interfaces import IStreamServerEndpointStringParser
 from twisted.plugin import getPlugins
-from werkzeug.routing import Rule
 
 _TESTS: Final = Path(__file__).parents[1]
 _PROGRAM: Final = "import sys; from support.forked_process import serve; serve(int(sys.argv[1]))"
@@ -204,18 +205,27 @@ def _import_everything() -> None:
     # Another user than root may not be able to import what finds files of packages.
     import_module("importlib.readers")
     import_module("twisted.internet.default")
-    list(getPlugins(IStreamServerEndpointStringParser))
     files = import_module("medamad.web.routes.files")
     files.read_dashboard()
     files.read_scripts()
+    import_module("medamad.lookup.referrers").Sources.shipped()
+    endpoints = import_module("twisted.internet.endpoints")
+    plugins = list(getPlugins(IStreamServerEndpointStringParser))
+    endpoints.getPlugins = lambda _: plugins
+    # It looks for a translation of every text, whenever one is needed.
+    argparse._ = str
+    _hash_fast()
     del sys.modules[_REACTOR]
-    Rule._compile_builder = lambda *_, **__: _build_no_url
+    make_routes_fast(setattr)
     gc.collect()
     gc.freeze()
 
 
-def _build_no_url(*_: object, **__: object) -> NoReturn:
-    raise AssertionError("nothing builds a URL from a rule")
+def _hash_fast() -> None:
+    """Hash passwords with the least work, as `fast_hashing` does in this process."""
+    hasher = import_module("argon2").PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    import_module("medamad.accounts.credentials")._HASHER = hasher
+    import_module("medamad.accounts.accounts").DUMMY_HASH = hasher.hash("nobody's")
 
 
 def _run(
