@@ -5,9 +5,12 @@ import { type BoundFunctions, configure, type queries, within } from "@testing-l
 import userEvent from "@testing-library/user-event";
 import { render, type VNode } from "preact";
 import { LocationProvider, Route, Router, useRoute } from "preact-iso";
+import { isAway } from "../../dashboard/api/client.ts";
+import { App } from "../../dashboard/app.tsx";
 import { speak } from "../../dashboard/i18n/index.ts";
 import { forgetAnswers } from "../../dashboard/state/data.ts";
-import { user } from "../../dashboard/state/session.ts";
+import { recognise, user } from "../../dashboard/state/session.ts";
+import { theme } from "../../dashboard/state/theme.ts";
 import { NoSuchPage } from "../../dashboard/ui/no-such-page.tsx";
 import { useAddressedView, ViewingContext } from "../../dashboard/view/page-state.ts";
 import { keepsVisits } from "../../dashboard/view/visits.ts";
@@ -40,6 +43,15 @@ export function refusal(code: number, message: string, headers: Record<string, s
   return Response.json({ error: { code, message } }, { status: code, headers });
 }
 
+/** An answer that waits until it is let go. */
+export function held<T extends object>(answer: T): { wait: () => Promise<T>; letGo: () => void } {
+  let letGo = () => {};
+  const gone = new Promise<void>((go) => {
+    letGo = go;
+  });
+  return { wait: () => gone.then(() => answer), letGo };
+}
+
 /** What is shown, and what it has requested, oldest first. */
 export interface Shown extends BoundFunctions<typeof queries> {
   person: ReturnType<typeof userEvent.setup>;
@@ -51,6 +63,20 @@ let root: HTMLElement | undefined;
 
 /** Show something at an address below /dashboard/, in place of what was shown before. */
 export function show(shown: VNode, address = "", answers: Answers = {}): Shown {
+  const page = begin(address, answers);
+  render(<LocationProvider scope="/dashboard">{shown}</LocationProvider>, page.root);
+  return page;
+}
+
+/** Show the dashboard at an address below /dashboard/. */
+export function showApp(address = "", answers: Answers = {}): Shown {
+  const page = begin(address, answers);
+  render(<App recognised={recognise()} />, page.root);
+  return page;
+}
+
+/** Prepare an empty page. */
+function begin(address: string, answers: Answers): Shown {
   takeAway();
   history.replaceState(null, "", `/dashboard/${address}`);
   const asked: Asked[] = [];
@@ -59,7 +85,6 @@ export function show(shown: VNode, address = "", answers: Answers = {}): Shown {
   );
   root = document.createElement("div");
   document.body.append(root);
-  render(<LocationProvider scope="/dashboard">{shown}</LocationProvider>, root);
   return { ...within(document.body), person: userEvent.setup(), asked, root };
 }
 
@@ -113,6 +138,8 @@ afterEach(async () => {
   sessionStorage.clear();
   forgetAnswers();
   user.value = undefined;
+  isAway.value = false;
+  theme.value = "system";
   keepsVisits.value = true;
   await speak("en");
 });
