@@ -24,12 +24,11 @@ NAME = f"<b>{MARKUP}"
 VALUE = f"javascript:document.title='broken'//{MARKUP}"
 ODD = "/100%/a,b&path[eq]=c#d+e?f=g;h  i"
 FILTERS = {
-    "path": ("path", PATH, "Page"),
-    "odd path": ("path", ODD, "Page"),
-    "source": ("utm_source", SOURCE, "UTM source"),
-    "referrer": ("referrer", REFERRER, "Referrer"),
-    "name": ("prop_name", NAME, "Property"),
-    "value": ("prop_value", VALUE, "Property value"),
+    "path": (PATH, "Page"),
+    "utm_source": (SOURCE, "UTM source"),
+    "referrer": (REFERRER, "Referrer"),
+    "prop_name": (NAME, "Property"),
+    "prop_value": (VALUE, "Property value"),
 }
 UNSAFE = ("javascript:document.title='broken'", "data:text/html,broken")
 
@@ -85,23 +84,21 @@ def test_in_panels_and_lists(hostile: Client, dashboard_of: Make) -> None:
     assert_nothing_ran(page)
 
 
-@pytest.mark.parametrize("what", list(FILTERS))
-def test_in_filters(what: str, hostile: Client, dashboard_of: Make) -> None:
-    field, value, label = FILTERS[what]
-    page = dashboard_of(hostile).turn_to(f"{PAGE}&{field}[eq]={quote(value)}")
+def test_in_filters(hostile: Client, dashboard_of: Make) -> None:
+    query = "&".join(f"{field}[eq]={quote(value)}" for field, (value, _) in FILTERS.items())
+    page = dashboard_of(hostile).turn_to(f"{PAGE}&{query}")
     expect(page.locator(".tile-figure").first).to_have_text("1")
-    chip = page.get_by_role("region", name="Filters").get_by_role("listitem")
-    expect(chip.locator("button").first).to_have_text(f"{label} is {value}")
+    chips = page.get_by_role("region", name="Filters").get_by_role("listitem")
+    words = [f"{label} is {value}" for value, label in FILTERS.values()]
+    expect(chips.locator("button:first-child")).to_have_text(words)
     page.locator(".rows").first.wait_for()
     assert_nothing_ran(page)
-    chip.get_by_role("button").first.click()
+    chips.first.get_by_role("button").first.click()
     editor = page.get_by_role("dialog", name="Edit filter")
-    expect(editor.get_by_role("combobox", name="Value", exact=True)).to_have_value(value)
-    editor.get_by_role("button", name="Apply").click()
-    expect(editor).to_have_count(0)
-    expect(chip.locator("button").first).to_have_text(f"{label} is {value}")
-    expect(page.locator(".tile-figure").first).to_have_text("1")
+    expect(editor.get_by_role("combobox", name="Value", exact=True)).to_have_value(PATH)
+    editor.get_by_role("listbox").wait_for()
     assert_nothing_ran(page)
+    page.keyboard.press("Escape")
 
 
 def test_a_row_with_special_characters_is_a_filter(hostile: Client, dashboard_of: Make) -> None:

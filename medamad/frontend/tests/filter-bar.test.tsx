@@ -44,7 +44,7 @@ async function openEditor(shown: Shown, words = "Add filter") {
   const [opener] = shown.getAllByRole("button", { name: words });
   await shown.person.click(opener as HTMLElement);
   const editor = within(await shown.findByRole("dialog"));
-  await editor.findAllByRole("option", { selected: false });
+  await waitFor(() => assert.equal(editor.queryByText("Loading…"), null));
   return {
     ...editor,
     chooses: (label: string, choice: string) =>
@@ -246,6 +246,31 @@ test("filters are inverted and removed, and the focus stays with them", async ()
   focused("Add filter");
   assert.equal(location.search, "");
 });
+
+for (const [field, value] of [
+  ["path", "/<img src=x onerror=document.title='broken'>"],
+  ["path", "/100%/a,b&path[eq]=c#d+e?f=g;h  i"],
+  ["utm_source", "</bdi></button><img src=x>"],
+  ["referrer", 'blog.example/"><script>document.title="broken"</script>'],
+  ["prop_name", "<b><img src=x>"],
+  ["prop_value", "javascript:document.title='broken'"],
+] as const) {
+  test(`text of hits is shown and edited as it is: ${value}`, async () => {
+    const query = new URLSearchParams({ [`${field}[eq]`]: value });
+    const shown = showBar(`?${query}`, {
+      ...ANSWERS,
+      sources: [{ source: value, visitors: 1 }],
+      properties: [{ name: value, value, events: 1 }],
+    });
+    const [words = ""] = chips(shown);
+    assert.ok(words.endsWith(` is ${value}`), words);
+    const editor = await openEditor(shown, words.replaceAll(/ +/g, " "));
+    assert.equal(editor.value().value, value);
+    await shown.person.click(editor.apply());
+    assert.deepEqual([...new URLSearchParams(location.search)], [...query]);
+    assert.equal(shown.root.querySelector("img, script, b"), null);
+  });
+}
 
 test("all filters are cleared", async () => {
   const shown = showBar("?browser[eq]=Firefox&path[contains]=a");

@@ -10,7 +10,7 @@ import { PropertiesPanel } from "../dashboard/panels/properties.tsx";
 import { Rows } from "../dashboard/panels/rows.tsx";
 import { TotalsContext } from "../dashboard/panels/totals.ts";
 import { World } from "../dashboard/panels/world.tsx";
-import { HOSTILE, KNOWN, RIGHT_TO_LEFT, SUMMARY } from "./support/known.ts";
+import { HOSTILE, KNOWN, RIGHT_TO_LEFT, SUMMARY, TOTALS } from "./support/known.ts";
 import { type Answers, HOSTNAME, type Shown, showOnPage } from "./support/page.tsx";
 
 const WEEK = "?period=7d&compare=none";
@@ -42,14 +42,6 @@ const PANELS = {
     Devices: ["devices", "Devices"],
   },
 } as const;
-
-const TOTALS = {
-  data: SUMMARY,
-  isStale: false,
-  isLoading: false,
-  error: undefined,
-  partial: null,
-};
 
 /** Show the rows of a list alone. */
 function showRows(name: ListingName, query = WEEK, answers: Answers = KNOWN): Shown {

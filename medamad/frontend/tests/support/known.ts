@@ -1,6 +1,7 @@
 // A website whose every figure is known: what the daemon answers about it.
 
 import type { Summary } from "../../dashboard/api/types.ts";
+import type { Answer } from "../../dashboard/state/data.ts";
 import type { Answers, Asked } from "./page.tsx";
 
 export const HOSTILE = "/<img src=x onerror=alert(1)>";
@@ -66,6 +67,15 @@ export const SUMMARY: Summary = {
     ...{ visitors: 12, pageviews: 12, bounce_percentage: 0.0833, duration: 20_000 },
     ...{ visits: 12, views_per_visit: 1, visit_bounce_percentage: 1, visit_duration: 21_917 },
   },
+};
+
+/** The totals that the page has received. */
+export const TOTALS: Answer<Summary> = {
+  data: SUMMARY,
+  isStale: false,
+  isLoading: false,
+  error: undefined,
+  partial: null,
 };
 
 export const KNOWN: Answers = {
