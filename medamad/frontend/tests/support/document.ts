@@ -8,3 +8,10 @@ GlobalRegistrator.register({ url: "http://localhost/dashboard/", width: 1280, he
 for (const name of ["onpointermove", "onpointerleave"]) {
   Object.defineProperty(SVGElement.prototype, name, { value: null, writable: true });
 }
+
+// The attribute is not reflected.
+Object.defineProperty(Element.prototype, "ariaChecked", {
+  get(this: Element) {
+    return this.getAttribute("aria-checked");
+  },
+});
