@@ -76,12 +76,22 @@ function filled(text: string, values: Values): string {
 
 const LEAST_SHOWN = 0.001;
 
-const formats = new Map<string, Intl.NumberFormat>();
+// Making a format takes much longer than using it.
+const numberFormats = new Map<string, Intl.NumberFormat>();
+const dateFormats = new Map<string, Intl.DateTimeFormat>();
 
 function numbers(options: Intl.NumberFormatOptions): Intl.NumberFormat {
   const key = locale.value + JSON.stringify(options);
-  const known = formats.get(key) ?? new Intl.NumberFormat(locale.value, options);
-  formats.set(key, known);
+  const known = numberFormats.get(key) ?? new Intl.NumberFormat(locale.value, options);
+  numberFormats.set(key, known);
+  return known;
+}
+
+/** The user's format of dates and times. */
+export function dates(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = locale.value + JSON.stringify(options);
+  const known = dateFormats.get(key) ?? new Intl.DateTimeFormat(locale.value, options);
+  dateFormats.set(key, known);
   return known;
 }
 
@@ -158,10 +168,7 @@ export function bytes(value: number): string {
 
 /** A date and time, in a time zone if one is given. */
 export function moment(date: Date, options: Intl.DateTimeFormatOptions, zone?: string): string {
-  return new Intl.DateTimeFormat(locale.value, {
-    ...options,
-    ...(zone && { timeZone: zone }),
-  }).format(date);
+  return dates({ ...options, ...(zone && { timeZone: zone }) }).format(date);
 }
 
 /** How long ago something was: 5 minutes ago. */

@@ -1,6 +1,6 @@
 // Periods in words.
 
-import { locale, moment, t } from "../i18n/index.ts";
+import { dates, moment, t } from "../i18n/index.ts";
 import type { Interval, Period } from "./address.ts";
 import type { Part } from "./buckets.ts";
 import { rangeOf, type Span, wholeSpan } from "./periods.ts";
@@ -20,10 +20,7 @@ function isFine(period: Period): boolean {
 
 /** The days of a span, or its times if it is finer than days. */
 export function spanLabel({ start, end }: Span, zone: string, showsTimes: boolean): string {
-  const form = new Intl.DateTimeFormat(locale.value, {
-    ...(showsTimes ? TIME : DAY),
-    timeZone: zone,
-  });
+  const form = dates({ ...(showsTimes ? TIME : DAY), timeZone: zone });
   // The end is exclusive.
   const last = new Date(end.valueOf() - (showsTimes ? 0 : 1));
   return start ? form.formatRange(start, last) : t("period.since-ever");
@@ -52,7 +49,7 @@ export function partLabel(part: Part, interval: Interval, zone: string): string 
   const { start, end, isWhole } = part;
   if (interval === "week" || (interval === "month" && !isWhole))
     return spanLabel(part, zone, hasTimes(part, zone));
-  const form = new Intl.DateTimeFormat(locale.value, {
+  const form = dates({
     ...BUCKET_FORMS[isWhole || interval === "minute" ? interval : "hour"],
     timeZone: zone,
   });
@@ -72,7 +69,7 @@ export function tickLabel(start: Date, interval: Interval, zone: string, isTurn:
     : interval === "month"
       ? { month: "short" }
       : { day: "numeric", month: "short" };
-  return new Intl.DateTimeFormat(locale.value, {
+  return dates({
     ...((isTurn ? turn : usual) as Intl.DateTimeFormatOptions),
     timeZone: zone,
   }).format(start);
