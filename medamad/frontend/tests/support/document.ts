@@ -1,5 +1,6 @@
 // Gives the tests a document, as if the dashboard had been opened.
 
+import assert from "node:assert/strict";
 import { GlobalRegistrator } from "@happy-dom/global-registrator";
 
 GlobalRegistrator.register({ url: "http://localhost/dashboard/", width: 1280, height: 800 });
@@ -15,3 +16,17 @@ Object.defineProperty(Element.prototype, "ariaChecked", {
     return this.getAttribute("aria-checked");
   },
 });
+
+// The message of a failed comparison would describe the whole document, for minutes.
+const { equal } = assert;
+assert.equal = (actual: unknown, expected: unknown, message?: string | Error) => {
+  if (actual instanceof Element || expected instanceof Element) {
+    assert.ok(actual === expected, message ?? `${nameOf(actual)} instead of ${nameOf(expected)}`);
+  } else {
+    equal(actual, expected, message);
+  }
+};
+
+function nameOf(value: unknown): string {
+  return value instanceof Element ? value.outerHTML : String(value);
+}
