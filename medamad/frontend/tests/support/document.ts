@@ -18,14 +18,14 @@ Object.defineProperty(Element.prototype, "ariaChecked", {
 });
 
 // The message of a failed comparison would describe the whole document, for minutes.
-const { equal } = assert;
-assert.equal = (actual: unknown, expected: unknown, message?: string | Error) => {
-  if (actual instanceof Element || expected instanceof Element) {
-    assert.ok(actual === expected, message ?? `${nameOf(actual)} instead of ${nameOf(expected)}`);
-  } else {
-    equal(actual, expected, message);
-  }
-};
+const equal: typeof assert.equal = assert.equal;
+Object.assign(assert, {
+  equal: (actual: unknown, expected: unknown, ...message: []) => {
+    const areElements = actual instanceof Element || expected instanceof Element;
+    if (!areElements) equal(actual, expected, ...message);
+    else if (actual !== expected) assert.fail(`${nameOf(actual)} instead of ${nameOf(expected)}`);
+  },
+});
 
 function nameOf(value: unknown): string {
   return value instanceof Element ? value.outerHTML : String(value);
