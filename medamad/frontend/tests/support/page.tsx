@@ -1,6 +1,5 @@
 // Shows parts of the dashboard, with responses in place of the daemon's.
 
-import assert from "node:assert/strict";
 import { afterEach, mock } from "node:test";
 import { type BoundFunctions, configure, type queries, within } from "@testing-library/dom";
 import userEvent from "@testing-library/user-event";
@@ -125,11 +124,6 @@ async function answer(
   const given = typeof known === "function" ? await known(request) : known;
   if (given instanceof Response) return given.clone();
   return given === null ? new Response(null, { status: 204 }) : Response.json(given);
-}
-
-/** Fail unless an element has the focus. To compare elements by `equal` takes minutes if it fails. */
-export function assertFocused(element: Element): void {
-  assert.ok(document.activeElement === element, `focused: ${document.activeElement?.outerHTML}`);
 }
 
 function takeAway(): void {

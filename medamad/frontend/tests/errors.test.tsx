@@ -1,0 +1,81 @@
+// Errors of the server, in the reader's language.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { waitFor } from "@testing-library/dom";
+import { ApiError } from "../dashboard/api/client.ts";
+import { en } from "../dashboard/i18n/en/index.ts";
+import { type Key, speak } from "../dashboard/i18n/index.ts";
+import { ja } from "../dashboard/i18n/ja.ts";
+import { LISTINGS } from "../dashboard/panels/lists.ts";
+import { Rows } from "../dashboard/panels/rows.tsx";
+import { Refusal } from "../dashboard/ui/trouble.tsx";
+import { refusal, show, showOnPage } from "./support/page.tsx";
+
+const CASES: readonly (readonly [number, string, Key])[] = [
+  [403, "words of the server", "refused.forbidden"],
+  [404, "words of the server", "refused.gone"],
+  [409, "words of the server", "refused.known"],
+  [413, "words of the server", "refused.too-large"],
+  [429, "words of the server", "refused.too-many"],
+  [500, "words of the server", "refused.fault"],
+  [501, "words of the server", "refused.fault"],
+  [502, "words of the server", "away.title"],
+  [503, "words of the server", "away.title"],
+  [0, "", "away.title"],
+  [400, "username: expected at least 2 characters", "refused.username"],
+  [400, "password: expected at least 8 characters", "refused.password"],
+  [400, "hostname: expected a hostname", "hostname.refused"],
+];
+
+for (const [language, texts] of [
+  ["en", en],
+  ["ja", ja],
+] as const) {
+  for (const [status, message, key] of CASES) {
+    test(`an error is in the reader's language: ${language}, ${status} ${message}`, async () => {
+      await speak(language);
+      const { getByRole } = show(<Refusal error={new ApiError(status, message)} />);
+      assert.equal(getByRole("alert").textContent, texts[key]);
+    });
+  }
+
+  test(`where there are no words of ours, the server's are quoted: ${language}`, async () => {
+    await speak(language);
+    const message = "settings.language: expected one of en, de";
+    const { getByRole, getByText } = show(<Refusal error={new ApiError(400, message)} />);
+    assert.equal(getByRole("alert").textContent, `${texts["refused.request"]} ${message}`);
+    assert.equal(getByText(message).lang, "en");
+  });
+}
+
+test("a form says what a status means to it", () => {
+  const { getByRole } = show(
+    <Refusal error={new ApiError(409, "name: known")} meaning={{ 409: "Taken" }} />,
+  );
+  assert.equal(getByRole("alert").textContent, "Taken");
+});
+
+test("figures that are refused are replaced by the reason, and requested again", async () => {
+  let isRefused = true;
+  const { asked, person, findByRole, getByRole, queryByRole } = showOnPage(
+    <Rows listing={LISTINGS.languages} />,
+    "?compare=none",
+    {
+      languages: () =>
+        isRefused
+          ? refusal(400, "language[eq]: not to be read")
+          : [{ language: "German", visitors: 1, visitors_percentage: 1 }],
+    },
+  );
+  const trouble = await findByRole("alert");
+  assert.match(
+    trouble.textContent ?? "",
+    /The server rejected this request\. language\[eq\]: not to be read/,
+  );
+  isRefused = false;
+  await person.click(getByRole("button", { name: en["common.retry"] }));
+  await findByRole("table");
+  await waitFor(() => assert.ok(!queryByRole("alert")));
+  assert.equal(asked.length, 2);
+});
