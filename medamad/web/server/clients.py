@@ -60,7 +60,8 @@ def forwarding_headers(arrived: bytes, settings: WebSettings) -> RequestHeaders:
     """Return the forwarding headers in what has arrived of a request that is not parsed yet."""
     head = arrived.partition(b"\r\n\r\n")[0]
     name = settings.proxy_header
-    return RequestHeaders((name.encode("ascii"), value) for value in _FIELDS[name].findall(head))
+    values = tuple(_FIELDS[name].findall(head))
+    return RequestHeaders([(name.lower().encode("ascii"), values)] if values else ())
 
 
 def requested_host(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> str:

@@ -1,8 +1,8 @@
 """Parse request heads and chunked bodies, strictly (RFC 9112)."""
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
@@ -13,13 +13,51 @@ _MAX_FIELDS: Final = 200
 _MAX_HOST: Final = 260
 
 _TOKEN: Final = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_REQUEST_LINE: Final = re.compile(rb"(%b) ([!-~\x80-\xff]+) (HTTP/1\.[01])\r\n" % _TOKEN)
-_FIELD: Final = re.compile(rb"(%b):([^\r\n\0]*)\r\n" % _TOKEN)
-_FIELDS: Final = re.compile(rb"(?:%b:[^\r\n\0]*\r\n)*\Z" % _TOKEN)
+_REQUEST_LINE: Final = re.compile(rb"(%b) ([!-~\x80-\xff]+) (HTTP/1\.[01])\Z" % _TOKEN)
+_FIELD: Final = re.compile(rb"(%b):([^\r\n\0]*)\Z" % _TOKEN)
 _HOST: Final = re.compile(
     rb"(?:[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?\Z"
 )
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}\Z")
+
+
+Field: TypeAlias = tuple[bytes, tuple[bytes, ...]]
+"""The name of a header field in lower case, and its value."""
+
+_REPEATED: Final = frozenset(
+    (
+        *(b"accept", b"accept-encoding", b"accept-language", b"cache-control", b"connection"),
+        *(b"content-length", b"content-type", b"dnt", b"host", b"origin", b"pragma", b"priority"),
+        *(b"sec-ch-ua", b"sec-ch-ua-mobile", b"sec-ch-ua-platform", b"sec-fetch-dest"),
+        *(b"sec-fetch-mode", b"sec-fetch-site", b"sec-gpc", b"user-agent", b"x-forwarded-proto"),
+    )
+)
+"""Fields that most requests repeat, and that identify nobody."""
+_MAX_KNOWN: Final = 2_048
+_MAX_KNOWN_BYTES: Final = 256
+
+
+class _KnownFields(dict[bytes, Field]):
+    """The fields in lines of heads, by line: parsing those again would take most of a hit's time.
+
+    Of bounded size, and without any that may identify a visitor.
+    """
+
+    def __missing__(self, line: bytes) -> Field:
+        """Parse a line. Raises BadRequest."""
+        match = _FIELD.match(line)
+        if match is None:
+            raise BadRequest("a header is malformed or continues on a second line")
+        # A pattern that also strips could be made to backtrack over a run of spaces.
+        field = (match[1].lower(), (match[2].strip(b" \t"),))
+        if field[0] in _REPEATED and len(line) <= _MAX_KNOWN_BYTES:
+            if len(self) >= _MAX_KNOWN:
+                self.clear()
+            self[line] = field
+        return field
+
+
+_known_fields: Final = _KnownFields()
 
 
 class RequestHeaders:
@@ -31,14 +69,12 @@ class RequestHeaders:
 
     __slots__ = ("_values",)
 
-    def __init__(self, fields: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        self._values: dict[bytes, list[bytes]] = {}
-        for name, value in fields:
-            lowered = name.lower()
-            if lowered in self._values:
-                self._values[lowered].append(value)
-            else:
-                self._values[lowered] = [value]
+    def __init__(self, fields: Sequence[Field] = ()) -> None:
+        self._values = dict(fields)
+        if len(self._values) < len(fields):
+            self._values = {}
+            for name, values in fields:
+                self._values[name] = self._values.get(name, ()) + values
 
     def values(self, name: bytes) -> Sequence[bytes]:
         """Return all values of a header, none if it was not sent."""
@@ -75,14 +111,12 @@ def read_head(head: bytes) -> RequestHead:
     Raises BadRequest for what is malformed, and for what another server or proxy may read
     differently: a folded field, two lengths or hosts, a transfer coding other than chunked.
     """
-    line = _REQUEST_LINE.match(head)
+    first, *lines = head.removesuffix(b"\r\n").split(b"\r\n")
+    line = _REQUEST_LINE.match(first)
     if line is None:
         raise BadRequest("this is not a well-formed HTTP request")
-    if not _FIELDS.match(head, line.end()):
-        raise BadRequest("a header is malformed or continues on a second line")
     method, target, version = line.groups()
-    # A pattern that also strips could be made to backtrack over a run of spaces.
-    fields = [(name, value.strip(b" \t")) for name, value in _FIELD.findall(head, line.end())]
+    fields = [*map(_known_fields.__getitem__, lines)]
     if len(fields) > _MAX_FIELDS:
         raise BadRequest(f"expected at most {_MAX_FIELDS} headers")
     headers = RequestHeaders(fields)

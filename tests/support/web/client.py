@@ -188,7 +188,7 @@ def headers_of(headers: Mapping[str | bytes, Iterable[str | bytes]]) -> RequestH
         return text.encode("latin-1") if isinstance(text, str) else text
 
     return RequestHeaders(
-        (as_bytes(name), as_bytes(value)) for name, values in headers.items() for value in values
+        [(as_bytes(name).lower(), tuple(map(as_bytes, values))) for name, values in headers.items()]
     )
 
 
