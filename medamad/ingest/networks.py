@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -10,6 +11,7 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
+from socket import AF_INET, inet_pton
 from typing import Final, TypeAlias
 
 from attrs import field, frozen
@@ -52,6 +54,9 @@ class Sender:
 
 def address_of(text: str) -> Address | None:
     """Return the address in a text, with or without a port; a mapped IPv4 address as IPv4."""
+    # Most are IPv4, and `ip_address` takes several times as long.
+    with suppress(OSError, ValueError):
+        return IPv4Address(inet_pton(AF_INET, text))
     with_port = _WITH_PORT.match(text)
     if with_port:
         text = with_port["six"] or with_port["four"]
@@ -91,9 +96,11 @@ class Networks:
             return False
         address = _unmapped(address)
         number = int(address)
-        return any(
-            number >> drop in starts for drop, starts in self._starts[address.version].items()
-        )
+        # Every hit is looked up several times, and a generator would take most of that.
+        for drop, starts in self._starts[address.version].items():
+            if number >> drop in starts:
+                return True
+        return False
 
     def __len__(self) -> int:
         return sum(

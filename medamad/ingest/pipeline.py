@@ -6,7 +6,7 @@ Every hit takes it, whether it comes from the tracker, from the pixel or from a 
     _view           for a page that was shown: `_website`, `_reason_to_ignore`, `page`, `user_agent`
     _event          for something that happened on a website
     _unload         for a page that was left
-    _write          hands the hit to the write queue, and returns once it is on disk
+    _stored         once it is on disk, which the write queue sees to
 
 `web/routes/hits.py` calls `receive` and turns what it returns or raises into a response.
 """
@@ -16,7 +16,9 @@ from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 from attrs import define, field, frozen
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.dimensions import WidthClass
@@ -147,20 +149,21 @@ class Pipeline:
     senders: RecentSenders = field(factory=RecentSenders, init=False)
     _log = Logger()
 
-    async def receive(
+    def receive(
         self, sent: bytes | LoadPayload, sender: Sender, token: Token | None = None
-    ) -> str | None:
-        """Take one hit, and return once it is on disk, or at once if it is ignored.
+    ) -> "Deferred[str | None]":
+        """Take one hit. Fires once it is on disk, or at once if it is ignored.
 
         `sent` is the body of the request, or the view that the pixel counts. With a `token`, the
         hit comes from a server on behalf of its visitors: it may state things that no tracker may,
         and as its address is not the visitor's, neither blocked networks nor the rate limit apply.
 
-        Returns the reason the hit is ignored. Returns None if it is stored, and also for a load
+        Fires with the reason the hit is ignored; with None if it is stored, and also for a load
         that was stored before and an unload whose view is unknown. Raises BadRequest naming the
         malformed field, Unauthorised and Forbidden for what the token does not permit, NotFound if
-        no website is registered for the hit, TooMany and Unavailable if it was not stored and may
-        be sent again.
+        no website is registered for the hit, TooMany if there are too many. Fails with Unavailable
+        if it was not stored and may be sent again, and with NotFound if its website was deleted
+        meanwhile.
         """
         now = self._clock()
         try:
@@ -183,18 +186,20 @@ class Pipeline:
                     hit = self._event(payload, arrival)
                 case UnloadPayload():
                     hit = self._unload(payload, arrival)
-            if isinstance(hit, _Ignored):
-                if hit.website is not None:
-                    self._count_out(hit.website, hit.reason, now)
-                return hit.reason
-            await self._write(hit, arrival)
         except BadRequest:
             self._count_out(None, MALFORMED, now)
             raise
         except NotFound:
             self._count_out(None, UNKNOWN_WEBSITE, now)
             raise
-        return None
+        if isinstance(hit, _Ignored):
+            if hit.website is not None:
+                self._count_out(hit.website, hit.reason, now)
+            return succeed(hit.reason)
+        stored = self.queue.add(hit, arrival.sender.network, arrival.sender.sent_bytes)
+        return stored.addCallbacks(
+            self._stored, self._not_stored, callbackArgs=(now,), errbackArgs=(hit, now)
+        )
 
     def _check_rate(self, sender: Sender, now: float) -> None:
         """Raise TooMany if the sender's network is over its rate; blocked networks do not count."""
@@ -335,19 +340,19 @@ class Pipeline:
         host = host_of(sender.origin) if self.rules.origins == "website" else None
         return None if host is None else websites_of(host, self.websites)
 
-    async def _write(self, hit: Hit, arrival: _Arrival) -> None:
-        """Return once a hit is on disk. Raises Unavailable, NotFound."""
-        sender = arrival.sender
-        try:
-            outcome = await self.queue.add(hit, sender.network, sender.sent_bytes)
-        except Unavailable:
-            website = None if isinstance(hit, Unload) else hit.website
-            self._count_out(website, CAPACITY, arrival.now)
-            raise
+    def _stored(self, outcome: Outcome, now: float) -> None:
+        """Count a hit that the store has taken. Raises NotFound."""
         if outcome is Outcome.STORED:
-            self.accepted.count(arrival.now)
-        if outcome is Outcome.NO_WEBSITE:
+            self.accepted.count(now)
+        elif outcome is Outcome.NO_WEBSITE:
+            self._count_out(None, UNKNOWN_WEBSITE, now)
             raise NotFound("the website was deleted while the hit was being stored")
+
+    def _not_stored(self, failure: Failure, hit: Hit, now: float) -> Failure:
+        """Count a hit that the store could not take."""
+        if failure.check(Unavailable):
+            self._count_out(None if isinstance(hit, Unload) else hit.website, CAPACITY, now)
+        return failure
 
     def _count_out(self, number: int | None, reason: str, now: float) -> None:
         """Count a hit that does not count, for the website of that number or for none."""

@@ -8,8 +8,8 @@ from typing import Final, cast
 
 from attrs import evolve, frozen
 from klein import Klein
-from twisted.internet.defer import Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
@@ -111,12 +111,12 @@ class Root:
             resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
 
     def _serve_hit(self, request: Request, route: Route) -> None:
-        responding = Deferred.fromCoroutine(self._interface.respond(request, route))
-        responding.addErrback(failure_response, route.name)
-        responding.addCallback(self._respond_to_hit, request)
-        responding.addErrback(lambda failure: _log.failure("responding to a hit failed", failure))
+        responding = self._interface.respond(request, route)
+        responding.addBoth(self._respond_to_hit, request, route.name)
+        responding.addErrback(_log_failure)
 
-    def _respond_to_hit(self, response: Response, request: Request) -> None:
+    def _respond_to_hit(self, result: Response | Failure, request: Request, name: str) -> None:
+        response = failure_response(result, name) if isinstance(result, Failure) else result
         if response is hits.NOT_IGNORED and request.keeps_connection:
             request.respond_encoded(self._site.encoded_no_content())
         else:
@@ -129,8 +129,11 @@ class Root:
 
     def _remove_base_path(self, request: Request) -> None:
         """Remove the base path from a request's path, unless the proxy has removed it."""
-        base = self._backend.settings.base_path.encode("ascii")
-        if base and (request.path == base or request.path.startswith(base + b"/")):
+        base_path = self._backend.settings.base_path
+        if not base_path:
+            return
+        base = base_path.encode("ascii")
+        if request.path == base or request.path.startswith(base + b"/"):
             request.path = request.path.removeprefix(base) or b"/"
 
     def _routes_of(self, request: Request) -> Routes:
@@ -156,6 +159,10 @@ class Root:
         request.local_path = "/" + "/".join(segments)
         request.postpath = [segment.encode("utf-8") for segment in segments]
         return routes
+
+
+def _log_failure(failure: Failure) -> None:
+    _log.failure("responding to a hit failed", failure)
 
 
 _API: Final = b"/" + API_PREFIX.encode("ascii")

@@ -5,14 +5,14 @@ who calls (401), the hostname (400), whether the caller may use the route (403),
 was sent (400).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from http import HTTPStatus
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from attrs import evolve, frozen
 from klein import Klein
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, ensureDeferred, fail, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
@@ -92,7 +92,9 @@ class Call:
         return website
 
 
-Handler: TypeAlias = Callable[..., Awaitable[Response] | Response]
+Handler: TypeAlias = Callable[
+    ..., Coroutine[Deferred[Any], Any, Response] | Deferred[Response] | Response
+]
 """Makes the response of a route from the call and the parameters of the path, by their names."""
 
 
@@ -128,9 +130,13 @@ class Routes:
         self.by_name[route.name] = route
         self.app.route(rule, methods=[method], endpoint=route.name)(serve)
 
-    async def respond(self, request: Request, route: Route) -> Response:
+    def respond(self, request: Request, route: Route) -> Deferred[Response]:
         """Return the response of a route without parameters: checks, then the handler."""
-        return await self._handled(self._checked(request, route.access), route, {})
+        try:
+            response = route.handler(self._checked(request, route.access))
+        except Exception:  # noqa: BLE001 - any error is logged and answered
+            return fail()
+        return succeed(response) if isinstance(response, Response) else ensureDeferred(response)
 
     async def _serve(self, request: Request, route: Route, path: dict[str, str]) -> bytes:
         """Begin the response to a request that the router has matched, and return its body."""
@@ -139,17 +145,15 @@ class Routes:
             # werkzeug takes "get" for GET, but methods are case-sensitive (RFC 9110, section 9.1).
             raise MethodNotAllowed(self.app.url_map.bind("").allowed_methods(request.local_path))
         call = self._checked(request, route.access)
-        response = await self._handled(call, route, path)
+        response = route.handler(call, **path)
+        if not isinstance(response, Response):
+            response = await response
         stream = self._stream(call, route.access, response)
         body = request.start_response(response, self._cors_headers(request, route.access))
         if stream is None:
             return body
         await request.send_stream(stream)
         return b""
-
-    async def _handled(self, call: Call, route: Route, path: dict[str, str]) -> Response:
-        response = route.handler(call, **path)
-        return response if isinstance(response, Response) else await response
 
     def _checked(self, request: Request, access: Access) -> Call:
         """Return the call that a request makes, or raise the first ApiError in order.

@@ -9,6 +9,8 @@ from secrets import token_urlsafe
 from typing import Final
 
 from attrs import evolve
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.python.failure import Failure
 
 from medamad.domain.errors import BadRequest
 from medamad.ingest import ping as pings
@@ -44,17 +46,23 @@ _NO_WEBSITE: Final = "https://"
 _ANY_PAGE: Final = (b"Cross-Origin-Resource-Policy", b"cross-origin")
 
 
-async def hit(call: Call) -> Response:
+def hit(call: Call) -> "Deferred[Response]":
     """Store a hit from a tracker, or from a server that sends a token."""
     request, token = call.request, None
     if b"Authorization" in request.headers:
         token = token_of(request, call.backend)
     backend, begun_s = call.backend, call.backend.seconds()
-    try:
-        ignored = await backend.pipeline.receive(request.body, _sender(call), token)
-    finally:
+
+    def received(ignored: str | Failure | None) -> Response | Failure:
         backend.response_times.hits.add(backend.seconds() - begun_s)
-    return Response(HTTPStatus.NO_CONTENT, headers=_ignored(ignored)) if ignored else NOT_IGNORED
+        if isinstance(ignored, Failure):
+            return ignored
+        if ignored is None:
+            return NOT_IGNORED
+        return Response(HTTPStatus.NO_CONTENT, headers=_ignored(ignored))
+
+    receiving = maybeDeferred(backend.pipeline.receive, request.body, _sender(call), token)
+    return receiving.addBoth(received)
 
 
 async def pixel(call: Call) -> Response:
