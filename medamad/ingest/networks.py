@@ -92,14 +92,17 @@ class Networks:
             starts.add(int(network.network_address) >> drop)
 
     def __contains__(self, address: object) -> bool:
-        if not isinstance(address, (IPv4Address, IPv6Address)):
+        if isinstance(address, IPv6Address):
+            address = _unmapped(address)
+        elif not isinstance(address, IPv4Address):
             return False
-        address = _unmapped(address)
-        number = int(address)
-        # Every hit is looked up several times, and a generator would take most of that.
-        for drop, starts in self._starts[address.version].items():
-            if number >> drop in starts:
-                return True
+        starts_by_drop = self._starts[address.version]
+        if starts_by_drop:
+            number = int(address)
+            # Every hit is looked up several times, and a generator would take most of that.
+            for drop, starts in starts_by_drop.items():
+                if number >> drop in starts:
+                    return True
         return False
 
     def __len__(self) -> int:

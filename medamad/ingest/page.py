@@ -1,7 +1,7 @@
 """The URL of a page, its campaign and referrer, and the websites of an Origin."""
 
 import re
-from collections.abc import Container
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 from urllib.parse import SplitResult, unquote_plus, urlsplit
@@ -10,7 +10,7 @@ from attrs import frozen
 
 from medamad.domain.errors import BadRequest
 from medamad.domain.paths import MAX_PATH, stored_path
-from medamad.domain.websites import MAX_HOSTNAME, canonical_hostname
+from medamad.domain.websites import MAX_HOSTNAME, Website, canonical_hostname
 from medamad.ingest.networks import address_of, is_address
 from medamad.storage.websites import Websites
 
@@ -33,6 +33,9 @@ def split_url(url: str) -> SplitResult:
 
 
 MAX_UTM: Final = 512
+_KEPT: Final = 2_048
+_MAX_KEPT: Final = 256
+"""How many parsed URLs are kept, and how long these are at most."""
 
 _EXPECTED: Final = "u: expected an http or https URL"
 
@@ -69,6 +72,14 @@ class Page:
 def page_of(url: str) -> Page:
     """Return the page of a URL. Raises BadRequest unless it is an http or https URL.
 
+    Pages repeat; a query may identify somebody, and is not kept.
+    """
+    return (_page_of if "?" in url or len(url) > _MAX_KEPT else _known_page_of)(url)
+
+
+def _page_of(url: str) -> Page:
+    """Return the page of a URL.
+
     The path is percent-decoded where that yields valid UTF-8, has no trailing slash except for "/",
     and is cut at MAX_PATH characters; UTM fields are cut at MAX_UTM.
     """
@@ -81,6 +92,9 @@ def page_of(url: str) -> Page:
     if parts.scheme not in {"http", "https"} or not host:
         raise BadRequest(_EXPECTED)
     return Page(_host(host), stored_path(parts.path), **_campaign(parts.query))
+
+
+_known_page_of: Final = lru_cache(_KEPT)(_page_of)
 
 
 def _host(host: str) -> str:
@@ -132,17 +146,21 @@ class Source:
 _NO_SOURCE: Final = Source()
 
 
-def referrer_of(url: str, own_hosts: Container[str]) -> str:
+def referrer_of(url: str, own_hosts: tuple[str, ...]) -> str:
     """Return the referrer as it is stored, "" for a page of the website; see `source_of`."""
     return source_of(url, own_hosts).referrer
 
 
-def source_of(url: str, own_hosts: Container[str]) -> Source:
+def source_of(url: str, own_hosts: tuple[str, ...]) -> Source:
     """Return where a view comes from, by the URL of its referrer.
 
     An IP address, anything but a URL of a page or app, and a host in `own_hosts`, with `www.` or
     without, are no referrer.
     """
+    return (_source_of if "?" in url or len(url) > _MAX_KEPT else _known_source_of)(url, own_hosts)
+
+
+def _source_of(url: str, own_hosts: tuple[str, ...]) -> Source:
     try:
         parts = split_url(url.strip())
         host = parts.hostname or ""
@@ -156,6 +174,9 @@ def source_of(url: str, own_hosts: Container[str]) -> Source:
     if host in own_hosts or f"www.{host}" in own_hosts:
         return Source(own_page=stored_path(parts.path))
     return Source(f"{host}{stored_path(parts.path)}"[:MAX_PATH].rstrip("/"))
+
+
+_known_source_of: Final = lru_cache(_KEPT)(_source_of)
 
 
 def _referrer_host(host: str) -> str:
@@ -183,15 +204,18 @@ def host_of(origin: str) -> str | None:
     return host.removesuffix(".")
 
 
-def websites_of(host: str, websites: Websites) -> frozenset[int]:
-    """Return the numbers of the websites on a host and on its parent domains."""
-    numbers = set()
+def websites_on(host: str, websites: Websites) -> Iterator[Website]:
+    """Yield the websites on a host and on its parent domains, the host's own first."""
     rest = host if len(host) <= MAX_HOSTNAME else ""
     while rest:
         if website := websites.serving(rest):
-            numbers.add(website.number)
+            yield website
         rest = rest.partition(".")[2]
-    return _shared(frozenset(numbers))
+
+
+def websites_of(host: str, websites: Websites) -> frozenset[int]:
+    """Return the numbers of the websites on a host and on its parent domains."""
+    return _shared(frozenset(website.number for website in websites_on(host, websites)))
 
 
 @lru_cache(1_024)

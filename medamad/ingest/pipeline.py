@@ -27,7 +27,7 @@ from medamad.domain.hits import BotRule, Event, Hit, OriginRule, Unload, View, V
 from medamad.domain.websites import Website
 from medamad.ingest.hit_counts import RecentCount, RecentSenders, UncountedHits, UnknownHostnames
 from medamad.ingest.networks import Networks, Sender, host_prefix_of
-from medamad.ingest.page import Source, host_of, page_of, source_of, websites_of
+from medamad.ingest.page import Source, host_of, page_of, source_of, websites_of, websites_on
 from medamad.ingest.payload import (
     CustomPayload,
     LoadPayload,
@@ -298,7 +298,8 @@ class Pipeline:
             return _Ignored(reason)
         websites = arrival.websites
         if websites is None:
-            websites = self._websites_of_origin(arrival.sender)
+            host = self._host_of_origin(arrival.sender)
+            websites = None if host is None else websites_of(host, self.websites)
         if websites is not None and not websites:
             return _Ignored(ORIGIN)
         return Unload(
@@ -327,18 +328,17 @@ class Pipeline:
         if self.rules.respect_gpc and sender.gpc:
             return GPC
         if website is not None:
-            websites = self._websites_of_origin(sender)
-            if websites is not None and website.number not in websites:
+            host = self._host_of_origin(sender)
+            if host is not None and website not in websites_on(host, self.websites):
                 return ORIGIN
         return None
 
     def _is_blocked(self, sender: Sender) -> bool:
         return sender.address is not None and sender.address in self.rules.blocked
 
-    def _websites_of_origin(self, sender: Sender) -> frozenset[int] | None:
-        """Return the websites that the sender's page may send hits for, None for all."""
-        host = host_of(sender.origin) if self.rules.origins == "website" else None
-        return None if host is None else websites_of(host, self.websites)
+    def _host_of_origin(self, sender: Sender) -> str | None:
+        """Return the host whose websites the sender's page may send hits for, None for all."""
+        return host_of(sender.origin) if self.rules.origins == "website" else None
 
     def _stored(self, outcome: Outcome, now: float) -> None:
         """Count a hit that the store has taken. Raises NotFound."""

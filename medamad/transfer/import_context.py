@@ -49,7 +49,7 @@ class ImportTarget:
 
     def referrer(self, url: str, host: str) -> str | None:
         """Return a referrer in its stored form, or None if it is spam."""
-        referrer = referrer_of(url, {self.hostname, host})
+        referrer = referrer_of(url, (self.hostname, host))
         return None if referrer.partition("/")[0] in self.rules.spam else referrer
 
 

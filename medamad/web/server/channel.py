@@ -29,7 +29,12 @@ from medamad.web.responses import Headers, Response, encoded_last, error_respons
 from medamad.web.server.admission import Connections, ConnectionState, Scheduled, TurnScheduler
 from medamad.web.server.clients import peer_address
 from medamad.web.server.parser import RequestHead, RequestParser
-from medamad.web.server.sockets import limit_send_buffer, unread_bytes, unsent_bytes
+from medamad.web.server.sockets import (
+    limit_send_buffer,
+    send_at_once,
+    unread_bytes,
+    unsent_bytes,
+)
 from medamad.web.settings import WebSettings
 
 LINGER_S: Final = 2.0
@@ -122,6 +127,8 @@ class Channel(TwistedProtocol):
         self._is_reading_paused = False
         self._is_client_slow = False
         """Whether the transport's buffer is full."""
+        self._is_buffered = False
+        """Whether the transport's buffer may hold something, which has to be sent first."""
         self._may_be_unreceived = False
         """Whether the client may not have received the last response yet."""
         self._was_all_received = False
@@ -194,8 +201,9 @@ class Channel(TwistedProtocol):
             if self._dropped > LINGER_BYTES:
                 self.abort()
             return
-        if self.state is ConnectionState.IDLE:
-            self._enter(ConnectionState.READING, self.site.settings.request_seconds)
+        is_first = self.state is ConnectionState.IDLE
+        if is_first:
+            self.state = ConnectionState.READING
         self._parser.feed(data)
         self._received += len(data)
         if self._is_scheduled:
@@ -207,6 +215,9 @@ class Channel(TwistedProtocol):
             self._schedule()
         else:
             self._parse()
+        if is_first and self.state is ConnectionState.READING:
+            # Most requests arrive whole, and are already being answered.
+            self._enter(ConnectionState.READING, self.site.settings.request_seconds)
 
     def _is_long(self) -> bool:
         return self._received > SHORT_BYTES or self._parser.is_in_chunks
@@ -315,7 +326,13 @@ class Channel(TwistedProtocol):
     # Writing, as the response to a request
 
     def write(self, data: bytes) -> None:
-        """Send part of a response."""
+        """Send a response, or part of a long one."""
+        if not self._is_buffered and self._producer is None:
+            sent = send_at_once(self.transport, data)
+            if sent == len(data):
+                return
+            data = data[sent:]
+        self._is_buffered = True
         self.transport.write(data)
 
     def start_producing(self, producer: Any) -> None:
@@ -357,7 +374,7 @@ class Channel(TwistedProtocol):
 
     def resumeProducing(self) -> None:
         """Send and read again: the buffer has been passed to the kernel."""
-        self._is_client_slow = False
+        self._is_client_slow = self._is_buffered = False
         if self._producer is not None:
             self._producer.resumeProducing()
         if self.state in _ANSWERING:
@@ -385,6 +402,7 @@ class Channel(TwistedProtocol):
             return
         request = self._request
         response = self.site.error_response(request, error) if request else error_response(error)
+        self.site.connections.enter(self, ConnectionState.READING)
         self.state = ConnectionState.REFUSED
         self.deadline = self.site.seconds() + LINGER_S
         self.transport.write(encoded_last(response, self.site.common_headers()))

@@ -19,6 +19,18 @@ def limit_send_buffer(transport: Any) -> None:
         socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
 
 
+def send_at_once(transport: Any, data: bytes) -> int:
+    """Send what the kernel takes now, if the transport is TCP; return how many bytes that was.
+
+    Nothing may be in the transport's buffer. Its `write` would wait for a reactor turn, which costs
+    more than all else about a short response.
+    """
+    write = getattr(transport, "writeSomeData", None)
+    sent = write(data) if write is not None and transport.connected else 0
+    # The transport finds out about an error when it writes.
+    return sent if isinstance(sent, int) else 0
+
+
 def unread_bytes(transport: Any) -> int:
     """Return how many bytes have arrived at the socket and were not read."""
     return _bytes(transport, FIONREAD)

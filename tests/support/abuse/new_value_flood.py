@@ -157,11 +157,9 @@ class Place:
         """Send many unloads of one view concurrently, each from its own network."""
         for first in range(0, len(durations_ms), AT_ONCE):
             some = [
-                Deferred.fromCoroutine(
-                    self.pipeline.receive(
-                        f'{{"e":"unload","b":"{beacon}","m":{duration_ms}}}'.encode(),
-                        Sender(many_networks(number), AGENTS.format(120), "de-DE", gpc=False),
-                    )
+                self.pipeline.receive(
+                    f'{{"e":"unload","b":"{beacon}","m":{duration_ms}}}'.encode(),
+                    Sender(many_networks(number), AGENTS.format(120), "de-DE", gpc=False),
                 )
                 for number, duration_ms in enumerate(durations_ms[first : first + AT_ONCE], first)
             ]
