@@ -82,14 +82,15 @@ class WidthClass(IntEnum):
     DESKTOP = 4
     WIDE = 5
 
-    @classmethod
-    def of(cls, width_px: int) -> "WidthClass":
+    @staticmethod
+    def of(width_px: int) -> "WidthClass":
         """Return the class of a width in pixels; UNKNOWN for 0."""
-        return cls(bisect_right(_WIDTHS_FROM_PX, width_px))
+        return _WIDTH_CLASSES[bisect_right(_WIDTHS_FROM_PX, width_px)]
 
 
 _WIDTHS_FROM_PX: Final = (1, 576, 992, 1_440, 1_920)
 """The least width of each class, from PHONE."""
+_WIDTH_CLASSES: Final = tuple(WidthClass)
 
 
 class Since(StrEnum):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -54,9 +53,14 @@ class Sender:
 
 def address_of(text: str) -> Address | None:
     """Return the address in a text, with or without a port; a mapped IPv4 address as IPv4."""
-    # Most are IPv4, and `ip_address` takes several times as long.
-    with suppress(OSError, ValueError):
+    try:
+        # Most are IPv4, and `ip_address` takes several times as long.
         return IPv4Address(inet_pton(AF_INET, text))
+    except (OSError, ValueError):
+        return _other_address_of(text)
+
+
+def _other_address_of(text: str) -> Address | None:
     with_port = _WITH_PORT.match(text)
     if with_port:
         text = with_port["six"] or with_port["four"]
@@ -85,30 +89,34 @@ class Networks:
     """
 
     def __init__(self, networks: Iterable[Network] = ()) -> None:
-        self._starts: Final[dict[int, dict[int, set[int]]]] = {4: {}, 6: {}}
+        self._v4: Final[dict[int, set[int]]] = {}
+        self._v6: Final[dict[int, set[int]]] = {}
+        """The first addresses of networks, without the bits in which a network's addresses differ,
+        by the number of these."""
         for network in map(_unmapped_network, networks):
             drop = network.max_prefixlen - network.prefixlen
-            starts = self._starts[network.version].setdefault(drop, set())
-            starts.add(int(network.network_address) >> drop)
+            starts = self._v4 if isinstance(network, IPv4Network) else self._v6
+            starts.setdefault(drop, set()).add(int(network.network_address) >> drop)
 
     def __contains__(self, address: object) -> bool:
         if isinstance(address, IPv6Address):
             address = _unmapped(address)
-        elif not isinstance(address, IPv4Address):
+        if isinstance(address, IPv4Address):
+            starts = self._v4
+        elif isinstance(address, IPv6Address):
+            starts = self._v6
+        else:
             return False
-        starts_by_drop = self._starts[address.version]
-        if starts_by_drop:
+        if starts:
             number = int(address)
             # Every hit is looked up several times, and a generator would take most of that.
-            for drop, starts in starts_by_drop.items():
-                if number >> drop in starts:
+            for drop, of_size in starts.items():
+                if number >> drop in of_size:
                     return True
         return False
 
     def __len__(self) -> int:
-        return sum(
-            len(starts) for of_version in self._starts.values() for starts in of_version.values()
-        )
+        return sum(map(len, (*self._v4.values(), *self._v6.values())))
 
 
 def read_networks(text: str) -> Iterator[Network]:

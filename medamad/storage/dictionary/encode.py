@@ -5,7 +5,7 @@ added, so that the daily limit on new values holds across restarts.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Final, TypeAlias
@@ -15,7 +15,13 @@ from attrs import define, field
 from numpy.typing import NDArray
 from twisted.logger import Logger
 
-from medamad.domain.dimensions import OTHER, Dimension, property_text, split_property
+from medamad.domain.dimensions import (
+    OTHER,
+    VIEW_DIMENSIONS,
+    Dimension,
+    property_text,
+    split_property,
+)
 from medamad.domain.hits import Properties
 from medamad.domain.zones import DAY_MS
 from medamad.storage.dictionary.keys import (
@@ -88,6 +94,8 @@ class Encoder:
     _fresh_count: dict[CodeSpace, int] = field(factory=dict)
     _new: dict[CodeSpace, tuple[NewValues, NewValues]] = field(factory=dict)
     """The new values of the day before this transaction, and those that it adds."""
+    _known: dict[int, list[dict[str, int]]] = field(factory=dict)
+    """The cached codes of a website's views, by dimension."""
     network: bytes = b""
     """Where the present hit came from; b"" if its network has no share of the limits."""
 
@@ -101,6 +109,21 @@ class Encoder:
         if text != OTHER and self._is_past_limit(space, text):
             return self.code(website, dimension, OTHER)
         return self._add(known, space, text)
+
+    def view_codes(self, website: int, texts: Sequence[str]) -> list[int]:
+        """Return the codes of a view's texts, in the order of VIEW_DIMENSIONS; see `code`."""
+        known = self._known.get(website)
+        if known is None:
+            known = self._known[website] = [
+                self._names.state_of(self._txn, (website, dimension)).codes
+                for dimension in VIEW_DIMENSIONS
+            ]
+        # Nearly all are known, and a call for each would take most of the time.
+        codes = [codes.get(text) for codes, text in zip(known, texts, strict=True)]
+        return [
+            self.code(website, dimension, text) if code is None else code
+            for code, dimension, text in zip(codes, VIEW_DIMENSIONS, texts, strict=True)
+        ]
 
     def any_code(self, website: int, dimension: Dimension, text: str) -> int:
         """Return the code of a text without regard to limits, for imports."""

@@ -176,11 +176,7 @@ class WriteBatch:
         if view.visitor is not None:
             view = self._with_visitor_flags(view, view.visitor)
         happened_ms = view.happened_ms or view.time_ms
-        code = self._encoder.code
-        codes = [
-            code(view.website, dimension, text)
-            for dimension, text in zip(VIEW_DIMENSIONS, _texts_of(view), strict=True)
-        ]
+        codes = self._encoder.view_codes(view.website, _texts_of(view))
         location = ViewLocation(view.website, view.time_ms, sequence, visit)
         self._put(
             view.website,

@@ -205,11 +205,12 @@ class Connections(Generic[C]):
             yield from (self._networks[network] for network in self._by_reading[count])
 
     def _leave(self, connection: C, key: Hashable, network: _Group[C]) -> None:
-        """Remove a connection from the lists of its state."""
-        for group in (self._every, network):
-            group.idle.pop(connection, None)
-            group.paused.pop(connection, None)
-        if connection in network.reading:
+        """Remove a connection from what its state has put it in."""
+        if connection in network.idle:
+            del self._every.idle[connection], network.idle[connection]
+        elif connection in network.paused:
+            del self._every.paused[connection], network.paused[connection]
+        elif connection in network.reading:
             del network.reading[connection]
             self._rank(key, len(network.reading) + 1, len(network.reading))
 
