@@ -282,7 +282,7 @@ class Channel(TwistedProtocol):
             self._parser.begin_body(head.length, self.site.settings.max_body_bytes)
         expected = head.headers.values(b"expect")
         if expected and is_http_1_1 and expected[0].lower() == b"100-continue":
-            self.transport.write(_CONTINUE)
+            self.write(_CONTINUE)
         if head.length == 0:
             self._respond(b"")
 
