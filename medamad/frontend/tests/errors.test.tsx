@@ -23,8 +23,8 @@ const CASES: readonly (readonly [number, string, Key])[] = [
   [502, "words of the server", "away.title"],
   [503, "words of the server", "away.title"],
   [0, "", "away.title"],
-  [400, "username: expected at least 2 characters", "refused.username"],
-  [400, "password: expected at least 8 characters", "refused.password"],
+  [400, "username: expected 3 to 48 characters, got 1", "refused.username"],
+  [400, "password: expected 5 to 128 characters, got 1", "refused.password"],
   [400, "hostname: expected a hostname", "hostname.refused"],
 ];
 
