@@ -12,11 +12,11 @@ snapshot or a selection of its views, and returns arrays with the gaps that roll
 - `rollups.selected_rollups`: what rollups know of the selected views
 - `rollup_visits.with_rollups`, `rollup_visits.visits_by_code`, `rollup_visits.visits_by_end`: what
   they know of the selected visits
-- `visits.select_visits`: the visits that have a selected view
-- `visits.figures_of`, `visits.totals_of`: the figures of each visit, and their sums by group
+- `visit_groups.visits_in_groups`: the visits that have a selected view, part by part
+- `kept_sums.sum_visits`: the sums of these visits, of the kinds that `visit_sums` has
 - `returning.returning_columns`: new and returning visitors, and those of calendar weeks and months
 - `goals.goal_mask`: the codes that reach a goal
-- `goals.have_reached`, `goals.count_steps`: the visits that reached each goal, and their numbers by
+- `goals.GoalSearch`, `goals.count_steps`: the visits that reached each goal, and their numbers by
   step of a funnel
 - `rows.page_of_rows`, `rows.make_rows`: the page of rows to return
 """

@@ -23,7 +23,7 @@ from medamad.query.period import ALWAYS, Period
 from medamad.query.properties import EventFilter
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query, Result
 from medamad.query.rows import fractions
-from medamad.query.scan import Selection, divide, find_views, leaves, loose_events
+from medamad.query.scan import Selection, divide, find_views, leaves, lookup, loose_events
 from medamad.query.selection import select
 from medamad.query.series import series_bounds
 from medamad.query.visit_reports import count_reached
@@ -220,7 +220,7 @@ class _GoalCounter:
         without_view = matches_without_view(self.query) and not self.query.has_property_filter
         if selection.filter.matches_all and not with_times:
             selection = _add_kept_events(selection, events)
-        gaps = _add_events(selection, events, without_view=without_view)
+        gaps = _add_events(selection, events, without_view=without_view, with_times=with_times)
         for rollup in self.snapshot.rollups:
             if not all(
                 selection.period.is_outside(*bounds)
@@ -285,9 +285,10 @@ def _add_kept_events(selection: Selection, goals: Sequence[_Conversions]) -> Sel
             def count(alone: Selection = alone, each: _Conversions = each) -> _KeptConversions:
                 found = _Conversions(each.goal, each.reaching, each.revenue)
                 _add_events(alone, [found], without_view=True)
-                codes = np.concatenate([codes for codes, _ in found.amounts])
+                codes = [np.repeat(kept.amounts, kept.times) for kept in found.kept]
+                amounts = np.concatenate([np.zeros(0, np.uint32), *codes])
                 return _KeptConversions(
-                    sum(map(len, found.times_ms)), *np.unique(codes, return_counts=True)
+                    sum(kept.count for kept in found.kept), *np.unique(amounts, return_counts=True)
                 )
 
             each.kept.append(alone.snapshot.kept(each.goal, count, lambda kept: kept.nbytes))
@@ -327,11 +328,15 @@ def _add_views(selection: Selection, goals: Sequence[_Conversions]) -> None:
 
 
 def _add_events(
-    selection: Selection, goals: Sequence[_Conversions], *, without_view: bool
+    selection: Selection,
+    goals: Sequence[_Conversions],
+    *,
+    without_view: bool,
+    with_times: bool = False,
 ) -> set[DayGap]:
     """Add the selected events that reach goals, and the amounts in them; return the gaps.
 
-    `without_view` selects events that have no view.
+    `without_view` selects events that have no view. Times are slow to read.
     """
     if not goals:
         return set()
@@ -349,27 +354,35 @@ def _add_events(
             continue
         loose.append(part.loose)
         if reaching.take(part.own.property).any():
-            _add_rows(part.own, event_filter.own(part), goals)
+            _add_rows(part.own, event_filter.own(part), goals, with_times=with_times)
     revenues = [each.revenue for each in goals if each.revenue is not None]
     selected, gaps = event_filter.loose(loose, _any([reaching, *revenues]))
-    _add_rows(selected, None, goals)
+    _add_rows(selected, None, goals, with_times=with_times)
     return gaps
 
 
-def _add_rows(events: EventColumns, mask: Mask | None, goals: Sequence[_Conversions]) -> None:
+def _add_rows(
+    events: EventColumns, mask: Mask | None, goals: Sequence[_Conversions], *, with_times: bool
+) -> None:
     for each in goals:
-        reaches = each.reaching.take(events.property)
-        rows = np.flatnonzero(reaches if mask is None else reaches & mask)
+        rows = np.flatnonzero(lookup(events.property, each.reaching))
+        if mask is not None:
+            rows = rows[mask[rows]]
         if not len(rows):
             continue
         numbers = events.event[rows]
         # The rows of an event follow each other.
         once = rows[np.concatenate(([True], numbers[1:] != numbers[:-1]))]
-        each.times_ms.append(events.time_ms[once])
+        amounts = rows[:0]
         if each.revenue is not None:
-            amounts = np.flatnonzero(each.revenue.take(events.property))
+            amounts = np.flatnonzero(lookup(events.property, each.revenue))
             amounts = amounts[np.isin(events.event[amounts], numbers)]
-            each.amounts.append((events.property[amounts], events.time_ms[amounts]))
+        codes = events.property[amounts]
+        if with_times:
+            each.times_ms.append(events.time_ms[once])
+            each.amounts.append((codes, events.time_ms[amounts]))
+        else:
+            each.kept.append(_KeptConversions(len(once), *np.unique(codes, return_counts=True)))
 
 
 def revenue_of(amounts: Sequence[tuple[Decimal, int]]) -> Figures:

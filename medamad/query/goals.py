@@ -12,9 +12,10 @@ from medamad.domain.goals import Goal
 from medamad.domain.paths import PathPattern
 from medamad.query.filters import Mask, cached_mask
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, ViewFilter
+from medamad.query.scan import SelectedViews, Selection, ViewFilter, lookup
+from medamad.query.visit_groups import visits_in_groups
 from medamad.query.visit_search import FoundEvents, VisitSearch
-from medamad.query.visits import Numbers, Visits, find_visits, select_visits, visit_numbers
+from medamad.query.visits import Visits
 from medamad.storage.segments.parts import CodeTexts, ViewColumns
 
 Moments: TypeAlias = NDArray[np.int64]
@@ -74,6 +75,43 @@ class Reached:
         return self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows]
 
 
+@frozen(eq=False)
+class GoalSearch:
+    """Looks for where goals were reached in one part."""
+
+    goals: Sequence[Goal]
+    masks: Sequence[Mask]
+
+    @classmethod
+    def of(
+        cls, goals: Sequence[Goal], texts: CodeTexts, cancellation: Cancellation
+    ) -> "GoalSearch":
+        """Return the search for goals."""
+        return cls(goals, [goal_mask(texts, goal, cancellation) for goal in goals])
+
+    def rows_in(
+        self, part: ViewColumns, place: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+        """Return the rows of the views of a part by which, or by whose events, it was reached.
+
+        And the rows of these events, each with the view in the same place, None for a page. Events
+        that are not stored with their view are left out.
+        """
+        mask = self.masks[place]
+        if self.goals[place].path is not None:
+            return np.flatnonzero(lookup(part.codes(Dimension.PATH), mask)), None
+        rows = np.flatnonzero(lookup(part.own.property, mask))
+        return part.own.view[rows].astype(np.intp), rows
+
+    def have_reached(self, visits: Visits, part: ViewColumns) -> list[Mask]:
+        """Return for each goal which of some visits, that have no views elsewhere, reached it."""
+        masks = [np.zeros(len(visits), np.bool_) for _ in self.goals]
+        for place, mask in enumerate(masks):
+            places = visits.places_of_rows(part, self.rows_in(part, place)[0])
+            mask[places[places >= 0]] = True
+        return masks
+
+
 def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> Iterator[tuple[int, Reached]]:
     """Return where each goal was reached, with its place among the goals, part by part."""
     texts, cancellation = search.snapshot.texts, search.cancellation
@@ -110,32 +148,42 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     The order is that of time, at the same time that in which they were stored. A view or an event
     may reach several in order.
     """
-    snapshot, cancellation = selection.snapshot, selection.cancellation
-    found: list[list[tuple[Numbers, Moments]]] = [[] for _ in goals]
-    search = VisitSearch.during(snapshot, selection.period, cancellation)
-    for goal, reached in find_reached(search, goals):
-        numbers = visit_numbers(reached.part, reached.rows)
-        found[goal].append((numbers, reached.moments()))
-    if selection.filter.matches_all:
-        # No others can reach the first goal.
-        none = np.zeros(0, np.int64)
-        first_numbers = np.concatenate([none, *(numbers for numbers, _ in found[0])])
-        visits = find_visits(snapshot, cancellation, first_numbers, selection.period)
-    else:
-        visits = select_visits(selection)
     counts = np.zeros(len(goals), np.int64)
+    search = GoalSearch.of(goals, selection.snapshot.texts, selection.cancellation)
+
+    def reaching_first(selection: Selection) -> Iterator[SelectedViews]:
+        for part in selection.parts_with_visits():
+            rows, _ = search.rows_in(part, 0)
+            if len(rows):
+                yield SelectedViews(part, rows)
+
+    # Without a filter, no others can reach the first goal.
+    find_views = reaching_first if selection.filter.matches_all else Selection.views
+    for visits, selected in visits_in_groups(selection, find_views):
+        counts += _count_steps(visits, selected.part, search)
+    return counts
+
+
+def _count_steps(visits: Visits, part: ViewColumns, search: GoalSearch) -> NDArray[np.int64]:
+    """Return how many visits of one part reached each goal after all goals before it."""
+    counts = np.zeros(len(search.goals), np.int64)
     never = np.iinfo(np.int64).max
     first = np.zeros(len(visits), np.int64)
-    for step, pieces in enumerate(found):
+    for step in range(len(search.goals)):
+        rows, events = search.rows_in(part, step)
+        places = visits.places_of_rows(part, rows)
+        # Those that are missing have the last place.
+        is_here = np.flatnonzero((places >= 0) & (first[places] != never))
+        if not len(is_here):
+            break
+        found = None if events is None else FoundEvents.of(part, events[is_here])
+        places, moments = places[is_here], Reached(part, rows[is_here], found).moments()
+        descending = np.argsort(moments, kind="stable")[::-1]
+        places, moments = places[descending], moments[descending]
         following = np.full(len(visits), never)
-        for numbers, moments in pieces:
-            places = visits.places_of(numbers)
-            is_here = np.flatnonzero(places >= 0)
-            descending = is_here[np.argsort(moments[is_here], kind="stable")[::-1]]
-            places, ordered = places[descending], moments[descending]
-            is_next = (ordered >= first[places]) & (ordered < following[places])
-            # Of several moments of a visit, the last and least remains.
-            following[places[is_next]] = ordered[is_next]
+        is_next = moments >= first[places]
+        # Of several moments of a visit, the last and least remains.
+        following[places[is_next]] = moments[is_next]
         first = following
         counts[step] = np.count_nonzero(first != never)
     return counts

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.query.rollups import durations_by_path
 from medamad.query.scan import Selection
-from medamad.storage.segments.format import Integers, SortedDurations
+from medamad.storage.segments.format import LOW, Integers, SortedDurations
 
 _NARROW_BITS: Final = 32
 _DURATION_BITS: Final = 32
@@ -171,9 +171,7 @@ def median(unsorted_ms: Sequence[Integers], ascending: Sequence[SortedDurations]
     lower, upper = (count - 1) // 2, count // 2
     if ascending:
         loose.sort()
-        loose = loose[zeros:]
-        low_ms = _at(loose, ascending, lower)
-        high_ms = low_ms if lower == upper else _at(loose, ascending, upper, low_ms)
+        low_ms, high_ms = _at([*ascending, SortedDurations.of(loose[zeros:])], lower, upper)
     else:
         loose.partition(zeros + lower)
         low_ms = int(loose[zeros + lower])
@@ -182,15 +180,29 @@ def median(unsorted_ms: Sequence[Integers], ascending: Sequence[SortedDurations]
     return middle + (rest and middle % 2)
 
 
-def _at(loose: Integers, ascending: Sequence[SortedDurations], place: int, least: int = 0) -> int:
-    """Return the number, at least `least`, at a place of all numbers sorted together."""
-    greatest = (1 << 32) - 1
+def _at(pieces: Sequence[SortedDurations], lower: int, upper: int) -> tuple[int, int]:
+    """Return the numbers at two places, at most one apart, of all numbers sorted together."""
+    starts = np.zeros(max(len(piece.starts) for piece in pieces), np.int64)
+    for piece in pieces:
+        starts[: len(piece.starts)] += piece.starts
+        starts[len(piece.starts) :] += len(piece)
+    low_ms = _number_at(pieces, starts, lower)
+    if lower == upper or sum(piece.below(low_ms + 1) for piece in pieces) > upper:
+        return low_ms, low_ms
+    return low_ms, _number_at(pieces, starts, upper)
+
+
+def _number_at(pieces: Sequence[SortedDurations], starts: NDArray[np.int64], place: int) -> int:
+    """Return the number at a place; `starts` counts the numbers below each of the upper halves."""
+    upper = int(np.searchsorted(starts, place, side="right")) - 1
+    halves = [piece.low_of(upper) for piece in pieces]
+    place -= int(starts[upper])
+    least, greatest = 0, LOW
     while least < greatest:
         middle = (least + greatest) // 2
-        up_to = int(np.searchsorted(loose, loose.dtype.type(middle), side="right"))
-        up_to += sum(each.below(middle + 1) for each in ascending)
+        up_to = sum(int(half.searchsorted(half.dtype.type(middle), "right")) for half in halves)
         if up_to > place:
             greatest = middle
         else:
             least = middle + 1
-    return least
+    return upper * (LOW + 1) + least

@@ -37,6 +37,18 @@ class SelectedViews:
     part: ViewColumns
     index: NDArray[np.intp] | slice | None = None
 
+    @property
+    def rows(self) -> NDArray[np.intp] | slice:
+        """Their places in the part, as an index."""
+        return slice(None) if self.index is None else self.index
+
+    def take(self, places: NDArray[np.intp]) -> "SelectedViews":
+        """Return some of the selected views."""
+        rows = self.index
+        if isinstance(rows, slice):
+            rows = np.arange(len(self.part))[rows]
+        return SelectedViews(self.part, places if rows is None else rows[places])
+
     def of(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the selected views from a column of the part."""
         if self.index is None:
@@ -140,7 +152,7 @@ class ViewFilter:
         """Return which views in a slice of a part match, or None if there is no filter."""
         mask: Mask | None = None
         for dimension, matching_codes in self.codes.items():
-            matches = _lookup(part.codes(dimension)[window], matching_codes)
+            matches = lookup(part.codes(dimension)[window], matching_codes)
             mask = matches if mask is None else mask & matches
         for filter_ in self._by_view:
             matches = filter_.mask(part)[window]
@@ -209,6 +221,13 @@ class Selection:
     def views(self) -> Iterator[SelectedViews]:
         """Return the selected views of each part that has any."""
         return self.scan(_no_value)
+
+    def parts_with_visits(self) -> Iterator[ViewColumns]:
+        """Return each part, none of them merged, that may have views of visits in the period."""
+        for part in leaves(self.snapshot.parts):
+            self.cancellation.check()
+            if part.first_visit and self._is_in_period(part):
+                yield part
 
     def rollups(self, value_of: Callable[[Rollup], T | None]) -> Iterator[tuple[Rollup, T | None]]:
         """Return each rollup that may have selected views, with a value of it.
@@ -364,7 +383,7 @@ def find_views(
     return near[is_found], places[is_found]
 
 
-def _lookup(codes: Codes, matching_codes: Mask) -> Mask:
+def lookup(codes: Codes, matching_codes: Mask) -> Mask:
     """Return which codes match. Comparing with a few codes is faster than a lookup of each."""
     few = np.flatnonzero(matching_codes)
     if len(few) > _FEW:

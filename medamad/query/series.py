@@ -1,10 +1,12 @@
 """Sums and median durations of the selected views: of all of them, and by bucket of a series."""
 
-from itertools import chain, pairwise
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain, groupby, pairwise
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.query.aggregate import Tally, tally_all, tally_buckets
@@ -15,10 +17,13 @@ from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.rollups import SelectedRollup, selected_rollups
 from medamad.query.scan import SelectedViews, Selection
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of
-from medamad.storage.segments.format import FLAG_BITS, Integers, SortedDurations
+from medamad.storage.segments.format import FLAG_BITS, Integers, Segment, SortedDurations
 from medamad.storage.segments.parts import NO_TIME, MergedSegment, Part
 from medamad.storage.segments.snapshot import Snapshot
 
+_KEPT_BUCKETS: Final = 400
+_KEPT_BYTES: Final = 512
+"""About what a key and a median take."""
 _FEW_BUCKETS: Final = 2_500
 """Up to this many, the durations of each bucket are collected; for more, all are sorted at once."""
 
@@ -63,7 +68,7 @@ def total_of(selection: Selection) -> Series:
         return pieces.series(Gaps(gaps))
     ascending: list[SortedDurations] = []
     unsorted_ms: list[Integers] = []
-    for scanned in selection.scan(_sorted_durations):
+    for scanned in selection.scan(partial(_sorted_durations, selection.snapshot)):
         if isinstance(scanned, SortedDurations):
             ascending.append(scanned)
         else:
@@ -85,21 +90,97 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
         return _sorted_at_once(selection, buckets)
     unfiltered = selection.filter.matches_all
     pieces = _Pieces(len(buckets.dates))
-    for views in selection.views():
-        cut = _cut_at_buckets(views, buckets)
-        flags = None if unfiltered else cut.ordered(views.flags)
-        duration_ms = cut.ordered(views.duration_ms)
-        for place, (begin, end) in enumerate(pairwise(cut.bounds.tolist())):
-            if begin < end:
-                piece = None if flags is None else flags[begin:end]
-                pieces.add(cut.first + place, piece, duration_ms[begin:end])
+    kept = _KeptMedians.find(selection, buckets) if unfiltered else None
+    for period in (selection.period,) if kept is None else kept.missing():
+        for views in evolve(selection, period=period).views():
+            cut = _cut_at_buckets(views, buckets)
+            flags = None if unfiltered else cut.ordered(views.flags)
+            duration_ms = cut.ordered(views.duration_ms)
+            for place, (begin, end) in enumerate(pairwise(cut.bounds.tolist())):
+                if begin < end:
+                    piece = None if flags is None else flags[begin:end]
+                    pieces.add(cut.first + place, piece, duration_ms[begin:end])
     rollups, gaps = _rollups_by_bucket(selection, buckets)
     for bucket, rollup in rollups:
         pieces.add_rollup(bucket, rollup)
-    if unfiltered:
-        sums = tally_buckets(selection, buckets).sums + pieces.rollup_sums
-        return Series(Tally(sums, gaps), pieces.medians_ms())
-    return pieces.series(gaps)
+    if kept is None:
+        return pieces.series(gaps)
+    sums = tally_buckets(selection, buckets).sums + pieces.rollup_sums
+    return Series(Tally(sums, gaps), kept.with_others(pieces.medians_ms()))
+
+
+@frozen(eq=False)
+class _KeptMedians:
+    """The medians of the buckets of which all views are in segments that never change.
+
+    They are kept, unless there are many buckets: then finding them would take longer than counting.
+    `segments` has the segments with views in each bucket, None if there may be other views.
+    """
+
+    first_ms: Sequence[int]
+    last_ms: Sequence[int]
+    segments: Sequence[Snapshot | None]
+    found: Sequence[int | None]
+
+    @classmethod
+    def find(cls, selection: Selection, buckets: Buckets) -> "_KeptMedians":
+        """Return those of the buckets of a period."""
+        size = len(buckets.dates)
+        first_ms, last_ms = buckets.edges_ms[:-1].tolist(), (buckets.edges_ms[1:] - 1).tolist()
+        start_ms, end_ms = selection.period.start_ms, selection.period.end_ms
+        if size and start_ms is not None and end_ms is not None:
+            first_ms[0], last_ms[-1] = max(first_ms[0], start_ms), min(last_ms[-1], end_ms)
+        segments: list[Snapshot | None] = [None] * size
+        if size <= _KEPT_BUCKETS:
+            segments = _segments_by_bucket(selection.snapshot, buckets)
+        found = [
+            None if alone is None else alone.find_kept((cls, first, last))
+            for first, last, alone in zip(first_ms, last_ms, segments, strict=True)
+        ]
+        return cls(first_ms, last_ms, segments, found)
+
+    def missing(self) -> Iterator[Period]:
+        """Return the periods of the buckets that are not known, which follow each other."""
+        places = range(len(self.found))
+        for is_missing, run in groupby(places, lambda place: self.found[place] is None):
+            if is_missing:
+                of_run = list(run)
+                yield Period(self.first_ms[of_run[0]], self.last_ms[of_run[-1]])
+
+    def with_others(self, medians_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return all medians, with those that were missing, and keep these."""
+        for place, alone in enumerate(self.segments):
+            found = self.found[place]
+            if found is not None:
+                medians_ms[place] = found
+            elif alone is not None:
+                key = (_KeptMedians, self.first_ms[place], self.last_ms[place])
+                alone.keep(key, int(medians_ms[place]), _KEPT_BYTES)
+        return medians_ms
+
+
+def _segments_by_bucket(snapshot: Snapshot, buckets: Buckets) -> list[Snapshot | None]:
+    """Return the segments with views in each bucket, None if there are none or other views."""
+    size = len(buckets.dates)
+    found: list[list[Segment]] = [[] for _ in range(size)]
+    may_change: set[int] = set()
+
+    def places_of(bounds: tuple[int, int]) -> range:
+        first, last = buckets.of(np.array(bounds, np.int64)).tolist()
+        return range(max(first, 0), min(last, size - 1) + 1)
+
+    for segment in snapshot.leaf_segments():
+        places = places_of(segment.header.time_bounds)
+        if segment.number in snapshot.overlays:
+            may_change.update(places)
+        for place in places:
+            found[place].append(segment)
+    for part in (*snapshot.chunks, *snapshot.rollups):
+        may_change.update(places_of(part.time_bounds))
+    return [
+        snapshot.only(segments) if segments and place not in may_change else None
+        for place, segments in enumerate(found)
+    ]
 
 
 def _rollups_by_bucket(
@@ -236,5 +317,15 @@ def _around(inner: NDArray[np.integer[Any]], size: int) -> NDArray[np.integer[An
     return np.concatenate(([0], inner, [size]))
 
 
-def _sorted_durations(part: Part) -> SortedDurations | None:
-    return part.durations() if isinstance(part, MergedSegment) else None
+def _sorted_durations(snapshot: Snapshot, part: Part) -> SortedDurations | None:
+    """Return the sorted durations of a merged segment, or of a segment that never changes."""
+    if isinstance(part, MergedSegment):
+        return part.durations()
+    alone = snapshot.alone(part)
+    if alone is None:
+        return None
+
+    def compute() -> SortedDurations:
+        return SortedDurations.of(np.sort(part.duration_ms[part.duration_ms > 0]))
+
+    return alone.kept(SortedDurations, compute, lambda durations: durations.nbytes)

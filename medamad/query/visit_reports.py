@@ -1,6 +1,6 @@
 """The reports of visits: entry and exit pages, what comes before and after a page, and columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import numpy as np
@@ -11,14 +11,15 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
-from medamad.query.goals import have_reached
+from medamad.query.goals import GoalSearch
 from medamad.query.kept_sums import sum_visits
-from medamad.query.period import Period
+from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation, Gaps, Query, Result
 from medamad.query.rollup_visits import visits_by_code, visits_by_end, with_rollups
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
-from medamad.query.scan import Selection
+from medamad.query.scan import SelectedViews, Selection
 from medamad.query.selection import select
+from medamad.query.visit_groups import visits_in_groups
 from medamad.query.visit_sums import (
     Beginnings,
     Count,
@@ -28,16 +29,12 @@ from medamad.query.visit_sums import (
     ReachedGoal,
     SeenPages,
     VisitSums,
+    add_up_each,
     collect,
 )
-from medamad.query.visits import (
-    Numbers,
-    count_pages_beside,
-    find_visits,
-    select_visits,
-    visit_numbers,
-)
+from medamad.query.visits import Visits, count_pages_beside
 from medamad.storage.segments.counters import SLOT_MS
+from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 END: Final = ""
@@ -80,12 +77,19 @@ def count_reached(
         found = sum_visits(selection, [count, *(ReachedGoal(goal, count) for goal in goals)])
     else:
         # All goals are looked for together.
-        visits = select_visits(selection)
-        reached = [visits.take(mask) for mask in have_reached(visits, goals)]
-        found = [collect(some, [count])[0] for some in (visits, *reached)]
+        search = GoalSearch.of(goals, selection.snapshot.texts, selection.cancellation)
+        groups = visits_in_groups(selection)
+        found = add_up_each(
+            (_counts(visits, count, search, views.part) for visits, views in groups), 1 + len(goals)
+        )
     if buckets is None or slot_ms is None:
         return [sums.dense(1).visits for sums in found]
     return [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]
+
+
+def _counts(visits: Visits, count: Count, search: GoalSearch, part: ViewColumns) -> list[VisitSums]:
+    reached = [visits.take(mask) for mask in search.have_reached(visits, part)]
+    return [collect(some, [count])[0] for some in (visits, *reached)]
 
 
 def _slot_ms(period: Period, buckets: Buckets | None) -> int:
@@ -259,16 +263,16 @@ def pages_beside(
     selection = select(snapshot, query, sources, cancellation)
     texts = snapshot.texts(Dimension.PATH)
     code = next((code for code, text in enumerate(texts) if text == path), None)
-    views: dict[int, NDArray[np.intp]] = {}
-    numbers: list[Numbers] = [np.zeros(0, np.int64)]
-    for selected in selection.views():
-        part = selected.part
-        rows = selected.of(np.arange(len(part)))[selected.codes(Dimension.PATH) == code]
-        of_rows = visit_numbers(part, rows)
-        views[part.sequence_bounds[0]] = rows[of_rows > 0]
-        numbers.append(of_rows)
-    visits = find_visits(snapshot, cancellation, np.concatenate(numbers))
-    counts = count_pages_beside(visits, views, step=step, size=len(texts))
+
+    def views_of_page(selection: Selection) -> Iterator[SelectedViews]:
+        for selected in selection.views():
+            places = np.flatnonzero(selected.codes(Dimension.PATH) == code)
+            if len(places):
+                yield selected.take(places)
+
+    counts = np.zeros(len(texts) + 1, np.int64)
+    for visits, views in visits_in_groups(selection, views_of_page, ALWAYS):
+        counts += count_pages_beside(visits, views, step=step, size=len(texts))
     names = [*texts[: len(counts) - 1], END]
     rows, paths = page_of_rows(
         np.flatnonzero(counts), (counts,), names.__getitem__, query.row_slice

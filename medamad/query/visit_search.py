@@ -29,6 +29,13 @@ class FoundEvents:
     time_ms: NDArray[np.int64]
     properties: Codes
 
+    @classmethod
+    def of(cls, part: ViewColumns, rows: NDArray[np.intp]) -> Self:
+        """Return rows of a part's own events."""
+        own = part.own
+        views, numbers = own.view[rows].astype(np.intp), own.event[rows].astype(np.int64)
+        return cls(part, views, numbers, own.time_ms[rows], own.property[rows])
+
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Return some of the rows."""
         return type(self)(
@@ -79,8 +86,7 @@ class VisitSearch:
             own = part.own
             rows = np.flatnonzero(properties.take(own.property))
             if len(rows):
-                views, numbers = own.view[rows].astype(np.intp), own.event[rows].astype(np.int64)
-                yield FoundEvents(part, views, numbers, own.time_ms[rows], own.property[rows])
+                yield FoundEvents.of(part, rows)
         yield from self._loose_events(properties)
 
     def visits(self, numbers: Iterable[Numbers]) -> Visits:

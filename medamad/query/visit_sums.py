@@ -4,7 +4,7 @@ All kinds of sums that are wanted go through the views of the visits together.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ _SUMS: Final = 4
 _NONE: Final[Numbers] = np.zeros(0, np.int64)
 _EVERYTHING: Final = ViewFilter({})
 _SPARSE: Final = 4
+_AT_ONCE: Final = 32
 
 
 @frozen(eq=False)
@@ -101,8 +102,27 @@ class VisitSums:
         return row
 
 
+NO_SUMS: Final = VisitSums(_NONE, np.zeros((_SUMS, 0), np.int64))
+
+
 def add_up(parts: Sequence[VisitSums]) -> VisitSums:
     """Return the total of sums."""
+    parts = [part for part in parts if len(part.codes)]
+    if not parts:
+        return NO_SUMS
+    least = min(int(part.codes[0]) for part in parts)
+    size = max(int(part.codes[-1]) for part in parts) - least + 1
+    if size <= _SPARSE * sum(len(part.codes) for part in parts):
+        # No code is twice in a part.
+        dense = np.zeros((_SUMS, size), np.int64)
+        occurs = np.zeros(size, np.bool_)
+        for part in parts:
+            places = part.codes - least
+            occurs[places] = True
+            for row, added in zip(dense, part.sums, strict=True):
+                row[places] += added
+        used = np.flatnonzero(occurs)
+        return VisitSums(used + least, dense[:, used])
     codes, places = np.unique(np.concatenate([part.codes for part in parts]), return_inverse=True)
     sums = np.zeros((_SUMS, len(codes)), np.int64)
     at = 0
@@ -113,10 +133,22 @@ def add_up(parts: Sequence[VisitSums]) -> VisitSums:
     return VisitSums(codes, sums)
 
 
+def add_up_each(groups: Iterable[Sequence[VisitSums]], kinds: int) -> list[VisitSums]:
+    """Return the total of the sums of groups of visits, of each of some kinds."""
+    totals = [NO_SUMS] * kinds
+    waiting: list[Sequence[VisitSums]] = []
+    for group in groups:
+        waiting.append(group)
+        if len(waiting) >= _AT_ONCE:
+            totals = [add_up(pieces) for pieces in zip(totals, *waiting, strict=True)]
+            waiting.clear()
+    return [add_up(pieces) for pieces in zip(totals, *waiting, strict=True)]
+
+
 def _summed(codes: NDArray[np.int64], columns: Sequence[NDArray[Any]] = ()) -> VisitSums:
     """Return the sums of rows by code: their number, and for each column that of its values."""
     if not len(codes):
-        return VisitSums(_NONE, np.zeros((_SUMS, 0), np.int64))
+        return NO_SUMS
     least = int(codes.min())
     size = int(codes.max()) - least + 1
     different: NDArray[np.int64] | None = None
@@ -186,8 +218,8 @@ class _ByFirstViews:
         self._duration_ms, self._has_events = np.zeros(size, np.int64), np.zeros(size, np.bool_)
 
     def add(self, views: VisitViews) -> None:
-        part, begins = views.part, views.begins
-        self._codes[views.visits[begins]] = self.number_of(part, views.rows[begins])
+        part = views.part
+        self._codes[views.own] = self.number_of(part, views.begins)
         _add_at(self._views, self._duration_ms, views.visits, part.duration_ms[views.rows])
         if len(part.own):
             engaged = views.places[part.views_with_late_events()]

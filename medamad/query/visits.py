@@ -6,7 +6,7 @@ its own sequence number. Visits are known by their places: 0, 1 and so on, in th
 parts have their first views. What is computed for them are arrays in this order.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.query.gathered import GatheredViews
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, Selection
@@ -37,7 +38,7 @@ _TABLE_SPAN: Final = 16
 def visit_numbers(part: ViewColumns, rows: Rows = slice(None)) -> Numbers:
     """Return the number of the visit of each view, or of some rows; 0 if it is unknown."""
     offset = part.numbers(ViewNumber.VISIT_OFFSET)[rows]
-    numbers = part.sequence[rows].astype(np.int64)
+    numbers = sequences_of(part, rows)
     numbers += 1
     numbers -= offset
     if not offset.all():
@@ -45,9 +46,42 @@ def visit_numbers(part: ViewColumns, rows: Rows = slice(None)) -> Numbers:
     return numbers
 
 
-def first_rows(part: ViewColumns) -> NDArray[np.intp]:
-    """Return the rows of the views that begin a visit."""
-    return np.flatnonzero(part.numbers(ViewNumber.VISIT_OFFSET) == 1)
+def sequences_of(part: ViewColumns, rows: Rows = slice(None)) -> Numbers:
+    """Return the sequence numbers of views."""
+    if not _is_dense(part):
+        return part.sequence[rows].astype(np.int64)
+    first, last = part.sequence_bounds
+    if isinstance(rows, np.ndarray) and rows.dtype != np.bool_:
+        return rows + first
+    return np.arange(first, last + 1)[rows]
+
+
+def rows_of_first_views(part: ViewColumns, rows: Rows = slice(None)) -> NDArray[np.intp]:
+    """Return the row of the first view of the visit of each view, or of some rows.
+
+    It is -1 if the part does not have it, or the visit is unknown.
+    """
+    offset = part.numbers(ViewNumber.VISIT_OFFSET)[rows]
+    if not _is_dense(part):
+        numbers = visit_numbers(part, rows)
+        is_here = numbers >= part.sequence_bounds[0]
+        if is_here.all():
+            return _rows_of(part, numbers)
+        found = np.full(len(numbers), -1, np.intp)
+        found[is_here] = _rows_of(part, numbers[is_here])
+        return found
+    found = sequences_of(part, rows)
+    found -= part.sequence_bounds[0] - 1
+    found -= offset
+    if not offset.all():
+        found[offset == 0] = -1
+    return np.maximum(found, -1, out=found)
+
+
+def _is_dense(part: ViewColumns) -> bool:
+    """Return whether a part has a view for each sequence number in its bounds."""
+    first, last = part.sequence_bounds
+    return last - first + 1 == len(part)
 
 
 @frozen(eq=False)
@@ -56,7 +90,8 @@ class VisitViews:
 
     `places` has the place of the visit of each view of the part, shape (n,). `rows` are those of
     the views that belong to the visits, and `visits` has the place of each, shape (m,).
-    `own` are the places of the visits that begin in the part.
+    `own` are the places of the visits that begin in the part, and `begins` the rows of their first
+    views.
     """
 
     part: ViewColumns
@@ -64,11 +99,7 @@ class VisitViews:
     rows: NDArray[np.intp]
     visits: Places
     own: slice
-
-    @property
-    def begins(self) -> NDArray[np.intp]:
-        """Which of the m views begin their visit, as indices."""
-        return np.flatnonzero(self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows] == 1)
+    begins: NDArray[np.intp]
 
 
 @frozen(eq=False)
@@ -114,14 +145,24 @@ class Visits:
     snapshot: Snapshot
     cancellation: Cancellation
     _begun: Sequence[_Begun]
+    first_rows: dict[int, NDArray[np.intp]] = field(factory=dict)
+    """What `rows_of_first_views` returned of parts, by their first sequence number."""
     _bounds: NDArray[np.int64] = field(init=False)
     """The least and the greatest number of those that begin in each part, shape (2, parts)."""
+    _begun_by_part: dict[int, _Begun] = field(init=False)
+    """The same, by the first sequence number of the part."""
+    _tables: dict[int, Places] = field(factory=dict, init=False)
+    """What `_table_of` returned of the part that was looked at last."""
     _places_in_last: dict[int, Places] = field(factory=dict, init=False)
     """The places in the part that was looked at last, by its first sequence number."""
 
     @_bounds.default
     def _find_bounds(self) -> NDArray[np.int64]:
         return np.array([begun.bounds for begun in self._begun], np.int64).reshape(-1, 2).T
+
+    @_begun_by_part.default
+    def _index_begun(self) -> dict[int, _Begun]:
+        return {begun.first: begun for begun in self._begun}
 
     def __len__(self) -> int:
         return self._begun[-1].places.stop if self._begun else 0
@@ -151,54 +192,40 @@ class Visits:
 
     def places_in(self, part: ViewColumns) -> Places:
         """Return the place of each view's visit, -1 for those that are not among these."""
-        numbers = visit_numbers(part)
-        first, last = part.sequence_bounds
-        span = last - first + 1
-        if span > _TABLE_SPAN * len(part):
-            return self.places_of(numbers)
-        # Most visits begin in the part where they go on.
-        table = np.full(span, -1, np.int32)
-        for begun in self._within(first, last):
-            distances = begun.numbers - first
-            is_in = (distances >= 0) & (distances < span)
-            places_there = np.arange(begun.base, begun.places.stop, dtype=np.int32)
-            table[distances[is_in]] = places_there[is_in]
-        numbers -= first
-        places: Places = table.take(numbers, mode="clip")
-        before = np.flatnonzero(numbers < 0)
-        places[before] = self.places_of(numbers[before] + first)
-        return places
-
-    def places_of_rows(self, part: ViewColumns, rows: NDArray[np.intp]) -> Places:
-        """Return the place of the visit of each of some views of a part, -1 for none."""
-        if len(rows) <= len(part) // _TABLE_SPAN:
-            return self.places_of(visit_numbers(part, rows))
         first = part.sequence_bounds[0]
         if first not in self._places_in_last:
             self._places_in_last.clear()
-            self._places_in_last[first] = self.places_in(part)
-        return self._places_in_last[first][rows]
+            self._places_in_last[first] = self._find_places(part)
+        return self._places_in_last[first]
+
+    def places_of_rows(self, part: ViewColumns, rows: NDArray[np.intp]) -> Places:
+        """Return the place of the visit of each of some views of a part, -1 for none."""
+        if len(self._begun) == 1 and self._begun[0].first == part.sequence_bounds[0]:
+            first_rows = self.first_rows.get(part.sequence_bounds[0])
+            of_rows = rows_of_first_views(part, rows) if first_rows is None else first_rows[rows]
+            return self._table_of(part)[of_rows]
+        if len(rows) <= len(part) // _TABLE_SPAN:
+            return self.places_of(visit_numbers(part, rows))
+        return self.places_in(part)[rows]
 
     def views(self, *, backwards: bool = False) -> Iterator[VisitViews]:
         """Return the views of the visits part by part; those of a visit by sequence number.
 
         With `backwards`, the last part comes first.
         """
-        own = {begun.first: begun.places for begun in self._begun}
         for part in reversed(list(self.parts())) if backwards else self.parts():
             places = self.places_in(part)
             rows = np.flatnonzero(places >= 0)
             if len(rows):
-                own_places = own.get(part.sequence_bounds[0], slice(0, 0))
-                yield VisitViews(part, places, rows, places[rows], own_places)
+                own, begins = self._begun_in(part)
+                yield VisitViews(part, places, rows, places[rows], own, begins)
 
     def first_views(self) -> Iterator[tuple[ViewColumns, NDArray[np.intp], slice]]:
         """Return the first view of each visit, part by part: the part, its rows, and the places."""
-        by_part = {begun.first: begun for begun in self._begun}
         for part in self.parts():
-            begun = by_part.get(part.sequence_bounds[0])
-            if begun is not None:
-                yield part, _rows_of(part, begun.numbers), begun.places
+            own, begins = self._begun_in(part)
+            if len(begins):
+                yield part, begins, own
 
     def codes_of_last_views(self, dimension: Dimension) -> NDArray[np.int64]:
         """Return the code of each visit's last view."""
@@ -216,6 +243,10 @@ class Visits:
 
     def mask(self, part: ViewColumns) -> NDArray[np.bool_]:
         """Return which views of a part belong to the visits, shape (n,)."""
+        if isinstance(part, GatheredViews):
+            numbers, among = visit_numbers(part), np.sort(self.numbers())
+            places = np.minimum(np.searchsorted(among, numbers), len(among) - 1)
+            return among[places] == numbers if len(among) else np.zeros(len(part), np.bool_)
         return self.places_in(part) >= 0
 
     def take(self, mask: NDArray[np.bool_]) -> "Visits":
@@ -227,7 +258,7 @@ class Visits:
             if len(distances):
                 taken.append(_Begun(begun.first, distances, base))
                 base += len(distances)
-        return Visits(self.snapshot, self.cancellation, taken)
+        return Visits(self.snapshot, self.cancellation, taken, self.first_rows)
 
     def parts(self) -> Iterator[ViewColumns]:
         """Return the parts that may have views of the visits, by their first sequence number."""
@@ -235,6 +266,38 @@ class Visits:
             self.cancellation.check()
             if self.may_match(part):
                 yield part
+
+    def _begun_in(self, part: ViewColumns) -> tuple[slice, NDArray[np.intp]]:
+        """Return the places of the visits that begin in a part, and the rows of their views."""
+        begun = self._begun_by_part.get(part.sequence_bounds[0])
+        if begun is None:
+            return slice(0, 0), _NO_ROWS
+        return begun.places, _rows_of(part, begun.numbers)
+
+    def _table_of(self, part: ViewColumns) -> Places:
+        """Return the place of the visit that each view of a part begins, -1 if it begins none.
+
+        One more place, the last, is that of -1.
+        """
+        first = part.sequence_bounds[0]
+        if first not in self._tables:
+            table = np.full(len(part) + 1, -1, np.int32)
+            own, begins = self._begun_in(part)
+            table[begins] = np.arange(own.start, own.stop, dtype=np.int32)
+            self._tables.clear()
+            self._tables[first] = table
+        return self._tables[first]
+
+    def _find_places(self, part: ViewColumns) -> Places:
+        first_rows = self.first_rows.get(part.sequence_bounds[0])
+        if first_rows is None:
+            first_rows = rows_of_first_views(part)
+        # Most visits begin in the part where they go on.
+        places: Places = self._table_of(part).take(first_rows, mode="wrap")
+        if len(self._begun) > (part.sequence_bounds[0] in self._begun_by_part):
+            elsewhere = np.flatnonzero(first_rows < 0)
+            places[elsewhere] = self.places_of(visit_numbers(part, elsewhere))
+        return places
 
     def _within(self, least: int, greatest: int) -> list[_Begun]:
         """Return the parts that may begin visits with numbers in some bounds."""
@@ -267,9 +330,32 @@ def find_visits(
             is_in &= period.mask(part.time_ms[rows])
         rows = rows[is_in]
         if len(rows):
-            begun.append(_Begun.of(part, part.sequence[rows].astype(np.int64), base))
+            begun.append(_Begun.of(part, sequences_of(part, rows), base))
             base += len(rows)
     return Visits(snapshot, cancellation, begun)
+
+
+def snapshot_of_part(snapshot: Snapshot, part: ViewColumns) -> Snapshot:
+    """Return a snapshot of one part, with the texts of another."""
+    return Snapshot(texts=snapshot.texts, chunks=(part,))
+
+
+def visits_of_part(
+    snapshot: Snapshot,
+    cancellation: Cancellation,
+    part: ViewColumns,
+    begins: NDArray[np.intp],
+    first_rows: NDArray[np.intp] | None,
+) -> Visits:
+    """Return the visits that begin with some views of a part, as far as the part has them.
+
+    `first_rows` has what `rows_of_first_views` returns, if that is known.
+    """
+    begun = [_Begun.of(part, sequences_of(part, begins), 0)]
+    visits = Visits(snapshot_of_part(snapshot, part), cancellation, begun)
+    if first_rows is not None:
+        visits.first_rows[part.sequence_bounds[0]] = first_rows
+    return visits
 
 
 def find_ascending(
@@ -280,7 +366,7 @@ def find_ascending(
     Return the indices of those in `sequences` that the part has, and their rows in the part.
     """
     first, last = part.sequence_bounds
-    begin, end = np.searchsorted(sequences, [first, last + 1]).tolist()
+    begin, end = (int(np.searchsorted(sequences, bound)) for bound in (first, last + 1))
     if begin == end:
         return _NO_ROWS, _NO_ROWS
     rows = _rows_of(part, sequences[begin:end])
@@ -291,11 +377,11 @@ def find_ascending(
 def _rows_of(part: ViewColumns, sequences: Numbers) -> NDArray[np.intp]:
     """Return the rows of views by sequence numbers in the part's bounds, -1 for those it lacks."""
     first, last = part.sequence_bounds
-    known, size = part.sequence, len(part)
-    span = last - first + 1
+    span, size = last - first + 1, len(part)
     distances = sequences - first
     if span == size:
-        return distances.astype(np.intp)
+        return distances
+    known = part.sequence
     if span > _TABLE_SPAN * size or len(sequences) < size // _TABLE_SPAN:
         rows: NDArray[np.intp] = np.searchsorted(known, sequences.astype(np.uint64))
         rows[known[rows] != sequences.astype(np.uint64)] = -1
@@ -318,8 +404,9 @@ def distinct(pieces: list[NDArray[Any]]) -> NDArray[Any]:
 def select_visits(selection: Selection) -> Visits:
     """Return the visits that have a selected view and began in the period."""
     if not selection.filter.matches_all:
-        pieces = [_NONE, *(_numbers_of(selected) for selected in selection.views())]
-        numbers = np.concatenate(pieces)
+        numbers = np.concatenate(
+            [_NONE, *(_numbers_of(selected) for selected in selection.views())]
+        )
         return find_visits(selection.snapshot, selection.cancellation, numbers, selection.period)
     # The views that begin a visit select all visits that began in the period.
     begun: list[_Begun] = []
@@ -327,40 +414,37 @@ def select_visits(selection: Selection) -> Visits:
     for selected in selection.views():
         part = selected.part
         offset = selected.of(part.numbers(ViewNumber.VISIT_OFFSET))
-        numbers = selected.of(part.sequence)[offset == 1].astype(np.int64)
-        if len(numbers):
-            begun.append(_Begun.of(part, numbers, base))
-            base += len(numbers)
+        numbers_here = sequences_of(part, selected.rows)[offset == 1]
+        if len(numbers_here):
+            begun.append(_Begun.of(part, numbers_here, base))
+            base += len(numbers_here)
     return Visits(selection.snapshot, selection.cancellation, begun)
 
 
 def _numbers_of(selected: SelectedViews) -> Numbers:
     """Return the numbers of the visits that selected views belong to, ascending, each once."""
     part = selected.part
-    numbers = visit_numbers(part, slice(None) if selected.index is None else selected.index)
-    numbers = numbers[numbers > 0]
-    first, last = part.sequence_bounds
-    span = last - first + 1
-    if span > _TABLE_SPAN * len(part):
-        return distinct([numbers])
-    here = numbers >= first
-    is_there = np.zeros(span, np.bool_)
-    is_there[numbers[here] - first] = True
-    return np.concatenate([distinct([numbers[~here]]), np.flatnonzero(is_there) + first])
+    first_rows = rows_of_first_views(part, selected.rows)
+    # The last place is that of -1.
+    is_begin = np.zeros(len(part) + 1, np.bool_)
+    is_begin[first_rows] = True
+    numbers = sequences_of(part, np.flatnonzero(is_begin[:-1]))
+    if not is_begin[-1]:
+        return numbers
+    elsewhere = selected.of(np.arange(len(part)))[first_rows < 0]
+    return np.concatenate([distinct([visit_numbers(part, elsewhere)]), numbers])
 
 
 def count_pages_beside(
-    visits: Visits, views: Mapping[int, NDArray[np.intp]], *, step: Literal[1, -1], size: int
+    visits: Visits, selected: SelectedViews, *, step: Literal[1, -1], size: int
 ) -> NDArray[np.int64]:
     """Count the pages that come next after some views of visits or, with a step of -1, before them.
 
-    `views` has the rows of the views by the first sequence number of their part. Returns the counts
-    by code of Dimension.PATH, and at `size` that of views which end, or begin, their visit.
+    The visits and the views are of one part. Returns the counts by code of Dimension.PATH, and at
+    `size` that of views which end, or begin, their visit.
     """
     counts = np.zeros(size + 1, np.int64)
-    # Of each visit, whether its latest of the views in question had no other after it so far.
-    is_waiting = np.zeros(len(visits), np.bool_)
-    for some in visits.views(backwards=step < 0):
+    for some in visits.views():
         part = some.part
         keys = some.visits.astype(np.int64)
         keys <<= 32
@@ -369,17 +453,11 @@ def count_pages_beside(
         keys.sort()
         keys = keys[::step]
         rows, of_rows = keys & 0xFFFF_FFFF, keys >> 32
-        codes = part.codes(Dimension.PATH)[rows]
-        is_first = np.concatenate(([True], of_rows[1:] != of_rows[:-1], [True]))
-        firsts = np.flatnonzero(is_first[:-1])
-        awaited = firsts[is_waiting[of_rows[firsts]]]
-        is_waiting[of_rows[awaited]] = False
         is_in_question = np.zeros(len(part), np.bool_)
-        is_in_question[views.get(part.sequence_bounds[0], _NO_ROWS)] = True
+        is_in_question[selected.rows] = True
         found = np.flatnonzero(is_in_question[rows])
-        is_last = is_first[found + 1]
-        is_waiting[of_rows[found[is_last]]] = True
-        beside = np.concatenate([awaited, found[~is_last] + 1])
-        counts[:size] += np.bincount(codes[beside], minlength=size)
-    counts[size] = np.count_nonzero(is_waiting)
+        is_last = np.concatenate((of_rows[1:] != of_rows[:-1], [True]))[found]
+        beside = rows[found[~is_last] + 1]
+        counts[:size] += np.bincount(part.codes(Dimension.PATH)[beside], minlength=size)
+        counts[size] += np.count_nonzero(is_last)
     return counts

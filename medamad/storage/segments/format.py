@@ -295,7 +295,8 @@ def first_visit_of(
 
 
 _BITS: Final = 16
-_LOW: Final = 0xFFFF
+LOW: Final = 0xFFFF
+"""The greatest number of the lower bits of a sorted duration."""
 
 
 @frozen(eq=False)
@@ -315,10 +316,21 @@ class SortedDurations:
         high = ascending >> np.uint32(_BITS)
         uppers = np.arange(int(high[-1]) + 2 if len(high) else 1, dtype=np.uint32)
         starts = np.searchsorted(high, uppers).astype(np.uint32)
-        return cls((ascending & np.uint32(_LOW)).astype(np.uint16), starts)
+        return cls((ascending & np.uint32(LOW)).astype(np.uint16), starts)
 
     def __len__(self) -> int:
         return len(self.low)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.low.nbytes + self.starts.nbytes
+
+    def low_of(self, upper: int) -> NDArray[np.unsignedinteger[Any]]:
+        """Return the lower bits of the numbers with some upper bits, ascending."""
+        if upper + 1 >= len(self.starts):
+            return self.low[:0]
+        return self.low[int(self.starts[upper]) : int(self.starts[upper + 1])]
 
     def below(self, number: int) -> int:
         """Return how many are less than a number."""
@@ -326,7 +338,7 @@ class SortedDurations:
         if upper + 1 >= len(self.starts):
             return len(self.low)
         begin, end = int(self.starts[upper]), int(self.starts[upper + 1])
-        return begin + int(np.searchsorted(self.low[begin:end], self.low.dtype.type(number & _LOW)))
+        return begin + int(np.searchsorted(self.low[begin:end], self.low.dtype.type(number & LOW)))
 
     def stretch(self, begin: int, end: int, step: int = 1) -> NDArray[np.uint32]:
         """Return every `step`-th number from place `begin` to before `end`."""

@@ -24,7 +24,7 @@ from medamad.storage.segments.parts import (
     ViewColumns,
     enclosing_bounds,
 )
-from medamad.storage.segments.read import open_part, read_all_values
+from medamad.storage.segments.read import OpenSegment, open_part, read_all_values
 from medamad.storage.segments.rollup import open_rollup
 
 T = TypeVar("T")
@@ -223,13 +223,33 @@ class Snapshot:
         The snapshot must have segments, none of them with an overlay, and nothing else. `size_of`
         returns the bytes that a value takes.
         """
-        results = self._ready_reader().results
-        key = (self.segments[0].website, what, *(segment.number for segment in self.segments))
-        found: T | None = results.get(key)
+        found: T | None = self.find_kept(what)
         if found is None:
             found = compute()
-            results.put(key, found, size_of(found))
+            self.keep(what, found, size_of(found))
         return found
+
+    def find_kept(self, what: Hashable) -> Any:
+        """Return what was computed from the segments and kept, or None."""
+        return self._ready_reader().results.get(self._key_of(what))
+
+    def keep(self, what: Hashable, value: object, size: int) -> None:
+        """Keep what was computed from the segments, which takes some bytes."""
+        self._ready_reader().results.put(self._key_of(what), value, size)
+
+    def _key_of(self, what: Hashable) -> Hashable:
+        return (self.segments[0].website, what, *(segment.number for segment in self.segments))
+
+    def leaf_segments(self) -> Iterator[Segment]:
+        """Return the segments, none of them merged."""
+        for segment in self.segments:
+            yield from segment.leaves()
+
+    def alone(self, part: ViewColumns) -> "Snapshot | None":
+        """Return the snapshot of the segment that a part is, None if that may still change."""
+        if not isinstance(part, OpenSegment) or part.segment.number in self.overlays:
+            return None
+        return self.only([part.segment])
 
     def without(self, numbers: frozenset[int]) -> "Snapshot":
         """Return the snapshot without some segments; merged segments with any of them are split.

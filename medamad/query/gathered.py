@@ -1,0 +1,170 @@
+"""Views of visits that several parts have something of, gathered to one part."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from attrs import define, field
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.storage.segments.counters import Counters
+from medamad.storage.segments.parts import (
+    NO_EVENTS,
+    NO_TIME,
+    Codes,
+    EventColumns,
+    EventCounts,
+    EventRows,
+    ViewColumns,
+)
+from medamad.storage.segments.snapshot import Snapshot
+
+
+class Keep(Protocol):
+    """Returns an array that was computed from a snapshot, or computes it and may keep it."""
+
+    def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]], /) -> NDArray[Any]:
+        """Return the array of a name."""
+
+
+def keep_nothing(_what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """Compute an array."""
+    return compute()
+
+
+@define(eq=False)
+class GatheredViews:
+    """Some views of a snapshot with all of their events, as a part.
+
+    `rows` has their rows in each of the snapshot's leaves with views of visits in `bounds`.
+    """
+
+    snapshot: Snapshot
+    bounds: tuple[int, int]
+    rows: Sequence[NDArray[np.intp]]
+    keep: Keep
+    import_batch: int = 0
+    _columns: dict[Hashable, NDArray[Any]] = field(factory=dict)
+
+    @property
+    def first_visit(self) -> int:
+        return self.bounds[0]
+
+    @property
+    def ascends(self) -> bool:
+        return bool(np.all(self.time_ms[1:] >= self.time_ms[:-1]))
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        time_ms = self.time_ms
+        return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
+
+    @property
+    def event_time_bounds(self) -> tuple[int, int]:
+        time_ms = self.own.time_ms
+        return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
+
+    @property
+    def sequence_bounds(self) -> tuple[int, int]:
+        sequence = self.sequence
+        return (int(sequence[0]), int(sequence[-1])) if len(sequence) else (0, 0)
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        return self._of_views("time", lambda part: part.time_ms)
+
+    @property
+    def sequence(self) -> NDArray[np.uint64]:
+        return self._column("sequence", lambda: np.sort(self._gather(lambda part: part.sequence)))
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        return self._of_views("flags", lambda part: part.flags)
+
+    @property
+    def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
+        return self._of_views("duration", lambda part: part.duration_ms)
+
+    @property
+    def own(self) -> EventColumns:
+        rows = self._column("events", self._gather_events)
+        view, property_ = rows[2].astype(np.uint64), rows[3].astype(np.uint32)
+        return EventRows(rows[0].astype(np.uint64), rows[1], view, property_)
+
+    @property
+    def loose(self) -> EventColumns:
+        return NO_EVENTS
+
+    def views_with_late_events(self) -> NDArray[np.integer[Any]]:
+        _, time_ms, view, _ = self._column("events", self._gather_events)
+        late: NDArray[np.int64] = view[time_ms > self.time_ms[view]]
+        return late
+
+    def slots(self) -> Counters | None:
+        return None
+
+    def counters(self, _dimension: Dimension) -> Counters | None:
+        return None
+
+    def event_counts(self) -> EventCounts | None:
+        return None
+
+    def codes(self, dimension: Dimension) -> Codes:
+        return self._of_views(dimension, lambda part: part.codes(dimension))
+
+    def numbers(self, number: ViewNumber) -> NDArray[np.unsignedinteger[Any]]:
+        return self._of_views(number, lambda part: part.numbers(number))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.rows))
+
+    def _column(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        if what not in self._columns:
+            self._columns[what] = self.keep(what, compute)
+        return self._columns[what]
+
+    def _of_views(
+        self, what: Hashable, column_of: Callable[[ViewColumns], NDArray[Any]]
+    ) -> NDArray[Any]:
+        def compute() -> NDArray[Any]:
+            order = self._column(
+                "order",
+                lambda: np.argsort(self._gather(lambda part: part.sequence), kind="stable"),
+            )
+            column: NDArray[Any] = self._gather(column_of)[order]
+            return column
+
+        return self._column(what, compute)
+
+    def _gather(self, column_of: Callable[[ViewColumns], NDArray[Any]]) -> NDArray[Any]:
+        leaves = self.snapshot.leaves(self.bounds)
+        pieces = [
+            column_of(part)[rows] for part, rows in zip(leaves, self.rows, strict=True) if len(rows)
+        ]
+        return np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
+
+    def _gather_events(self) -> NDArray[np.int64]:
+        """Return the rows of events in order: number, time, view and property, shape (4, m)."""
+        sequence = self.sequence
+        pieces = [np.zeros((4, 0), np.int64)]
+
+        def add(events: EventColumns, chosen: NDArray[np.intp], views: NDArray[np.intp]) -> None:
+            columns = (events.event[chosen], events.time_ms[chosen], views, events.property[chosen])
+            pieces.append(np.stack([column.astype(np.int64) for column in columns]))
+
+        for part, rows in zip(self.snapshot.leaves(self.bounds), self.rows, strict=True):
+            own = part.own
+            if not len(rows) or not len(own):
+                continue
+            is_here = np.zeros(len(part), np.bool_)
+            is_here[rows] = True
+            chosen = np.flatnonzero(is_here[own.view])
+            add(own, chosen, np.searchsorted(sequence, part.sequence[own.view[chosen]]))
+        for events in self.snapshot.loose_events(self.bounds[0]):
+            views = np.searchsorted(sequence, events.view.astype(np.uint64))
+            views = np.minimum(views, max(len(sequence) - 1, 0))
+            chosen = np.flatnonzero(sequence[views] == events.view) if len(sequence) else views[:0]
+            add(events, chosen, views[chosen])
+        found = np.concatenate(pieces, axis=1)
+        return found[:, np.argsort(found[0], kind="stable")]

@@ -1,0 +1,212 @@
+"""The selected visits in groups, of which each is in one part.
+
+What is computed for each visit by itself can be computed group by group. Within one part, that
+takes arrays of the size of the part, and no search. Almost all visits are in one part anyway; the
+views of others are gathered to one more part. Those of segments, which never change, stay gathered.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from attrs import evolve, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import ViewNumber
+from medamad.query.gathered import GatheredViews, Keep, keep_nothing
+from medamad.query.period import ALWAYS, Period
+from medamad.query.request import Cancellation
+from medamad.query.scan import SelectedViews, Selection, divide, loose_events
+from medamad.query.visits import (
+    Numbers,
+    Visits,
+    distinct,
+    find_ascending,
+    find_visits,
+    rows_of_first_views,
+    snapshot_of_part,
+    visit_numbers,
+    visits_of_part,
+)
+from medamad.storage.segments.snapshot import Snapshot
+
+FindViews: TypeAlias = Callable[[Selection], Iterable[SelectedViews]]
+
+_NONE: Final[Numbers] = np.zeros(0, np.int64)
+_FEW: Final = 16
+
+
+@frozen(eq=False)
+class Beyond:
+    """What parts have of visits that begin in others, ascending.
+
+    `visits` has the numbers of those that their views belong to, and `views` the sequence numbers
+    of the views elsewhere that their events belong to.
+    """
+
+    visits: Numbers
+    views: Numbers
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self.visits.nbytes + self.views.nbytes
+
+
+def find_beyond(snapshot: Snapshot, cancellation: Cancellation) -> Beyond:
+    """Return what each part of a snapshot has of visits that begin in any other.
+
+    What segments have is kept.
+    """
+    found = [_find_beyond(evolve(snapshot, segments=()), cancellation)]
+    for segment in snapshot.segments:
+        alone = snapshot.only([segment])
+        if segment.number in snapshot.overlays:
+            found.append(_find_beyond(alone, cancellation))
+        else:
+
+            def find(alone: Snapshot = alone) -> Beyond:
+                return _find_beyond(alone, cancellation)
+
+            found.append(alone.kept(Beyond, find, lambda beyond: beyond.nbytes))
+    return _add_up(found)
+
+
+def _find_beyond(snapshot: Snapshot, cancellation: Cancellation) -> Beyond:
+    numbers = [_NONE]
+    for part in snapshot.leaves():
+        cancellation.check()
+        if part.first_visit:
+            offset = part.numbers(ViewNumber.VISIT_OFFSET)
+            elsewhere = np.flatnonzero((rows_of_first_views(part) < 0) & (offset > 0))
+            numbers.append(distinct([visit_numbers(part, elsewhere)]))
+    views = [events.view.astype(np.int64) for events in loose_events(snapshot, cancellation)]
+    of_views = distinct([_NONE, *views])
+    return Beyond(distinct(numbers), of_views[of_views > 0])
+
+
+def _add_up(pieces: Sequence[Beyond]) -> Beyond:
+    return Beyond(
+        distinct([each.visits for each in pieces]), distinct([each.views for each in pieces])
+    )
+
+
+def visits_of_views(snapshot: Snapshot, views: Numbers, cancellation: Cancellation) -> Numbers:
+    """Return the numbers of the visits of those views that a snapshot has, of some in order."""
+    numbers = [_NONE]
+    bounds = (int(views[0]), int(views[-1])) if len(views) else (1, 0)
+    for part in snapshot.leaves(bounds):
+        cancellation.check()
+        _, rows = find_ascending(part, views)
+        if len(rows):
+            numbers.append(visit_numbers(part, rows))
+    found = distinct(numbers)
+    return found[found > 0]
+
+
+def visits_in_groups(
+    selection: Selection, find_views: FindViews = Selection.views, begun: Period | None = None
+) -> Iterator[tuple[Visits, SelectedViews]]:
+    """Return the visits that have a selected view and began in the period, in groups.
+
+    Each visit is in one group, whose snapshot is one part with all views and events of the visits.
+    With the visits come the selected views of that part. `find_views` selects other views than all
+    that match the filters, and `begun` is another period.
+    """
+    cancellation = selection.cancellation
+    period = selection.period if begun is None else begun
+    gathered = _gather_all(selection.snapshot, cancellation)
+    going_on = distinct([numbers for _, numbers in gathered])
+
+    def in_parts() -> Iterator[tuple[SelectedViews, Numbers]]:
+        for selected in find_views(selection):
+            yield selected, going_on
+        for place, (part, _) in enumerate(gathered):
+            alone = evolve(selection, snapshot=snapshot_of_part(selection.snapshot, part))
+            later = distinct([_NONE, *(numbers for _, numbers in gathered[place + 1 :])])
+            for selected in find_views(alone):
+                yield selected, later
+
+    for selected, elsewhere in in_parts():
+        part, rows = selected.part, selected.rows
+        first_rows = None
+        if isinstance(rows, slice) or len(rows) > len(part) // _FEW:
+            first_rows = rows_of_first_views(part)
+            of_rows = selected.of(first_rows)
+        else:
+            of_rows = rows_of_first_views(part, rows)
+        # The last place is that of -1.
+        is_begin = np.zeros(len(part) + 1, np.bool_)
+        is_begin[of_rows] = True
+        is_begin[-1] = False
+        is_begin[find_ascending(part, elsewhere)[1]] = False
+        begins = np.flatnonzero(is_begin)
+        if not period.contains(*part.time_bounds):
+            begins = begins[period.mask(part.time_ms[begins])]
+        if len(begins):
+            snapshot = selection.snapshot
+            yield visits_of_part(snapshot, cancellation, part, begins, first_rows), selected
+
+
+def _gather_all(
+    snapshot: Snapshot, cancellation: Cancellation
+) -> list[tuple[GatheredViews, Numbers]]:
+    """Return the views of visits that are in several parts, with the numbers of the visits.
+
+    Those of segments that never change come first, as far as these see.
+    """
+    whole, others = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
+    numbers = [_NONE]
+    found: list[tuple[GatheredViews, Numbers]] = []
+    beyond = find_beyond(others, cancellation)
+    if whole.segments:
+        of_whole = find_beyond(whole, cancellation)
+        keep = _Kept(whole)
+        in_whole = keep("going on", lambda: _going_on(whole, of_whole, cancellation).numbers())
+        found.append((_gather(whole, in_whole, cancellation, keep), in_whole))
+        # What both have something of.
+        numbers.append(find_visits(others, cancellation, of_whole.visits).numbers())
+        numbers.append(visits_of_views(others, of_whole.views, cancellation))
+    numbers.append(beyond.visits)
+    numbers.append(visits_of_views(snapshot, beyond.views, cancellation))
+    visits = find_visits(snapshot, cancellation, np.concatenate(numbers))
+    found.append(
+        (_gather(snapshot, visits.numbers(), cancellation, keep_nothing), visits.numbers())
+    )
+    return found
+
+
+def _going_on(snapshot: Snapshot, beyond: Beyond, cancellation: Cancellation) -> Visits:
+    of_views = visits_of_views(snapshot, beyond.views, cancellation)
+    return find_visits(snapshot, cancellation, np.concatenate([beyond.visits, of_views]))
+
+
+@frozen(eq=False)
+class _Kept:
+    """Keeps arrays that are computed from segments which never change."""
+
+    snapshot: Snapshot
+
+    def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        return self.snapshot.kept((_Kept, what), compute, lambda found: found.nbytes)
+
+
+def _gather(
+    snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation, keep: Keep
+) -> GatheredViews:
+    """Return the views of some visits of a snapshot as a part."""
+    bounds = (int(numbers.min()), int(numbers.max())) if len(numbers) else (1, 0)
+
+    def find_rows() -> NDArray[np.intp]:
+        """Return the rows in each of the leaves, one after the other, after their numbers."""
+        visits = find_visits(snapshot, cancellation, numbers)
+        rows = [
+            np.flatnonzero(visits.mask(part)) if part.first_visit else np.zeros(0, np.intp)
+            for part in snapshot.leaves(bounds)
+        ]
+        return np.concatenate([[len(rows)], [len(each) for each in rows], *rows]).astype(np.intp)
+
+    rows = keep("rows", find_rows)
+    ends = np.cumsum(rows[1 : rows[0] + 1])[:-1]
+    pieces = np.split(rows[rows[0] + 1 :], ends) if rows[0] else []
+    return GatheredViews(snapshot, bounds, pieces, keep)
