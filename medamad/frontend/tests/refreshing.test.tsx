@@ -117,12 +117,14 @@ test("the data of another period is shown as what it is: old", async () => {
   await waitFor(() => assert.equal(count(".tiles.stale"), 1));
   assert.equal(count(".chart-body.stale"), 1);
   assert.equal(count(".rows.stale"), 1);
+  assert.equal(count(".chart[aria-label^='Chart: Visitors, By day']"), 1);
   assert.equal(figures(), "5 5 6 1.2 80% 31s");
   assert.deepEqual(rows(), ["/week"]);
   assert.equal(count(".skeleton"), 0);
   daemon.held.letGo();
   await loaded();
   assert.equal(count(".stale"), 0);
+  assert.equal(count(".chart[aria-label^='Chart: Visitors, By hour']"), 1);
   assert.equal(figures(), "2 2 2 1 100% 16s");
   assert.deepEqual(rows(), ["/day"]);
 });
@@ -179,6 +181,8 @@ async function fresh() {
       return asked.length;
     },
     stop: () => {
+      // Nothing is scheduled for a hidden page.
+      hide(true);
       const [type, listener] = listened?.arguments ?? [];
       document.removeEventListener(type as string, listener as () => void);
       subscribed?.result?.();
@@ -212,6 +216,7 @@ test("it is tried again more often while the daemon is unreachable", async () =>
     isAway.value = true;
     assert.equal(document.documentElement.hasAttribute("data-away"), true);
     assert.equal(await after(4_999), 1);
+
     assert.equal(await after(1), 2);
     // It responded.
     assert.equal(document.documentElement.hasAttribute("data-away"), false);

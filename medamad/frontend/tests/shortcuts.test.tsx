@@ -169,3 +169,19 @@ test("a key adds a website", async () => {
   await person.keyboard("n");
   assert.equal(location.pathname, "/dashboard/add");
 });
+
+test("keys are letters in a search", async () => {
+  const websites = Array.from({ length: 9 }, (_one, place) => ({ hostname: `${place}.example` }));
+  const { person, findByRole } = show(
+    <Shell>
+      <WebsitesPage />
+    </Shell>,
+    "",
+    { websites, "user/usage": { service: { demo: false } } },
+  );
+  await findByRole("link", { name: "Add website" });
+  const search = await findByRole<HTMLInputElement>("searchbox");
+  await person.type(search, "n?");
+  assert.equal(search.value, "n?");
+  assert.equal(location.pathname, "/dashboard/");
+});

@@ -3,7 +3,7 @@
 import { afterEach, mock } from "node:test";
 import { type BoundFunctions, configure, type queries, within } from "@testing-library/dom";
 import userEvent from "@testing-library/user-event";
-import { render, type VNode } from "preact";
+import { options, render, type VNode } from "preact";
 import { LocationProvider, Route, Router, useRoute } from "preact-iso";
 import { isAway } from "../../dashboard/api/client.ts";
 import { App } from "../../dashboard/app.tsx";
@@ -17,6 +17,8 @@ import { keepsVisits } from "../../dashboard/view/visits.ts";
 
 // Nothing is hidden by a style sheet here, and looking takes long.
 configure({ defaultHidden: true });
+// Effects do not wait for timers, which a test may have replaced.
+options.requestAnimationFrame = (flush) => void setImmediate(flush);
 await speak("en");
 
 /** The website of the page. */
