@@ -11,8 +11,6 @@ import random
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,11 +27,12 @@ from typing import Any, TypeAlias
 import pytest
 import yaml
 from attrs import define, field, frozen
+from support.daemon import finished_fork
+from support.forked_process import ForkedProcess, fork
 from support.recorded_requests import PASSWORD, RECORDED, SESSIONS, USERNAME, Ask, Import
 
 pytestmark = pytest.mark.daemon
 
-MEDAMAD = Path(sys.executable).with_name("medamad")
 FILE = Path(__file__).with_name("recorded_responses.json")
 IS_RECORDING = bool(os.environ.get("MEDAMAD_RECORD"))
 PATIENCE_S = 120.0
@@ -253,16 +252,10 @@ def daemon(folder: Path, configuration: str, files: Mapping[str, str]) -> Iterat
         (folder / name).write_text(text, "utf-8")
     port = _free_port()
     listen = f"tcp:{port}:interface=127.0.0.1"
-    command = [MEDAMAD, "run", "--config", "medamad.toml", "--data", "data", "--listen", listen]
-    with (folder / "log.txt").open("ab") as log:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env=os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD},
-        )
+    command = ["run", "--config", "medamad.toml", "--data", "data", "--listen", listen]
+    environ = os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD}
+    with Path(os.devnull).open("rb") as nothing, (folder / "log.txt").open("ab") as log:
+        process = fork(command, (nothing, log, log), folder, environ)
     try:
         _await(process, port, folder / "log.txt")
         yield port
@@ -272,7 +265,6 @@ def daemon(folder: Path, configuration: str, files: Mapping[str, str]) -> Iterat
             process.wait(PATIENCE_S)
         finally:
             process.kill()
-            process.wait()
     assert "Traceback" not in (folder / "log.txt").read_text("utf-8")
 
 
@@ -285,7 +277,7 @@ def _free_port() -> int:
             return port
 
 
-def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _await(process: ForkedProcess, port: int, log: Path) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), PATIENCE_S):
@@ -299,13 +291,9 @@ def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 def _import(folder: Path, given: Import) -> None:
     for name, text in given.files.items():
         (folder / name).write_text(text, "utf-8")
-    subprocess.run(
-        [MEDAMAD, "import", "--data", "data", "--website", given.website, *given.files],
-        check=True,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        timeout=PATIENCE_S,
-    )
+    command = ["import", "--data", "data", "--website", given.website, *given.files]
+    ran = finished_fork(command, folder)
+    assert ran.returncode == 0, ran.stderr
 
 
 @frozen

@@ -1,8 +1,7 @@
-"""The clock of a daemon that `settable_clock.py` starts."""
+"""The clock of a daemon, moved from outside."""
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,11 @@ from attrs import define
 from support.daemon import Daemon, until
 
 _A_WHILE_S = 60
-_SETTABLE = Path(__file__).with_name("settable_clock.py")
+_SETTABLE = """
+from pathlib import Path
+from support.durability import settable_clock
+settable_clock.use(Path({!r}))
+"""
 
 
 @define
@@ -46,8 +49,8 @@ def with_settable_clock(folder: Path, configuration: str = "") -> Iterator[Clock
     """Start a daemon whose clock can be set, and stop it in the end."""
     file = folder / "clock"
     file.write_text("")
-    command = (sys.executable, str(_SETTABLE), str(file), "run")
-    daemon = Daemon(folder, configuration=configuration, command=command)
+    before = _SETTABLE.format(str(file))
+    daemon = Daemon(folder, configuration=configuration, before=before)
     daemon.start()
     try:
         yield Clock(daemon, file)
