@@ -1,5 +1,6 @@
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,11 @@ def package_of(path: Path) -> str:
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def imports_of(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -99,7 +105,7 @@ def test_imports_go_downwards(path: Path) -> None:
         return
     ours = {
         name.split(".")[1] if name.split(".")[1] in _PACKAGES else ""
-        for name in imports_of(ast.parse(path.read_text("utf-8")))
+        for name in imports_of(parsed(path))
         if name.split(".")[0] == "medamad"
     }
     assert ours - {package} <= MAY_IMPORT[package]
@@ -111,7 +117,7 @@ _PACKAGES = {package_of(path) for path in MODULES}
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_libraries_stay_where_they_belong(path: Path) -> None:
     package = package_of(path)
-    names = set(imports_of(ast.parse(path.read_text("utf-8"))))
+    names = set(imports_of(parsed(path)))
     libraries = {".".join(name.split(".")[:2]) for name in names}
     roots = {name.split(".")[0] for name in libraries}
     if package != "storage":
@@ -128,13 +134,13 @@ def test_libraries_stay_where_they_belong(path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(DEFERRED | PROTOCOLS))
 def test_what_may_import_more_does(name: str) -> None:
-    names = imports_of(ast.parse((ROOT / name).read_text("utf-8")))
+    names = imports_of(parsed(ROOT / name))
     assert any(one.startswith("twisted.") and "logger" not in one for one in names)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_no_module_takes_the_reactor_at_its_top(path: Path) -> None:
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = parsed(path)
     inside = {
         id(child)
         for node in ast.walk(tree)

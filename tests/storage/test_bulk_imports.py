@@ -66,7 +66,9 @@ async def test_imports_are_exempt_from_limits_on_new_values(open_store: OpenStor
     await store.close()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 3))]
+)
 @pytest_twisted.ensureDeferred
 async def test_imports_and_hits_can_interleave(open_store: OpenStore, seed: int) -> None:
     """Before, during and after each other, however segments are merged."""
@@ -150,7 +152,13 @@ async def test_imported_visitors_of_the_last_day_are_counted(
     await store.close()
 
 
-@pytest.mark.parametrize("step", range(0, 40, 3))
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(step, marks=() if step % 9 == 0 else pytest.mark.slow)
+        for step in range(0, 40, 3)
+    ],
+)
 @pytest_twisted.ensureDeferred
 async def test_a_vacuum_does_not_delete_texts_of_an_import_under_way(
     open_store: OpenStore, step: int

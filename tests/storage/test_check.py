@@ -125,7 +125,7 @@ async def test_a_rollup_day_in_several_pieces_counts_once_per_website(
     environment.close()
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CHANGED)
 def test_any_changed_value_is_found(folder: Path, name: str, step: int) -> None:
     guest = open_as_guest(folder)

@@ -172,13 +172,13 @@ def check_reports(
     assert partial_days(store, website) == {1 if known - {GROUP} else 0}
 
 
-@pytest.fixture(params=[3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.fixture(params=[6, pytest.param(1, marks=pytest.mark.slow)])
 def copies(
     request: pytest.FixtureRequest, filled: Path, tmp_path: Path, pieces: Pieces
 ) -> Callable[[str], Iterator[bytes]]:
     """Yield keys of a sub-database, with a copy in `damaged` where each is damaged.
 
-    Of columns and counters, these are every third of each segment or, where slow tests run, all.
+    Of columns and counters, these are every sixth of each segment or, where slow tests run, all.
     Neighbouring segments begin with another one, so that each kind comes.
     """
     assert pieces

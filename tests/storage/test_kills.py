@@ -125,7 +125,7 @@ async def check_copy(store: Store, states: Sequence[NaiveStore], now_ms: int) ->
 
 
 @pytest.mark.parametrize(
-    ("seed", "step"), [(0, 25), *(pytest.param(seed, 1, marks=SLOW) for seed in range(3))]
+    ("seed", "step"), [(0, 50), *(pytest.param(seed, 1, marks=SLOW) for seed in range(3))]
 )
 @pytest_twisted.ensureDeferred
 async def test_a_kill_after_any_transaction_loses_and_repeats_nothing(
