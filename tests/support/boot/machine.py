@@ -18,7 +18,7 @@ from attrs import define
 
 SUITES: Final = {(3, 11): "bookworm", (3, 13): "trixie"}
 """The Debian whose python3 is of the version that the package is built by."""
-PACKAGES: Final = "systemd,systemd-sysv,python3,init-system-helpers,passwd"
+PACKAGES: Final = "systemd,systemd-sysv,python3,libstdc++6,init-system-helpers,passwd"
 HERE: Final = Path(__file__).parent
 EDITED: Final = "/etc/medamad/medamad.toml"
 RESTED: Final = ("running", "degraded")
@@ -58,7 +58,9 @@ def make_root(root: Path, suite: str) -> None:
     """Fill a folder with a small Debian."""
     subprocess.run(
         [
-            *("mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}"),
+            *("mmdebstrap", "--quiet", "--variant=essential", f"--include={PACKAGES}"),
+            # Without it, init-system-helpers brings the package usrmerge, and with it all of Perl.
+            "--hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr",
             *(suite, str(root)),
         ],
         check=True,
