@@ -40,10 +40,6 @@ def test_the_printed_steps_change_the_ports(machine: Machine) -> None:
     assert machine.shown("Listen", "medamad.socket") == "0.0.0.0:9090 (Stream)"
     for unit in ("medamad.service", "medamad.socket"):
         assert machine.shown("FragmentPath", unit).endswith(f"/lib/systemd/system/{unit}")
-    machine.run("sed", "-i", 's/^listen = .*/listen = "tcp:8080"/', EDITED)
-    machine.run("medamad", "service", "install", "--now")
-    assert machine.shown("Listen", "medamad.socket") == "0.0.0.0:8080 (Stream)"
-    assert machine.ask("hit") == 204
 
 
 PING = b"GET /api/event/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -76,7 +72,6 @@ def test_it_listens_on_ipv4_ipv6_and_a_unix_socket(machine: Machine) -> None:
     assert machine.shown("Listen", "medamad.socket") == (
         "0.0.0.0:8080 (Stream)\n[::]:8080 (Stream)"
     )
-    listen(machine, '"tcp:8080"')
     assert machine.ask("hit") == 204
 
 
@@ -140,5 +135,4 @@ def test_tls_works_with_a_certificate_passed_to_the_service(machine: Machine) ->
     )
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "client")
-    listen(machine, '"tcp:8080"')
     assert machine.ask("hit") == 204

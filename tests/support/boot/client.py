@@ -65,7 +65,7 @@ def load() -> dict[str, int]:
                 print("answered", flush=True)  # noqa: T201 - the test waits for it
             statuses[status] += 1
             # Many hits during each restart, and time left for what restarts.
-            ended.wait(0.02)
+            ended.wait(0.05)
 
     first = threading.Thread(target=send)
     first.start()
