@@ -6,15 +6,14 @@ import pytest
 from playwright.sync_api import expect
 from support.browser.catalogues import translated
 from support.browser.dashboard import Dashboard
-from support.daemon import Daemon
+from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 
 Make = Callable[..., Dashboard]
 
 
-def test_the_language_is_remembered(new_daemon: Daemon, dashboard_of: Make) -> None:
-    owner = new_daemon.client()
+def test_the_language_is_remembered(owner: Client, dashboard_of: Make) -> None:
     page = dashboard_of(owner).open("settings/account")
     page.locator("select").select_option("ja")
     saved = page.get_by_role("status").filter(has_text=translated("ja", "common.saved"))
@@ -24,3 +23,4 @@ def test_the_language_is_remembered(new_daemon: Daemon, dashboard_of: Make) -> N
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text(translated("ja", "settings.title"))
     expect(page.locator("html")).to_have_attribute("lang", "ja")
+    owner.request("PATCH", "/api/user", {"settings": {"language": "en"}})

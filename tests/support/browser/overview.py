@@ -1,9 +1,7 @@
 """The head of a website's page, and a website that was visited in March 2025."""
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -27,24 +25,13 @@ VISITS: Final = (
 )
 
 
-UNPAIRED: Final = "only totals are compared."
-"""Said where the parts of the period before lie otherwise."""
-
-
-@contextmanager
-def visited(folder: Path, visits: Sequence[Visit]) -> Iterator[Client]:
-    """Run a daemon on a website that was visited before; gives its owner."""
-    daemon = Daemon(folder, command=past.command(visits))
-    daemon.start()
-    yield daemon.client()
-    daemon.stop()
-
-
 @pytest.fixture(scope="session")
 def march_owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """The owner of the website that was visited in March 2025."""
-    with visited(tmp_path_factory.mktemp("march"), VISITS) as owner:
-        yield owner
+    daemon = Daemon(tmp_path_factory.mktemp("march"), command=past.command(VISITS))
+    daemon.start()
+    yield daemon.client()
+    daemon.stop()
 
 
 def tile(page: Page, name: str) -> Locator:
@@ -60,8 +47,7 @@ def figures(page: Page) -> list[str]:
 
 def compared(page: Page) -> None:
     """Wait for the previous period: when it arrives, the chart is redrawn."""
-    paired = table(page).locator("thead th").nth(7)
-    expect(paired.or_(page.get_by_text(UNPAIRED))).to_be_attached()
+    expect(table(page).locator("thead th").nth(7)).to_be_attached()
 
 
 def plain(text: str) -> str:

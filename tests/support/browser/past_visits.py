@@ -26,14 +26,14 @@ _DAY_S: Final = 86_400
 class Visit:
     """A view; `at` is RFC 3339. It is its visitor's first of the day, and of the page, or none.
 
-    Views with the same `visit` belong to one visit, "" is a visit of its own, and None is unknown.
+    Views with the same `visit` belong to one visit, and "" is a visit of its own.
     """
 
     at: str
     path: str = "/"
     milliseconds: int = 20_000
     is_first: bool = True
-    visit: str | None = ""
+    visit: str = ""
 
     @property
     def time_ms(self) -> int:
@@ -52,7 +52,7 @@ async def fill(visits: Sequence[Visit], backend: Backend) -> None:
     hits: list[Hit] = []
     last_pages: dict[str, str] = {}
     for number, visit in enumerate(visits):
-        name = None if visit.visit is None else visit.visit or f"{number}"
+        name = visit.visit or f"{number}"
         beacon = f"past-{number}"
         begun = View(
             website=website.number,
@@ -61,11 +61,10 @@ async def fill(visits: Sequence[Visit], backend: Backend) -> None:
             first_today=visit.is_first,
             first_of_page=visit.is_first,
             path=visit.path,
-            identity=(name or "").encode(),
-            from_page=last_pages.get(name or ""),
+            identity=name.encode(),
+            from_page=last_pages.get(name),
         )
-        if name is not None:
-            last_pages[name] = visit.path
+        last_pages[name] = visit.path
         left = Unload(
             time_ms=visit.time_ms + visit.milliseconds,
             beacon=beacon,
