@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { waitFor } from "@testing-library/dom";
+import { waitFor, within } from "@testing-library/dom";
 import { ApiError } from "../dashboard/api/client.ts";
 import { en } from "../dashboard/i18n/en/index.ts";
 import { type Key, speak } from "../dashboard/i18n/index.ts";
@@ -10,7 +10,8 @@ import { ja } from "../dashboard/i18n/ja.ts";
 import { LISTINGS } from "../dashboard/panels/lists.ts";
 import { Rows } from "../dashboard/panels/rows.tsx";
 import { Refusal } from "../dashboard/ui/trouble.tsx";
-import { refusal, show, showOnPage } from "./support/page.tsx";
+import { ADA, owner } from "./support/account.ts";
+import { type Asked, refusal, show, showApp, showOnPage } from "./support/page.tsx";
 
 const CASES: readonly (readonly [number, string, Key])[] = [
   [403, "words of the server", "refused.forbidden"],
@@ -54,6 +55,17 @@ test("a form says what a status means to it", () => {
     <Refusal error={new ApiError(409, "name: known")} meaning={{ 409: "Taken" }} />,
   );
   assert.equal(getByRole("alert").textContent, "Taken");
+});
+
+test("a form of the account says why it was refused, until something else is typed", async () => {
+  const refused = ({ method }: Asked) =>
+    method === "GET" ? ADA : refusal(409, "words of the server");
+  const shown = showApp("settings/account", owner([], { user: refused }));
+  const form = within(await shown.findByRole("region", { name: "Username" }));
+  await shown.person.type(form.getByRole("textbox"), "x{Enter}");
+  await waitFor(() => assert.equal(form.getByRole("alert").textContent, en["refused.known"]));
+  await shown.person.type(form.getByRole("textbox"), "y");
+  assert.equal(form.getByRole("alert").textContent, "");
 });
 
 test("figures that are refused are replaced by the reason, and requested again", async () => {

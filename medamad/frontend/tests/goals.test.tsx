@@ -48,8 +48,8 @@ const DEFINED: Goal[] = [
 ];
 const FUNNEL = { id: "f1", name: "Purchase", goals: ["g2", "g1"] };
 const STEPS: FunnelFigures["steps"] = [
-  { goal: "g2", name: "Home", visits: 2, visits_percentage: 1 },
-  { goal: "g1", name: "Order", visits: 1, visits_percentage: 0.5 },
+  { goal: "g2", name: "Home", visits: 4, visits_percentage: 1 },
+  { goal: "g1", name: "Order", visits: 1, visits_percentage: 0.25 },
 ];
 
 /** What a preview is of. */
@@ -214,6 +214,10 @@ test("a goal of a page is previewed and made", async () => {
   assert.ok(dialog.getByRole("heading", { name: "New goal" }));
   assert.deepEqual(dialog.previewed(), ["–", "–"]);
   assert.ok(dialog.save().disabled);
+  await dialog.types("Page", "/thanks");
+  await waitFor(() => assert.deepEqual(dialog.previewed(), ["1", "1 (50%)"]));
+  await dialog.types("Page", "");
+  assert.deepEqual(dialog.previewed(), ["–", "–"]);
   const page = await dialog.types("Page", "/th");
   await waitFor(() => assert.deepEqual(dialog.previewed(), ["0", "0 (0%)"]));
   await person.type(page, "{ArrowDown}{Enter}");
@@ -334,7 +338,7 @@ test("a funnel shows its steps, and links to its page", async () => {
   const shown = await showFunnels();
   const funnel = await shown.findByRole("region", { name: "Purchase" });
   await within(funnel).findByRole("table");
-  assert.deepEqual(rowsIn(funnel), ["Home 2 100%", "Order 1 50% 1 (50%)"]);
+  assert.deepEqual(rowsIn(funnel), ["Home 4 100%", "Order 1 25% 3 (75%)"]);
   assert.equal(
     within(funnel).getByRole("link", { name: "Purchase" }).getAttribute("href"),
     `/dashboard/websites/${HOSTNAME}/funnels/f1${WEEK}`,
@@ -380,8 +384,7 @@ test("the steps of a funnel are added, moved and removed, and the focus stays", 
   await press("Move up: Order");
   assert.equal(document.activeElement, dialog.getByRole("button", { name: "Move up: Order" }));
   await waitFor(() => assert.deepEqual(steps(), ["Order 2 (100%)", "Home 1 (50%)"]));
-  // It is the first one now.
-  await press("Move up: Order");
+  assert.equal(document.activeElement?.getAttribute("aria-disabled"), "true");
   await press("Move down: Order");
   await waitFor(() => assert.deepEqual(steps(), ["Home 2 (100%)", "Order 1 (50%)"]));
   await press("Remove Order");
@@ -414,9 +417,9 @@ test("a funnel's page says how many went on from each step", async () => {
   await findByRole("heading", { name: "Purchase" });
   await waitFor(() => assert.match(document.title, /^Purchase/));
   assert.equal(document.title, `Purchase · ${HOSTNAME} · medamad`);
-  assert.deepEqual(texts(root, ".funnel-total"), ["1 of 2 visits reached the last step (50%)"]);
-  assert.deepEqual(texts(root, ".funnel-line"), ["Home2100%", "Order150%"]);
-  assert.deepEqual(texts(root, ".funnel-between"), ["1 went on (50%)1 dropped off (50%)"]);
+  assert.deepEqual(texts(root, ".funnel-total"), ["1 of 4 visits reached the last step (25%)"]);
+  assert.deepEqual(texts(root, ".funnel-line"), ["Home4100%", "Order125%"]);
+  assert.deepEqual(texts(root, ".funnel-between"), ["1 went on (25%)3 dropped off (75%)"]);
   assert.equal(
     getByRole("link", { name: HOSTNAME }).getAttribute("href"),
     `/dashboard/websites/${HOSTNAME}${WEEK}`,

@@ -41,6 +41,7 @@ for (const [hostname, looks] of [
   ["καυιαρ.example", "kaviar in Greek letters"],
   ["\u0261oogle.example", "google with a letter of phonetic alphabets"],
   ["aノb.example", "a slash"],
+  ["xn--abc-.example", "no letters but Latin ones"],
   ["xn--a.example", "nothing that can be decoded"],
 ] as const) {
   test(`letters that mislead are left encoded: ${looks}`, () => {

@@ -389,17 +389,28 @@ test("only what is an address is a link", async () => {
   );
 });
 
-test("names are translated", async () => {
-  await speak("de");
-  const { root, person, findByRole } = showRows("countries");
-  await person.click(await findByRole("button", { name: "Vereinigte Staaten" }));
-  assert.equal(location.search, `${WEEK}&country[eq]=United+States`);
-  assert.ok(await findByRole("button", { name: "Vereinigte Staaten", pressed: true }));
-  assert.deepEqual(
-    (await rowsIn(root)).map(([name]) => name),
-    ["Deutschland", "Singapur", "Vereinigte Staaten"],
-  );
-});
+for (const [name, rows, filter] of [
+  ["countries", ["Deutschland", "Singapur", "Vereinigte Staaten"], "country[eq]=Germany"],
+  ["languages", ["Deutsch", "Englisch"], "language[eq]=German"],
+  [
+    "locales",
+    ["Schweizer Hochdeutsch", "Englisch (Vereinigte Staaten)", "Englisch (Vereinigtes Königreich)"],
+    "language[eq]=Swiss+High+German",
+  ],
+  ["devices", ["Desktop"], "device[eq]=Desktop"],
+] as const) {
+  test(`names are translated: ${name}`, async () => {
+    await speak("de");
+    const { root, person, findByRole } = showRows(name);
+    await person.click(await findByRole("button", { name: rows[0] }));
+    assert.equal(location.search, `${WEEK}&${filter}`);
+    assert.ok(await findByRole("button", { name: rows[0], pressed: true }));
+    assert.deepEqual(
+      (await rowsIn(root)).map(([word]) => word),
+      rows,
+    );
+  });
+}
 
 test("a tiny share is not nothing", async () => {
   const { root } = showRows("browsers", WEEK, {
