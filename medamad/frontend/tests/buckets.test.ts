@@ -120,6 +120,16 @@ test("an hour that there are two of is there twice", () => {
   assert.equal(pairs?.at(-1), "Sat, Oct 25, 11:00 PM");
 });
 
+test("an hour that the clock skips is not there", () => {
+  const day = { from: "2025-03-30", to: "2025-03-30" };
+  const hours = buckets("2025-03-30T00:00", "2025-03-31T00:00", "hour");
+  const shown = labels(day, hours, "hour");
+  assert.deepEqual(
+    [shown.length, ...shown.slice(0, 3)],
+    [23, "Sun, Mar 30, 12:00 AM", "Sun, Mar 30, 1:00 AM", "Sun, Mar 30, 3:00 AM"],
+  );
+});
+
 test("an hour that the clock skips has nothing to be compared with", () => {
   const day = { from: "2025-03-31", to: "2025-03-31" };
   const hours = buckets("2025-03-31T00:00", "2025-04-01T00:00", "hour");

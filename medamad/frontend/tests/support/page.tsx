@@ -15,8 +15,8 @@ import { NoSuchPage } from "../../dashboard/ui/no-such-page.tsx";
 import { useAddressedView, ViewingContext } from "../../dashboard/view/page-state.ts";
 import { keepsVisits } from "../../dashboard/view/visits.ts";
 
-// Nothing is hidden by a style sheet here, and looking takes long.
-configure({ defaultHidden: true });
+// Nothing is hidden by a style sheet here, and looking takes long, as all does on a busy machine.
+configure({ defaultHidden: true, asyncUtilTimeout: 10_000 });
 // Effects do not wait for timers, which a test may have replaced.
 options.requestAnimationFrame = (flush) => void setImmediate(flush);
 await speak("en");
