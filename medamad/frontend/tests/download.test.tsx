@@ -6,7 +6,7 @@ import { waitFor } from "@testing-library/dom";
 import type { ExportFormat } from "../dashboard/api/types.ts";
 import { Download } from "../dashboard/settings/download.tsx";
 import { USAGE } from "./support/account.ts";
-import { type Answers, refusal, show } from "./support/page.tsx";
+import { type Answers, held, refusal, show } from "./support/page.tsx";
 
 const EXPORT = "website/docs.example/export";
 
@@ -113,18 +113,22 @@ test("days are typed, in their order", async () => {
   assert.deepEqual([start, end], ["2025-03-10T00:00:00.000Z", "2025-03-12T23:59:59.999Z"]);
 });
 
-/** What a file would not cover: the days of March that are kept as totals. */
-const SUMMED: Answers = {
-  [EXPORT]: ({ query }) => {
-    const first = (query.get("start") ?? "") < "2025-03-02" ? "2025-03-01" : "2025-03-02";
-    const isCovered = (query.get("start") ?? "") > "2025-03-02T23";
-    const headers = isCovered ? {} : { "X-Medamad-Partial": `figures="${first}/2025-03-02"` };
-    return new Response(null, { headers });
-  },
-};
+/** A response that names the days it does not cover. */
+function summed(days: string): Response {
+  return new Response(null, { headers: { "X-Medamad-Partial": `figures="${days}"` } });
+}
 
 test("days that are kept as totals are named", async () => {
-  const { choose, types, note, asked } = await showDialog({ answers: SUMMED });
+  const statistics = held(summed("2025-03-02/2025-03-02"));
+  const { choose, types, note, asked } = await showDialog({
+    answers: {
+      [EXPORT]: ({ query }) => {
+        if (query.get("what") === "statistics") return statistics.wait();
+        const first = query.get("start")?.slice(0, 10) ?? "2025-03-01";
+        return first > "2025-03-02" ? null : summed(`${first}/2025-03-02`);
+      },
+    },
+  });
   const said = (text: string | undefined) => waitFor(() => assert.equal(note(), text));
   await said(
     "For some days from Mar 1, 2025 to Mar 2, 2025, only daily totals remain." +
@@ -137,15 +141,16 @@ test("days that are kept as totals are named", async () => {
     "For some days from Mar 2, 2025 to Mar 2, 2025, only daily totals remain." +
       " They aren’t in this file, but the statistics include them.",
   );
+  await types("Start date", "2025-03-03");
+  await said(undefined);
   await choose("Data", "Statistics");
-  // Until it is known again, nothing is said.
+  await waitFor(() => assert.equal(asked.at(-1)?.query.get("what"), "statistics"));
   assert.equal(note(), undefined);
+  statistics.letGo();
   await said(
     "For some days from Mar 2, 2025 to Mar 2, 2025, only daily totals remain." +
       " Some statistics leave them out.",
   );
-  await types("Start date", "2025-03-03");
-  await said(undefined);
 });
 
 test("what a file would not cover is not known if the server refuses to say", async () => {
