@@ -16,6 +16,7 @@ from support.storage.contents import agrees, orphans, segments_and_merged, settl
 from support.storage.hits import DAY_MS
 from twisted.internet import reactor
 
+from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 
@@ -26,8 +27,10 @@ MANY = pytest.param(500, marks=(pytest.mark.slow, pytest.mark.timeout(7_200)))
 CLIENTS = 6
 LEAST_VIEWS = 50
 """How many a round brings at least, on average."""
-ALL_VIEWS = 1_500
-"""How many all rounds bring at least, on average: a segment large enough to have counters."""
+ALL_VIEWS = 450
+"""How many all rounds bring at least, on average."""
+COUNTED_FROM = 100
+"""From this number of views on, a segment has counters."""
 CONFIGURATION = """
 [store]
 map_size = "256 MiB"
@@ -91,7 +94,7 @@ def kill_under_load(daemon: Daemon, prefix: str, views: int, after_s: float) -> 
 async def recounted(daemon: Daemon, expected: Counter[str]) -> None:
     """Compare all statistics with a full recount, before and after a flush."""
     settings = StoreSettings(map_size=256 << 20, min_free_disk=0)
-    store = start_store(daemon.data, settings, reactor)
+    store = start_store(daemon.data, settings, reactor, Sizes(counted_from=COUNTED_FROM))
     (website,) = store.websites.all()
     for days in (0, 2):
         await settled(store, int(time.time() * 1000) + days * DAY_MS)

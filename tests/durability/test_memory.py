@@ -54,7 +54,7 @@ def ask(daemon: Daemon, first: int, count: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "at_once"), [(3, 1_000), pytest.param(4, 3_000, marks=pytest.mark.slow)]
+    ("rounds", "at_once"), [(3, 600), pytest.param(4, 3_000, marks=pytest.mark.slow)]
 )
 def test_requests_leave_nothing_behind(tmp_path: Path, rounds: int, at_once: int) -> None:
     with running(tmp_path, command=RUN) as daemon:

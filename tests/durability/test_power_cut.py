@@ -193,7 +193,7 @@ def disks(folder: Path, cuts: int) -> Iterator[tuple[VolatileDisk, range]]:
             yield disk, range(first, min(cuts, first + CUTS_OF_A_DISK))
 
 
-@pytest.mark.parametrize("cuts", [4, pytest.param(200, marks=SLOW)])
+@pytest.mark.parametrize("cuts", [2, pytest.param(200, marks=SLOW)])
 @pytest_twisted.ensureDeferred
 async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, cuts: int) -> None:
     rng = random.Random(1)  # noqa: S311 - the same each time
@@ -215,7 +215,7 @@ async def test_no_acknowledged_hit_is_lost_or_doubled(tmp_path: Path, cuts: int)
                     await there.store.close()
 
 
-@pytest.mark.parametrize("cuts", [2, pytest.param(200, marks=SLOW)])
+@pytest.mark.parametrize("cuts", [1, pytest.param(200, marks=SLOW)])
 @pytest_twisted.ensureDeferred
 async def test_nothing_is_lost_while_flushing(tmp_path: Path, cuts: int) -> None:
     rng = random.Random(1)  # noqa: S311 - the same each time

@@ -143,13 +143,12 @@ def reached(daemon: Daemon, seconds: float) -> tuple[float, Counter[str]]:
 
 
 def half_load(
-    folder: Path, measured_s: float, lives_s: list[float], tell: Tell
+    daemon: Daemon, measured_s: float, lives_s: list[float], tell: Tell
 ) -> tuple[float, list[Life]]:
     """Send half of what can be stored through several restarts; all of it must be counted.
 
     Gives how many hits a second were taken.
     """
-    daemon = Daemon(folder, configuration=CONFIGURATION, command=RUN)
     daemon.start()
     try:
         owner = daemon.client()
@@ -234,7 +233,8 @@ def test_slow_growth_is_detected(per_min: float, larger: float, too_much: set[st
 
 
 def test_every_hit_is_counted_through_restarts(tmp_path: Path) -> None:
-    half_load(tmp_path, 0.5, [0.5, 0.5], lambda _text: None)
+    daemon = Daemon(tmp_path, configuration=CONFIGURATION)
+    half_load(daemon, 0.2, [0.3, 0.3], lambda _text: None)
 
 
 @pytest.mark.slow
@@ -254,7 +254,8 @@ def test_memory_does_not_grow_in_half_an_hour(tmp_path: Path, capsys: Any) -> No
             sys.stdout.write(f"\n{text}")
             sys.stdout.flush()
 
-    per_second, lives = half_load(tmp_path, 15, [minutes * 60 for minutes in LIVES_MIN], tell)
+    daemon = Daemon(tmp_path, configuration=CONFIGURATION, command=RUN)
+    per_second, lives = half_load(daemon, 15, [minutes * 60 for minutes in LIVES_MIN], tell)
     for life in lives:
         tell(f"MiB by minute: {life}")
     _, long, *_, after, _ = lives
