@@ -81,10 +81,10 @@ async def send_mutated(place: Server, count: int, seed: int) -> tuple[Counter[st
 
 @pytest_twisted.ensureDeferred
 async def test_mutated_bodies_are_accepted_or_rejected(place: Server) -> None:
-    found, longest = await send_mutated(place, 10_000, seed=1)
+    found, longest = await send_mutated(place, 4_000, seed=1)
     assert found.keys() == {"stored", "BadRequest", "NotFound"}
     # They have to come far to be of use.
-    assert found["stored"] > 1_500
+    assert found["stored"] > 600
     assert longest < LONGEST_S
 
 

@@ -74,7 +74,7 @@ def waits_beside(daemon: Daemon, at_once: int, seconds: float) -> Waits:
 
 @pytest_twisted.ensureDeferred
 async def test_hits_are_accepted_during_expensive_queries(filled: Filled) -> None:
-    waits_beside(await filled(12_000), 4, 1)
+    waits_beside(await filled(3_000), 4, 0.5)
 
 
 @pytest.mark.slow

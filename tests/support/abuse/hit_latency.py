@@ -21,8 +21,8 @@ class Waits:
         return f"{len(self.ms)} hits: {self.part(0.5):.1f} ms, 99 % {self.part(0.99):.1f} ms"
 
 
-def send_hits(daemon: Daemon, goes_on: Callable[[], bool], *, new_each: int = 10) -> Waits:
-    """Send a hit every 10 ms, each tenth over a new connection; return their latencies."""
+def send_hits(daemon: Daemon, goes_on: Callable[[], bool], every_s: float = 0.01) -> Waits:
+    """Send hits at even distances, each tenth over a new connection; return their latencies."""
     body = '{"e":"load","b":"%s","u":"https://example.com/","p":true,"q":true}'
     found = []
     sock: socket.socket | None = None
@@ -34,7 +34,7 @@ def send_hits(daemon: Daemon, goes_on: Callable[[], bool], *, new_each: int = 10
             f"POST /event/hit HTTP/1.1\r\nHost: a\r\nContent-Length: {len(text)}\r\n\r\n{text}"
         )
         began = time.perf_counter()
-        if sock is None or number % new_each == 0:
+        if sock is None or number % 10 == 0:
             if sock is not None:
                 sock.close()
             sock = socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE_S)
@@ -42,7 +42,7 @@ def send_hits(daemon: Daemon, goes_on: Callable[[], bool], *, new_each: int = 10
         sock.sendall(request.encode())
         assert sock.recv(4_096).startswith(b"HTTP/1.1 204 ")
         found.append((time.perf_counter() - began) * 1_000)
-        time.sleep(0.01)
+        time.sleep(every_s)
     assert sock is not None
     sock.close()
     return Waits(sorted(found))
