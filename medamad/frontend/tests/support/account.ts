@@ -10,12 +10,14 @@ export const ADA: User = {
   dateUpdated: 1_750_000_000,
 };
 
+const GB = 2 ** 30;
+
 export const USAGE: Usage = {
   cpu: { usage: 25, cores: 2, threads: 4 },
-  memory: { used: 1e9, total: 4e9 },
-  disk: { used: 95e9, total: 100e9 },
+  memory: { used: GB, total: 4 * GB },
+  disk: { used: 95 * GB, total: 100 * GB },
   process: { cpu: 3, memory: 80e6, threads: 9, uptime: 3_600 },
-  storage: { used: 1e9, total: 100e9 },
+  storage: { used: GB, total: 100 * GB },
   hits: { accepted: 12, refused: [], unknown_hostnames: [] },
   tracker: { script_name: "script.js", event_name: "event" },
   service: {

@@ -4,6 +4,7 @@ import { afterEach, mock } from "node:test";
 import { type BoundFunctions, configure, type queries, within } from "@testing-library/dom";
 import userEvent from "@testing-library/user-event";
 import { options, render, type VNode } from "preact";
+import { act } from "preact/test-utils";
 import { LocationProvider, Route, Router, useRoute } from "preact-iso";
 import { isAway } from "../../dashboard/api/client.ts";
 import { App } from "../../dashboard/app.tsx";
@@ -129,15 +130,17 @@ async function answer(
 }
 
 function takeAway(): void {
-  if (root) render(null, root);
+  const left = root;
+  // Effects are cleaned up at once: in the next test, other timers may be in place.
+  if (left) act(() => render(null, left));
   root?.remove();
   root = undefined;
 }
 
 afterEach(async () => {
+  mock.timers.reset();
   takeAway();
   mock.restoreAll();
-  mock.timers.reset();
   localStorage.clear();
   sessionStorage.clear();
   forgetAnswers();
