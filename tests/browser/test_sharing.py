@@ -71,10 +71,11 @@ def test_a_link_is_created_opened_and_revoked(known: Client, dashboard_of: Make)
     )
 
 
-def test_a_link_with_a_password_asks_for_it(known: Client, dashboard_of: Make) -> None:
+def test_a_password_opens_a_link_in_a_tab(known: Client, dashboard_of: Make) -> None:
     dashboard = dashboard_of(Client(known.port))
     page = dashboard.page
-    page.goto(dashboard.base + shared(known, password=PASSWORD))
+    address, other = (dashboard.base + shared(known, password=PASSWORD) for _ in range(2))
+    page.goto(address)
     field = page.get_by_label("Password")
     expect(field).to_be_focused()
     assert HOSTNAME not in page.content()
@@ -86,39 +87,25 @@ def test_a_link_with_a_password_asks_for_it(known: Client, dashboard_of: Make) -
     page.keyboard.press("Enter")
     expect(loaded(page).first).to_have_text("12")
     assert page.context.cookies() == []
-
-
-def test_an_entered_password_survives_a_reload(known: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(Client(known.port))
-    page = dashboard.page
-    address, other = (dashboard.base + shared(known, password=PASSWORD) for _ in range(2))
-    page.goto(address)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.keyboard.press("Enter")
-    loaded(page)
     page.reload()
     expect(loaded(page).first).to_have_text("12")
     expect(page).to_have_url(address)
-    # It opens neither another link nor another tab.
-    page.goto(other)
-    expect(page.get_by_label("Password")).to_be_visible()
     tab = page.context.new_page()
     tab.goto(address)
     expect(tab.get_by_label("Password")).to_be_visible()
     tab.close()
-    # Nor does it after the time for which the daemon made it.
-    page.goto(address)
-    loaded(page)
+    # Nor does it open it after the time for which the daemon made it.
     page.evaluate(
         "for (const [name, key] of Object.entries(sessionStorage))"
         " sessionStorage.setItem(name, key.replace(/[.][0-9]+[.]/, '.1.'))"
     )
     page.reload()
-    field = page.get_by_label("Password")
     field.fill(PASSWORD)
     page.keyboard.press("Enter")
     loaded(page)
-    page.reload()
+    page.goto(other)
+    expect(field).to_be_visible()
+    page.goto(address)
     loaded(page)
 
 
