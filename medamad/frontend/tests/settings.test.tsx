@@ -224,9 +224,9 @@ test("usage says what was counted, and why the rest was not", async () => {
   );
   for (const [name, share, text] of [
     ["CPU", 0.25, "25% · 4 cores"],
-    ["Memory", 0.25, "954 MB of 3.7 GB"],
-    ["Disk", 0.95, "88.5 GB of 93.1 GB"],
-    ["Stored data", 0.01, "954 MB of 93.1 GB"],
+    ["Memory", 0.25, "1 GB of 4 GB"],
+    ["Disk", 0.95, "95 GB of 100 GB"],
+    ["Stored data", 0.01, "1 GB of 100 GB"],
   ] as const) {
     const meter = shown.getByRole<HTMLMeterElement>("meter", { name });
     assert.deepEqual(
