@@ -8,7 +8,7 @@ import yaml
 from attrs import frozen
 
 FILE: Final = Path(__file__).parents[2] / "medamad" / "web" / "openapi.yaml"
-DOCUMENT: Final[dict[str, Any]] = yaml.safe_load(FILE.read_text("utf-8"))
+DOCUMENT: Final[dict[str, Any]] = yaml.load(FILE.read_text("utf-8"), yaml.CSafeLoader)
 METHODS: Final = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
 
 

@@ -88,7 +88,7 @@ def test_after_the_handshake_data_is_read_at_once(factory: TLSFactory, at_once: 
 
 def test_little_data_is_read_at_once(factory: TLSFactory) -> None:
     client = Client(factory).shake_hands()
-    for number in range(REQUESTS_PER_TURN * 3):
+    for number in range(REQUESTS_PER_TURN * 2):
         client.push(client.records(b"hello"))
         assert len(client.echo.received) == number + 1
         assert client.wire.producerState == "producing"
@@ -129,7 +129,7 @@ def test_held_data_is_delivered_in_order(factory: TLSFactory) -> None:
 @pytest.mark.parametrize("ends", [False, True])
 def test_the_data_of_all_connections_is_bounded_per_turn(factory: TLSFactory, ends: bool) -> None:
     clients = [
-        Client(factory, str(number)).shake_hands() for number in range(REQUESTS_PER_TURN * 3)
+        Client(factory, str(number)).shake_hands() for number in range(REQUESTS_PER_TURN * 2)
     ]
 
     def taken() -> int:
@@ -142,7 +142,7 @@ def test_the_data_of_all_connections_is_bounded_per_turn(factory: TLSFactory, en
             with suppress(ssl.SSLWantReadError):
                 client.tls.unwrap()
         client.push(client.sent.read() if ends else client.records(b"hello"))
-    for turns in (1, 2, 3):
+    for turns in (1, 2):
         assert taken() == REQUESTS_PER_TURN * turns
         turn_of_records(factory)
 
