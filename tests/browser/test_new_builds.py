@@ -5,65 +5,33 @@ from contextlib import suppress
 
 import pytest
 from playwright.sync_api import Error as PlaywrightError
-from playwright.sync_api import Page, Route, expect
-from support.browser.dashboard import BUSY, Dashboard, loaded
+from playwright.sync_api import Route, expect
+from support.browser.dashboard import Dashboard
 from support.daemon import Client
 
 pytestmark = pytest.mark.browser
 
-Make = Callable[..., Dashboard]
 
-
-class Builds:
-    """Answers of other builds of the daemon.
-
-    Of two names, the first answer to each page bears one and all others the other, by turns.
-    """
-
-    def __init__(self, page: Page, *names: str) -> None:
-        self.names = names
-        self.pages = 0
-        page.route("**/api/**", self._answer)
-
-    def _answer(self, route: Route) -> None:
-        # The account is requested first, and once.
-        is_first = route.request.url.endswith("/api/user")
-        self.pages += is_first
-        name = self.names[(self.pages + is_first) % len(self.names)]
-        with suppress(PlaywrightError):  # the page reloads before every request is answered
-            answer = route.fetch()
-            route.fulfill(response=answer, headers=answer.headers | {"x-api-commit": name})
-
-
-def refresh(page: Page) -> None:
-    with page.expect_response("**/live"):
-        page.keyboard.press(".")
-
-
-def test_a_new_build_is_loaded_once(demo: Client, dashboard_of: Make) -> None:
+def test_a_new_build_is_loaded_once(demo: Client, dashboard_of: Callable[..., Dashboard]) -> None:
     dashboard = dashboard_of(demo, fresh=True)
-    builds = Builds(dashboard.page, "one")
-    page = dashboard.open(BUSY)
-    loaded(page)
-    refresh(page)
-    assert builds.pages == 1
-    for name, loads in (("two", 2), ("three", 3)):
-        builds.names = (name,)
-        with page.expect_event("load"):
-            page.keyboard.press(".")
-        loaded(page)
-        for _ in range(3):
-            refresh(page)
-        assert builds.pages == loads
-
-
-def test_alternating_builds_do_not_cause_a_loop(demo: Client, dashboard_of: Make) -> None:
-    dashboard = dashboard_of(demo, fresh=True)
-    builds = Builds(dashboard.page, "one", "two")
     page = dashboard.page
-    page.goto(f"{dashboard.base}/dashboard/{BUSY}")
-    expect(page.locator(".panel tbody tr").first).to_be_visible()
-    for _ in range(5):
-        loaded(page)
-        refresh(page)
-    assert 2 <= builds.pages <= 3
+    build, loads = "one", list[str]()
+
+    def answer(route: Route) -> None:
+        with suppress(PlaywrightError):  # the page is loaded again before all is answered
+            response = route.fetch()
+            route.fulfill(response=response, headers=response.headers | {"x-api-commit": build})
+
+    page.route("**/api/**", answer)
+    page.on("load", lambda: loads.append(build))
+    dashboard.open("settings/about")
+    facts = page.locator("dd")
+    expect(facts).to_have_count(3)
+    build = "two"
+    with page.expect_event("load"):
+        page.keyboard.type("gw")
+    expect(page.locator("main li").first).to_be_visible()
+    page.keyboard.type("gs")
+    page.locator(".settings-nav").get_by_role("link", name="About").click()
+    expect(facts).to_have_count(3)
+    assert loads == ["one", "two"]

@@ -44,6 +44,8 @@ export function showShare(key: string): void {
   session?.setItem(SHARE_KEY, key);
 }
 
+const noteBuild = buildWatch(session, () => location.reload());
+
 type Parameters = URLSearchParams | Record<string, string>;
 
 /** The URL of an API resource. */
@@ -122,7 +124,7 @@ async function send<T>(
     isAway.value = true;
     throw new ApiError(0, "");
   }
-  reloadForNewBuild(answer.headers.get("X-Api-Commit"));
+  noteBuild(answer.headers.get("X-Api-Commit"));
   isAway.value = answer.status >= 502;
   if (answer.ok) {
     tell(answer.headers);
@@ -143,15 +145,22 @@ async function messageOf(answer: Response): Promise<string> {
   }
 }
 
-let build: string | null = null;
-
-/** Reload the page when the daemon runs another build; never twice for the same one. */
-function reloadForNewBuild(commit: string | null): void {
-  if (!commit) return;
-  build ??= commit;
-  const reloadedFor = session?.getItem(RELOADED_FOR)?.split(" ") ?? [];
-  if (session && commit !== build && !reloadedFor.includes(commit)) {
-    session.setItem(RELOADED_FOR, [...reloadedFor, commit].join(" "));
-    location.reload();
-  }
+/**
+ * Return a function for the build that each response names. It reloads the page when the daemon
+ * runs another build; never twice for the same one, which `kept` remembers.
+ */
+export function buildWatch(
+  kept: Storage | undefined,
+  reload: () => void,
+): (commit: string | null) => void {
+  let build: string | null = null;
+  return (commit) => {
+    if (!commit) return;
+    build ??= commit;
+    const reloadedFor = kept?.getItem(RELOADED_FOR)?.split(" ") ?? [];
+    if (kept && commit !== build && !reloadedFor.includes(commit)) {
+      kept.setItem(RELOADED_FOR, [...reloadedFor, commit].join(" "));
+      reload();
+    }
+  };
 }
