@@ -549,3 +549,41 @@ test("a server that keeps no visits has figures of views", async () => {
   });
   assert.equal(shown.queryByRole("alert"), null);
 });
+
+test("new and returning visitors are shown where the server tells them apart", async () => {
+  const week = (first: Partial<Figures>) => figures({ visitors: 5, ...first });
+  const [none, some] = [
+    week({ new_visitors: 0, returning_visitors: 0, week_visitors: 0 }),
+    week({ new_visitors: 1, returning_visitors: 4, week_visitors: 3 }),
+  ];
+  const { person, chart } = await overview(
+    "?from=2025-03-03&to=2025-03-16&zone=UTC&interval=week&compare=none",
+    {
+      summary: {
+        current: figures({ visitors: 5, new_visitors: 1, returning_visitors: 4 }),
+        interval: [bucket("2025-03-03T00:00:00Z", none), bucket("2025-03-10T00:00:00Z", some)],
+      },
+    },
+  );
+  assert.deepEqual(texts(".tiles-note"), ["New visitors 1 · Returning visitors 4"]);
+  const names = ["New visitors", "Returning visitors", "Unique visitors of the week"];
+  assert.deepEqual(texts("thead th").slice(7), names);
+  assert.deepEqual(
+    rows().map((row) => row.slice(7)),
+    [
+      ["0", "0", "0"],
+      ["1", "4", "3"],
+    ],
+  );
+  chart().focus();
+  await person.keyboard("{End}");
+  assert.deepEqual(texts(".tip-kinds"), [
+    "New visitors 1 · Returning visitors 4 · Unique visitors of the week 3",
+  ]);
+});
+
+test("new and returning visitors are not shown where they are unknown", async () => {
+  await overview();
+  await compared();
+  assert.deepEqual(texts(".tiles-note"), []);
+});
