@@ -15,9 +15,11 @@ from medamad.web.settings import WebSettings
 
 _SWITCH_S: Final = 0.00002
 """The longest time that the reactor waits for the interpreter lock after releasing it."""
+_M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 1 << 20
+_KEPT_FREE_BYTES: Final = 8 << 20
 _ARENAS: Final = 2
 
 
@@ -54,12 +56,15 @@ def return_free_memory() -> None:
 def _return_large_blocks() -> None:
     """Make the C library return large blocks to the system when they are freed (mallopt(3)).
 
-    By default glibc raises its threshold after the first large arrays and keeps later ones. Does
-    nothing if the C library has no such setting.
+    By default glibc raises its threshold after the first large arrays and keeps later ones. But of
+    the free memory that smaller blocks leave, it returns all but 128 kB at once: an array of half a
+    megabyte would then take longer to allocate than to fill, as the system clears its pages. Does
+    nothing if the C library has no such settings.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        library.mallopt(_M_TRIM_THRESHOLD, _KEPT_FREE_BYTES)
         library.mallopt(_M_ARENA_MAX, _ARENAS)
 
 
