@@ -150,10 +150,7 @@ class _GoalCounter:
 
     @selection.default
     def _select(self) -> Selection:
-        # The view of an event may be before the period.
-        query = evolve(self.query, period=ALWAYS)
-        selection = select(self.snapshot, query, self.sources, self.cancellation)
-        return evolve(selection, period=self.query.period)
+        return select(self.snapshot, self.query, self.sources, self.cancellation)
 
     def figures(self, period: Period, buckets: Buckets | None) -> Result[list[list[Figures]]]:
         """Return for each goal the figures of each bucket, or without buckets those of all."""
@@ -343,7 +340,6 @@ def _add_events(
     snapshot, period, cancellation = selection.snapshot, selection.period, selection.cancellation
     event_filter = EventFilter(snapshot, period, selection.filter, without_view, cancellation)
     reaching = _any([each.reaching for each in goals])
-    loose = list(snapshot.events)
     for part in leaves(snapshot.parts):
         cancellation.check()
         bounds = part.event_time_bounds
@@ -352,11 +348,11 @@ def _add_events(
         counts = part.event_counts()
         if counts is not None and not reaching.take(counts.codes).any():
             continue
-        loose.append(part.loose)
         if reaching.take(part.own.property).any():
             _add_rows(part.own, event_filter.own(part), goals, with_times=with_times)
     revenues = [each.revenue for each in goals if each.revenue is not None]
-    selected, gaps = event_filter.loose(loose, _any([reaching, *revenues]))
+    loose = loose_events(snapshot, cancellation)
+    selected, gaps = event_filter.loose(list(loose), _any([reaching, *revenues]))
     _add_rows(selected, None, goals, with_times=with_times)
     return gaps
 

@@ -1,7 +1,7 @@
 """Goals: which visits reached them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -23,6 +23,8 @@ Moments: TypeAlias = NDArray[np.int64]
 since the visit began, on any website."""
 _NUMBER_BITS: Final = 21
 """What 64 bits leave beside the milliseconds until 2109."""
+_EARLY: Final = 1 << 10
+"""By how many numbers an event may precede the view that it is bound to, and still be in order."""
 
 
 def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
@@ -68,11 +70,11 @@ class Reached:
             hits = self.events.numbers - self.part.sequence[self.rows].astype(np.int64)
             hits += self._offsets()
         moments: Moments = time_ms << _NUMBER_BITS
-        moments += np.clip(hits, 0, (1 << _NUMBER_BITS) - 1)
+        moments += np.clip(hits + _EARLY, 0, (1 << _NUMBER_BITS) - 1)
         return moments
 
-    def _offsets(self) -> NDArray[Any]:
-        return self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows]
+    def _offsets(self) -> NDArray[np.int64]:
+        return self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows].astype(np.int64)
 
 
 @frozen(eq=False)

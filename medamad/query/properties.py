@@ -3,20 +3,19 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
-from medamad.query.period import ALWAYS, Period
+from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
 from medamad.query.scan import Selection, ViewFilter, find_views, leaves
 from medamad.query.selection import matching_visits, select
 from medamad.query.visit_search import VisitSearch
 from medamad.query.visits import Visits, distinct, select_visits
 from medamad.storage.segments.parts import (
-    NO_EVENTS,
     CodeTexts,
     EventColumns,
     EventCounts,
@@ -26,6 +25,7 @@ from medamad.storage.segments.parts import (
     Part,
     Rollup,
     ViewColumns,
+    joined,
 )
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -62,8 +62,7 @@ def count_properties(
     counter = _Counter(labels)
     views = ViewFilter(
         code_masks(snapshot.texts, query, sources, cancellation),
-        # The view of an event may be before the period.
-        visits=matching_visits(snapshot, evolve(query, period=ALWAYS), sources, cancellation),
+        visits=matching_visits(snapshot, query, sources, cancellation),
     )
     filter_ = EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
     loose = list(snapshot.events)
@@ -304,12 +303,7 @@ class EventFilter:
         self, pieces: Sequence[EventColumns], properties: Mask | None
     ) -> tuple[EventColumns, set[DayGap]]:
         """Return the matching events among loose ones, and the gaps of those whose view is gone."""
-        events: EventColumns = EventRows(
-            event=np.concatenate([NO_EVENTS.event, *(piece.event for piece in pieces)]),
-            time_ms=np.concatenate([NO_EVENTS.time_ms, *(piece.time_ms for piece in pieces)]),
-            view=np.concatenate([NO_EVENTS.view, *(piece.view for piece in pieces)]),
-            property=np.concatenate([NO_EVENTS.property, *(piece.property for piece in pieces)]),
-        )
+        events: EventColumns = joined(pieces)
         mask = self.period.mask(events.time_ms)
         if properties is not None:
             mask &= properties.take(events.property)

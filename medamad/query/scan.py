@@ -42,12 +42,12 @@ class SelectedViews:
         """Their places in the part, as an index."""
         return slice(None) if self.index is None else self.index
 
-    def take(self, places: NDArray[np.intp]) -> "SelectedViews":
-        """Return some of the selected views."""
+    def rows_of(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the places in the part of some of the selected views."""
         rows = self.index
         if isinstance(rows, slice):
             rows = np.arange(len(self.part))[rows]
-        return SelectedViews(self.part, places if rows is None else rows[places])
+        return places if rows is None else rows[places]
 
     def of(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the selected views from a column of the part."""
@@ -141,6 +141,11 @@ class ViewFilter:
     def _by_view(self) -> list[PropertyFilter | VisitFilter]:
         """The filters that no counters decide."""
         return [each for each in (self.properties, self.visits) if each is not None]
+
+    @property
+    def only_visits(self) -> VisitFilter | None:
+        """The filter on visits, if there is no other."""
+        return None if self.codes or self.properties else self.visits
 
     def without(self, dimension: Dimension) -> "ViewFilter":
         """Return the filter without the one on a dimension."""
@@ -374,10 +379,13 @@ def find_views(
     Return the indices of those in `sequences` that the part has, and their places in the part.
     """
     low, high = part.sequence_bounds
-    near = np.flatnonzero((sequences >= low) & (sequences <= high)) if len(part) else ()
-    if not len(near):
+    near = np.flatnonzero((sequences >= low) & (sequences <= high))
+    if not len(part) or not len(near):
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
-    wanted, known = sequences[near], part.sequence
+    wanted = sequences[near]
+    if high - low + 1 == len(part):
+        return near, (wanted - np.uint64(low)).astype(np.intp)
+    known = part.sequence
     places = np.searchsorted(known, wanted)
     is_found = known[places] == wanted
     return near[is_found], places[is_found]

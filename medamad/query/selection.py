@@ -24,7 +24,7 @@ from medamad.query.scan import (
     loose_events,
 )
 from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Numbers, Visits, visit_numbers
+from medamad.query.visits import Visits, visit_numbers, visits_begun
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -59,7 +59,7 @@ def matching_visits(
 ) -> Visits | None:
     """Return the visits that match a query's filters on visits, or None if there are none.
 
-    They include all of those that have views in the period.
+    They include all of those that have views or events in the period.
     """
     if not query.filters_on((*VISIT_FIELDS, GOAL_FIELD)):
         return None
@@ -70,7 +70,8 @@ def matching_visits(
     search = VisitSearch.during(snapshot, query.period, cancellation)
     found: Visits | None = None
     if entries:
-        found = search.visits(map(_begun, search.views(ViewFilter(entries))))
+        views = search.views(ViewFilter(entries))
+        found = visits_begun(snapshot, cancellation, ((each.part, _begun(each)) for each in views))
     if exits:
         (mask,) = exits.values()
         if found is None:
@@ -85,8 +86,7 @@ def matching_visits(
     return found.take(np.logical_and.reduce(have_reached(found, query.goals)))
 
 
-def _begun(views: SelectedViews) -> Numbers:
-    """Return the numbers of the visits that views begin."""
-    begins = views.of(views.part.numbers(ViewNumber.VISIT_OFFSET)) == 1
-    numbers: Numbers = views.of(views.part.sequence)[begins].astype(np.int64)
-    return numbers
+def _begun(views: SelectedViews) -> NDArray[np.intp]:
+    """Return the rows of those views that begin a visit."""
+    begins = np.flatnonzero(views.of(views.part.numbers(ViewNumber.VISIT_OFFSET)) == 1)
+    return views.rows_of(begins)

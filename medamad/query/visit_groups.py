@@ -6,6 +6,7 @@ views of others are gathered to one more part. Those of segments, which never ch
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -114,6 +115,9 @@ def visits_in_groups(
     that match the filters, and `begun` is another period.
     """
     cancellation = selection.cancellation
+    only = selection.filter.only_visits
+    if find_views is Selection.views and isinstance(only, Visits):
+        find_views = partial(_first_views, only)
     period = selection.period if begun is None else begun
     gathered = _gather_all(selection.snapshot, cancellation)
     going_on = distinct([numbers for _, numbers in gathered])
@@ -146,6 +150,14 @@ def visits_in_groups(
         if len(begins):
             snapshot = selection.snapshot
             yield visits_of_part(snapshot, cancellation, part, begins, first_rows), selected
+
+
+def _first_views(visits: Visits, selection: Selection) -> Iterator[SelectedViews]:
+    """Return the first views of visits, which select all of them that began in the period."""
+    for part in selection.parts_with_visits():
+        begins = visits.begins_in(part)
+        if len(begins):
+            yield SelectedViews(part, begins)
 
 
 def _gather_all(

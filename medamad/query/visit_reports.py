@@ -28,6 +28,7 @@ from medamad.query.visit_sums import (
     LastPages,
     ReachedGoal,
     SeenPages,
+    Totals,
     VisitSums,
     add_up_each,
     collect,
@@ -59,6 +60,10 @@ def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:
 
     The period of the selection has to be that of the buckets.
     """
+    if buckets is None and not selection.filter.matches_all:
+        # Times are slow to read. Without a filter, the sums by time are kept.
+        (sums,) = sum_visits(selection, [Totals()])
+        return sums.total()
     slot_ms = _slot_ms(selection.period, buckets)
     (sums,) = sum_visits(selection, [Beginnings(slot_ms)])
     return sums.total() if buckets is None else _by_bucket(sums, slot_ms, selection.period, buckets)
@@ -79,6 +84,12 @@ def count_reached(
         # All goals are looked for together.
         search = GoalSearch.of(goals, selection.snapshot.texts, selection.cancellation)
         groups = visits_in_groups(selection)
+        if buckets is None:
+            counts = np.zeros(1 + len(goals), np.int64)
+            for visits, views in groups:
+                reached = search.have_reached(visits, views.part)
+                counts += np.array([len(visits), *(int(mask.sum()) for mask in reached)])
+            return [np.array([each]) for each in counts]
         found = add_up_each(
             (_counts(visits, count, search, views.part) for visits, views in groups), 1 + len(goals)
         )
@@ -268,7 +279,7 @@ def pages_beside(
         for selected in selection.views():
             places = np.flatnonzero(selected.codes(Dimension.PATH) == code)
             if len(places):
-                yield selected.take(places)
+                yield SelectedViews(selected.part, selected.rows_of(places))
 
     counts = np.zeros(len(texts) + 1, np.int64)
     for visits, views in visits_in_groups(selection, views_of_page, ALWAYS):

@@ -58,11 +58,22 @@ class VisitSearch:
 
     @classmethod
     def during(cls, snapshot: Snapshot, period: Period, cancellation: Cancellation) -> Self:
-        """Return the search for the visits that have views in a period."""
+        """Return the search for the visits that have views or events in a period."""
+        views = [
+            int(events.view[is_in].min())
+            for events in loose_events(snapshot, cancellation)
+            if (is_in := (events.view > 0) & period.mask(events.time_ms)).any()
+        ]
+        first_view = min(views, default=1 << 62)
         parts = [
             part
             for part in leaves(snapshot.parts)
-            if part.first_visit and not period.is_outside(*part.time_bounds)
+            if part.first_visit
+            and (
+                part.sequence_bounds[1] >= first_view
+                or not period.is_outside(*part.time_bounds)
+                or not period.is_outside(*part.event_time_bounds)
+            )
         ]
         first = min((part.first_visit for part in parts), default=1)
         last = max((part.sequence_bounds[1] for part in parts), default=0)

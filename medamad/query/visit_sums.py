@@ -32,6 +32,8 @@ _NONE: Final[Numbers] = np.zeros(0, np.int64)
 _EVERYTHING: Final = ViewFilter({})
 _SPARSE: Final = 4
 _AT_ONCE: Final = 32
+_NARROW_BITS: Final = 16
+_NARROW_BYTES: Final = 2
 
 
 @frozen(eq=False)
@@ -291,6 +293,14 @@ class Beginnings(Kind):
         return _ByFirstViews(visits, lambda part, rows: part.time_ms[rows] // self.slot_ms)
 
 
+@frozen
+class Totals(Kind):
+    """Sums of all visits, under the code 0."""
+
+    def collector(self, visits: Visits) -> Collector:
+        return _ByFirstViews(visits, lambda _, rows: np.zeros(len(rows), np.int64))
+
+
 @define(eq=False)
 class _ByLastPage:
     _codes: NDArray[np.int64]
@@ -321,22 +331,31 @@ class _ByPage:
     wants_views: bool = True
 
     def add(self, views: VisitViews) -> None:
-        pairs = views.visits.astype(np.int64)
-        pairs <<= 32
-        pairs |= views.part.codes(Dimension.PATH)[views.rows]
-        # Visits with one view here, of which there are many, saw one page.
-        near = views.visits - views.visits.min()
-        is_single = (np.bincount(near) == 1)[near]
-        self._pairs.append(pairs[is_single])
-        self._pairs.append(distinct([np.sort(pairs[~is_single])]))
-        is_own = (views.visits >= views.own.start) & (views.visits < views.own.stop)
-        self._goes_on[views.visits[~is_own]] = True
+        codes = views.part.codes(Dimension.PATH)[views.rows]
+        if codes.itemsize <= _NARROW_BYTES and len(self._goes_on) <= 1 << _NARROW_BITS:
+            # Sorting narrow numbers takes half the time of sorting wide ones.
+            pairs = views.visits.astype(np.uint32)
+            pairs <<= np.uint32(_NARROW_BITS)
+            pairs |= codes
+            pairs.sort()
+            pairs = distinct([pairs]).astype(np.int64)
+            self._pairs.append((pairs >> _NARROW_BITS << 32) | (pairs & ((1 << _NARROW_BITS) - 1)))
+        else:
+            wide = views.visits.astype(np.int64)
+            wide <<= 32
+            wide |= codes
+            wide.sort()
+            self._pairs.append(distinct([wide]))
+        if len(self._goes_on) > views.own.stop - views.own.start:
+            is_own = (views.visits >= views.own.start) & (views.visits < views.own.stop)
+            self._goes_on[views.visits[~is_own]] = True
 
     def sums(self) -> VisitSums:
         pairs = np.concatenate(self._pairs)
-        # Only a visit that goes on in another part can have a page there again.
-        again = self._goes_on[pairs >> 32]
-        pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
+        if self._goes_on.any():
+            # Only a visit that goes on in another part can have a page there again.
+            again = self._goes_on[pairs >> 32]
+            pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
         return _summed(pairs & 0xFFFF_FFFF)
 
 

@@ -6,7 +6,8 @@ its own sequence number. Visits are known by their places: 0, 1 and so on, in th
 parts have their first views. What is computed for them are arrays in this order.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -70,8 +71,10 @@ def rows_of_first_views(part: ViewColumns, rows: Rows = slice(None)) -> NDArray[
         found = np.full(len(numbers), -1, np.intp)
         found[is_here] = _rows_of(part, numbers[is_here])
         return found
-    found = sequences_of(part, rows)
-    found -= part.sequence_bounds[0] - 1
+    if isinstance(rows, np.ndarray) and rows.dtype != np.bool_:
+        found = rows + 1
+    else:
+        found = np.arange(1, len(part) + 1)[rows]
     found -= offset
     if not offset.all():
         found[offset == 0] = -1
@@ -241,6 +244,12 @@ class Visits:
             return True
         return bool(part.first_visit and self._within(part.first_visit, part.sequence_bounds[1]))
 
+    def begins_in(self, part: ViewColumns) -> NDArray[np.intp]:
+        """Return the rows of the first views that a part has, ascending."""
+        if isinstance(part, GatheredViews):
+            return np.flatnonzero(self.mask(part) & (part.numbers(ViewNumber.VISIT_OFFSET) == 1))
+        return self._begun_in(part)[1]
+
     def mask(self, part: ViewColumns) -> NDArray[np.bool_]:
         """Return which views of a part belong to the visits, shape (n,)."""
         if isinstance(part, GatheredViews):
@@ -304,6 +313,21 @@ class Visits:
         least_here, greatest_here = self._bounds
         places = np.flatnonzero((least_here <= greatest) & (greatest_here >= least))
         return [self._begun[place] for place in places.tolist()]
+
+
+def visits_begun(
+    snapshot: Snapshot,
+    cancellation: Cancellation,
+    begins: Iterable[tuple[ViewColumns, NDArray[np.intp]]],
+) -> Visits:
+    """Return the visits that begin with some views of each part; their rows ascend."""
+    found = [(part.sequence_bounds[0], part, rows) for part, rows in begins if len(rows)]
+    begun: list[_Begun] = []
+    base = 0
+    for _, part, rows in sorted(found, key=itemgetter(0)):
+        begun.append(_Begun.of(part, sequences_of(part, rows), base))
+        base += len(rows)
+    return Visits(snapshot, cancellation, begun)
 
 
 def find_visits(

@@ -50,11 +50,11 @@ def test_an_event_passes_by_its_view_before_the_period() -> None:
     assert row["events"] == 1
 
 
-def test_only_visits_that_can_have_views_in_the_period_are_looked_for() -> None:
+def test_only_visits_that_can_have_views_or_events_in_the_period_are_looked_for() -> None:
     def numbers(*filters: tuple[str, str]) -> list[int]:
         query = query_from([("start", "1970-01-01T06:00:00Z"), *filters])
         found = matching_visits(snapshot(), query, SOURCES, Cancellation())
         return [] if found is None else found.numbers().tolist()
 
-    assert numbers(("entry_page[starts_with]", "/")) == [3, 6]
+    assert numbers(("entry_page[starts_with]", "/")) == [1, 3, 6]
     assert numbers(("path", "/a")) == []

@@ -75,6 +75,10 @@ class EventRows:
     view: NDArray[np.unsignedinteger[Any]]
     property: Codes
 
+    def size_bytes(self) -> int:
+        """Return the memory that they take."""
+        return sum(each.nbytes for each in (self.event, self.time_ms, self.view, self.property))
+
     def __len__(self) -> int:
         return len(self.event)
 
@@ -82,6 +86,17 @@ class EventRows:
 NO_EVENTS = EventRows(
     np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
 )
+
+
+def joined(pieces: Iterable[EventColumns]) -> EventRows:
+    """Return copies of events that are not of one part's own views, one piece after the other."""
+    found = [NO_EVENTS, *pieces]
+    return EventRows(
+        event=np.concatenate([piece.event for piece in found]),
+        time_ms=np.concatenate([piece.time_ms for piece in found]),
+        view=np.concatenate([piece.view for piece in found]),
+        property=np.concatenate([piece.property for piece in found]),
+    )
 
 
 @frozen(eq=False)

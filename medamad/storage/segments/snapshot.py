@@ -19,10 +19,12 @@ from medamad.storage.segments.parts import (
     NO_TIME,
     CodeTexts,
     EventColumns,
+    EventRows,
     Part,
     Rollup,
     ViewColumns,
     enclosing_bounds,
+    joined,
 )
 from medamad.storage.segments.read import OpenSegment, open_part, read_all_values
 from medamad.storage.segments.rollup import open_rollup
@@ -134,20 +136,23 @@ class Snapshot:
         for segment in self.segments:
             if not segment.header.loose_rows:
                 continue
-            if first_view and segment.number not in self.overlays:
-                find = partial(self._last_view_of_loose, segment)
-                if self.only([segment]).kept("last view", find, lambda _: 8) < first_view:
-                    continue
-            yield from self._loose_of(segment)
+            if segment.number in self.overlays:
+                yield self._loose_of(segment)
+                continue
+            # There are few, but in every segment.
+            find = partial(self._loose_of, segment)
+            loose = self.only([segment]).kept(EventRows, find, EventRows.size_bytes)
+            if not first_view or int(loose.view.max()) >= first_view:
+                yield loose
         yield from self.events
 
-    def _loose_of(self, segment: Segment) -> Iterator[EventColumns]:
-        for leaf in segment.leaves():
-            if leaf.header.loose_rows:
-                yield self._open(leaf).loose  # type: ignore[union-attr]
-
-    def _last_view_of_loose(self, segment: Segment) -> int:
-        return max(int(events.view.max()) for events in self._loose_of(segment))
+    def _loose_of(self, segment: Segment) -> EventRows:
+        """Return copies of the loose events of a segment."""
+        return joined(
+            self._open(leaf).loose  # type: ignore[union-attr]
+            for leaf in segment.leaves()
+            if leaf.header.loose_rows
+        )
 
     def run(self, read: Callable[["Snapshot"], T]) -> T:
         """Call `read` and return its result. Arrays borrowed from the snapshot are invalid then.
