@@ -94,6 +94,7 @@ def test_everything_works_below_a_path(
     daemon, port = below
     for path in ("/stats/health", "/stats/metrics"):
         assert status(port, path) == 404
+    daemon.client().add_website("shop.localhost")
     dashboard = dashboard_of(Client(port), fresh=True)
     page, asked = dashboard.page, list[str]()
     page.on("request", lambda request: asked.append(request.url))
@@ -107,8 +108,8 @@ def test_everything_works_below_a_path(
     device = next(one for one in page.context.cookies() if one["name"] == "_me_device")
     assert device["path"] == "/stats/api/auth/login"
 
-    daemon.client().add_website("shop.localhost")
-    page.goto(f"{dashboard.base}/stats/dashboard/websites/shop.localhost/setup")
+    page.get_by_role("link", name="shop.localhost").click()
+    page.get_by_role("link", name="Script and setup").click()
     tag = page.locator("code, pre, textarea").filter(has_text="<script").first.inner_text()
     assert f'src="{dashboard.base}/stats/script.js"' in tag
     with served(tag) as site:
@@ -117,8 +118,7 @@ def test_everything_works_below_a_path(
         statistics = Statistics(daemon.client(), "shop.localhost")
         until(lambda: statistics.visitors_and_views == (1, 1))
 
-    page.goto(f"{dashboard.base}/stats/dashboard/")
-    page.get_by_role("link", name="shop.localhost").click()
+    page.locator(".setup-head").get_by_role("link", name="View statistics").click()
     expect(heading).to_contain_text("shop.localhost")
     assert page.url.startswith(f"{dashboard.base}/stats/dashboard/websites/shop.localhost")
     page.reload()
