@@ -56,7 +56,6 @@ PROTOCOLS = {"admin/server.py"}
 DEFERRED = {
     "accounts/accounts.py",
     "accounts/tokens.py",
-    "ingest/pipeline.py",
     "ingest/write_queue.py",
     "admin/imports.py",
     "storage/environment/access.py",

@@ -6,19 +6,17 @@ Every hit takes it, whether it comes from the tracker, from the pixel or from a 
     _view           for a page that was shown: `_website`, `_reason_to_ignore`, `page`, `user_agent`
     _event          for something that happened on a website
     _unload         for a page that was left
-    _stored         once it is on disk, which the write queue sees to
+    _error_behind   counts it by its outcome, once the write queue has stored it
 
 `web/routes/hits.py` calls `receive` and turns what it returns or raises into a response.
 """
 
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
-from typing import Final
+from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.dimensions import WidthClass
@@ -86,6 +84,11 @@ CAPACITY: Final = "capacity"
 REASONS: Final = (BOT, SPAM, BLOCKED, GPC, ORIGIN, RATE, MALFORMED, UNKNOWN_WEBSITE, CAPACITY)
 """Why a hit does not count: it is ignored or rejected."""
 
+Received: TypeAlias = Callable[[str | Exception | None], object]
+"""Called once with the reason why a hit is ignored; with Unavailable if it was not stored and may
+be sent again, or NotFound if its website was deleted meanwhile; with None if it is stored, and also
+for a load that was stored before and an unload whose view is unknown."""
+
 _NO_SOURCE: Final = Source()
 
 MAX_HIT_AGE_S: Final = 7 * 86_400
@@ -150,25 +153,25 @@ class Pipeline:
     _log = Logger()
 
     def receive(
-        self, sent: bytes | LoadPayload, sender: Sender, token: Token | None = None
-    ) -> "Deferred[str | None]":
-        """Take one hit. Fires once it is on disk, or at once if it is ignored.
+        self,
+        sent: bytes | LoadPayload,
+        sender: Sender,
+        received: Received,
+        token: Token | None = None,
+    ) -> None:
+        """Take one hit. Call `received` once it is on disk, or at once if it is ignored.
 
         `sent` is the body of the request, or the view that the pixel counts. With a `token`, the
         hit comes from a server on behalf of its visitors: it may state things that no tracker may,
         and as its address is not the visitor's, neither blocked networks nor the rate limit apply.
 
-        Fires with the reason the hit is ignored; with None if it is stored, and also for a load
-        that was stored before and an unload whose view is unknown. Raises BadRequest naming the
-        malformed field, Unauthorised and Forbidden for what the token does not permit, NotFound if
-        no website is registered for the hit, TooMany if there are too many. Fails with Unavailable
-        if it was not stored and may be sent again, and with NotFound if its website was deleted
-        meanwhile.
+        Raises BadRequest naming the malformed field, Unauthorised and Forbidden for what the token
+        does not permit, NotFound if no website is registered for the hit, TooMany if there are too
+        many.
         """
         now = self._clock()
         try:
             payload: Payload
-            hit: Hit | _Ignored
             if token is None or isinstance(sent, LoadPayload):
                 self._check_rate(sender, now)
                 self.senders.count(sender)
@@ -179,13 +182,7 @@ class Pipeline:
                     raise Forbidden("this takes a token whose scope is full or send")
                 payload, fields = decode_server_hit(sent)
                 arrival = self._server_arrival(sender, fields, token, now)
-            match payload:
-                case LoadPayload():
-                    hit = self._view(payload, arrival)
-                case CustomPayload():
-                    hit = self._event(payload, arrival)
-                case UnloadPayload():
-                    hit = self._unload(payload, arrival)
+            hit = self._hit_of(payload, arrival)
         except BadRequest:
             self._count_out(None, MALFORMED, now)
             raise
@@ -195,11 +192,23 @@ class Pipeline:
         if isinstance(hit, _Ignored):
             if hit.website is not None:
                 self._count_out(hit.website, hit.reason, now)
-            return succeed(hit.reason)
-        stored = self.queue.add(hit, arrival.sender.network, arrival.sender.sent_bytes)
-        return stored.addCallbacks(
-            self._stored, self._not_stored, callbackArgs=(now,), errbackArgs=(hit, now)
-        )
+            received(hit.reason)
+            return
+        taken = hit
+
+        def stored(outcome: Outcome | Exception) -> None:
+            received(self._error_behind(outcome, taken, now))
+
+        self.queue.add(hit, stored, arrival.sender.network, arrival.sender.sent_bytes)
+
+    def _hit_of(self, payload: Payload, arrival: _Arrival) -> Hit | _Ignored:
+        match payload:
+            case LoadPayload():
+                return self._view(payload, arrival)
+            case CustomPayload():
+                return self._event(payload, arrival)
+            case UnloadPayload():
+                return self._unload(payload, arrival)
 
     def _check_rate(self, sender: Sender, now: float) -> None:
         """Raise TooMany if the sender's network is over its rate; blocked networks do not count."""
@@ -340,19 +349,18 @@ class Pipeline:
         """Return the host whose websites the sender's page may send hits for, None for all."""
         return host_of(sender.origin) if self.rules.origins == "website" else None
 
-    def _stored(self, outcome: Outcome, now: float) -> None:
-        """Count a hit that the store has taken. Raises NotFound."""
+    def _error_behind(self, outcome: Outcome | Exception, hit: Hit, now: float) -> Exception | None:
+        """Count a hit by its outcome. Return why it was not stored, None if it is not an error."""
         if outcome is Outcome.STORED:
             self.accepted.count(now)
         elif outcome is Outcome.NO_WEBSITE:
             self._count_out(None, UNKNOWN_WEBSITE, now)
-            raise NotFound("the website was deleted while the hit was being stored")
-
-    def _not_stored(self, failure: Failure, hit: Hit, now: float) -> Failure:
-        """Count a hit that the store could not take."""
-        if failure.check(Unavailable):
-            self._count_out(None if isinstance(hit, Unload) else hit.website, CAPACITY, now)
-        return failure
+            return NotFound("the website was deleted while the hit was being stored")
+        elif isinstance(outcome, Exception):
+            if isinstance(outcome, Unavailable):
+                self._count_out(None if isinstance(hit, Unload) else hit.website, CAPACITY, now)
+            return outcome
+        return None
 
     def _count_out(self, number: int | None, reason: str, now: float) -> None:
         """Count a hit that does not count, for the website of that number or for none."""

@@ -2,8 +2,9 @@
 
 A batch is written as soon as a reactor turn brings no further hit; while hits keep arriving, after
 `interval_s` or `max_records`. One batch is written at a time; the next one collects the hits that
-arrive until then, and is larger if many are waiting. Each caller awaits its own hit; a failed batch
-fails exactly the callers in it.
+arrive until then, and is larger if many are waiting. The outcome of each hit is delivered to the
+function that came with it, the error of a failed batch to those of exactly the hits in it. They are
+functions rather than Deferreds, which would take longer than queueing the hit.
 
 If more hits are waiting than fit in a batch, half of the batch are the oldest, and the rest is
 taken from each network in turn: a burst from one network delays the others by a batch or two, and
@@ -17,14 +18,16 @@ from operator import attrgetter
 from typing import Any, Final, Protocol, TypeAlias
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from medamad.domain.errors import Unavailable
 from medamad.domain.fair_queue import FairQueue
 from medamad.domain.hits import Hit, Unload
 from medamad.storage.wal.log import Outcome
+
+Stored: TypeAlias = Callable[[Outcome | Exception], object]
+"""Called once with the outcome of a hit, or with why it is not stored. Returns soon."""
 
 
 @frozen(eq=False)
@@ -36,7 +39,7 @@ class _Entry:
     """Its number in order of arrival."""
     records: int
     """Its size in a batch."""
-    stored: "Deferred[Outcome]"
+    stored: Stored
 
 
 _RETRY_AFTER_S: Final = 1
@@ -109,15 +112,15 @@ class WriteQueue:
         return self._waiting.weight
 
     def add(
-        self, hit: Hit, sender_network: Hashable = None, sent_bytes: int = 0
-    ) -> "Deferred[Outcome]":
-        """Queue a hit. Return a Deferred of its outcome, which fires once it is on disk.
+        self, hit: Hit, stored: Stored, sender_network: Hashable = None, sent_bytes: int = 0
+    ) -> None:
+        """Queue a hit. Call `stored` with its outcome once it is on disk.
 
-        Fails with Unavailable if the queue is full or the store cannot write.
+        Call it with Unavailable if the queue is full or the store cannot write, maybe at once.
         """
         if self._error is not None:
-            return fail(Unavailable(str(self._error), retry_after=self._error.retry_after))
-        stored: Deferred[Outcome] = Deferred()
+            stored(Unavailable(str(self._error), retry_after=self._error.retry_after))
+            return
         waiting = self._waiting
         if not waiting:
             self._since = self._reactor.seconds()
@@ -129,11 +132,8 @@ class WriteQueue:
         while waiting.weight > self.settings.max_waiting:
             late = waiting.pop_latest(waiting.heaviest(sender_network))
             self._records -= late.records
-            if not late.stored.called:
-                late.stored.errback(
-                    Unavailable("too many hits wait to be stored", retry_after=_RETRY_AFTER_S)
-                )
-        return stored
+            error = Unavailable("too many hits wait to be stored", retry_after=_RETRY_AFTER_S)
+            _deliver([late], [error])
 
     def drained(self) -> "Deferred[None]":
         """Return a Deferred that fires once every hit queued so far has its outcome."""
@@ -148,7 +148,7 @@ class WriteQueue:
         given_up: list[_Entry] = []
         while self._waiting:
             given_up += self._next_batch()
-        _deliver(given_up, [Failure(error)] * len(given_up))
+        _deliver(given_up, [error] * len(given_up))
         self._fire_drained()
 
     def _gather(self) -> None:
@@ -189,11 +189,11 @@ class WriteQueue:
         return batch
 
     async def _write(self, batch: Sequence[_Entry]) -> None:
-        outcomes: Sequence[Outcome | Failure]
+        outcomes: Sequence[Outcome | Exception]
         try:
             outcomes = await self._append([entry.hit for entry in batch])
-        except Exception:  # noqa: BLE001 - delivered to each caller
-            outcomes = [Failure()] * len(batch)
+        except Exception as error:  # noqa: BLE001 - delivered with each hit
+            outcomes = [error] * len(batch)
         self._batch, self._error = (), None
         if self._waiting:
             self._since = self._reactor.seconds()
@@ -208,15 +208,13 @@ class WriteQueue:
                 one.callback(None)
 
 
-def _deliver(batch: Sequence[_Entry], outcomes: Sequence[Outcome | Failure]) -> None:
-    """Deliver the outcome of each hit to the callers that are still waiting."""
+def _deliver(batch: Sequence[_Entry], outcomes: Sequence[Outcome | Exception]) -> None:
+    """Deliver the outcome of each hit."""
     for entry, outcome in zip(batch, outcomes, strict=True):
-        if entry.stored.called:
-            continue
-        if isinstance(outcome, Failure):
-            entry.stored.errback(outcome)
-        else:
-            entry.stored.callback(outcome)
+        try:
+            entry.stored(outcome)
+        except Exception:  # noqa: BLE001 - the others have to get theirs
+            _log.failure("the outcome of a hit was not delivered")
 
 
 def _records_of(hit: Hit) -> int:

@@ -8,7 +8,6 @@ from typing import Final, cast
 
 from attrs import evolve, frozen
 from klein import Klein
-from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from medamad.accounts.accounts import Accounts
@@ -19,9 +18,8 @@ from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.write_queue import Reactor
 from medamad.storage.store import Store
 from medamad.web import cors
-from medamad.web.auth import Access
 from medamad.web.backend import Backend, ResourceUsage, RunQuery
-from medamad.web.dispatch import Route, Routes
+from medamad.web.dispatch import Routes
 from medamad.web.parameters import percent_decode
 from medamad.web.responses import Response, error_response, failure_response, json_response
 from medamad.web.routes import (
@@ -50,8 +48,6 @@ _MAX_SEGMENTS: Final = 32
 
 _OPTIONS_OF_SERVER: Final = (b"OPTIONS", b"*")
 _METHODS: Final = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST"
-
-_log = Logger()
 
 
 def interface_routes(backend: Backend) -> Routes:
@@ -101,26 +97,25 @@ class Root:
         if event_name != self._event_name:
             self._event_name = event_name
             self._hits = _hit_paths(self._interface, event_name)
-        route = self._hits.get((request.method, request.path))
-        if route is not None:
-            self._serve_hit(request, route)
+        name = self._hits.get((request.method, request.path))
+        if name is not None:
+            self._serve_hit(request, name)
         elif (request.method, request.path) == _OPTIONS_OF_SERVER:
             request.respond(Response(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
         else:
             resource = self._routes_of(request).resource
             resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
 
-    def _serve_hit(self, request: Request, route: Route) -> None:
-        responding = self._interface.respond(request, route)
-        responding.addBoth(self._respond_to_hit, request, route.name)
-        responding.addErrback(_log_failure)
+    def _serve_hit(self, request: Request, name: str) -> None:
+        def respond(result: Response | Exception) -> None:
+            if result is hits.NOT_IGNORED and request.keeps_connection:
+                request.respond_encoded(self._site.encoded_no_content())
+                return
+            if isinstance(result, Exception):
+                result = failure_response(Failure(result), name)
+            request.respond(result, cors.ANY_EXPOSED)
 
-    def _respond_to_hit(self, result: Response | Failure, request: Request, name: str) -> None:
-        response = failure_response(result, name) if isinstance(result, Failure) else result
-        if response is hits.NOT_IGNORED and request.keeps_connection:
-            request.respond_encoded(self._site.encoded_no_content())
-        else:
-            request.respond(response, cors.ANY_EXPOSED)
+        self._interface.serve_hit(request, name, respond)
 
     def error_response(self, request: Request, error: ApiError) -> Response:
         """Return the response to a request whose body cannot be read."""
@@ -161,15 +156,11 @@ class Root:
         return routes
 
 
-def _log_failure(failure: Failure) -> None:
-    _log.failure("responding to a hit failed", failure)
-
-
 _API: Final = b"/" + API_PREFIX.encode("ascii")
 
 
-def _hit_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], Route]:
-    """Return the routes of hits and pings by method and path, under both prefixes and both names.
+def _hit_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], str]:
+    """Return the route's name of each method and path of hits: under both prefixes, by both names.
 
     A tracker whose tag has a slash at the end of the API address sends two slashes.
     """
@@ -179,9 +170,8 @@ def _hit_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], 
                 method.encode("ascii"),
                 prefix + path.replace(EVENT_NAME, name, 1).encode("ascii"),
             ): route
-            for route in routes.by_name.values()
-            if route.access is Access.ANY_PAGE
-            for method, path in [route.name.split(" ")]
+            for route in routes.hits
+            for method, path in [route.split(" ")]
             for prefix in (b"", b"/", _API, _API + b"/")
             for name in (EVENT_NAME, event_name)
         }

@@ -5,14 +5,14 @@ who calls (401), the hostname (400), whether the caller may use the route (403),
 was sent (400).
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 from attrs import evolve, frozen
 from klein import Klein
-from twisted.internet.defer import Deferred, ensureDeferred, fail, succeed
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
@@ -92,10 +92,16 @@ class Call:
         return website
 
 
-Handler: TypeAlias = Callable[
-    ..., Coroutine[Deferred[Any], Any, Response] | Deferred[Response] | Response
-]
+Handler: TypeAlias = Callable[..., Awaitable[Response] | Response]
 """Makes the response of a route from the call and the parameters of the path, by their names."""
+
+
+Respond: TypeAlias = Callable[[Response | Exception], object]
+"""Sends a response, or the response to an error. Called once."""
+
+HitHandler: TypeAlias = Callable[[Call, Respond], object]
+"""Takes a hit or a ping, and responds now or later: many wait at a time, and awaiting each would
+cost more than taking it. May raise what it would respond with."""
 
 
 @frozen
@@ -115,6 +121,8 @@ class Routes:
         self.backend = backend
         self.resource = app.resource()
         self.by_name: dict[str, Route] = {}
+        self.hits: dict[str, HitHandler] = {}
+        """The handlers of hits and pings, by name of the route."""
         # Otherwise werkzeug would redirect to what the Host header says.
         app.url_map.merge_slashes = False
         app.handle_errors(Exception)(self._failed)
@@ -130,13 +138,30 @@ class Routes:
         self.by_name[route.name] = route
         self.app.route(rule, methods=[method], endpoint=route.name)(serve)
 
-    def respond(self, request: Request, route: Route) -> Deferred[Response]:
-        """Return the response of a route without parameters: checks, then the handler."""
+    def add_hits(self, method: str, rule: str, handler: HitHandler) -> None:
+        """Add a route without parameters that pages of any origin send hits or pings to."""
+
+        def awaited(call: Call) -> Deferred[Response]:
+            responding: Deferred[Response] = Deferred()
+
+            def respond(result: Response | Exception) -> None:
+                if isinstance(result, Exception):
+                    responding.errback(result)
+                else:
+                    responding.callback(result)
+
+            handler(call, respond)
+            return responding
+
+        self.add(method, rule, awaited, Access.ANY_PAGE)
+        self.hits[f"{method} {rule}"] = handler
+
+    def serve_hit(self, request: Request, name: str, respond: Respond) -> None:
+        """Take a hit or a ping, by the name of its route: checks, then the handler."""
         try:
-            response = route.handler(self._checked(request, route.access))
-        except Exception:  # noqa: BLE001 - any error is logged and answered
-            return fail()
-        return succeed(response) if isinstance(response, Response) else ensureDeferred(response)
+            self.hits[name](self._checked(request, Access.ANY_PAGE), respond)
+        except Exception as error:  # noqa: BLE001 - any error is logged and answered
+            respond(error)
 
     async def _serve(self, request: Request, route: Route, path: dict[str, str]) -> bytes:
         """Begin the response to a request that the router has matched, and return its body."""

@@ -14,6 +14,7 @@ import pytest_twisted
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.abuse.mutated_bodies import ENOUGH, ODD, WHOLE, mutated
+from support.received_hits import received
 from support.web.client import Connection, encoded, parse
 from support.web.daemon_in_memory import Server, build_server
 from twisted.internet.defer import Deferred, DeferredList
@@ -44,7 +45,7 @@ def place(tmp_path: Path) -> Iterator[Server]:
 async def outcome(place: Server, body: bytes, sender: Sender) -> str:
     """Return what becomes of a body; raises whatever is no refusal of the body."""
     try:
-        return await place.pipeline.receive(body, sender) or "stored"
+        return await received(place.pipeline, body, sender) or "stored"
     except (BadRequest, NotFound) as refusal:
         return type(refusal).__name__ if len(str(refusal)) < 600 else "a long story"
 

@@ -7,6 +7,7 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 from msgspec import structs
+from support.received_hits import received
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel, capturedLogs, formatEvent
@@ -66,7 +67,7 @@ def pipeline(store: Store) -> Pipeline:
 
 
 async def send(pipeline: Pipeline, sender: Sender = SENDER, **changes: object) -> str | None:
-    return await pipeline.receive(json.dumps(LOAD | changes).encode(), sender)
+    return await received(pipeline, json.dumps(LOAD | changes).encode(), sender)
 
 
 def stored_views(store: Store) -> list[dict[str, object]]:
@@ -143,7 +144,7 @@ async def test_unloads_and_events_find_their_view(pipeline: Pipeline, store: Sto
         {"e": "unload", "b": "beacon-1", "m": 4200},
         {"e": "custom", "g": "example.com", "d": {"clicked": True}, "b": "beacon-1"},
     ):
-        assert await pipeline.receive(json.dumps(body).encode(), SENDER) is None
+        assert await received(pipeline, json.dumps(body).encode(), SENDER) is None
     assert stored_views(store)[0]["duration_ms"] == 4200
     (events,) = store.read(store.websites.all()[0], lambda seen: seen.events)
     assert len(set(events.view.tolist())) == 1
@@ -222,7 +223,7 @@ async def test_a_page_cannot_report_views_of_another_website(
         ("null", 4_000, None),
     ):
         body = json.dumps({"e": "unload", "b": "beacon-1", "m": duration_ms}).encode()
-        assert await pipeline.receive(body, of_page(origin)) == ignored
+        assert await received(pipeline, body, of_page(origin)) == ignored
     if early:
         await send(pipeline)
     assert [view["duration_ms"] for view in stored_views(store)] == [5_000]
@@ -233,7 +234,7 @@ async def test_any_page_may_report_if_origins_are_open(pipeline: Pipeline, store
     pipeline.rules = evolve(pipeline.rules, origins="any")
     assert await send(pipeline, of_page("https://evil.example")) is None
     body = json.dumps({"e": "unload", "b": "beacon-1", "m": 8_000}).encode()
-    assert await pipeline.receive(body, of_page("https://evil.example")) is None
+    assert await received(pipeline, body, of_page("https://evil.example")) is None
     assert [view["duration_ms"] for view in stored_views(store)] == [8_000]
 
 
@@ -244,7 +245,7 @@ async def test_an_event_is_not_attached_to_a_view_of_another_website(
     await store.add_website("other.example", 1)
     await send(pipeline, d={})
     body = {"e": "custom", "g": "other.example", "d": {"x": 1}, "b": "beacon-1"}
-    assert await pipeline.receive(json.dumps(body).encode(), SENDER) is None
+    assert await received(pipeline, json.dumps(body).encode(), SENDER) is None
     (events,) = store.read(store.websites.by_hostname("other.example"), lambda seen: seen.events)
     assert events.view.tolist() == [0]
 
@@ -252,7 +253,7 @@ async def test_an_event_is_not_attached_to_a_view_of_another_website(
 @pytest_twisted.ensureDeferred
 async def test_the_unload_of_a_bot_is_ignored_too(pipeline: Pipeline) -> None:
     body = b'{"e": "unload", "b": "x", "m": 1}'
-    assert await pipeline.receive(body, BOT) == "bot"
+    assert await received(pipeline, body, BOT) == "bot"
 
 
 @pytest_twisted.ensureDeferred
@@ -268,10 +269,10 @@ async def test_a_view_from_the_pixel_is_stored_like_any_other(
     pipeline: Pipeline, store: Store
 ) -> None:
     load = LoadPayload("b1", "https://example.com/a", first_today=True, first_of_page=True)
-    assert await pipeline.receive(load, SENDER) is None
-    assert await pipeline.receive(load, BLOCKED) == "blocked"
+    assert await received(pipeline, load, SENDER) is None
+    assert await received(pipeline, load, BLOCKED) == "blocked"
     with pytest.raises(NotFound):
-        await pipeline.receive(structs.replace(load, url="https://x.example/"), SENDER)
+        await received(pipeline, structs.replace(load, url="https://x.example/"), SENDER)
     (view,) = stored_views(store)
     assert (view["path"], view["flags"]) == ("/a", 3)
     assert pipeline.uncounted.totals() == {"blocked": 1, "unknown-website": 1}
@@ -286,7 +287,7 @@ async def test_a_repeated_hit_is_counted_once(pipeline: Pipeline) -> None:
         {"e": "unload", "b": "of-no-view", "m": 4200},
         {"e": "custom", "g": "example.com", "d": {"clicked": True}},
     ):
-        await pipeline.receive(json.dumps(body).encode(), SENDER)
+        await received(pipeline, json.dumps(body).encode(), SENDER)
     assert pipeline.accepted.last_day(NOW) == 3
 
 

@@ -1,6 +1,8 @@
 from collections.abc import Callable, Sequence
 
 import pytest
+from support.log_failures import LoggedFailures
+from support.received_hits import added
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -80,7 +82,7 @@ def results(deferreds: "Sequence[Deferred[Outcome]]") -> list[object]:
 def test_a_lone_hit_is_written_after_a_turn_without_hits(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
-    got = results([queue.add(hit("a"))])
+    got = results([added(queue, hit("a"))])
     reactor.turn()
     assert store.batches == []
     reactor.turn()
@@ -93,7 +95,7 @@ def test_hits_of_several_turns_share_a_batch_up_to_its_size(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     for name in "abcd":
-        queue.add(hit(name))
+        added(queue, hit(name))
         reactor.turn()
     assert store.batches == [["a", "b", "c"]]
     assert len(queue) == 4
@@ -107,7 +109,7 @@ def test_a_batch_is_written_after_the_interval(
     queue.settings = QueueSettings(interval_s=1, max_records=100)
     for name in "abc":
         assert store.batches == []
-        queue.add(hit(name))
+        added(queue, hit(name))
         reactor.turn(lasting_s=0.4)
     assert store.batches == [["a", "b", "c"]]
 
@@ -115,9 +117,9 @@ def test_a_batch_is_written_after_the_interval(
 def test_hits_gather_while_a_batch_is_written(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
-    first = results([queue.add(hit("a"))])
+    first = results([added(queue, hit("a"))])
     reactor.turn(2)
-    second = results([queue.add(hit("b")), queue.add(hit("c"))])
+    second = results([added(queue, hit("b")), added(queue, hit("c"))])
     reactor.turn(5)
     assert store.batches == [["a"]]
     store.succeed(0)
@@ -131,9 +133,9 @@ def test_hits_gather_while_a_batch_is_written(
 def test_a_failed_batch_fails_exactly_its_callers(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
-    failing = results([queue.add(hit("a")), queue.add(hit("b"))])
+    failing = results([added(queue, hit("a")), added(queue, hit("b"))])
     reactor.turn(2)
-    passing = results([queue.add(hit("c"))])
+    passing = results([added(queue, hit("c"))])
     store.answers[0].errback(Unavailable("full", retry_after=1))
     reactor.turn(2)
     store.succeed(1)
@@ -144,10 +146,10 @@ def test_a_failed_batch_fails_exactly_its_callers(
 def test_a_full_queue_rejects_hits(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
-    queue.add(hit("written"))
+    added(queue, hit("written"))
     reactor.turn(2)
-    waiting = results([queue.add(hit(str(number))) for number in range(5)])
-    (refused,) = results([queue.add(hit("refused"))])
+    waiting = results([added(queue, hit(str(number))) for number in range(5)])
+    (refused,) = results([added(queue, hit("refused"))])
     assert isinstance(refused, Failure)
     assert refused.check(Unavailable)
     assert refused.value.retry_after == 1
@@ -161,7 +163,7 @@ def test_a_full_queue_rejects_hits(
 
 def test_a_large_hit_takes_several_places(queue: WriteQueue) -> None:
     sizes = [1_023, 3_072, 0]
-    (short, long, late) = (queue.add(hit(str(size)), size, size) for size in sizes)
+    (short, long, late) = (added(queue, hit(str(size)), size, size) for size in sizes)
     assert_refused(long)
     assert [short.called, late.called] == [False, False]
     assert len(queue) == 2
@@ -169,7 +171,7 @@ def test_a_large_hit_takes_several_places(queue: WriteQueue) -> None:
 
 def test_an_empty_queue_accepts_a_hit_of_any_size(queue: WriteQueue) -> None:
     queue.settings = QueueSettings(max_waiting=2)
-    longest = queue.add(hit("longest"), "a", 16_384)
+    longest = added(queue, hit("longest"), "a", 16_384)
     assert (longest.called, queue.places) == (False, 2)
 
 
@@ -177,12 +179,12 @@ def test_full_queue_drops_the_heaviest_sender(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     queue.settings = QueueSettings(max_records=1, max_waiting=6)
-    many = [queue.add(hit(name), "many") for name in "abcd"]
-    few = [queue.add(hit(name), "few") for name in "xy"]
-    other = queue.add(hit("o"), "other")
+    many = [added(queue, hit(name), "many") for name in "abcd"]
+    few = [added(queue, hit(name), "few") for name in "xy"]
+    other = added(queue, hit("o"), "other")
     assert_refused(many[3])
     # The heaviest sender cannot displace others.
-    assert_refused(queue.add(hit("e"), "many"))
+    assert_refused(added(queue, hit("e"), "many"))
     for number in range(6):
         reactor.turn(2)
         store.succeed(number)
@@ -192,18 +194,18 @@ def test_full_queue_drops_the_heaviest_sender(
 
 def test_a_large_hit_displaces_several_of_the_heaviest_sender(queue: WriteQueue) -> None:
     queue.settings = QueueSettings(max_waiting=20)
-    many = [queue.add(hit(str(number)), "many") for number in range(20)]
-    long = queue.add(hit("long"), "other", 3 * 1_024)
+    many = [added(queue, hit(str(number)), "many") for number in range(20)]
+    long = added(queue, hit("long"), "other", 3 * 1_024)
     for late in many[16:]:
         assert_refused(late)
     assert [one.called for one in (*many[:16], long)] == [False] * 17
 
 
 def test_a_cancelled_hit_can_be_displaced(queue: WriteQueue) -> None:
-    waiting = [queue.add(hit(name)) for name in "abcde"]
+    waiting = [added(queue, hit(name)) for name in "abcde"]
     gone = results(waiting[4:])
     waiting[4].cancel()
-    queue.add(hit("f"), "other")
+    added(queue, hit("f"), "other")
     assert len(gone) == 1
     assert [one.called for one in waiting[:4]] == [False] * 4
 
@@ -224,13 +226,13 @@ def test_properties_count_towards_the_batch_size(
 ) -> None:
     queue.settings = QueueSettings(max_records=6)
     for name in "abcde":
-        queue.add(event(name, 2))
+        added(queue, event(name, 2))
     for number in range(3):
         reactor.turn(2)
         store.succeed(number)
     # A single hit always fits.
-    queue.add(event("f", 20))
-    queue.add(event("g", 1))
+    added(queue, event("f", 20))
+    added(queue, event("g", 1))
     for number in (3, 4):
         reactor.turn(2)
         store.succeed(number)
@@ -243,7 +245,7 @@ def test_batches_grow_with_the_backlog(
 ) -> None:
     queue.settings = QueueSettings(max_records=2)
     for number in range(40):
-        queue.add(hit(str(number)))
+        added(queue, hit(str(number)))
     for number in range(3):
         reactor.turn(2)
         store.succeed(number)
@@ -257,7 +259,7 @@ def test_a_backlog_does_not_delay_other_senders(
 ) -> None:
     queue.settings = QueueSettings()
     for number in range(9_000):
-        queue.add(event(str(number), properties))
+        added(queue, event(str(number), properties))
     reactor.turn(2)
     assert len(store.batches[0]) == most_hits
 
@@ -267,10 +269,10 @@ def test_senders_are_served_in_turn_when_the_batch_is_full(
 ) -> None:
     queue.settings = QueueSettings(max_records=4)
     for name in "abcdefg":
-        queue.add(hit(name), "one")
-    queue.add(hit("x"), "other")
-    queue.add(hit("y"), "other")
-    queue.add(hit("z"))
+        added(queue, hit(name), "one")
+    added(queue, hit("x"), "other")
+    added(queue, hit("y"), "other")
+    added(queue, hit("z"))
     for number in range(3):
         reactor.turn(2)
         store.succeed(number)
@@ -283,10 +285,10 @@ def test_a_stream_of_new_senders_starves_nobody(
 ) -> None:
     queue.settings = QueueSettings(max_records=4)
     for name in "abcdef":
-        queue.add(hit(name), "one")
+        added(queue, hit(name), "one")
     for number in range(4):
         for other in range(4):
-            queue.add(hit(f"{number} {other}"), (number, other))
+            added(queue, hit(f"{number} {other}"), (number, other))
         reactor.turn(2)
         store.succeed(number)
     assert {"a", "b", "c", "d", "e", "f"} <= {name for batch in store.batches for name in batch}
@@ -305,7 +307,7 @@ def test_drained_fires_when_every_hit_is_answered(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
     assert results([queue.drained()]) == [None]
-    got = results([queue.add(hit("a"))])
+    got = results([added(queue, hit("a"))])
     drained = results([queue.drained()])
     reactor.turn(2)
     assert drained == []
@@ -314,43 +316,46 @@ def test_drained_fires_when_every_hit_is_answered(
 
 
 def test_drained_fires_when_waiting_hits_were_dropped(queue: WriteQueue, reactor: Reactor) -> None:
-    refused = [queue.add(hit("a"))]
+    refused = [added(queue, hit("a"))]
     drained = results([queue.drained()])
     queue.settings = QueueSettings(max_waiting=0)
-    refused.append(queue.add(hit("b")))
+    refused.append(added(queue, hit("b")))
     reactor.turn()
     assert drained == [None]
     for one in refused:
         assert_refused(one)
 
 
-def test_a_cancelled_hit_does_not_delay_the_others(
-    queue: WriteQueue, store: RecordingStore, reactor: Reactor
+def test_a_hit_whose_outcome_cannot_be_delivered_does_not_delay_the_others(
+    queue: WriteQueue, store: RecordingStore, reactor: Reactor, logged_failures: LoggedFailures
 ) -> None:
-    gone = queue.add(hit("a"))
-    got = results([gone, queue.add(hit("b"))])
+    def gone(outcome: object) -> None:
+        raise ConnectionError(outcome)
+
+    queue.add(hit("a"), gone)
+    got = results([added(queue, hit("b"))])
     reactor.turn(2)
-    gone.cancel()
     store.succeed(0)
-    assert [type(got[0]), got[1]] == [Failure, Outcome.STORED]
+    assert got == [Outcome.STORED]
+    assert len(logged_failures.take(ConnectionError)) == 1
 
 
 def test_giving_up_fails_waiting_hits_but_not_those_being_written(
     queue: WriteQueue, store: RecordingStore, reactor: Reactor
 ) -> None:
-    written = results([queue.add(hit(name)) for name in "abc"])
+    written = results([added(queue, hit(name)) for name in "abc"])
     reactor.turn(2)
-    waiting = results([queue.add(hit(name), name) for name in "defg"])
+    waiting = results([added(queue, hit(name), name) for name in "defg"])
     drained = results([queue.drained()])
     queue.give_up(Unavailable("it stands still", retry_after=10))
     assert [str(failure.value) for failure in waiting] == ["it stands still"] * 4
     assert (written, drained, len(queue)) == ([], [], 3)
     # New hits are rejected at once.
-    (late,) = results([queue.add(hit("h"))])
+    (late,) = results([added(queue, hit("h"))])
     assert (str(late.value), late.value.retry_after) == ("it stands still", 10)
     store.succeed(0)
     assert (written, drained) == ([Outcome.STORED] * 3, [None])
-    later = results([queue.add(hit("i"))])
+    later = results([added(queue, hit("i"))])
     reactor.turn(2)
     store.succeed(1)
     assert (later, len(queue)) == ([Outcome.STORED], 0)
@@ -362,6 +367,6 @@ def test_settings_take_effect_while_it_runs(
 ) -> None:
     queue.settings = QueueSettings(max_records=1)
     for name in "ab":
-        queue.add(hit(name))
+        added(queue, hit(name))
     reactor.turn(2)
     assert store.batches == [["a"]]

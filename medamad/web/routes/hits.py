@@ -9,16 +9,14 @@ from secrets import token_urlsafe
 from typing import Final
 
 from attrs import evolve
-from twisted.internet.defer import Deferred, maybeDeferred
-from twisted.python.failure import Failure
 
-from medamad.domain.errors import BadRequest
+from medamad.domain.errors import ApiError, BadRequest
 from medamad.ingest import ping as pings
 from medamad.ingest.networks import Sender
 from medamad.ingest.page import host_of
 from medamad.ingest.payload import LoadPayload
-from medamad.web.auth import Access, token_of
-from medamad.web.dispatch import Call, Routes
+from medamad.web.auth import token_of
+from medamad.web.dispatch import Call, Respond, Routes
 from medamad.web.parameters import parse_query_string
 from medamad.web.responses import JSON, Headers, Response, encode_json
 from medamad.web.server.request import Request
@@ -46,26 +44,27 @@ _NO_WEBSITE: Final = "https://"
 _ANY_PAGE: Final = (b"Cross-Origin-Resource-Policy", b"cross-origin")
 
 
-def hit(call: Call) -> "Deferred[Response]":
+def hit(call: Call, respond: Respond) -> None:
     """Store a hit from a tracker, or from a server that sends a token."""
     request, token = call.request, None
     if b"Authorization" in request.headers:
         token = token_of(request, call.backend)
     backend, begun_s = call.backend, call.backend.seconds()
 
-    def received(ignored: str | Failure | None) -> Response | Failure:
+    def received(result: str | Exception | None) -> None:
         backend.response_times.hits.add(backend.seconds() - begun_s)
-        if isinstance(ignored, Failure):
-            return ignored
-        if ignored is None:
-            return NOT_IGNORED
-        return Response(HTTPStatus.NO_CONTENT, headers=_ignored(ignored))
+        if isinstance(result, str):
+            respond(Response(HTTPStatus.NO_CONTENT, headers=_ignored(result)))
+        else:
+            respond(NOT_IGNORED if result is None else result)
 
-    receiving = maybeDeferred(backend.pipeline.receive, request.body, _sender(call), token)
-    return receiving.addBoth(received)
+    try:
+        backend.pipeline.receive(request.body, _sender(call), received, token)
+    except ApiError as error:
+        received(error)
 
 
-async def pixel(call: Call) -> Response:
+def pixel(call: Call, respond: Respond) -> None:
     """Store a view from an image, for pages where no script runs.
 
     The browser keeps one date for each URL of the pixel. That date cannot distinguish the first
@@ -79,8 +78,18 @@ async def pixel(call: Call) -> Response:
         if not referer.startswith(("http://", "https://")):
             raise BadRequest("u: expected the URL of the page, since there is no Referer")
         page = referer
-    ignored = None
-    if request.method != b"HEAD":
+
+    def received(result: str | Exception | None) -> None:
+        if isinstance(result, Exception):
+            respond(result)
+            return
+        has_returning = call.backend.pipeline.rules.has_returning
+        headers = (*_remembered(ping, for_longer=has_returning), _ANY_PAGE, *_ignored(result))
+        respond(Response(HTTPStatus.OK, _GIF, b"image/gif", headers))
+
+    if request.method == b"HEAD":
+        received(None)
+    else:
         is_first = ping.views_before == 0
         load = LoadPayload(
             beacon=token_urlsafe(_BEACON_BYTES),
@@ -97,13 +106,15 @@ async def pixel(call: Call) -> Response:
             # that, and would otherwise count for any website.
             origin = "/".join(referer.split("/", 3)[:3])
             sender = evolve(sender, origin=_NO_WEBSITE if host_of(origin) is None else origin)
-        ignored = await call.backend.pipeline.receive(load, sender)
-    has_returning = call.backend.pipeline.rules.has_returning
-    headers = (*_remembered(ping, for_longer=has_returning), _ANY_PAGE, *_ignored(ignored))
-    return Response(HTTPStatus.OK, _GIF, b"image/gif", headers)
+        call.backend.pipeline.receive(load, sender, received)
 
 
-def respond_to_ping(call: Call) -> Response:
+def ping(call: Call, respond: Respond) -> None:
+    """Respond with whether the visitor was here today."""
+    respond(_response_to_ping(call))
+
+
+def _response_to_ping(call: Call) -> Response:
     """Return whether the visitor was here today, and count this view.
 
     With `n`, return how often; with `v`, also when it was here last, if the browser remembers. The
@@ -172,6 +183,6 @@ def _remembered(ping: pings.Ping, *, for_longer: bool = False) -> Headers:
 
 def add_to(routes: Routes) -> None:
     """Add the routes of this module."""
-    routes.add("POST", HIT, hit, Access.ANY_PAGE)
-    routes.add("GET", PING, respond_to_ping, Access.ANY_PAGE)
-    routes.add("GET", PIXEL, pixel, Access.ANY_PAGE)
+    routes.add_hits("POST", HIT, hit)
+    routes.add_hits("GET", PING, ping)
+    routes.add_hits("GET", PIXEL, pixel)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from attrs import define, field, frozen
 from support.abuse.process_usage import anonymous_bytes
+from support.received_hits import received
 from support.storage.contents import idle
 from support.web.daemon_in_memory import SOURCES
 from twisted.internet import reactor
@@ -136,7 +137,7 @@ class Place:
         )
         try:
             for body in (load, custom):
-                await self.pipeline.receive(body.encode(), sender)
+                await received(self.pipeline, body.encode(), sender)
         except TooMany:
             return False
         return True
@@ -157,7 +158,8 @@ class Place:
         """Send many unloads of one view concurrently, each from its own network."""
         for first in range(0, len(durations_ms), AT_ONCE):
             some = [
-                self.pipeline.receive(
+                received(
+                    self.pipeline,
                     f'{{"e":"unload","b":"{beacon}","m":{duration_ms}}}'.encode(),
                     Sender(many_networks(number), AGENTS.format(120), "de-DE", gpc=False),
                 )

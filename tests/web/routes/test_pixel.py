@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 import pytest_twisted
 from attrs import evolve
-from support.web.client import Answer, Browser
+from support.web.client import Answer, Browser, Connection, encoded
 from support.web.daemon_in_memory import Server
 
 from medamad.domain.errors import Unavailable
@@ -222,3 +222,16 @@ async def test_the_pixel_knows_when_the_visitor_was_here_last_if_configured(
     current = (await figures(server, f"summary?{week}&visits=true"))["current"]
     names = ("visitors", "new_visitors", "returning_visitors", "week_visitors")
     assert [current[name] for name in names] == [3, 1, 2, 2]
+
+
+@pytest.mark.parametrize("path", [PIXEL, PIXEL.replace(".", "%2E")])
+@pytest_twisted.ensureDeferred
+async def test_a_view_is_stored_although_its_client_disconnects(server: Server, path: str) -> None:
+    """The router takes the second path, and cancels what nobody waits for."""
+    connection = Connection(server.site)
+    connection.push(encoded("GET", path, {**PAGE, "User-Agent": FIREFOX}))
+    connection.close()
+    await server.pipeline.queue.drained()
+    assert connection.wire.value() == b""
+    (page,) = await figures(server, "pages")
+    assert page["pageviews"] == 1

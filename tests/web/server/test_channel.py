@@ -1,13 +1,15 @@
 """Connections before they have a complete request, and what is rejected there."""
 
+import re
 import sys
 from collections.abc import Callable
 
 import pytest
 import pytest_twisted
 from support.malformed_http import REFUSED
-from support.web.client import Connection, answers, encoded, over_tls
+from support.web.client import Connection, Wire, answers, encoded, over_tls
 from support.web.daemon_in_memory import Server
+from twisted.internet.error import ConnectionLost
 
 PING = "/event/ping"
 
@@ -256,3 +258,36 @@ async def test_a_response_to_a_closed_connection_is_dropped(server: Server) -> N
     assert (
         server.store.read(server.store.websites.all()[0], lambda seen: len(list(seen.parts))) == 1
     )
+
+
+class Kernel(Wire):
+    """A transport whose kernel takes a number of bytes at once, and no more for now."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__("203.0.113.9")
+        self.room = room
+        self.waits = b""
+
+    def writeSomeData(self, data: bytes) -> int | Exception:
+        if self.room < 0:
+            return ConnectionLost()
+        assert not self.waits, "what is written now would overtake what waits"
+        taken, self.room = data[: self.room], max(0, self.room - len(data))
+        super().write(taken)
+        return len(taken)
+
+    def write(self, data: bytes) -> None:
+        self.waits += data
+
+
+@pytest.mark.parametrize("room", [100_000, 100, 10, 0, -1])
+def test_what_is_not_sent_at_once_is_sent_in_order(server: Server, room: int) -> None:
+    kernel = Kernel(room)
+    connection = Connection(server.site, wire=kernel)
+    expected = {"Content-Length": "2", "Expect": "100-continue"}
+    connection.push(encoded("POST", "/event/hit", expected) + b"{}")
+    connection.push(encoded("GET", PING, {}))
+    sent = kernel.value() + kernel.waits
+    lines = re.findall(rb"HTTP/1.1 (\d+)", sent)
+    assert lines == [b"100", b"400", b"200"]
+    assert len(kernel.value()) == min(max(room, 0), len(sent))
