@@ -6,6 +6,8 @@ from struct import Struct
 from termios import FIONREAD, TIOCOUTQ
 from typing import Any, Final
 
+from twisted.internet.tcp import Connection as TcpConnection
+
 SEND_BUFFER_BYTES: Final = 65_536
 """The kernel's send buffer for a connection (Linux doubles it). By default it grows to megabytes
 for each client that requests much and receives nothing."""
@@ -20,13 +22,14 @@ def limit_send_buffer(transport: Any) -> None:
 
 
 def send_at_once(transport: Any, data: bytes) -> int:
-    """Send what the kernel takes now, if the transport is TCP; return how many bytes that was.
+    """Send what the kernel takes now, if this is TCP without TLS; return how many bytes that was.
 
     Nothing may be in the transport's buffer. Its `write` would wait for a reactor turn, which costs
     more than all else about a short response.
     """
-    write = getattr(transport, "writeSomeData", None)
-    sent = write(data) if write is not None and transport.connected else 0
+    # The transport of TLS passes on attributes of TCP's, which would send what is not encrypted.
+    is_plain = isinstance(transport, TcpConnection) and transport.connected
+    sent = transport.writeSomeData(data) if is_plain else 0
     # The transport finds out about an error when it writes.
     return sent if isinstance(sent, int) else 0
 
