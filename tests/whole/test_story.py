@@ -361,7 +361,7 @@ def check_stories(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "count", [2, pytest.param(200, marks=(pytest.mark.slow, pytest.mark.timeout(3_600)))]
+    "count", [3, pytest.param(200, marks=(pytest.mark.slow, pytest.mark.timeout(3_600)))]
 )
 @pytest_twisted.ensureDeferred
 async def test_every_figure_matches_the_naive_model(count: int) -> None:
