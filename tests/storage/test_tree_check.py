@@ -112,7 +112,7 @@ def test_a_store_is_checked_while_it_is_written_to(folder: Path) -> None:
     environment = open_environment(folder, MAP_SIZE)
     check = TreeCheck.start(environment.path)
     turn = 0
-    while not check.wait(0):
+    while not check.wait(0.01):  # or else the file may be full before the check has started
         with environment.lmdb.begin(write=True) as txn:
             txn.put(b"key-%d" % turn, bytes(500), db=environment.databases.codes)
         turn += 1

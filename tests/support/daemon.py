@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryFile, gettempdir
+from tempfile import TemporaryFile
 from typing import IO, Any, Final
 from urllib.parse import urlencode
 
@@ -94,7 +94,8 @@ _locks: Final[list[IO[bytes]]] = []
 def _own_ports() -> list[int]:
     """Return the ports of this process, for as long as it runs."""
     for first in range(_PORTS.start, _PORTS.stop, _OWN_PORTS):
-        lock = Path(gettempdir()) / f"medamad-tests-{first}.lock"
+        # Not in TMPDIR: runs with another one have the same ports.
+        lock = Path("/tmp", f"medamad-tests-{first}.lock")  # noqa: S108
         # One that cannot be opened is another user's.
         with suppress(OSError):
             _locks.append(lock.open("ab"))
