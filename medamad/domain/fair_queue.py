@@ -21,8 +21,9 @@ class _Owner(Generic[T]):
 class FairQueue(Generic[T]):
     """Items that wait, by owner. An owner that was served comes last among those that wait.
 
-    Each method except iteration takes the same time, however many items wait. For that the dicts
-    are ordered ones: finding the first entry of a plain one takes longer the more were removed.
+    Each method except iteration and `pop_all` takes the same time, however many items wait. For
+    that the dicts are ordered ones: finding the first entry of a plain one takes longer the more
+    were removed.
     """
 
     weight: int = 0
@@ -83,6 +84,16 @@ class FairQueue(Generic[T]):
         """Take the oldest item, as its owner's turn. Raises StopIteration if empty."""
         owner, _ = self._items[next(iter(self._items))]
         return self._serve(owner)
+
+    def pop_all(self) -> list[T]:
+        """Take all items, the oldest first."""
+        items = list(self._items)
+        for rank in self._ranks:
+            rank.clear()
+        self._owners.clear()
+        self._items.clear()
+        self.weight = 0
+        return items
 
     def pop_latest(self, owner: Hashable) -> T:
         """Take the latest item of an owner that waits, without a turn."""

@@ -181,6 +181,9 @@ class WriteQueue:
         room = max(self.settings.max_records, min(self._records // _SHARE, _MOST_RECORDS))
         in_turn = room // 2
         most_hits = max(self.settings.max_records, _MOST_HITS)
+        if self._records <= room and len(waiting) <= most_hits:
+            self._records = 0
+            return waiting.pop_all()
         while waiting and room > 0 and len(batch) < most_hits:
             batch.append(waiting.pop_oldest() if room > in_turn else waiting.pop())
             room -= batch[-1].records

@@ -99,6 +99,18 @@ def test_against_an_oracle(steps: Sequence[tuple[str, str, int]]) -> None:
         assert [queue.count(one) for one in "abcde"] == [len(oracle.of(one)) for one in "abcde"]
 
 
+def test_all_are_taken_at_once() -> None:
+    queue: FairQueue[Item] = FairQueue()
+    items = [
+        Item(owner, weight) for owner, weight in zip("abcaba", (1, 2, 4, 8, 1, 1), strict=True)
+    ]
+    for item in items:
+        queue.add(item.owner, item, item.weight)
+    queue.pop()
+    assert queue.pop_all() == items[1:]
+    assert queue == FairQueue()
+
+
 def test_owners_of_about_the_same_weight_take_turns_as_the_heaviest() -> None:
     queue: FairQueue[Item] = FairQueue()
     for owner in "aabbccd" * 2:

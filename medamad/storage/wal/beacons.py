@@ -261,6 +261,10 @@ class UnmatchedBeacons:
         """Keep the number of an event that names this beacon and was stored without a view."""
         self._of(digest, now_ms).events.append((now_ms, website, event))
 
+    def __contains__(self, digest: bytes) -> bool:
+        """Return whether something waits for a beacon."""
+        return digest in self._by_digest
+
     def duration_ms(self, digest: bytes, website: int, now_ms: int) -> int:
         """Return the longest duration that waits for a page load of a website, else 0."""
         unmatched = self._by_digest.get(digest)

@@ -221,6 +221,8 @@ class WriteBatch:
     def _match_earlier(self, digest: bytes, location: ViewLocation) -> None:
         """Write what arrived before the view that it belongs to."""
         unmatched = self._wal.unmatched
+        if digest not in unmatched:
+            return
         website, time_ms, view = location.website, location.time_ms, location.sequence
         duration_ms = unmatched.duration_ms(digest, website, time_ms)
         if duration_ms:
