@@ -1,8 +1,9 @@
 """The reports of goals and funnels: conversions, revenue, and the steps of a funnel."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
@@ -261,9 +262,19 @@ def _count_views(selection: Selection, goals: Sequence[_Conversions]) -> None:
     """Add the selected views that reach goals without revenue."""
     if not goals:
         return
-    views = count_views_of_parts(selection, Dimension.PATH)
-    for each in goals:
-        each.kept.append(_KeptConversions(int(views[each.reaching[: len(views)]].sum())))
+    if selection.filter.matches_all:
+        views = count_views_of_parts(selection, Dimension.PATH)
+        for each in goals:
+            each.kept.append(_KeptConversions(int(views[each.reaching[: len(views)]].sum())))
+        return
+    for part in selection.parts_in_period():
+        is_whole = selection.period.contains(*part.time_bounds)
+        for each in goals:
+            rows = np.flatnonzero(lookup(part.codes(Dimension.PATH), each.reaching))
+            if not is_whole:
+                rows = rows[selection.period.mask(part.time_ms[rows])]
+            count = np.count_nonzero(selection.filter.mask_of(part, rows))
+            each.kept.append(_KeptConversions(int(count)))
 
 
 def _add_kept_events(selection: Selection, goals: Sequence[_Conversions]) -> Selection:
@@ -348,8 +359,7 @@ def _add_events(
         counts = part.event_counts()
         if counts is not None and not reaching.take(counts.codes).any():
             continue
-        if reaching.take(part.own.property).any():
-            _add_rows(part.own, event_filter.own(part), goals, with_times=with_times)
+        _add_rows(part.own, partial(event_filter.matching, part), goals, with_times=with_times)
     revenues = [each.revenue for each in goals if each.revenue is not None]
     loose = loose_events(snapshot, cancellation)
     selected, gaps = event_filter.loose(list(loose), _any([reaching, *revenues]))
@@ -358,12 +368,16 @@ def _add_events(
 
 
 def _add_rows(
-    events: EventColumns, mask: Mask | None, goals: Sequence[_Conversions], *, with_times: bool
+    events: EventColumns,
+    matching: Callable[[NDArray[np.intp]], NDArray[np.intp]] | None,
+    goals: Sequence[_Conversions],
+    *,
+    with_times: bool,
 ) -> None:
     for each in goals:
         rows = np.flatnonzero(lookup(events.property, each.reaching))
-        if mask is not None:
-            rows = rows[mask[rows]]
+        if matching is not None:
+            rows = matching(rows)
         if not len(rows):
             continue
         numbers = events.event[rows]

@@ -154,7 +154,7 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     search = GoalSearch.of(goals, selection.snapshot.texts, selection.cancellation)
 
     def reaching_first(selection: Selection) -> Iterator[SelectedViews]:
-        for part in selection.parts_with_visits():
+        for part in selection.parts_in_period():
             rows, _ = search.rows_in(part, 0)
             if len(rows):
                 yield SelectedViews(part, rows)

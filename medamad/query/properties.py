@@ -299,6 +299,13 @@ class EventFilter:
             mask = matches if mask is None else mask & matches
         return mask
 
+    def matching(self, part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return those of some rows of a part's own events that match."""
+        events = part.own
+        if not self.period.contains(*part.event_time_bounds):
+            rows = rows[self.period.mask(events.time_ms[rows])]
+        return rows[self.views.mask_of(part, events.view[rows].astype(np.intp))]
+
     def loose(
         self, pieces: Sequence[EventColumns], properties: Mask | None
     ) -> tuple[EventColumns, set[DayGap]]:

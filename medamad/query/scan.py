@@ -108,6 +108,10 @@ class PropertyFilter:
         mask[find_views(part, self.loose_views)[1]] = True
         return mask
 
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        """Return which of some views of a part match."""
+        return self.mask(part)[rows]
+
 
 class VisitFilter(Protocol):
     """Matches the views of some visits."""
@@ -117,6 +121,9 @@ class VisitFilter(Protocol):
 
     def mask(self, part: ViewColumns) -> Mask:
         """Return which views of a part match, shape (n,)."""
+
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        """Return which of some views of a part match."""
 
 
 @frozen(eq=False)
@@ -162,6 +169,15 @@ class ViewFilter:
         for filter_ in self._by_view:
             matches = filter_.mask(part)[window]
             mask = matches if mask is None else mask & matches
+        return mask
+
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        """Return which of some views of a part match, which is fast for few of them."""
+        mask = np.ones(len(rows), np.bool_)
+        for dimension, matching_codes in self.codes.items():
+            mask &= matching_codes.take(part.codes(dimension)[rows])
+        for filter_ in self._by_view:
+            mask &= filter_.mask_of(part, rows)
         return mask
 
     def remaining(self, part: Part | Rollup) -> "ViewFilter | None":
@@ -227,11 +243,11 @@ class Selection:
         """Return the selected views of each part that has any."""
         return self.scan(_no_value)
 
-    def parts_with_visits(self) -> Iterator[ViewColumns]:
-        """Return each part, none of them merged, that may have views of visits in the period."""
+    def parts_in_period(self) -> Iterator[ViewColumns]:
+        """Return each part, none of them merged, that may have views in the period."""
         for part in leaves(self.snapshot.parts):
             self.cancellation.check()
-            if part.first_visit and self._is_in_period(part):
+            if self._is_in_period(part):
                 yield part
 
     def rollups(self, value_of: Callable[[Rollup], T | None]) -> Iterator[tuple[Rollup, T | None]]:

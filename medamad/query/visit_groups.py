@@ -154,7 +154,7 @@ def visits_in_groups(
 
 def _first_views(visits: Visits, selection: Selection) -> Iterator[SelectedViews]:
     """Return the first views of visits, which select all of them that began in the period."""
-    for part in selection.parts_with_visits():
+    for part in selection.parts_in_period():
         begins = visits.begins_in(part)
         if len(begins):
             yield SelectedViews(part, begins)

@@ -258,6 +258,12 @@ class Visits:
             return among[places] == numbers if len(among) else np.zeros(len(part), np.bool_)
         return self.places_in(part) >= 0
 
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return which of some views of a part belong to the visits."""
+        if isinstance(part, GatheredViews):
+            return self.mask(part)[rows]
+        return self.places_of_rows(part, rows) >= 0
+
     def take(self, mask: NDArray[np.bool_]) -> "Visits":
         """Return some of the visits."""
         taken: list[_Begun] = []
