@@ -74,20 +74,36 @@ test("after too many failures there is a wait", async () => {
   assert.ok(!shown.queryByText(/^Try again/));
 });
 
-test("a server that is unreachable at the login may come back", async () => {
-  let isThere = false;
-  const login = () => {
-    if (!isThere) throw new Error("unreachable");
-    return null;
-  };
-  const user = () => (isThere ? ADA : refusal(401, "log in first"));
-  const shown = showApp("", owner([], { user, "auth/login": login }));
-  await logIn(shown);
-  await waitFor(() => assert.equal(alerted(shown), "The server isn’t responding"));
-  isThere = true;
-  await logIn(shown);
-  await shown.findByRole("heading", { level: 1, name: "Websites" });
-});
+for (const away of ["auth/login", "user"]) {
+  test(`a server that is unreachable at the login may come back: ${away}`, async () => {
+    let isThere = true;
+    let isOpen = false;
+    const unreachableAt = (path: string) => {
+      if (!isThere && path === away) throw new Error("unreachable");
+    };
+    const shown = showApp(
+      "",
+      owner([], {
+        user: ({ path }) => {
+          unreachableAt(path);
+          return isOpen ? ADA : refusal(401, "log in first");
+        },
+        "auth/login": ({ path }) => {
+          unreachableAt(path);
+          isOpen = true;
+          return null;
+        },
+      }),
+    );
+    await shown.findByLabelText("Username");
+    isThere = false;
+    await logIn(shown);
+    await waitFor(() => assert.equal(alerted(shown), "The server isn’t responding"));
+    isThere = true;
+    await logIn(shown);
+    await shown.findByRole("heading", { level: 1, name: "Websites" });
+  });
+}
 
 test("who logs out is asked to log in", async () => {
   const shown = showApp("settings/about", owner());

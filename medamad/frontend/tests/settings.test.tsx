@@ -253,11 +253,15 @@ test("usage is requested again only once it has arrived", async () => {
   const shown = showApp("settings/usage", owner([], { "user/usage": usage.wait }));
   const count = () => shown.asked.filter(({ path }) => path === "user/usage").length;
   await waitFor(() => assert.ok(shown.root.querySelector(".settings-content .skeleton")));
+  // Effects begin the interval.
+  await new Promise((done) => setTimeout(done));
   const before = count();
   mock.timers.tick(20_000);
+  await new Promise((done) => setTimeout(done));
   assert.equal(count(), before);
   usage.letGo();
   await shown.findByRole("meter", { name: "Memory" });
+  assert.equal(count(), before);
   mock.timers.tick(5_000);
   await waitFor(() => assert.ok(count() > before));
 });
