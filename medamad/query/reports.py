@@ -453,7 +453,7 @@ STATISTICS: Final = (
         can_have_conversions=False,
     ),
 )
-"""The statistics with rows. Besides them there is only the summary."""
+"""The statistics with rows by dimension or property; `web/routes/statistics.py` has the others."""
 
 ROW_REPORTS: Final[Mapping[str, Report]] = MappingProxyType(
     {
