@@ -10,6 +10,11 @@ from support.malformed_http import REFUSED
 from support.web.client import Connection, Wire, answers, encoded, over_tls
 from support.web.daemon_in_memory import Server
 from twisted.internet.error import ConnectionLost
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.tcp import Connection as TcpConnection
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
+
+from medamad.web.server.sockets import send_at_once
 
 PING = "/event/ping"
 
@@ -260,7 +265,7 @@ async def test_a_response_to_a_closed_connection_is_dropped(server: Server) -> N
     )
 
 
-class Kernel(Wire):
+class Kernel(Wire, TcpConnection):
     """A transport whose kernel takes a number of bytes at once, and no more for now."""
 
     def __init__(self, room: int) -> None:
@@ -291,3 +296,14 @@ def test_what_is_not_sent_at_once_is_sent_in_order(server: Server, room: int) ->
     lines = re.findall(rb"HTTP/1.1 (\d+)", sent)
     assert lines == [b"100", b"400", b"200"]
     assert len(kernel.value()) == min(max(room, 0), len(sent))
+
+
+def test_nothing_is_sent_past_tls() -> None:
+    """Its transport passes on what it lacks to the one below."""
+    kernel = Kernel(100)
+    transport = ProtocolWrapper(WrappingFactory(Factory()), Protocol())
+    transport.transport = kernel
+    assert transport.writeSomeData is not None
+    assert send_at_once(transport, b"secret") == 0
+    assert send_at_once(kernel, b"public") == len(b"public")
+    assert kernel.value() == b"public"
