@@ -13,10 +13,10 @@ from attrs import frozen
 from medamad.admin.protocol import (
     MAX_FRAME_BYTES,
     AdminRequest,
+    AdminResponse,
     Done,
     Progress,
     Refused,
-    Response,
     reachable,
 )
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 RESPONSE_TIMEOUT_S: Final = 20.0
 """How long the daemon may be silent: it reports the progress of longer work."""
 _LENGTH: Final = struct.Struct("!I")
-_RESPONSES: Final = msgspec.msgpack.Decoder(Response)
+_RESPONSES: Final = msgspec.msgpack.Decoder(AdminResponse)
 
 
 class NotRunning(Exception):
@@ -79,12 +79,12 @@ class AdminConnection:
         with _connection_errors():
             self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
 
-    def _receive(self) -> Response:
+    def _receive(self) -> AdminResponse:
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         if length > MAX_FRAME_BYTES:
             raise RequestFailed(f"the daemon sent a response of {length} bytes")
         try:
-            response: Response = _RESPONSES.decode(self._exactly(length))
+            response: AdminResponse = _RESPONSES.decode(self._exactly(length))
         except msgspec.MsgspecError as error:
             raise RequestFailed(_unexpected(error)) from None
         return response

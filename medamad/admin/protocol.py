@@ -42,7 +42,7 @@ class Refused(Struct, frozen=True, tag=True):
     reason: str
 
 
-Response: TypeAlias = Progress | Done | Refused
+AdminResponse: TypeAlias = Progress | Done | Refused
 
 
 @contextmanager

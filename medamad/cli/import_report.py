@@ -171,7 +171,7 @@ _LEFT_OUT: Final = MappingProxyType(
 )
 
 
-class Report(msgspec.Struct, kw_only=True):
+class ImportReport(msgspec.Struct, kw_only=True):
     """What was imported, or would be."""
 
     website: str
@@ -258,9 +258,9 @@ def date_of_time(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms // 1000, UTC).date().isoformat()
 
 
-def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> Report:
+def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> ImportReport:
     found = plan.survey
-    report = Report(
+    report = ImportReport(
         website=plan.website.hostname,
         number=None if ended is None else ended.number,
         dry_run=ended is None,

@@ -12,7 +12,7 @@ from medamad.build import shipped_file, shipped_unit
 from medamad.config.schema import ConfigError
 from medamad.daemon.listen import KEY
 from medamad.daemon.reload import checked_endpoints
-from medamad.web.server.endpoints import EVERYWHERE, EVERYWHERE_IPV6, Address, ports_of_both
+from medamad.web.server.endpoints import EVERYWHERE, EVERYWHERE_IPV6, ListenAddress, ports_of_both
 
 SERVICE: Final = "medamad.service"
 SOCKET: Final = "medamad.socket"
@@ -205,7 +205,7 @@ def listened_on(file: Path) -> list[str]:
     if of_both := ports_of_both(addresses):
         # The setting is for all sockets of the unit: IPv6 sockets that took IPv4 get a twin.
         lines += [
-            _stream(Address(EVERYWHERE, address.port))
+            _stream(ListenAddress(EVERYWHERE, address.port))
             for address in addresses
             if address.host == EVERYWHERE_IPV6 and address.port not in of_both
         ]
@@ -222,7 +222,7 @@ def _listen_streams(unit: Path) -> list[str]:
     return [line for line in _lines(unit) if line.startswith("ListenStream=")]
 
 
-def _stream(address: Address) -> str:
+def _stream(address: ListenAddress) -> str:
     return f"ListenStream={address}"
 
 

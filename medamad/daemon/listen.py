@@ -23,9 +23,9 @@ from medamad.daemon.messages import reason_of
 from medamad.daemon.systemd import Inherited, inherited_sockets
 from medamad.web.server.endpoints import (
     OF_TCP,
-    Address,
     Bound,
     Certificate,
+    ListenAddress,
     ports_of_both,
     read_bound,
     read_endpoint,
@@ -94,7 +94,7 @@ class ListenEndpoint:
 
     text: str
     opener: Endpoint
-    address: Address
+    address: ListenAddress
     """As configured; for a socket, that of the endpoint whose settings it uses, if any."""
     certificate: Certificate | None = None
     """For TLS; None for plain HTTP."""
@@ -203,7 +203,7 @@ def systemd_first(
         return found
     known = {at for _, at in meant}
 
-    def is_kept_out(at: Address) -> bool:
+    def is_kept_out(at: ListenAddress) -> bool:
         # A name that does not resolve yet may be that of a socket without an endpoint.
         return any(one.keeps_out(at) for one in inherited if at.host or one.address not in known)
 
@@ -211,7 +211,7 @@ def systemd_first(
 
 
 def _nearest(
-    meant: Sequence[tuple[ListenEndpoint, Address]], one: Inherited
+    meant: Sequence[tuple[ListenEndpoint, ListenAddress]], one: Inherited
 ) -> ListenEndpoint | None:
     """Return the endpoint whose settings a socket uses, if any.
 
@@ -219,7 +219,7 @@ def _nearest(
     several endpoints, or if it is the IPv4 twin of an IPv6 one.
     """
 
-    def rank(candidate: tuple[ListenEndpoint, Address]) -> tuple[bool, ...]:
+    def rank(candidate: tuple[ListenEndpoint, ListenAddress]) -> tuple[bool, ...]:
         endpoint, at = candidate
         speaks_tls = endpoint.certificate is not None
         return (at == one.address, one.keeps_out(at), speaks_tls, at.is_everywhere)
@@ -232,7 +232,7 @@ def _nearest(
     return max(candidates, key=rank)[0] if candidates else None
 
 
-def _numeric(endpoint: ListenEndpoint) -> Address:
+def _numeric(endpoint: ListenEndpoint) -> ListenAddress:
     try:
         return endpoint.address.numeric()
     except OSError:
@@ -249,7 +249,7 @@ def renew(listening: Sequence[ListenEndpoint], config: Config) -> list[ConfigErr
     start. Return the errors of unreadable certificates, which are not replaced.
     """
     refused: dict[str, ConfigError] = {}
-    read: dict[Address, Certificate] = {}
+    read: dict[ListenAddress, Certificate] = {}
 
     def read_one(text: str) -> None:
         try:
@@ -289,7 +289,7 @@ def _other_endpoint(config: Config, text: str, reactor: Any) -> ListenEndpoint:
     path = text.partition(":")[2].partition(":")[0]
     try:
         endpoint = read_endpoint(text, reactor)
-        return ListenEndpoint(text, endpoint, Address(path.removeprefix("address=")))
+        return ListenEndpoint(text, endpoint, ListenAddress(path.removeprefix("address=")))
     except Exception as error:  # whatever an endpoint's plugin raises on its text
         raise _refusal(config, text, error) from error
 

@@ -11,7 +11,7 @@ from attrs import frozen
 from twisted.internet.endpoints import AdoptedStreamServerEndpoint, serverFromString
 from twisted.logger import Logger
 
-from medamad.web.server.endpoints import EVERYWHERE, EVERYWHERE_IPV6, Address
+from medamad.web.server.endpoints import EVERYWHERE, EVERYWHERE_IPV6, ListenAddress
 
 READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
@@ -61,15 +61,15 @@ class Supervisor:
 class Inherited:
     """A socket that systemd opened for the daemon."""
 
-    address: Address
+    address: ListenAddress
     """The address that the socket is bound to."""
     endpoint: AdoptedStreamServerEndpoint
     is_of_both: bool = False
     """Whether it accepts IPv4 too, as an IPv6 socket bound to no address does."""
 
-    def keeps_out(self, other: Address) -> bool:
+    def keeps_out(self, other: ListenAddress) -> bool:
         """Return whether nothing can listen on another address beside it."""
-        by_ipv4 = self.is_of_both and Address(EVERYWHERE, self.address.port).keeps_out(other)
+        by_ipv4 = self.is_of_both and ListenAddress(EVERYWHERE, self.address.port).keeps_out(other)
         return by_ipv4 or self.address.keeps_out(other)
 
 
@@ -94,8 +94,8 @@ def _inherited(descriptor: int, reactor: Any) -> Inherited:
         bound = opened.getsockname()
         if family == socket.AF_UNIX:
             # The address of an abstract socket begins with a null byte and is bytes.
-            return Inherited(Address(os.fsdecode(bound)), endpoint)
-        address = Address(*bound[:2])
+            return Inherited(ListenAddress(os.fsdecode(bound)), endpoint)
+        address = ListenAddress(*bound[:2])
         is_of_both = address.host == EVERYWHERE_IPV6 and not opened.getsockopt(
             socket.IPPROTO_IPV6, socket.IPV6_V6ONLY
         )

@@ -15,6 +15,9 @@ snapshot or a selection of its views, and returns arrays with the gaps that roll
 - `visit_groups.visits_in_groups`: the visits that have a selected view, part by part
 - `kept_sums.sum_visits`: the sums of these visits, of the kinds that `visit_sums` has
 - `returning.returning_columns`: new and returning visitors, and those of calendar weeks and months
+
+What these leave is done by functions of texts, visits and columns:
+
 - `goals.goal_mask`: the codes that reach a goal
 - `goals.GoalSearch`, `goals.count_steps`: the visits that reached each goal, and their numbers by
   step of a funnel

@@ -25,27 +25,27 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 @frozen
-class Field:
+class FilterField:
     """The names that a filter compares with: one of the names of a dimension's text must match."""
 
     dimension: Dimension
     namings: tuple[Naming, ...] = (rows.as_stored,)
 
 
-VIEW_FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
+VIEW_FIELDS: Final[Mapping[str, FilterField]] = MappingProxyType(
     {
-        "path": Field(Dimension.PATH),
-        "referrer": Field(Dimension.REFERRER, (rows.source, rows.as_stored)),
-        "utm_source": Field(Dimension.UTM_SOURCE),
-        "utm_medium": Field(Dimension.UTM_MEDIUM),
-        "utm_campaign": Field(Dimension.UTM_CAMPAIGN),
-        "utm_term": Field(Dimension.UTM_TERM),
-        "utm_content": Field(Dimension.UTM_CONTENT),
-        "browser": Field(Dimension.BROWSER),
-        "os": Field(Dimension.OS),
-        "device": Field(Dimension.DEVICE),
-        "country": Field(Dimension.COUNTRY, (rows.country,)),
-        "language": Field(Dimension.LOCALE, (rows.language, rows.locale)),
+        "path": FilterField(Dimension.PATH),
+        "referrer": FilterField(Dimension.REFERRER, (rows.source, rows.as_stored)),
+        "utm_source": FilterField(Dimension.UTM_SOURCE),
+        "utm_medium": FilterField(Dimension.UTM_MEDIUM),
+        "utm_campaign": FilterField(Dimension.UTM_CAMPAIGN),
+        "utm_term": FilterField(Dimension.UTM_TERM),
+        "utm_content": FilterField(Dimension.UTM_CONTENT),
+        "browser": FilterField(Dimension.BROWSER),
+        "os": FilterField(Dimension.OS),
+        "device": FilterField(Dimension.DEVICE),
+        "country": FilterField(Dimension.COUNTRY, (rows.country,)),
+        "language": FilterField(Dimension.LOCALE, (rows.language, rows.locale)),
     }
 )
 """The fields of a view that can be filtered by."""
@@ -54,19 +54,19 @@ VISITOR_FIELD: Final = "visitor"
 """Filters by new and by returning visitors; there is only the operator eq."""
 VISITORS: Final = ("new", "returning")
 
-ENTRY_FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
+ENTRY_FIELDS: Final[Mapping[str, FilterField]] = MappingProxyType(
     {
         "entry_page": VIEW_FIELDS["path"],
         "visit_referrer": VIEW_FIELDS["referrer"],
         "visit_utm_source": VIEW_FIELDS["utm_source"],
         "visit_utm_medium": VIEW_FIELDS["utm_medium"],
         "visit_utm_campaign": VIEW_FIELDS["utm_campaign"],
-        VISITOR_FIELD: Field(Dimension.SINCE, (rows.visitor,)),
+        VISITOR_FIELD: FilterField(Dimension.SINCE, (rows.visitor,)),
     }
 )
 """The fields of a visit's first view by which all views of the visit can be filtered."""
 
-EXIT_FIELDS: Final[Mapping[str, Field]] = MappingProxyType({"exit_page": VIEW_FIELDS["path"]})
+EXIT_FIELDS: Final[Mapping[str, FilterField]] = MappingProxyType({"exit_page": VIEW_FIELDS["path"]})
 """The fields of a visit's last view by which all views of the visit can be filtered."""
 
 VISIT_FIELDS: Final = (*ENTRY_FIELDS, *EXIT_FIELDS)
@@ -241,7 +241,7 @@ def code_masks(
     query: Query,
     sources: Sources,
     cancellation: Cancellation,
-    fields: Mapping[str, Field] = VIEW_FIELDS,
+    fields: Mapping[str, FilterField] = VIEW_FIELDS,
 ) -> dict[Dimension, Mask]:
     """Return for each filtered dimension which codes match all filters on it, by code.
 
@@ -322,7 +322,7 @@ def cached_mask(
 
 
 def _matching_texts(
-    field: Field,
+    field: FilterField,
     filters: Iterable[Filter],
     sources: Sources,
     cancellation: Cancellation,

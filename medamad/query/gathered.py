@@ -21,7 +21,7 @@ from medamad.storage.segments.parts import (
 from medamad.storage.segments.snapshot import Snapshot
 
 
-class Keep(Protocol):
+class KeptArrays(Protocol):
     """Returns an array that was computed from a snapshot, or computes it and may keep it."""
 
     def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]], /) -> NDArray[Any]:
@@ -43,7 +43,7 @@ class GatheredViews:
     snapshot: Snapshot
     bounds: tuple[int, int]
     rows: Sequence[NDArray[np.intp]]
-    keep: Keep
+    keep: KeptArrays
     import_batch: int = 0
     _columns: dict[Hashable, NDArray[Any]] = field(factory=dict)
 

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import ViewNumber
-from medamad.query.gathered import GatheredViews, Keep, keep_nothing
+from medamad.query.gathered import GatheredViews, KeptArrays, keep_nothing
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, Selection, divide, loose_events
@@ -173,7 +173,7 @@ def _gather_all(
     beyond = find_beyond(others, cancellation)
     if whole.segments:
         of_whole = find_beyond(whole, cancellation)
-        keep = _Kept(whole)
+        keep = _KeptInSegments(whole)
         in_whole = keep("going on", lambda: _going_on(whole, of_whole, cancellation).numbers())
         found.append((_gather(whole, in_whole, cancellation, keep), in_whole))
         # What both have something of.
@@ -194,17 +194,17 @@ def _going_on(snapshot: Snapshot, beyond: Beyond, cancellation: Cancellation) ->
 
 
 @frozen(eq=False)
-class _Kept:
+class _KeptInSegments:
     """Keeps arrays that are computed from segments which never change."""
 
     snapshot: Snapshot
 
     def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        return self.snapshot.kept((_Kept, what), compute, lambda found: found.nbytes)
+        return self.snapshot.kept((_KeptInSegments, what), compute, lambda found: found.nbytes)
 
 
 def _gather(
-    snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation, keep: Keep
+    snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation, keep: KeptArrays
 ) -> GatheredViews:
     """Return the views of some visits of a snapshot as a part."""
     bounds = (int(numbers.min()), int(numbers.max())) if len(numbers) else (1, 0)

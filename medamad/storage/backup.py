@@ -34,7 +34,7 @@ from medamad.storage.environment.tree_check import DamagedValue, read_store
 from medamad.storage.errors import Damaged, NoBackup, StoreError
 from medamad.storage.segments.damage import WAYS_OUT
 
-Progress: TypeAlias = Callable[[str, int, int], None]
+BackupProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with a phase of the work, how much of it is done, and how much there is in all."""
 
 _FRAME: Final = struct.Struct("<II")
@@ -155,7 +155,7 @@ def back_up(
     txn: Txn,
     target: Path,
     *,
-    progress: Progress = no_progress,
+    progress: BackupProgress = no_progress,
     spare_bytes: int = 0,
 ) -> Note:
     """Write a backup of a store as of a transaction, and verify it.
@@ -206,7 +206,7 @@ def dated_names(beginning: str, ending: str, unix_s: float) -> Iterator[str]:
 
 
 def unpack(
-    file: BinaryIO, note: Note, target: Path, what: str, progress: Progress
+    file: BinaryIO, note: Note, target: Path, what: str, progress: BackupProgress
 ) -> list[DamagedValue]:
     """Write the store's file of a backup to `target` and read all of it. Raises NoBackup, OSError.
 
@@ -225,7 +225,7 @@ def unpack(
     return check.damaged_values()
 
 
-def _verify(file: BinaryIO, target: Path, progress: Progress) -> None:
+def _verify(file: BinaryIO, target: Path, progress: BackupProgress) -> None:
     read_again = target.with_name(f".{target.name}.check")
     try:
         damaged = unpack(file, read_note(file), read_again, "reading it again", progress)
@@ -284,7 +284,7 @@ def _copied(env: lmdb.Environment, txn: Txn) -> Generator[bytes]:
         raise StoreError(f"the store could not be copied: {failed[0]}")
 
 
-def _reporting(pieces: Iterable[bytes], total: int, progress: Progress) -> Iterator[bytes]:
+def _reporting(pieces: Iterable[bytes], total: int, progress: BackupProgress) -> Iterator[bytes]:
     done = 0
     for piece in pieces:
         yield piece

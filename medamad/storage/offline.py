@@ -12,7 +12,7 @@ from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.storage import goals, grants
 from medamad.storage.accounts import read_account, revoke_logins, write_account
-from medamad.storage.backup import Note, Progress, back_up
+from medamad.storage.backup import BackupProgress, Note, back_up
 from medamad.storage.compaction.retention import Cutoff, Forecast, forecast
 from medamad.storage.environment.access import Leases, WriterAccess
 from medamad.storage.environment.environment import (
@@ -62,7 +62,7 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
         environment.close()
 
 
-def make_backup(directory: Path, target: Path, progress: Progress, spare_bytes: int) -> Note:
+def make_backup(directory: Path, target: Path, progress: BackupProgress, spare_bytes: int) -> Note:
     """Write a backup of an existing store, beside a daemon that may be running.
 
     If the backup is on the store's disk, `spare_bytes` of it stay free. Raises StoreError, OSError.

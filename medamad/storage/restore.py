@@ -16,7 +16,14 @@ from typing import BinaryIO, Final
 import lmdb
 from attrs import frozen
 
-from medamad.storage.backup import Note, Progress, damaged_values, dated_names, read_note, unpack
+from medamad.storage.backup import (
+    BackupProgress,
+    Note,
+    damaged_values,
+    dated_names,
+    read_note,
+    unpack,
+)
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME, take_lock
 from medamad.storage.environment.files import (
     free_bytes,
@@ -59,7 +66,10 @@ class Restored:
 
 
 def restore(
-    backup: Path, directory: Path, progress: Progress, at_last: Callable[[], None] = lambda: None
+    backup: Path,
+    directory: Path,
+    progress: BackupProgress,
+    at_last: Callable[[], None] = lambda: None,
 ) -> Restored:
     """Put the store of a backup into a directory, and delete its logins.
 
@@ -149,7 +159,7 @@ def _make_ready(new: Path, note: Note) -> None:
 
 
 def _put_in_place(
-    new: Path, store: Path, progress: Progress, at_last: Callable[[], None]
+    new: Path, store: Path, progress: BackupProgress, at_last: Callable[[], None]
 ) -> Path | None:
     progress(_PLACING, 0, 2)
     kept = _kept_as(store)

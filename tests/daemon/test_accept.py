@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 
 from medamad.daemon.listen import ACCEPTED_AT_ONCE, ListenEndpoint, accept_few
 from medamad.daemon.logs import LogLines
-from medamad.web.server.endpoints import Address
+from medamad.web.server.endpoints import ListenAddress
 
 
 class Counting(Factory):
@@ -69,7 +69,7 @@ async def test_connection_errors_are_logged_without_addresses(
     factory, faulty, stream = Factory(), Faulty(), StringIO()
     factory.buildProtocol = lambda _address: faulty
     endpoint = TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1")
-    port = await ListenEndpoint("tcp:0", endpoint, Address("", 0)).listen(factory)
+    port = await ListenEndpoint("tcp:0", endpoint, ListenAddress("", 0)).listen(factory)
     observer = observer_on(stream)
     globalLogPublisher.addObserver(observer)
     with socket.create_connection(("127.0.0.1", port.getHost().port)) as client:

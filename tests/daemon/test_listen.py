@@ -20,9 +20,9 @@ from medamad.daemon.listen import (
     systemd_first,
 )
 from medamad.daemon.systemd import Inherited
-from medamad.web.server.endpoints import BACKLOG, Address, Certificate
+from medamad.web.server.endpoints import BACKLOG, Certificate, ListenAddress
 
-ANY = Address("", 443)
+ANY = ListenAddress("", 443)
 
 
 @frozen
@@ -176,14 +176,14 @@ def configured(*hosts: str, port: int = 443) -> list[ListenEndpoint]:
     """Return endpoints of one port, of which the one at TLS speaks it."""
     return [
         ListenEndpoint(
-            host, Ear(), Address(host, port), Certificate(None, "") if host == TLS else None
+            host, Ear(), ListenAddress(host, port), Certificate(None, "") if host == TLS else None
         )
         for host in hosts
     ]
 
 
 def of_systemd(*hosts: str, is_of_both: bool = False) -> list[Inherited]:
-    return [Inherited(Address(host, 443), Ear(), is_of_both) for host in hosts]
+    return [Inherited(ListenAddress(host, 443), Ear(), is_of_both) for host in hosts]
 
 
 @pytest.mark.parametrize(
@@ -240,14 +240,14 @@ def test_a_dual_stack_socket_matches_an_endpoint_of_either_family(
 
 
 def test_other_endpoints_are_opened_beside_systemd_sockets() -> None:
-    unix = ListenEndpoint("unix:/run/s", Ear(), Address("/run/s"))
+    unix = ListenEndpoint("unix:/run/s", Ear(), ListenAddress("/run/s"))
     other = configured(PLAIN, port=80)
     found = systemd_first([unix, *other, *configured(PLAIN)], of_systemd(PLAIN), by_default=False)
     assert found[1:] == [unix, *other]
     (socket,) = systemd_first([unix], [Inherited(unix.address, Ear())], by_default=False)
     assert (socket.text, socket.address) == ("/run/s (from systemd)", unix.address)
     (socket,) = systemd_first(configured(PLAIN, port=80), of_systemd(PLAIN), by_default=True)
-    assert (socket.address, socket.certificate) == (Address(PLAIN, 443), None)
+    assert (socket.address, socket.certificate) == (ListenAddress(PLAIN, 443), None)
 
 
 def serial_of(endpoint: ListenEndpoint) -> int:

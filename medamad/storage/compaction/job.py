@@ -11,7 +11,7 @@ from itertools import chain
 
 from attrs import define, field
 
-from medamad.storage.compaction.retention import Removed, VisitSearch
+from medamad.storage.compaction.retention import DayVisitSearch, Removed
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases
@@ -98,7 +98,7 @@ class RollupDraft(Draft):
     content: Content
     names: PropertyNameNumbers
     earlier: Sequence[StoredRollup]
-    visits: VisitSearch
+    visits: DayVisitSearch
     access: WriterAccess
 
     def prepare(self) -> Iterator[None]:

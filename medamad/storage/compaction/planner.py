@@ -25,8 +25,8 @@ from medamad.storage.compaction.purge import PurgeQueue
 from medamad.storage.compaction.retention import (
     SETTLED_MS,
     Cutoff,
+    DayVisitSearch,
     Split,
-    VisitSearch,
     split_expired,
 )
 from medamad.storage.dictionary.decode import PropertyNameNumbers
@@ -255,7 +255,7 @@ class Planner:
                         open_rollup(rollup, access, self._environment.databases)
                         for rollup in earlier
                     ],
-                    visits=VisitSearch(expired, span, partition),
+                    visits=DayVisitSearch(expired, span, partition),
                     access=access,
                 )
             )

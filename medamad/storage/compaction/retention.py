@@ -137,7 +137,7 @@ def _days(time_ms: NDArray[np.int64], cutoff: Cutoff) -> NDArray[np.int64]:
 
 
 @define(eq=False)
-class VisitSearch:
+class DayVisitSearch:
     """Finds all views of the visits that began on a day, before those of the day are deleted.
 
     `content` has views and events of the day. The views after midnight are still in other
@@ -296,7 +296,7 @@ class _Due:
         self._rollups[key] = rollup if earlier is None else merge_rollups([earlier, rollup], names)
 
     def _visits_of(self, content: Content, span: tuple[int, int]) -> VisitsContent | None:
-        search = VisitSearch(content, span, self._partition)
+        search = DayVisitSearch(content, span, self._partition)
         try:
             for _ in search.steps(self._access):
                 pass

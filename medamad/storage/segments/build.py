@@ -41,7 +41,7 @@ from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 
 Put: TypeAlias = tuple[bool, int, bytes]
 """One value to write: whether it is counters, their kind or the column, and the bytes."""
-Rows: TypeAlias = NDArray[np.bool_] | NDArray[np.intp] | slice
+RowChoice: TypeAlias = NDArray[np.bool_] | NDArray[np.intp] | slice
 """Some rows of columns."""
 
 _ROWS_PER_VIEW: Final = 8
@@ -81,7 +81,7 @@ class Content:
         """Its size in views; see `weight`."""
         return weight(len(self), len(self.events))
 
-    def select(self, views: Rows, events: Rows = slice(None)) -> "Content":
+    def select(self, views: RowChoice, events: RowChoice = slice(None)) -> "Content":
         """Return some of the views and events, by masks, places or slices."""
         rows = self.events
         return evolve(

@@ -32,7 +32,7 @@ from medamad.storage.wal.memtable import Memtable
 from medamad.storage.wal.records import (
     Record,
     RecordKind,
-    Rows,
+    RecordRows,
     describe_record,
     read_watermark,
     rows_by_kind,
@@ -298,19 +298,19 @@ def rollups_of(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segme
     return sorted(rollups, key=lambda rollup: rollup.header.key_ms)
 
 
-def _before(rows: Mapping[RecordKind, Rows], segments: Iterable[Segment]) -> int:
+def _before(rows: Mapping[RecordKind, RecordRows], segments: Iterable[Segment]) -> int:
     """Return the sequence number before all records; without records, the greatest of segments."""
     if rows:
         return min(int(found.keys["sequence"].min()) for found in rows.values()) - 1
     return max((segment.header.last_sequence for segment in segments), default=0)
 
 
-def _after(rows: Rows, watermark: int) -> Rows:
+def _after(rows: RecordRows, watermark: int) -> RecordRows:
     counts = rows.keys["sequence"] > watermark
-    return rows if counts.all() else Rows(rows.keys[counts], rows.values[counts])
+    return rows if counts.all() else RecordRows(rows.keys[counts], rows.values[counts])
 
 
-def _visitor_times(rows: Mapping[RecordKind, Rows]) -> Sequence[int]:
+def _visitor_times(rows: Mapping[RecordKind, RecordRows]) -> Sequence[int]:
     views = rows.get(RecordKind.VIEW)
     if views is None:
         return ()

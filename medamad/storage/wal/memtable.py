@@ -25,7 +25,7 @@ from medamad.storage.segments.parts import (
     EventRows,
     ViewColumns,
 )
-from medamad.storage.wal.records import RecordKind, Rows
+from medamad.storage.wal.records import RecordKind, RecordRows
 
 CHUNK_VIEWS: Final = 65_536
 """The views of a full chunk."""
@@ -172,7 +172,7 @@ class _Chunk:
     def first_sequence(self) -> int:
         return int(self.columns.arrays["sequence"][0])
 
-    def extend(self, rows: Rows) -> None:
+    def extend(self, rows: RecordRows) -> None:
         columns, count = self.columns, len(rows)
         columns.make_room(count)
         span = slice(columns.length, columns.length + count)
@@ -279,7 +279,7 @@ class Memtable:
         """Whether there is neither view nor event."""
         return not self.chunks and not self.events.length
 
-    def extend(self, rows: Mapping[RecordKind, Rows]) -> None:
+    def extend(self, rows: Mapping[RecordKind, RecordRows]) -> None:
         """Add records, whose views all have greater sequence numbers than those here."""
         latest_ms = NO_TIME[1]
         for of_kind in rows.values():
@@ -376,18 +376,18 @@ class Memtable:
         self._are_bindings_shared = True
         return EventRows(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
 
-    def _add_views(self, rows: Rows) -> None:
+    def _add_views(self, rows: RecordRows) -> None:
         self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))
         while len(rows):
             if not self.chunks or self.chunks[-1].is_closed:
                 self.chunks.append(_Chunk())
             chunk = self.chunks[-1]
             room = self.chunk_views - len(chunk)
-            chunk.extend(Rows(rows.keys[:room], rows.values[:room]))
+            chunk.extend(RecordRows(rows.keys[:room], rows.values[:room]))
             chunk.is_closed = len(chunk) == self.chunk_views
-            rows = Rows(rows.keys[room:], rows.values[room:])
+            rows = RecordRows(rows.keys[room:], rows.values[room:])
 
-    def _add_durations(self, rows: Rows) -> None:
+    def _add_durations(self, rows: RecordRows) -> None:
         if not self.chunks:
             return
         firsts = [chunk.first_sequence for chunk in self.chunks]
@@ -398,7 +398,7 @@ class Memtable:
             here = chunk_of == number
             self.chunks[number].lengthen(views[here], durations[here])
 
-    def _add_properties(self, rows: Rows) -> None:
+    def _add_properties(self, rows: RecordRows) -> None:
         self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))
         columns, count = self.events, len(rows)
         columns.make_room(count)
@@ -408,7 +408,7 @@ class Memtable:
             columns.arrays[name][span] = rows.values[name]
         columns.length += count
 
-    def _bind(self, rows: Rows) -> None:
+    def _bind(self, rows: RecordRows) -> None:
         arrays = self.events.arrays
         if self._are_bindings_shared:
             arrays["view"] = arrays["view"].copy()
@@ -421,7 +421,7 @@ class Memtable:
             arrays["view"][begin:end] = view
 
 
-def _ascending(rows: Rows, numbers: NDArray[Any]) -> Rows:
+def _ascending(rows: RecordRows, numbers: NDArray[Any]) -> RecordRows:
     """Return rows in the order of their numbers.
 
     At start they come in the order of time, and the clock may have been set back.
@@ -429,4 +429,4 @@ def _ascending(rows: Rows, numbers: NDArray[Any]) -> Rows:
     if np.all(numbers[:-1] <= numbers[1:]):
         return rows
     order = np.argsort(numbers, kind="stable")
-    return Rows(rows.keys[order], rows.values[order])
+    return RecordRows(rows.keys[order], rows.values[order])

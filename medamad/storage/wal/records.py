@@ -128,7 +128,7 @@ def _with_crc(key: bytes, value: bytes) -> Record:
 
 
 @frozen(eq=False)
-class Rows:
+class RecordRows:
     """Records of one kind as structured arrays of equal length."""
 
     keys: NDArray[Any]
@@ -140,7 +140,7 @@ class Rows:
         return len(self.keys)
 
 
-def rows_by_kind(records: Iterable[Record]) -> dict[RecordKind, Rows]:
+def rows_by_kind(records: Iterable[Record]) -> dict[RecordKind, RecordRows]:
     """Return records that are known to be undamaged as columns, by kind and in the order given."""
     keys = {kind.value: bytearray() for kind in RecordKind}
     values = {kind.value: bytearray() for kind in RecordKind}
@@ -148,13 +148,15 @@ def rows_by_kind(records: Iterable[Record]) -> dict[RecordKind, Rows]:
         keys[value[0]] += key
         values[value[0]] += value
     return {
-        kind: Rows(np.frombuffer(keys[kind], KEY_DTYPE), np.frombuffer(values[kind], _DTYPES[kind]))
+        kind: RecordRows(
+            np.frombuffer(keys[kind], KEY_DTYPE), np.frombuffer(values[kind], _DTYPES[kind])
+        )
         for kind in RecordKind
         if keys[kind]
     }
 
 
-def sound_rows(records: Iterable[Record]) -> tuple[dict[RecordKind, Rows], list[bytes]]:
+def sound_rows(records: Iterable[Record]) -> tuple[dict[RecordKind, RecordRows], list[bytes]]:
     """Return stored records as columns by kind, and the keys of the damaged ones.
 
     A record is sound if its kind is known, its width is that of its kind and its checksum matches.
@@ -167,7 +169,7 @@ def sound_rows(records: Iterable[Record]) -> tuple[dict[RecordKind, Rows], list[
     crcs = np.fromiter(map(crc32, values_of, map(crc32, keys_of)), np.uint32, len(whole))
     may_be_sound &= crcs == _CRC_RESIDUE
     is_sound = np.zeros(len(whole), np.bool_)
-    rows: dict[RecordKind, Rows] = {}
+    rows: dict[RecordKind, RecordRows] = {}
     for kind, dtype in _DTYPES.items():
         # The kinds differ in width.
         places = np.flatnonzero(may_be_sound & (widths == dtype.itemsize))
@@ -178,9 +180,9 @@ def sound_rows(records: Iterable[Record]) -> tuple[dict[RecordKind, Rows], list[
         sound = values["kind"] == kind
         is_sound[places] = sound
         if sound.all():
-            rows[kind] = Rows(keys, values)
+            rows[kind] = RecordRows(keys, values)
         elif sound.any():
-            rows[kind] = Rows(keys[sound], values[sound])
+            rows[kind] = RecordRows(keys[sound], values[sound])
     damaged = [keys_of[place] for place in np.flatnonzero(~is_sound).tolist()]
     return rows, damaged
 

@@ -21,7 +21,7 @@ EVERYWHERE_IPV6: Final = "::"
 
 
 @frozen
-class Address:
+class ListenAddress:
     """Where somebody listens: a host and its port, or a path."""
 
     host: str
@@ -44,13 +44,13 @@ class Address:
         """Whether it is an IPv6 address. By default, `::` accepts IPv4 connections too."""
         return ":" in self.host
 
-    def keeps_out(self, other: "Address") -> bool:
+    def keeps_out(self, other: "ListenAddress") -> bool:
         """Return whether nothing can listen on `other` beside it, if it accepts one IP version."""
         if self.port != other.port or self.is_ipv6 != other.is_ipv6:
             return False
         return self.host == other.host or self.is_everywhere or other.is_everywhere
 
-    def numeric(self) -> "Address":
+    def numeric(self) -> "ListenAddress":
         """Return it with its hostname resolved, to an IPv4 address as Twisted does.
 
         Raises OSError or ValueError if it cannot be resolved.
@@ -58,8 +58,10 @@ class Address:
         if self.port is None:
             return self
         if self.is_ipv6:
-            return Address(str(ip_address(self.host)), self.port)
-        return Address(socket.gethostbyname(self.host) if self.host else EVERYWHERE, self.port)
+            return ListenAddress(str(ip_address(self.host)), self.port)
+        return ListenAddress(
+            socket.gethostbyname(self.host) if self.host else EVERYWHERE, self.port
+        )
 
 
 CIPHERS: Final = b"ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -97,9 +99,9 @@ class Bound:
     """None without TLS."""
 
     @property
-    def address(self) -> Address:
+    def address(self) -> ListenAddress:
         """Where to listen."""
-        return Address(self.interface, self.port)
+        return ListenAddress(self.interface, self.port)
 
 
 def read_bound(text: str) -> Bound:
@@ -129,7 +131,7 @@ def read_endpoint(text: str, reactor: Any) -> Any:
     return serverFromString(reactor, text)
 
 
-def ports_of_both(addresses: Iterable[Address]) -> set[int | None]:
+def ports_of_both(addresses: Iterable[ListenAddress]) -> set[int | None]:
     """Return the ports that both an IPv4 and an IPv6 address have."""
     of_ipv6, of_ipv4 = set[int | None](), set[int | None]()
     for address in addresses:

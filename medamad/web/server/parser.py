@@ -21,7 +21,7 @@ _HOST: Final = re.compile(
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}\Z")
 
 
-Field: TypeAlias = tuple[bytes, tuple[bytes, ...]]
+HeaderField: TypeAlias = tuple[bytes, tuple[bytes, ...]]
 """The name of a header field in lower case, and its value."""
 
 _REPEATED: Final = frozenset(
@@ -37,13 +37,13 @@ _MAX_KNOWN: Final = 2_048
 _MAX_KNOWN_BYTES: Final = 256
 
 
-class _KnownFields(dict[bytes, Field]):
+class _KnownFields(dict[bytes, HeaderField]):
     """The fields in lines of heads, by line: parsing those again would take most of a hit's time.
 
     Of bounded size, and without any that may identify a visitor.
     """
 
-    def __missing__(self, line: bytes) -> Field:
+    def __missing__(self, line: bytes) -> HeaderField:
         """Parse a line. Raises BadRequest."""
         match = _FIELD.match(line)
         if match is None:
@@ -69,7 +69,7 @@ class RequestHeaders:
 
     __slots__ = ("_values",)
 
-    def __init__(self, fields: Sequence[Field] = ()) -> None:
+    def __init__(self, fields: Sequence[HeaderField] = ()) -> None:
         self._values = dict(fields)
         if len(self._values) < len(fields):
             self._values = {}

@@ -8,7 +8,7 @@ from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, event, unload, views
 
 from medamad.domain.accounts import Account, Login
 from medamad.domain.websites import Website
-from medamad.storage.backup import Note, Progress, back_up, no_progress
+from medamad.storage.backup import BackupProgress, Note, back_up, no_progress
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.store import Store
 
@@ -29,7 +29,7 @@ async def filled(open_store: OpenStore) -> tuple[Store, Website]:
 
 
 def back_up_of(
-    store: Store, target: Path, progress: Progress = no_progress, spare_bytes: int = 0
+    store: Store, target: Path, progress: BackupProgress = no_progress, spare_bytes: int = 0
 ) -> Note:
     """Back up a store that is open here: no process can open it twice."""
     env = store.environment

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from medamad.storage.backup import Progress, read_note, unpacked
+from medamad.storage.backup import BackupProgress, read_note, unpacked
 from medamad.storage.environment.environment import FILE_NAME
 from medamad.storage.environment.tree_check import damage_of
 from medamad.storage.offline import make_backup
@@ -34,7 +34,7 @@ def killed(*arguments: object) -> set[str]:
     return {step.rpartition(" ")[0] for step in done.stdout.splitlines()}
 
 
-def is_killed(work: Callable[[Progress], object], log: Path) -> bool:
+def is_killed(work: Callable[[BackupProgress], object], log: Path) -> bool:
     """Work until a step that `log` does not have yet; add it, and die."""
     child = os.fork()
     if child == 0:
@@ -57,7 +57,7 @@ def main() -> None:
     what, directory = sys.argv[1], Path(sys.argv[2])
     file = Path(*sys.argv[3:])
 
-    def work(progress: Progress) -> None:
+    def work(progress: BackupProgress) -> None:
         if what == "backup":
             make_backup(directory, file, progress, 0)
         else:
