@@ -24,8 +24,8 @@ from medamad.admin.protocol import (
     MAX_FRAME_BYTES,
     SOCKET_NAME,
     AdminRequest,
+    AdminResponse,
     Progress,
-    Response,
     reachable,
 )
 from medamad.admin.server import AdminServer, ReportProgress
@@ -138,9 +138,9 @@ class RawConnection:
     def send(self, frame: bytes) -> None:
         self.socket.sendall(len(frame).to_bytes(4, "big") + frame)
 
-    def receive(self) -> Response:
+    def receive(self) -> AdminResponse:
         length = int.from_bytes(self.received.read(4), "big")
-        return msgspec.msgpack.decode(self.received.read(length), type=Response)
+        return msgspec.msgpack.decode(self.received.read(length), type=AdminResponse)
 
 
 async def as_command(folder: Path, do: Callable[[AdminConnection], T]) -> T:

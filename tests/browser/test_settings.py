@@ -76,6 +76,7 @@ def rename_and_delete(page: Page, owner: Client) -> None:
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     page.get_by_role("button", name="Delete after.example").click()
+    expect(dialog.get_by_role("textbox")).to_be_focused()
     page.keyboard.type("after.example")
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_have_text("after.example has been deleted.")
