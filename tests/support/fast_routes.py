@@ -7,7 +7,7 @@ from werkzeug.routing import Rule
 
 
 def make_routes_fast(set_attribute: Callable[[Any, str, Any], None]) -> None:
-    """Have Werkzeug parse each rule once, and compile no functions that nobody calls."""
+    """Make Werkzeug parse each rule once, and compile no functions that nobody calls."""
     parse = Rule._parse_rule
     known: dict[str, tuple[list[Any], dict[str, Any]]] = {}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def use(file: Path) -> None:
-    """Have the process take the time of day from a clock that is set by what a file says.
+    """Make the process read the time of day from a clock that is set by what a file says.
 
     Each of its lines sets the clock by so many seconds, ahead or back; on SIGUSR1 they are read.
     Whoever has imported the function that reads the clock gets that time, too.
