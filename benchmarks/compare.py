@@ -21,10 +21,9 @@ from daemon_setup import SMALL, Filled, address, asker, daemon_on, filled, folde
 from duckdb_answers import answer
 from duckdb_store import DuckStore
 from fill import add_plan, plan_of
-from measurements import Times, machine, private_bytes
+from measurements import OUT, Times, command, keep, machine, private_bytes
 from queries import Query, dashboard, queries
 from query_client import QueryClient
-from results import OUT, command, keep
 from tables import machine_lines, queries_table, targets_table
 from targets import group_of
 from traffic import batches

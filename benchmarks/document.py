@@ -13,12 +13,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from growth_tables import growth_table, tenfold_table
-from ingest_tables import both_table, storing_table
-from plots import DOCS, SHOWN, draw
-from results import OUT, comparisons, kept
-from tables import Result, machine_lines, queries_table, targets_table
+from measurements import OUT, comparisons, kept
+from plots import SHOWN, draw
+from tables import (
+    Result,
+    both_table,
+    growth_table,
+    machine_lines,
+    queries_table,
+    storing_table,
+    targets_table,
+    tenfold_table,
+)
 
+DOCS: Final = Path(__file__).parents[1] / "docs"
 DOCUMENT: Final = DOCS / "performance.md"
 PLOT: Final = DOCS / "cost-by-views.svg"
 

@@ -8,11 +8,11 @@ from typing import Any, Final, Self
 import duckdb
 import numpy as np
 from attrs import define
-from bulk import Bulk
 from duckdb_answers import Rows
 from duckdb_sql import candidates
 from numpy.typing import NDArray
 from queries import Query
+from traffic import Bulk
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, split_property
 from medamad.lookup.countries import country_name

@@ -29,8 +29,7 @@ import duckdb_ingest
 from daemon_setup import CONFIGURATION
 from hit_requests import HOSTNAME, requests, views
 from hit_sender import Sent, drive
-from measurements import machine, processor_s
-from results import OUT, command, keep
+from measurements import OUT, command, keep, machine, processor_s
 from support.daemon import Daemon, free_port
 
 BARE = Path(__file__).with_name("bare_server.py")

@@ -23,10 +23,9 @@ from daemon_setup import address, daemon_on, filled, folder_or_temporary
 from fill import add_plan, plan_of
 from hit_requests import requests
 from hit_sender import Sent, pace
-from measurements import Times, machine
+from measurements import OUT, Times, command, keep, machine
 from queries import dashboard
 from query_client import QueryClient
-from results import OUT, command, keep
 
 _CONNECTIONS = 128
 

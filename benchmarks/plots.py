@@ -1,11 +1,5 @@
-"""Cost against the number of views: medamad and DuckDB side by side, as a small SVG.
+"""Cost against the number of views: medamad and DuckDB side by side, as a small SVG."""
 
-    python benchmarks/plots.py [--out DIR] [--to docs/cost-by-views.svg]
-
-Draws what `compare.py` wrote to --out for at least two numbers of views.
-"""
-
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,9 +7,7 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from results import OUT, comparisons
 
-DOCS: Final = Path(__file__).parents[1] / "docs"
 SHOWN: Final = (
     "countries, short, all time",
     "pages, all time",
@@ -64,16 +56,3 @@ def _draw_query(panel: Axes, results: Sequence[dict[str, Any]], name: str) -> No
     panel.set_title(name, fontsize=9, loc="left")
     panel.grid(which="major", color="#dddddd", linewidth=0.6)
     panel.minorticks_off()
-
-
-def main() -> None:
-    """Draw."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--to", type=Path, default=DOCS / "cost-by-views.svg")
-    arguments = parser.parse_args()
-    draw(comparisons(arguments.out), arguments.to)
-
-
-if __name__ == "__main__":
-    main()

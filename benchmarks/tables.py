@@ -1,7 +1,7 @@
 """Results as tables of Markdown."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from targets import ANONYMOUS_BYTES, BYTES_A_VIEW, START_MS, groups, ratio
 
@@ -11,6 +11,13 @@ _MB = 10**6
 _NONE = "-"
 _MANY_MS = 100
 _SOME_MS = 10
+MOST_TIMES: Final = 4
+"""How many times more a query answered from counters may cost with ten times the views."""
+_COUNTED: Final = ("short", "long")
+
+PER_SECOND: Final = 6_000
+TIMES_DUCKDB: Final = 10
+P99_MS: Final = 50
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -116,3 +123,101 @@ def milliseconds(value: float) -> str:
     if value >= _MANY_MS:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= _SOME_MS else f"{value:.2f}"
+
+
+def growth_table(results: Sequence[Result], names: Sequence[str]) -> str:
+    """Return the medians of some queries at each number of views, ours and DuckDB's."""
+    by_views = [
+        {measured["name"]: measured for measured in result["queries"]} for result in results
+    ]
+    return table(
+        ("query", *(f"{result['views']:,} views" for result in results)),
+        [
+            (
+                name,
+                *(
+                    f"{milliseconds(found[name]['ours']['median_ms'])} / "
+                    f"{milliseconds(found[name]['theirs']['median_ms'])}"
+                    for found in by_views
+                ),
+            )
+            for name in names
+        ],
+    )
+
+
+def tenfold_table(fewer: Result, more: Result) -> str:
+    """Return by which factor the cost grows of queries that are answered from counters."""
+    before = {measured["name"]: measured["ours"]["median_ms"] for measured in fewer["queries"]}
+    times = {
+        measured["name"]: measured["ours"]["median_ms"] / before[measured["name"]]
+        for measured in more["queries"]
+        if measured["group"] in _COUNTED
+    }
+    worst = max(times, key=lambda name: times[name])
+    met = sum(grown <= MOST_TIMES for grown in times.values())
+    return table(
+        ("all time, unfiltered", "times the cost, at most", "target", "met"),
+        [
+            (
+                f"{more['views']:,} views for {fewer['views']:,}",
+                f"{times[worst]:.1f} ({worst})",
+                f"{MOST_TIMES}",
+                "yes" if met == len(times) else f"{met} of {len(times)}",
+            )
+        ],
+    )
+
+
+def storing_table(result: Result) -> str:
+    """Return the hits per second of the daemon, DuckDB and a bare server, and what visits cost."""
+    ours, theirs = result["ours_per_second"], result["theirs_per_second"]
+    times = ours / theirs
+    rows = (
+        (
+            "medamad, HTTP, one core",
+            f"{ours:,}",
+            f"{PER_SECOND:,}",
+            _is_met(ours >= PER_SECOND),
+        ),
+        (
+            "times DuckDB with a commit for each hit, one core",
+            f"{times:.1f}",
+            f"{TIMES_DUCKDB}",
+            _is_met(times >= TIMES_DUCKDB),
+        ),
+        ("DuckDB in-process, one core", f"{theirs:,}", "-", "-"),
+        ("DuckDB in-process, all cores", f"{result['theirs_on_all_cores_per_second']:,}", "-", "-"),
+        ("bare twisted.web, 204 and no more, one core", f"{result['bare_per_second']:,}", "-", "-"),
+    )
+    stored = table(("hits a second", "measured", "target", "met"), rows)
+    with_us, without_us = result["hit_us"], result["hit_without_visits_us"]
+    share = with_us / without_us - 1
+    cost = (
+        ("with visits", f"{with_us}"),
+        ("without visits", f"{without_us}"),
+        ("what visits cost", f"{share:.1%}"),
+    )
+    return f"{stored}\n\n{table(('processor time of a hit', 'µs'), cost)}"
+
+
+def both_table(result: Result) -> str:
+    """Return the times of hits and statistics under a mixed load."""
+    rows = [
+        (
+            title,
+            milliseconds(result[name]["median_ms"]),
+            milliseconds(result[name]["p99_ms"]),
+            f"{P99_MS}",
+            _is_met(result[name]["p99_ms"] <= P99_MS),
+        )
+        for title, name in (
+            (f"hit, of {result['hits_per_second']:,} a second", "hits"),
+            (f"statistic over {result['views']:,} views", "statistics"),
+        )
+    ]
+    return table(("", "median ms", "99th percentile ms", "target", "met"), rows)
+
+
+def _is_met(is_met: bool) -> str:
+    return "yes" if is_met else "no"

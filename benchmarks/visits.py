@@ -14,10 +14,9 @@ from attrs import evolve, frozen
 from content import HOSTNAME
 from daemon_setup import Daemon, address, asker, daemon_on, filled, folder_or_temporary
 from fill import add_plan, plan_of
-from measurements import Times, machine
+from measurements import OUT, Times, command, keep, machine
 from plan import DAY_MS
 from queries import ALL_TIME, MONTH, Filter, Query
-from results import OUT, command, keep
 
 _UNFILTERED_MS: Final = 10.0
 _BY_DAY_MS: Final = 30.0
