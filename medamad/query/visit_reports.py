@@ -170,24 +170,25 @@ def visits_by_dimension(
 
     For the codes 0 to size - 1 at least.
     """
-    kind: Kind = SeenPages() if dimension is Dimension.PATH else Count(dimension)
+    is_by_page = dimension is Dimension.PATH
     # A visit that bounced saw its first page alone.
-    kinds: list[Kind] = [Count(), kind, FirstViews(dimension) if with_bounces else Count()]
+    first = FirstViews(dimension, with_durations=False) if with_bounces else Count(dimension)
+    kinds: list[Kind] = [first, SeenPages()] if is_by_page else [first]
     if conversions is not None:
-        kinds.append(ReachedGoal(conversions, kind))
-    count, of_kind, of_first, *of_reached = sum_visits(selection, kinds)
-    total, gaps = int(count.visits.sum()), selection.visit_gaps
+        kinds.append(ReachedGoal(conversions, SeenPages() if is_by_page else Count(dimension)))
+    of_first, *others = sum_visits(selection, kinds)
+    of_kind = others.pop(0) if is_by_page else of_first
+    total, gaps = int(of_first.visits.sum()), selection.visit_gaps
     if conversions is None:
         days = visits_by_code(selection, dimension)
         total, gaps = total + days.visits, days.gaps
         of_first = days.of_first_views(of_first)
-        is_by_page = dimension is Dimension.PATH
         of_kind = days.of_any_views(of_kind) if is_by_page else days.of_first_views(of_kind)
     size = max(size, int(of_kind.codes[-1]) + 1 if len(of_kind.codes) else 0)
     return RowVisits(
         of_kind.dense(size).visits,
-        of_first.dense(size).bounces,
-        of_reached[0].dense(size).visits if of_reached else np.zeros(size, np.int64),
+        of_first.dense(size).bounces if with_bounces else np.zeros(size, np.int64),
+        others[0].dense(size).visits if others else np.zeros(size, np.int64),
         total,
         gaps,
     )

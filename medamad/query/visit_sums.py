@@ -26,7 +26,6 @@ from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.parts import ViewColumns
 
 VISITS, VIEWS, BOUNCES, DURATION_MS = range(4)
-_SUMS: Final = 4
 
 _NONE: Final[Numbers] = np.zeros(0, np.int64)
 _EVERYTHING: Final = ViewFilter({})
@@ -34,13 +33,15 @@ _SPARSE: Final = 4
 _AT_ONCE: Final = 32
 _NARROW_BITS: Final = 16
 _NARROW_BYTES: Final = 2
+_WIDE_BITS: Final = 32
 
 
 @frozen(eq=False)
 class VisitSums:
     """Sums of visits by code, shape (4, k): visits, their views, bounces and visible milliseconds.
 
-    `codes` are strictly ascending, shape (k,).
+    Kinds of sums that need only the first of these have fewer rows. `codes` are strictly ascending,
+    shape (k,).
     """
 
     codes: NDArray[np.int64]
@@ -87,7 +88,7 @@ class VisitSums:
         Codes in any other group are left out.
         """
         is_in = (groups >= 0) & (groups < size)
-        sums = np.zeros((_SUMS, size), np.int64)
+        sums = np.zeros((len(self.sums), size), np.int64)
         for row, added in zip(sums, self.sums, strict=True):
             np.add.at(row, groups[is_in], added[is_in])
         return VisitSums(np.arange(size), sums)
@@ -104,33 +105,34 @@ class VisitSums:
         return row
 
 
-NO_SUMS: Final = VisitSums(_NONE, np.zeros((_SUMS, 0), np.int64))
+NO_SUMS: Final = VisitSums(_NONE, np.zeros((DURATION_MS + 1, 0), np.int64))
 
 
 def add_up(parts: Sequence[VisitSums]) -> VisitSums:
-    """Return the total of sums."""
+    """Return the total of sums, of the rows that all of them have."""
     parts = [part for part in parts if len(part.codes)]
     if not parts:
         return NO_SUMS
+    rows = min(len(part.sums) for part in parts)
     least = min(int(part.codes[0]) for part in parts)
     size = max(int(part.codes[-1]) for part in parts) - least + 1
     if size <= _SPARSE * sum(len(part.codes) for part in parts):
         # No code is twice in a part.
-        dense = np.zeros((_SUMS, size), np.int64)
+        dense = np.zeros((rows, size), np.int64)
         occurs = np.zeros(size, np.bool_)
         for part in parts:
             places = part.codes - least
             occurs[places] = True
-            for row, added in zip(dense, part.sums, strict=True):
+            for row, added in zip(dense, part.sums[:rows], strict=True):
                 row[places] += added
         used = np.flatnonzero(occurs)
         return VisitSums(used + least, dense[:, used])
     codes, places = np.unique(np.concatenate([part.codes for part in parts]), return_inverse=True)
-    sums = np.zeros((_SUMS, len(codes)), np.int64)
+    sums = np.zeros((rows, len(codes)), np.int64)
     at = 0
     for part in parts:
         # No code is twice in a part.
-        sums[:, places[at : at + len(part.codes)]] += part.sums
+        sums[:, places[at : at + len(part.codes)]] += part.sums[:rows]
         at += len(part.codes)
     return VisitSums(codes, sums)
 
@@ -158,7 +160,7 @@ def _summed(codes: NDArray[np.int64], columns: Sequence[NDArray[Any]] = ()) -> V
     if size > _SPARSE * len(codes):
         different, places = np.unique(codes, return_inverse=True)
         size = len(different)
-    sums = np.zeros((_SUMS, size), np.int64)
+    sums = np.zeros((1 + len(columns), size), np.int64)
     sums[0] = np.bincount(places, minlength=size)
     for row, column in enumerate(columns, start=1):
         # Weights are floats, which are exact for these sums.
@@ -208,6 +210,7 @@ class _ByFirstViews:
 
     visits: Visits
     number_of: NumbersOfViews
+    with_durations: bool = True
     wants_views: bool = True
     _codes: NDArray[np.int64] = field(init=False)
     _views: NDArray[np.int64] = field(init=False)
@@ -222,7 +225,9 @@ class _ByFirstViews:
     def add(self, views: VisitViews) -> None:
         part = views.part
         self._codes[views.own] = self.number_of(part, views.begins)
-        _add_at(self._views, self._duration_ms, views.visits, part.duration_ms[views.rows])
+        _add_at(self._views, views.visits)
+        if self.with_durations:
+            _add_at(self._duration_ms, views.visits, part.duration_ms[views.rows])
         if len(part.own):
             engaged = views.places[part.views_with_late_events()]
             self._has_events[engaged[engaged >= 0]] = True
@@ -230,7 +235,8 @@ class _ByFirstViews:
     def sums(self) -> VisitSums:
         self._mark_loose_events()
         bounced = (self._views == 1) & ~self._has_events
-        return _summed(self._codes, (self._views, bounced, self._duration_ms))
+        columns = (self._views, bounced, self._duration_ms)
+        return _summed(self._codes, columns if self.with_durations else columns[:BOUNCES])
 
     def _mark_loose_events(self) -> None:
         """Mark the visits of events that are not stored with their view."""
@@ -256,21 +262,16 @@ class _ByFirstViews:
 
 
 def _add_at(
-    views: NDArray[np.int64],
-    duration_ms: NDArray[np.int64],
-    places: NDArray[Any],
-    added_ms: NDArray[Any],
+    sums: NDArray[np.int64], places: NDArray[Any], added: NDArray[Any] | None = None
 ) -> None:
-    """Add 1 and a duration at each place. Most places are close to each other."""
+    """Add a number, or 1, at each place. Most places are close to each other."""
     low, high = int(places.min()), int(places.max()) + 1
     if high - low <= _SPARSE * len(places):
-        near = places - low
-        views[low:high] += np.bincount(near, minlength=high - low)
         # Weights are floats, which are exact for these sums.
-        duration_ms[low:high] += np.bincount(near, added_ms, high - low).astype(np.int64)
+        near = np.bincount(places - low, added, high - low)
+        sums[low:high] += near.astype(np.int64, copy=False)
     else:
-        np.add.at(views, places, 1)
-        np.add.at(duration_ms, places, added_ms)
+        np.add.at(sums, places, 1 if added is None else added)
 
 
 @frozen
@@ -278,9 +279,12 @@ class FirstViews(Kind):
     """Sums by the code of the first view in one of VIEW_DIMENSIONS."""
 
     dimension: Dimension
+    with_durations: bool = True
 
     def collector(self, visits: Visits) -> Collector:
-        return _ByFirstViews(visits, lambda part, rows: part.codes(self.dimension)[rows])
+        return _ByFirstViews(
+            visits, lambda part, rows: part.codes(self.dimension)[rows], self.with_durations
+        )
 
 
 @frozen
@@ -326,37 +330,37 @@ class LastPages(Kind):
 class _ByPage:
     _goes_on: NDArray[np.bool_]
     """Which visits have views in several parts."""
-    _pairs: list[NDArray[np.int64]] = field(factory=lambda: [_NONE])
-    """A visit's place, and the code of a page that it saw."""
+    _pairs: list[tuple[int, NDArray[np.integer[Any]]]] = field(factory=list)
+    """A visit's place, shifted by some bits, and the code of a page that it saw."""
     wants_views: bool = True
 
     def add(self, views: VisitViews) -> None:
         codes = views.part.codes(Dimension.PATH)[views.rows]
-        if codes.itemsize <= _NARROW_BYTES and len(self._goes_on) <= 1 << _NARROW_BITS:
-            # Sorting narrow numbers takes half the time of sorting wide ones.
-            pairs = views.visits.astype(np.uint32)
-            pairs <<= np.uint32(_NARROW_BITS)
-            pairs |= codes
-            pairs.sort()
-            pairs = distinct([pairs]).astype(np.int64)
-            self._pairs.append((pairs >> _NARROW_BITS << 32) | (pairs & ((1 << _NARROW_BITS) - 1)))
-        else:
-            wide = views.visits.astype(np.int64)
-            wide <<= 32
-            wide |= codes
-            wide.sort()
-            self._pairs.append(distinct([wide]))
+        # Sorting narrow numbers takes half the time of sorting wide ones.
+        is_narrow = codes.itemsize <= _NARROW_BYTES and len(self._goes_on) <= 1 << _NARROW_BITS
+        bits = _NARROW_BITS if is_narrow else _WIDE_BITS
+        pairs = views.visits.astype(np.uint32 if is_narrow else np.int64)
+        pairs <<= pairs.dtype.type(bits)
+        pairs |= codes
+        pairs.sort()
+        self._pairs.append((bits, distinct([pairs])))
         if len(self._goes_on) > views.own.stop - views.own.start:
             is_own = (views.visits >= views.own.start) & (views.visits < views.own.stop)
             self._goes_on[views.visits[~is_own]] = True
 
     def sums(self) -> VisitSums:
-        pairs = np.concatenate(self._pairs)
-        if self._goes_on.any():
-            # Only a visit that goes on in another part can have a page there again.
-            again = self._goes_on[pairs >> 32]
-            pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
-        return _summed(pairs & 0xFFFF_FFFF)
+        visits, codes = [_NONE], [_NONE]
+        for bits, pairs in self._pairs:
+            codes.append(pairs & ((1 << bits) - 1))
+            visits.append(pairs >> bits)
+        found = np.concatenate(codes)
+        if not self._goes_on.any():
+            return _summed(found)
+        # Only a visit that goes on in another part can have a page there again.
+        pairs = np.concatenate(visits).astype(np.int64) << _WIDE_BITS | found
+        again = self._goes_on[pairs >> _WIDE_BITS]
+        pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
+        return _summed(pairs & ((1 << _WIDE_BITS) - 1))
 
 
 @frozen
