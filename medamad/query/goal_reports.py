@@ -1,11 +1,10 @@
 """The reports of goals and funnels: conversions, revenue, and the steps of a funnel."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Context, Decimal
-from functools import partial
 from itertools import accumulate
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -19,16 +18,26 @@ from medamad.lookup.referrers import Sources
 from medamad.query.aggregate import count_views_of_parts
 from medamad.query.buckets import MAX_BUCKETS, Buckets, make_buckets
 from medamad.query.filters import Mask, matches_without_view
-from medamad.query.goals import count_steps, goal_mask
+from medamad.query.goals import GoalSearch, count_steps, goal_mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.properties import EventFilter
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query, Result
 from medamad.query.rows import fractions
-from medamad.query.scan import Selection, divide, find_views, leaves, lookup, loose_events
+from medamad.query.scan import (
+    SelectedViews,
+    Selection,
+    divide,
+    find_views,
+    leaves,
+    lookup,
+    loose_events,
+)
 from medamad.query.selection import select
 from medamad.query.series import series_bounds
+from medamad.query.visit_groups import selecting_views
 from medamad.query.visit_reports import count_reached
-from medamad.storage.segments.parts import EventColumns
+from medamad.query.visits import snapshot_of_part
+from medamad.storage.segments.parts import EventColumns, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 Figures: TypeAlias = dict[str, Any]
@@ -132,6 +141,11 @@ class _KeptConversions:
     amounts: NDArray[Any] = field(factory=lambda: np.zeros(0, np.uint32))
     times: NDArray[np.int64] = field(factory=lambda: np.zeros(0, np.int64))
 
+    @classmethod
+    def of(cls, count: int, codes: NDArray[Any]) -> Self:
+        """Return conversions with the codes of their amounts, in any order."""
+        return cls(count, *np.unique(codes, return_counts=True)) if len(codes) else cls(count)
+
     @property
     def nbytes(self) -> int:
         """The memory that they take."""
@@ -165,7 +179,7 @@ class _GoalCounter:
             return np.bincount(places_of(time_ms), minlength=size).astype(np.int64)
 
         columns: list[dict[str, Sequence[Any]]] = []
-        conversions, gaps = self._find(selection, with_times=buckets is not None)
+        conversions, reached, gaps = self._find(selection, buckets)
         for found in conversions:
             count = counted(np.concatenate(found.times_ms))
             count[0:1] += sum(kept.count for kept in found.kept)
@@ -174,11 +188,11 @@ class _GoalCounter:
                 codes, time_ms = map(np.concatenate, zip(*found.amounts, strict=True))
                 column["revenue"] = self._revenue(found, codes, places_of(time_ms), size)
             columns.append(column)
-        if self.query.with_visits:
-            total, *reached = count_reached(selection, buckets, self.goals)
+        if reached is not None:
+            total = reached[0]
             if self.query.goals:
-                (total,) = count_reached(self._without_goals(period), buckets, ())
-            for column, visits in zip(columns, reached, strict=True):
+                (total,) = count_reached(self._without_goals(period), buckets, GoalSearch((), ()))
+            for column, visits in zip(columns, reached[1:], strict=True):
                 column["visits"] = visits.tolist()
                 column["visits_percentage"] = fractions(visits, total).tolist()
             gaps |= selection.visit_gaps
@@ -195,37 +209,53 @@ class _GoalCounter:
         query = evolve(self.query.without_goals, period=period)
         return select(self.snapshot, query, self.sources, self.cancellation)
 
-    def _find(self, selection: Selection, *, with_times: bool) -> tuple[list[_Conversions], Gaps]:
-        """Return the conversions of each goal among the selected views and events, and the gaps."""
-        texts, cancellation = self.snapshot.texts, self.cancellation
-        found = [
-            _Conversions(
-                goal,
-                goal_mask(texts, goal, cancellation),
-                None
-                if goal.revenue is None
-                else goal_mask(texts, Goal(id="", name="", event=goal.revenue), cancellation),
-            )
-            for goal in self.goals
-        ]
-        pages = [each for each in found if each.goal.path is not None]
-        if not with_times:
-            plain = [each for each in pages if each.revenue is None]
-            pages = [each for each in pages if each.revenue is not None]
-            _count_views(selection, plain)
-        _add_views(selection, pages)
-        events = [each for each in found if each.goal.path is None]
+    def _find(
+        self, selection: Selection, buckets: Buckets | None
+    ) -> tuple[list[_Conversions], NDArray[np.int64] | None, Gaps]:
+        """Return the conversions of each goal among the selected views and events, and the gaps.
+
+        And what `count_reached` returns, if the query is with visits.
+        """
+        with_times, with_visits = buckets is not None, self.query.with_visits
+        found = [self._conversions_of(goal) for goal in self.goals]
+        search, reached = _search_of(found), None
+        loose = selection
+        if selection.filter.matches_all:
+            loose = _add_all(selection, found, with_times=with_times)
+            if with_visits:
+                reached = count_reached(selection, buckets, search)
+        else:
+
+            def find_views(among: Selection) -> Iterator[SelectedViews]:
+                if among is not selection:
+                    yield from selecting_views(among)
+                    return
+                for part in _add_parts(selection, search, found, with_times=with_times):
+                    of_part = snapshot_of_part(selection.snapshot, part)
+                    yield from selecting_views(evolve(selection, snapshot=of_part))
+
+            if with_visits:
+                reached = count_reached(selection, buckets, search, find_views)
+            else:
+                for _ in find_views(selection):
+                    pass
         without_view = matches_without_view(self.query) and not self.query.has_property_filter
-        if selection.filter.matches_all and not with_times:
-            selection = _add_kept_events(selection, events)
-        gaps = _add_events(selection, events, without_view=without_view, with_times=with_times)
+        gaps = _add_loose_events(loose, found, without_view=without_view, with_times=with_times)
         for rollup in self.snapshot.rollups:
             if not all(
                 selection.period.is_outside(*bounds)
                 for bounds in (rollup.time_bounds, rollup.event_time_bounds)
             ):
                 gaps.add((Gap.FIGURES, rollup.day))
-        return found, Gaps(gaps)
+        return found, reached, Gaps(gaps)
+
+    def _conversions_of(self, goal: Goal) -> _Conversions:
+        texts, cancellation = self.snapshot.texts, self.cancellation
+        revenue = None
+        if goal.revenue is not None:
+            having_amount = Goal(id="", name="", event=goal.revenue)
+            revenue = goal_mask(texts, having_amount, cancellation)
+        return _Conversions(goal, goal_mask(texts, goal, cancellation), revenue)
 
     def _revenue(
         self, found: _Conversions, codes: NDArray[Any], buckets: NDArray[np.intp], size: int
@@ -258,23 +288,29 @@ def _any(masks: Sequence[Mask]) -> Mask:
     return union
 
 
-def _count_views(selection: Selection, goals: Sequence[_Conversions]) -> None:
-    """Add the selected views that reach goals without revenue."""
-    if not goals:
-        return
-    if selection.filter.matches_all:
-        views = count_views_of_parts(selection, Dimension.PATH)
-        for each in goals:
+def _search_of(goals: Sequence[_Conversions]) -> GoalSearch:
+    return GoalSearch([each.goal for each in goals], [each.reaching for each in goals])
+
+
+def _add_all(selection: Selection, goals: Sequence[_Conversions], *, with_times: bool) -> Selection:
+    """Add all views in the period that reach goals, and all events that are stored with their view.
+
+    Return the selection of the events that have yet to be added.
+    """
+    pages = [each for each in goals if each.goal.path is not None]
+    events = [each for each in goals if each.goal.path is None]
+    others = selection
+    if not with_times:
+        plain = [each for each in pages if each.revenue is None]
+        pages = [each for each in pages if each.revenue is not None]
+        views = count_views_of_parts(selection, Dimension.PATH) if plain else np.zeros(0, np.int64)
+        for each in plain:
             each.kept.append(_KeptConversions(int(views[each.reaching[: len(views)]].sum())))
-        return
-    for part in selection.parts_in_period():
-        is_whole = selection.period.contains(*part.time_bounds)
-        for each in goals:
-            rows = np.flatnonzero(lookup(part.codes(Dimension.PATH), each.reaching))
-            if not is_whole:
-                rows = rows[selection.period.mask(part.time_ms[rows])]
-            count = np.count_nonzero(selection.filter.mask_of(part, rows))
-            each.kept.append(_KeptConversions(int(count)))
+        others = _add_kept_events(selection, events)
+    for scanned, some in ((selection, pages), (others, events)):
+        for _ in _add_parts(scanned, _search_of(some), some, with_times=with_times):
+            pass
+    return others
 
 
 def _add_kept_events(selection: Selection, goals: Sequence[_Conversions]) -> Selection:
@@ -282,117 +318,154 @@ def _add_kept_events(selection: Selection, goals: Sequence[_Conversions]) -> Sel
 
     Return the selection of all other events.
     """
-    cancellation = selection.cancellation
     whole, others = divide(
         selection.snapshot, selection.period, lambda header: header.event_time_bounds
     )
     for segment in whole.segments if goals else ():
-        alone = Selection(whole.only([segment]), ALWAYS, selection.filter, cancellation)
+        alone = Selection(whole.only([segment]), ALWAYS, selection.filter, selection.cancellation)
         for each in goals:
 
             def count(alone: Selection = alone, each: _Conversions = each) -> _KeptConversions:
-                found = _Conversions(each.goal, each.reaching, each.revenue)
-                _add_events(alone, [found], without_view=True)
-                codes = [np.repeat(kept.amounts, kept.times) for kept in found.kept]
+                found = [_Conversions(each.goal, each.reaching, each.revenue)]
+                for _ in _add_parts(alone, _search_of(found), found, with_times=False):
+                    pass
+                _add_loose_events(alone, found, without_view=True, with_times=False)
+                pieces = found[0].kept
+                codes = [np.repeat(piece.amounts, piece.times) for piece in pieces]
                 amounts = np.concatenate([np.zeros(0, np.uint32), *codes])
-                return _KeptConversions(
-                    sum(kept.count for kept in found.kept), *np.unique(amounts, return_counts=True)
-                )
+                return _KeptConversions.of(sum(piece.count for piece in pieces), amounts)
 
             each.kept.append(alone.snapshot.kept(each.goal, count, lambda kept: kept.nbytes))
     return evolve(selection, snapshot=others)
 
 
-def _add_views(selection: Selection, goals: Sequence[_Conversions]) -> None:
-    """Add the selected views that reach goals, and the amounts in the events of these views."""
+def _add_parts(
+    selection: Selection, search: GoalSearch, goals: Sequence[_Conversions], *, with_times: bool
+) -> Iterator[ViewColumns]:
+    """Add the selected views that reach goals, and the events that are stored with their view.
+
+    Return each part, none of them merged, that may have some, after it has been added. `search`
+    looks for the goals. Times are slow to read.
+    """
+    period = selection.period
     if not goals:
         return
+    amounts = _loose_amounts(selection, goals)
+    for part in leaves(selection.snapshot.parts):
+        selection.cancellation.check()
+        of_views, of_events = part.time_bounds, part.event_time_bounds
+        if period.is_outside(*of_views) and period.is_outside(*of_events):
+            continue
+        own = part.own
+        rows, of_goals = search.all_rows_in(part)
+        is_selected = selection.filter.mask_of(part, rows)
+        for place, (each, of_goal) in enumerate(zip(goals, of_goals, strict=True)):
+            chosen = is_selected[of_goal]
+            _, events = search.rows_in(part, place)
+            if events is None:
+                views = rows[of_goal][chosen]
+                if not period.contains(*of_views):
+                    views = views[period.mask(part.time_ms[views])]
+                _add_views(part, views, each, amounts, with_times=with_times)
+            else:
+                events = events[chosen]
+                if not period.contains(*of_events):
+                    events = events[period.mask(own.time_ms[events])]
+                _add_events(own, events, each, with_times=with_times)
+        yield part
+
+
+@frozen(eq=False)
+class _LooseAmounts:
+    """The amounts in events that are not stored with their view, and the number of the view."""
+
+    codes: NDArray[Any]
+    views: NDArray[np.uint64]
+
+
+def _loose_amounts(selection: Selection, goals: Sequence[_Conversions]) -> _LooseAmounts:
+    """Return the amounts of goals that are pages."""
     codes, views = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
-    revenues = [each.revenue for each in goals if each.revenue is not None]
-    if revenues:
-        has_amount = _any(revenues)
-        for events in loose_events(selection.snapshot, selection.cancellation):
-            rows = np.flatnonzero(has_amount.take(events.property))
-            codes = np.concatenate([codes, events.property[rows]])
-            views = np.concatenate([views, events.view[rows].astype(np.uint64)])
-    for selected in selection.views():
-        part = selected.part
-        rows_of_part, paths = selected.of(np.arange(len(part))), selected.codes(Dimension.PATH)
-        for each in goals:
-            reached = rows_of_part[each.reaching.take(paths)]
-            each.times_ms.append(part.time_ms[reached])
-            if each.revenue is None or not len(reached):
-                continue
-            has_reached = np.zeros(len(part), np.bool_)
-            has_reached[reached] = True
-            own = part.own
-            rows = np.flatnonzero(
-                each.revenue.take(own.property) & has_reached.take(own.view.astype(np.intp))
-            )
-            each.amounts.append((own.property[rows], part.time_ms[own.view[rows]]))
-            found, places = find_views(part, views)
-            is_amount = has_reached[places] & each.revenue.take(codes[found])
-            each.amounts.append((codes[found[is_amount]], part.time_ms[places[is_amount]]))
+    revenues = [
+        each.revenue for each in goals if each.revenue is not None and each.goal.path is not None
+    ]
+    for events in loose_events(selection.snapshot, selection.cancellation) if revenues else ():
+        rows = np.flatnonzero(_any(revenues).take(events.property))
+        codes = np.concatenate([codes, events.property[rows]])
+        views = np.concatenate([views, events.view[rows].astype(np.uint64)])
+    return _LooseAmounts(codes, views)
+
+
+def _add_views(
+    part: ViewColumns,
+    rows: NDArray[np.intp],
+    goal: _Conversions,
+    loose: _LooseAmounts,
+    *,
+    with_times: bool,
+) -> None:
+    """Add views of a part that reached a goal, and the amounts in the events of these views."""
+    codes, views = np.zeros(0, np.uint32), rows[:0]
+    if goal.revenue is not None and len(rows):
+        has_reached = np.zeros(len(part), np.bool_)
+        has_reached[rows] = True
+        own = part.own
+        is_amount = goal.revenue.take(own.property) & has_reached.take(own.view.astype(np.intp))
+        found, places = find_views(part, loose.views)
+        is_loose_amount = has_reached[places] & goal.revenue.take(loose.codes[found])
+        codes = np.concatenate([own.property[is_amount], loose.codes[found[is_loose_amount]]])
+        views = np.concatenate([own.view[is_amount].astype(np.intp), places[is_loose_amount]])
+    if with_times:
+        goal.times_ms.append(part.time_ms[rows])
+        goal.amounts.append((codes, part.time_ms[views]))
+    else:
+        goal.kept.append(_KeptConversions.of(len(rows), codes))
 
 
 def _add_events(
+    events: EventColumns, rows: NDArray[np.intp], goal: _Conversions, *, with_times: bool
+) -> None:
+    """Add events that reached a goal, by rows of which the events have one or more."""
+    numbers = events.event[rows]
+    # The rows of an event follow each other.
+    once = rows[np.concatenate(([True], numbers[1:] != numbers[:-1]))] if len(rows) else rows
+    amounts = rows[:0]
+    if goal.revenue is not None and len(rows):
+        amounts = np.flatnonzero(lookup(events.property, goal.revenue))
+        amounts = amounts[np.isin(events.event[amounts], numbers)]
+    codes = events.property[amounts]
+    if with_times:
+        goal.times_ms.append(events.time_ms[once])
+        goal.amounts.append((codes, events.time_ms[amounts]))
+    else:
+        goal.kept.append(_KeptConversions.of(len(once), codes))
+
+
+def _add_loose_events(
     selection: Selection,
     goals: Sequence[_Conversions],
     *,
     without_view: bool,
-    with_times: bool = False,
+    with_times: bool,
 ) -> set[DayGap]:
-    """Add the selected events that reach goals, and the amounts in them; return the gaps.
+    """Add the selected events that reach goals and are not stored with their view; return the gaps.
 
-    `without_view` selects events that have no view. Times are slow to read.
+    `without_view` selects events that have no view.
     """
+    goals = [each for each in goals if each.goal.path is None]
     if not goals:
         return set()
-    snapshot, period, cancellation = selection.snapshot, selection.period, selection.cancellation
-    event_filter = EventFilter(snapshot, period, selection.filter, without_view, cancellation)
-    reaching = _any([each.reaching for each in goals])
-    for part in leaves(snapshot.parts):
-        cancellation.check()
-        bounds = part.event_time_bounds
-        if bounds[0] > bounds[1] or period.is_outside(*bounds):
-            continue
-        counts = part.event_counts()
-        if counts is not None and not reaching.take(counts.codes).any():
-            continue
-        _add_rows(part.own, partial(event_filter.matching, part), goals, with_times=with_times)
+    snapshot, cancellation = selection.snapshot, selection.cancellation
+    event_filter = EventFilter(
+        snapshot, selection.period, selection.filter, without_view, cancellation
+    )
     revenues = [each.revenue for each in goals if each.revenue is not None]
-    loose = loose_events(snapshot, cancellation)
-    selected, gaps = event_filter.loose(list(loose), _any([reaching, *revenues]))
-    _add_rows(selected, None, goals, with_times=with_times)
-    return gaps
-
-
-def _add_rows(
-    events: EventColumns,
-    matching: Callable[[NDArray[np.intp]], NDArray[np.intp]] | None,
-    goals: Sequence[_Conversions],
-    *,
-    with_times: bool,
-) -> None:
+    wanted = _any([*(each.reaching for each in goals), *revenues])
+    selected, gaps = event_filter.loose(list(loose_events(snapshot, cancellation)), wanted)
     for each in goals:
-        rows = np.flatnonzero(lookup(events.property, each.reaching))
-        if matching is not None:
-            rows = matching(rows)
-        if not len(rows):
-            continue
-        numbers = events.event[rows]
-        # The rows of an event follow each other.
-        once = rows[np.concatenate(([True], numbers[1:] != numbers[:-1]))]
-        amounts = rows[:0]
-        if each.revenue is not None:
-            amounts = np.flatnonzero(lookup(events.property, each.revenue))
-            amounts = amounts[np.isin(events.event[amounts], numbers)]
-        codes = events.property[amounts]
-        if with_times:
-            each.times_ms.append(events.time_ms[once])
-            each.amounts.append((codes, events.time_ms[amounts]))
-        else:
-            each.kept.append(_KeptConversions(len(once), *np.unique(codes, return_counts=True)))
+        rows = np.flatnonzero(lookup(selected.property, each.reaching))
+        _add_events(selected, rows, each, with_times=with_times)
+    return gaps
 
 
 def revenue_of(amounts: Sequence[tuple[Decimal, int]]) -> Figures:

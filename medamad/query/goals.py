@@ -1,10 +1,11 @@
 """Goals: which visits reached them."""
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise, starmap
 from typing import Final, TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber, split_property
@@ -13,7 +14,7 @@ from medamad.domain.paths import PathPattern
 from medamad.query.filters import Mask, cached_mask
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, Selection, ViewFilter, lookup
-from medamad.query.visit_groups import visits_in_groups
+from medamad.query.visit_groups import selecting_views, visits_in_groups
 from medamad.query.visit_search import FoundEvents, VisitSearch
 from medamad.query.visits import Visits
 from medamad.storage.segments.parts import CodeTexts, ViewColumns
@@ -23,6 +24,7 @@ Moments: TypeAlias = NDArray[np.int64]
 since the visit began, on any website."""
 _NUMBER_BITS: Final = 21
 """What 64 bits leave beside the milliseconds until 2109."""
+_NO_ROWS: Final = np.zeros(0, np.intp)
 _EARLY: Final = 1 << 10
 """By how many numbers an event may precede the view that it is bound to, and still be in order."""
 
@@ -77,12 +79,17 @@ class Reached:
         return self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows].astype(np.int64)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class GoalSearch:
-    """Looks for where goals were reached in one part."""
+    """Looks for where goals were reached in one part after the other."""
 
     goals: Sequence[Goal]
     masks: Sequence[Mask]
+    _part: ViewColumns | None = field(default=None, init=False)
+    _found: dict[int, tuple[NDArray[np.intp], NDArray[np.intp] | None]] = field(
+        factory=dict, init=False
+    )
+    """What `rows_in` returned of this part, by the place of the goal."""
 
     @classmethod
     def of(
@@ -99,19 +106,40 @@ class GoalSearch:
         And the rows of these events, each with the view in the same place, None for a page. Events
         that are not stored with their view are left out.
         """
+        if part is not self._part:
+            self._part = part
+            self._found.clear()
+        if place not in self._found:
+            self._found[place] = self._find_rows(part, place)
+        return self._found[place]
+
+    def all_rows_in(self, part: ViewColumns) -> tuple[NDArray[np.intp], list[slice]]:
+        """Return the rows of the views of all goals, and where those of each goal are."""
+        rows = [self.rows_in(part, place)[0] for place in range(len(self.goals))]
+        ends = list(accumulate(map(len, rows), initial=0))
+        return np.concatenate([_NO_ROWS, *rows]), list(starmap(slice, pairwise(ends)))
+
+    def have_reached(self, visits: Visits, part: ViewColumns) -> NDArray[np.bool_]:
+        """Return which of n visits, that have no views elsewhere, reached each goal.
+
+        Shape (goals, n).
+        """
+        rows, of_goals = self.all_rows_in(part)
+        places = visits.places_of_rows(part, rows)
+        reached = np.zeros((len(self.goals), len(visits)), np.bool_)
+        for mask, of_goal in zip(reached, of_goals, strict=True):
+            found = places[of_goal]
+            mask[found[found >= 0]] = True
+        return reached
+
+    def _find_rows(
+        self, part: ViewColumns, place: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
         mask = self.masks[place]
         if self.goals[place].path is not None:
             return np.flatnonzero(lookup(part.codes(Dimension.PATH), mask)), None
         rows = np.flatnonzero(lookup(part.own.property, mask))
         return part.own.view[rows].astype(np.intp), rows
-
-    def have_reached(self, visits: Visits, part: ViewColumns) -> list[Mask]:
-        """Return for each goal which of some visits, that have no views elsewhere, reached it."""
-        masks = [np.zeros(len(visits), np.bool_) for _ in self.goals]
-        for place, mask in enumerate(masks):
-            places = visits.places_of_rows(part, self.rows_in(part, place)[0])
-            mask[places[places >= 0]] = True
-        return masks
 
 
 def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> Iterator[tuple[int, Reached]]:
@@ -160,7 +188,7 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
                 yield SelectedViews(part, rows)
 
     # Without a filter, no others can reach the first goal.
-    find_views = reaching_first if selection.filter.matches_all else Selection.views
+    find_views = reaching_first if selection.filter.matches_all else selecting_views
     for visits, selected in visits_in_groups(selection, find_views):
         counts += _count_steps(visits, selected.part, search)
     return counts

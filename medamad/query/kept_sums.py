@@ -16,7 +16,7 @@ from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
 from medamad.query.scan import Selection, ViewFilter, divide
 from medamad.query.visit_groups import Beyond, find_beyond, visits_in_groups, visits_of_views
-from medamad.query.visit_sums import Kind, VisitSums, add_up, add_up_each, collect
+from medamad.query.visit_sums import Kind, VisitSums, add_up, collect, collect_groups
 from medamad.query.visits import Visits, find_visits, select_visits
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -26,8 +26,7 @@ _EVERYTHING: Final = ViewFilter({})
 def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of the selected visits, of each kind."""
     if not selection.filter.matches_all:
-        groups = visits_in_groups(selection)
-        return add_up_each((collect(visits, kinds) for visits, _ in groups), len(kinds))
+        return collect_groups((visits for visits, _ in visits_in_groups(selection)), kinds)
     snapshot, cancellation = selection.snapshot, selection.cancellation
     whole, others = divide(snapshot, selection.period, lambda header: header.time_bounds)
     begun_there = select_visits(evolve(selection, snapshot=others))

@@ -299,13 +299,6 @@ class EventFilter:
             mask = matches if mask is None else mask & matches
         return mask
 
-    def matching(self, part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return those of some rows of a part's own events that match."""
-        events = part.own
-        if not self.period.contains(*part.event_time_bounds):
-            rows = rows[self.period.mask(events.time_ms[rows])]
-        return rows[self.views.mask_of(part, events.view[rows].astype(np.intp))]
-
     def loose(
         self, pieces: Sequence[EventColumns], properties: Mask | None
     ) -> tuple[EventColumns, set[DayGap]]:
@@ -324,8 +317,8 @@ class EventFilter:
             self.cancellation.check()
             indices, places = find_views(part, events.view)
             is_found[indices] = True
-            if len(indices) and (views := self.views.mask(part)) is not None:
-                mask[indices] = views[places]
+            if len(indices):
+                mask[indices] = self.views.mask_of(part, places)
         for rollup in self.snapshot.rollups:
             low, high = rollup.sequence_bounds
             is_gone = ~is_found & (events.view >= max(low, 1)) & (events.view <= high)

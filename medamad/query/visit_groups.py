@@ -6,7 +6,6 @@ views of others are gathered to one more part. Those of segments, which never ch
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -34,7 +33,6 @@ from medamad.storage.segments.snapshot import Snapshot
 FindViews: TypeAlias = Callable[[Selection], Iterable[SelectedViews]]
 
 _NONE: Final[Numbers] = np.zeros(0, np.int64)
-_FEW: Final = 16
 
 
 @frozen(eq=False)
@@ -105,19 +103,29 @@ def visits_of_views(snapshot: Snapshot, views: Numbers, cancellation: Cancellati
     return found[found > 0]
 
 
+def selecting_views(selection: Selection) -> Iterator[SelectedViews]:
+    """Return selected views, of each selected visit one or more."""
+    visits = selection.filter.only_visits
+    if not isinstance(visits, Visits):
+        yield from selection.views()
+        return
+    # The first view of each visit that began in the period is one of them.
+    for part in selection.parts_in_period():
+        begins = visits.begins_in(part)
+        if len(begins):
+            yield SelectedViews(part, begins)
+
+
 def visits_in_groups(
-    selection: Selection, find_views: FindViews = Selection.views, begun: Period | None = None
+    selection: Selection, find_views: FindViews = selecting_views, begun: Period | None = None
 ) -> Iterator[tuple[Visits, SelectedViews]]:
     """Return the visits that have a selected view and began in the period, in groups.
 
     Each visit is in one group, whose snapshot is one part with all views and events of the visits.
-    With the visits come the selected views of that part. `find_views` selects other views than all
-    that match the filters, and `begun` is another period.
+    With the visits come the selected views of that part. `find_views` selects other views than
+    `selecting_views`, and `begun` is another period.
     """
     cancellation = selection.cancellation
-    only = selection.filter.only_visits
-    if find_views is Selection.views and isinstance(only, Visits):
-        find_views = partial(_first_views, only)
     period = selection.period if begun is None else begun
     gathered = _gather_all(selection.snapshot, cancellation)
     going_on = distinct([numbers for _, numbers in gathered])
@@ -132,32 +140,17 @@ def visits_in_groups(
                 yield selected, later
 
     for selected, elsewhere in in_parts():
-        part, rows = selected.part, selected.rows
-        first_rows = None
-        if isinstance(rows, slice) or len(rows) > len(part) // _FEW:
-            first_rows = rows_of_first_views(part)
-            of_rows = selected.of(first_rows)
-        else:
-            of_rows = rows_of_first_views(part, rows)
+        part = selected.part
         # The last place is that of -1.
         is_begin = np.zeros(len(part) + 1, np.bool_)
-        is_begin[of_rows] = True
+        is_begin[rows_of_first_views(part, selected.rows)] = True
         is_begin[-1] = False
         is_begin[find_ascending(part, elsewhere)[1]] = False
         begins = np.flatnonzero(is_begin)
         if not period.contains(*part.time_bounds):
             begins = begins[period.mask(part.time_ms[begins])]
         if len(begins):
-            snapshot = selection.snapshot
-            yield visits_of_part(snapshot, cancellation, part, begins, first_rows), selected
-
-
-def _first_views(visits: Visits, selection: Selection) -> Iterator[SelectedViews]:
-    """Return the first views of visits, which select all of them that began in the period."""
-    for part in selection.parts_in_period():
-        begins = visits.begins_in(part)
-        if len(begins):
-            yield SelectedViews(part, begins)
+            yield visits_of_part(selection.snapshot, cancellation, part, begins), selected
 
 
 def _gather_all(

@@ -19,7 +19,7 @@ from medamad.query.rollup_visits import visits_by_code, visits_by_end, with_roll
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
 from medamad.query.scan import SelectedViews, Selection
 from medamad.query.selection import select
-from medamad.query.visit_groups import visits_in_groups
+from medamad.query.visit_groups import FindViews, selecting_views, visits_in_groups
 from medamad.query.visit_sums import (
     Beginnings,
     Count,
@@ -30,12 +30,9 @@ from medamad.query.visit_sums import (
     SeenPages,
     Totals,
     VisitSums,
-    add_up_each,
-    collect,
 )
-from medamad.query.visits import Visits, count_pages_beside
+from medamad.query.visits import count_pages_beside
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 END: Final = ""
@@ -70,37 +67,37 @@ def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:
 
 
 def count_reached(
-    selection: Selection, buckets: Buckets | None, goals: Sequence[Goal]
-) -> list[NDArray[np.int64]]:
+    selection: Selection,
+    buckets: Buckets | None,
+    search: GoalSearch,
+    find_views: FindViews = selecting_views,
+) -> NDArray[np.int64]:
     """Return the number of selected visits, and for each goal of those that reached it.
 
-    By the bucket in which they began, or of all: shape (n,), or (1,).
+    By the bucket in which they began, or of all: shape (1 + goals, n), or (1 + goals, 1).
+    `find_views` is for `visits_in_groups`, which is used under a filter.
     """
-    slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
-    count = Count(slot_ms=slot_ms)
     if selection.filter.matches_all:
-        found = sum_visits(selection, [count, *(ReachedGoal(goal, count) for goal in goals)])
-    else:
-        # All goals are looked for together.
-        search = GoalSearch.of(goals, selection.snapshot.texts, selection.cancellation)
-        groups = visits_in_groups(selection)
-        if buckets is None:
-            counts = np.zeros(1 + len(goals), np.int64)
-            for visits, views in groups:
-                reached = search.have_reached(visits, views.part)
-                counts += np.array([len(visits), *(int(mask.sum()) for mask in reached)])
-            return [np.array([each]) for each in counts]
-        found = add_up_each(
-            (_counts(visits, count, search, views.part) for visits, views in groups), 1 + len(goals)
+        slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
+        count = Count(slot_ms=slot_ms)
+        kinds: list[Kind] = [count, *(ReachedGoal(goal, count) for goal in search.goals)]
+        found = sum_visits(selection, kinds)
+        if buckets is None or slot_ms is None:
+            return np.stack([sums.dense(1).visits for sums in found])
+        return np.stack(
+            [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]
         )
-    if buckets is None or slot_ms is None:
-        return [sums.dense(1).visits for sums in found]
-    return [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]
-
-
-def _counts(visits: Visits, count: Count, search: GoalSearch, part: ViewColumns) -> list[VisitSums]:
-    reached = [visits.take(mask) for mask in search.have_reached(visits, part)]
-    return [collect(some, [count])[0] for some in (visits, *reached)]
+    size = 1 if buckets is None else len(buckets.dates)
+    counts = np.zeros((1 + len(search.goals), size), np.int64)
+    for visits, views in visits_in_groups(selection, find_views):
+        masks = [np.ones(len(visits), np.bool_), *search.have_reached(visits, views.part)]
+        if buckets is None:
+            counts[:, 0] += [np.count_nonzero(mask) for mask in masks]
+            continue
+        for part, begins, _ in visits.first_views():
+            places = buckets.of(part.time_ms[begins])
+            counts += [np.bincount(places[mask], minlength=size) for mask in masks]
+    return counts
 
 
 def _slot_ms(period: Period, buckets: Buckets | None) -> int:

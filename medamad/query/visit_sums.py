@@ -30,7 +30,8 @@ VISITS, VIEWS, BOUNCES, DURATION_MS = range(4)
 _NONE: Final[Numbers] = np.zeros(0, np.int64)
 _EVERYTHING: Final = ViewFilter({})
 _SPARSE: Final = 4
-_AT_ONCE: Final = 32
+_AT_ONCE: Final = 1 << 17
+"""Rows of so many visits, or pages that they saw, are summed together."""
 _NARROW_BITS: Final = 16
 _NARROW_BYTES: Final = 2
 _WIDE_BITS: Final = 32
@@ -137,18 +138,6 @@ def add_up(parts: Sequence[VisitSums]) -> VisitSums:
     return VisitSums(codes, sums)
 
 
-def add_up_each(groups: Iterable[Sequence[VisitSums]], kinds: int) -> list[VisitSums]:
-    """Return the total of the sums of groups of visits, of each of some kinds."""
-    totals = [NO_SUMS] * kinds
-    waiting: list[Sequence[VisitSums]] = []
-    for group in groups:
-        waiting.append(group)
-        if len(waiting) >= _AT_ONCE:
-            totals = [add_up(pieces) for pieces in zip(totals, *waiting, strict=True)]
-            waiting.clear()
-    return [add_up(pieces) for pieces in zip(totals, *waiting, strict=True)]
-
-
 def _summed(codes: NDArray[np.int64], columns: Sequence[NDArray[Any]] = ()) -> VisitSums:
     """Return the sums of rows by code: their number, and for each column that of its values."""
     if not len(codes):
@@ -171,16 +160,20 @@ def _summed(codes: NDArray[np.int64], columns: Sequence[NDArray[Any]] = ()) -> V
     return VisitSums(used + least, sums[:, used])
 
 
+Rows: TypeAlias = tuple[NDArray[Any], tuple[NDArray[Any], ...]]
+"""A code for each row, and columns of what is added up besides the number of rows."""
+
+
 class Collector(Protocol):
-    """Collects the sums of some visits."""
+    """Collects what some visits are summed by."""
 
     wants_views: bool
 
     def add(self, views: VisitViews) -> None:
         """Add the visits' views of one part."""
 
-    def sums(self) -> VisitSums:
-        """Return the sums, after all views."""
+    def rows(self) -> Rows:
+        """Return the rows of which there are sums, after all views."""
 
 
 class Kind(ABC):
@@ -193,12 +186,39 @@ class Kind(ABC):
 
 def collect(visits: Visits, kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of visits, going through their views once."""
+    return collect_groups([visits], kinds)
+
+
+def collect_groups(groups: Iterable[Visits], kinds: Sequence[Kind]) -> list[VisitSums]:
+    """Return the sums of groups of visits, going through the views of each once."""
+    totals = [NO_SUMS for _ in kinds]
+    waiting: list[list[Rows]] = [[] for _ in kinds]
+    size = 0
+    for visits in groups:
+        for rows, found in zip(waiting, _collect(visits, kinds), strict=True):
+            rows.append(found)
+            size += len(found[0])
+        if size >= _AT_ONCE:
+            totals = list(map(_added, totals, waiting))
+            waiting, size = [[] for _ in kinds], 0
+    return list(map(_added, totals, waiting))
+
+
+def _added(total: VisitSums, rows: Sequence[Rows]) -> VisitSums:
+    if not rows:
+        return total
+    codes, columns = zip(*rows, strict=True)
+    added = map(np.concatenate, zip(*columns, strict=True))
+    return add_up([total, _summed(np.concatenate(codes), tuple(added))])
+
+
+def _collect(visits: Visits, kinds: Sequence[Kind]) -> list[Rows]:
     collectors = [kind.collector(visits) for kind in kinds]
     adding = [collector for collector in collectors if collector.wants_views]
     for views in visits.views() if adding else ():
         for collector in adding:
             collector.add(views)
-    return [collector.sums() for collector in collectors]
+    return [collector.rows() for collector in collectors]
 
 
 NumbersOfViews: TypeAlias = Callable[[ViewColumns, NDArray[np.intp]], NDArray[np.integer[Any]]]
@@ -232,11 +252,11 @@ class _ByFirstViews:
             engaged = views.places[part.views_with_late_events()]
             self._has_events[engaged[engaged >= 0]] = True
 
-    def sums(self) -> VisitSums:
+    def rows(self) -> Rows:
         self._mark_loose_events()
         bounced = (self._views == 1) & ~self._has_events
         columns = (self._views, bounced, self._duration_ms)
-        return _summed(self._codes, columns if self.with_durations else columns[:BOUNCES])
+        return self._codes, columns if self.with_durations else columns[:BOUNCES]
 
     def _mark_loose_events(self) -> None:
         """Mark the visits of events that are not stored with their view."""
@@ -314,8 +334,8 @@ class _ByLastPage:
         # Of several views of a visit, the last one remains.
         self._codes[views.visits] = views.part.codes(Dimension.PATH)[views.rows]
 
-    def sums(self) -> VisitSums:
-        return _summed(self._codes)
+    def rows(self) -> Rows:
+        return self._codes, ()
 
 
 @frozen
@@ -339,6 +359,7 @@ class _ByPage:
         # Sorting narrow numbers takes half the time of sorting wide ones.
         is_narrow = codes.itemsize <= _NARROW_BYTES and len(self._goes_on) <= 1 << _NARROW_BITS
         bits = _NARROW_BITS if is_narrow else _WIDE_BITS
+        pairs: NDArray[np.integer[Any]]
         pairs = views.visits.astype(np.uint32 if is_narrow else np.int64)
         pairs <<= pairs.dtype.type(bits)
         pairs |= codes
@@ -348,19 +369,19 @@ class _ByPage:
             is_own = (views.visits >= views.own.start) & (views.visits < views.own.stop)
             self._goes_on[views.visits[~is_own]] = True
 
-    def sums(self) -> VisitSums:
+    def rows(self) -> Rows:
         visits, codes = [_NONE], [_NONE]
         for bits, pairs in self._pairs:
             codes.append(pairs & ((1 << bits) - 1))
             visits.append(pairs >> bits)
         found = np.concatenate(codes)
         if not self._goes_on.any():
-            return _summed(found)
+            return found, ()
         # Only a visit that goes on in another part can have a page there again.
         pairs = np.concatenate(visits).astype(np.int64) << _WIDE_BITS | found
         again = self._goes_on[pairs >> _WIDE_BITS]
         pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
-        return _summed(pairs & ((1 << _WIDE_BITS) - 1))
+        return pairs & ((1 << _WIDE_BITS) - 1), ()
 
 
 @frozen
@@ -373,9 +394,9 @@ class SeenPages(Kind):
 
 @define(eq=False)
 class _WithoutViews:
-    """Sums that are found otherwise than by going through the views."""
+    """Collects what is found otherwise than by going through the views."""
 
-    sums: Callable[[], VisitSums]
+    rows: Callable[[], Rows]
     wants_views: bool = False
 
     def add(self, views: VisitViews) -> None:
@@ -394,18 +415,18 @@ class Count(Kind):
     slot_ms: int | None = None
 
     def collector(self, visits: Visits) -> Collector:
-        return _WithoutViews(lambda: self._count(visits))
+        return _WithoutViews(lambda: (self._codes(visits), ()))
 
-    def _count(self, visits: Visits) -> VisitSums:
+    def _codes(self, visits: Visits) -> NDArray[np.int64]:
         codes = np.zeros(len(visits), np.int64)
         if self.dimension is None and self.slot_ms is None:
-            return _summed(codes)
+            return codes
         for part, rows, places in visits.first_views():
             if self.dimension is not None:
                 codes[places] = part.codes(self.dimension)[rows]
             elif self.slot_ms is not None:
                 codes[places] = part.time_ms[rows] // self.slot_ms
-        return _summed(codes)
+        return codes
 
 
 @frozen
@@ -416,9 +437,9 @@ class ReachedGoal(Kind):
     kind: Kind
 
     def collector(self, visits: Visits) -> Collector:
-        return _WithoutViews(lambda: self._sums(visits))
+        return _WithoutViews(lambda: self._rows(visits))
 
-    def _sums(self, visits: Visits) -> VisitSums:
+    def _rows(self, visits: Visits) -> Rows:
         (reached,) = have_reached(visits, [self.goal])
-        (sums,) = collect(visits.take(reached), [self.kind])
-        return sums
+        (rows,) = _collect(visits.take(reached), [self.kind])
+        return rows

@@ -148,8 +148,6 @@ class Visits:
     snapshot: Snapshot
     cancellation: Cancellation
     _begun: Sequence[_Begun]
-    first_rows: dict[int, NDArray[np.intp]] = field(factory=dict)
-    """What `rows_of_first_views` returned of parts, by their first sequence number."""
     _bounds: NDArray[np.int64] = field(init=False)
     """The least and the greatest number of those that begin in each part, shape (2, parts)."""
     _begun_by_part: dict[int, _Begun] = field(init=False)
@@ -198,18 +196,12 @@ class Visits:
         first = part.sequence_bounds[0]
         if first not in self._places_in_last:
             self._places_in_last.clear()
-            self._places_in_last[first] = self._find_places(part)
+            self._places_in_last[first] = self._places_by_first(part, rows_of_first_views(part))
         return self._places_in_last[first]
 
     def places_of_rows(self, part: ViewColumns, rows: NDArray[np.intp]) -> Places:
         """Return the place of the visit of each of some views of a part, -1 for none."""
-        if len(self._begun) == 1 and self._begun[0].first == part.sequence_bounds[0]:
-            first_rows = self.first_rows.get(part.sequence_bounds[0])
-            of_rows = rows_of_first_views(part, rows) if first_rows is None else first_rows[rows]
-            return self._table_of(part)[of_rows]
-        if len(rows) <= len(part) // _TABLE_SPAN:
-            return self.places_of(visit_numbers(part, rows))
-        return self.places_in(part)[rows]
+        return self._places_by_first(part, rows_of_first_views(part, rows), rows)
 
     def views(self, *, backwards: bool = False) -> Iterator[VisitViews]:
         """Return the views of the visits part by part; those of a visit by sequence number.
@@ -273,7 +265,7 @@ class Visits:
             if len(distances):
                 taken.append(_Begun(begun.first, distances, base))
                 base += len(distances)
-        return Visits(self.snapshot, self.cancellation, taken, self.first_rows)
+        return Visits(self.snapshot, self.cancellation, taken)
 
     def parts(self) -> Iterator[ViewColumns]:
         """Return the parts that may have views of the visits, by their first sequence number."""
@@ -303,15 +295,19 @@ class Visits:
             self._tables[first] = table
         return self._tables[first]
 
-    def _find_places(self, part: ViewColumns) -> Places:
-        first_rows = self.first_rows.get(part.sequence_bounds[0])
-        if first_rows is None:
-            first_rows = rows_of_first_views(part)
+    def _places_by_first(
+        self,
+        part: ViewColumns,
+        first_rows: NDArray[np.intp],
+        rows: NDArray[np.intp] | None = None,
+    ) -> Places:
+        """Return the place of the visit of each view, or of some rows, by that of its first."""
         # Most visits begin in the part where they go on.
         places: Places = self._table_of(part).take(first_rows, mode="wrap")
         if len(self._begun) > (part.sequence_bounds[0] in self._begun_by_part):
             elsewhere = np.flatnonzero(first_rows < 0)
-            places[elsewhere] = self.places_of(visit_numbers(part, elsewhere))
+            numbers = visit_numbers(part, elsewhere if rows is None else rows[elsewhere])
+            places[elsewhere] = self.places_of(numbers)
         return places
 
     def _within(self, least: int, greatest: int) -> list[_Begun]:
@@ -371,21 +367,11 @@ def snapshot_of_part(snapshot: Snapshot, part: ViewColumns) -> Snapshot:
 
 
 def visits_of_part(
-    snapshot: Snapshot,
-    cancellation: Cancellation,
-    part: ViewColumns,
-    begins: NDArray[np.intp],
-    first_rows: NDArray[np.intp] | None,
+    snapshot: Snapshot, cancellation: Cancellation, part: ViewColumns, begins: NDArray[np.intp]
 ) -> Visits:
-    """Return the visits that begin with some views of a part, as far as the part has them.
-
-    `first_rows` has what `rows_of_first_views` returns, if that is known.
-    """
+    """Return the visits that begin with some views of a part, as far as the part has them."""
     begun = [_Begun.of(part, sequences_of(part, begins), 0)]
-    visits = Visits(snapshot_of_part(snapshot, part), cancellation, begun)
-    if first_rows is not None:
-        visits.first_rows[part.sequence_bounds[0]] = first_rows
-    return visits
+    return Visits(snapshot_of_part(snapshot, part), cancellation, begun)
 
 
 def find_ascending(
