@@ -3,53 +3,86 @@
     python benchmarks/compare.py [--views 10000000 …] [--repeat 21] [--data DIR] [--out DIR]
 
 For each number of views, fill both (or use what the folder of --data has) and run every query on
-each; fail if the figures differ. Then time each query on both in turn. Write all figures to --out
-as JSON and Markdown.
+each; fail if the figures differ. Then time each query on both in turn; dashboards also over six
+connections at once. Write all figures to --out as JSON and Markdown.
+
+Above --compared views there is no DuckDB, whose file would take too long to fill: nothing is
+checked, and the daemon is timed alone.
 """
 
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
-from daemon_setup import SMALL, Filled, address, asker, daemon_on, filled, folder_or_temporary
+from attrs import frozen
+from daemon_setup import (
+    SMALL,
+    Filled,
+    address,
+    asker,
+    cookie_of,
+    daemon_on,
+    filled,
+    folder_or_temporary,
+)
 from duckdb_answers import answer
 from duckdb_store import DuckStore
 from fill import add_plan, plan_of
 from measurements import OUT, Times, command, keep, machine, private_bytes
-from queries import Query, dashboard, queries
-from query_client import QueryClient
-from tables import machine_lines, queries_table, targets_table
+from queries import Query, dashboards, queries
+from query_client import QueryClient, SixConnections
+from tables import measured_by, queries_table, targets_table
 from targets import group_of
 from traffic import batches
 
 Ask: TypeAlias = Callable[[], float]
 """Runs a query once and returns the milliseconds it took."""
 
-_STARTS = 3
-_LEAST_REPEAT = 5
-_LONGEST_S = 6.0
-_WEBSITES = "/api/websites?summary=true"
+_STARTS: Final = 5
+_LEAST_REPEAT: Final = 5
+_LONGEST_S: Final = 6.0
+_WEBSITES: Final = "/api/websites?summary=true"
 
 
-def by_turns(ours: Ask, theirs: Ask | None, repeat: int) -> dict[str, Any]:
-    """Return the times of both, run alternately, each first equally often.
+@frozen
+class Sides:
+    """What is compared: the daemon over one connection, over six, and DuckDB if it is there."""
+
+    our: QueryClient
+    six: SixConnections
+    duck: DuckStore | None
+
+    def times(
+        self, chosen: Sequence[Query], repeat: int, *, with_six: bool = False
+    ) -> dict[str, dict[str, float]]:
+        """Return the times of some queries, one after the other; over six connections, at once."""
+        asks: dict[str, Ask] = {"ours": partial(_ask, self.our, chosen)}
+        if with_six:
+            asks["six"] = partial(self.six.ask, list(map(address, chosen)))
+        if self.duck:
+            asks["theirs"] = partial(_ask_duck, self.duck, chosen)
+        return by_turns(asks, repeat)
+
+
+def by_turns(asks: Mapping[str, Ask], repeat: int) -> dict[str, dict[str, float]]:
+    """Return the times of each, run alternately, each first equally often.
 
     Slow ones are repeated less often.
     """
-    sides = {"ours": ours} | ({"theirs": theirs} if theirs else {})
-    times: dict[str, list[float]] = {name: [] for name in sides}
+    times: dict[str, list[float]] = {name: [] for name in asks}
     began = time.monotonic()
     for turn in range(repeat):
         if turn >= _LEAST_REPEAT and time.monotonic() - began > _LONGEST_S:
             break
-        for name in sides if turn % 2 else reversed(sides):
-            times[name].append(sides[name]())
+        for name in asks if turn % 2 else reversed(list(asks)):
+            times[name].append(asks[name]())
     return {name: Times(of).figures for name, of in times.items()}
 
 
@@ -83,56 +116,60 @@ def _difference(ours: Any, theirs: Any) -> str:
 
 
 def measure(
-    chosen: list[Query], our: QueryClient, duck: DuckStore, repeat: int
+    chosen: list[Query], boards: list[list[Query]], sides: Sides, repeat: int
 ) -> Iterator[dict[str, Any]]:
-    """Return the times of each query."""
+    """Return the times of each query, of loading dashboards, and of the list of websites."""
     for query in chosen:
-        ours, theirs = partial(_ask, our, [query]), partial(_ask_duck, duck, [query])
-        times = by_turns(ours, theirs, repeat)
-        yield {"name": query.name, "group": group_of(query), **times}
-
-
-def measure_together(
-    chosen: list[Query], our: QueryClient, duck: DuckStore, repeat: int
-) -> Iterator[dict[str, Any]]:
-    """Return the times of loading the dashboard and the list of websites."""
-    yield {
-        "name": f"{len(chosen)} requests of a dashboard",
-        "group": "dashboard",
-        **by_turns(partial(_ask, our, chosen), partial(_ask_duck, duck, chosen), repeat),
-    }
-    body, _ = our.ask(_WEBSITES)
+        yield {
+            "name": query.name,
+            "group": group_of(query),
+            **sides.times([query], repeat),
+        }
+    for board in boards:
+        if board[0].filters:
+            for query in board:
+                times = sides.times([query], repeat)
+                yield {"name": query.name, "group": "dashboard query", **times}
+        yield {
+            "name": f"{len(board)} requests of a dashboard, {board[0].case}",
+            "group": "filtered dashboard" if board[0].filters else "dashboard",
+            **sides.times(board, repeat, with_six=True),
+        }
+    body, _ = sides.our.ask(_WEBSITES)
     assert len(msgspec.json.decode(body)) == SMALL + 1
     yield {
         "name": f"list of {SMALL + 1:,} websites with summaries",
         "group": "websites",
-        **by_turns(lambda: our.ask(_WEBSITES)[1], None, repeat),
+        **by_turns({"ours": lambda: sides.our.ask(_WEBSITES)[1]}, repeat),
     }
 
 
-def compare(place: Filled, repeat: int) -> dict[str, Any]:
+def compare(place: Filled, repeat: int, most_compared: int) -> dict[str, Any]:
     """Return all figures for one number of views."""
     plan = place.plan
-    duck = DuckStore.filled(place.duck_file, batches(plan))
+    chosen = list(queries(plan.since_ms, plan.until_ms))
+    boards = list(dashboards(plan.until_ms))
+    duck = None
     starts_ms = []
-    for _ in range(_STARTS - 1):
-        with daemon_on(place.folder) as (_, took_ms):
-            starts_ms.append(took_ms)
-    with daemon_on(place.folder) as (daemon, took_ms), asker(daemon) as our:
+    with ExitStack() as used:
+        if plan.views <= most_compared:
+            duck = DuckStore.filled(place.duck_file, batches(plan))
+            used.callback(duck.close)
+        for _ in range(_STARTS - 1):
+            with daemon_on(place.folder) as (_, took_ms):
+                starts_ms.append(took_ms)
+        daemon, took_ms = used.enter_context(daemon_on(place.folder))
         starts_ms.append(took_ms)
-        chosen = list(queries(plan.since_ms, plan.until_ms))
-        together = dashboard(plan.until_ms)
-        check([*chosen, *together], our, duck)
+        our = used.enter_context(asker(daemon))
+        six = used.enter_context(SixConnections(daemon.port, cookie_of(daemon)))
+        every = [*chosen, *(query for board in boards for query in board)]
+        if duck:
+            check(every, our, duck)
+            print(f"{len(every)} answers are the same; measuring", file=sys.stderr)
+        else:
+            _ask(our, every)
         memory = private_bytes(daemon.pid)
-        print(
-            f"{len(chosen) + len(together)} answers are the same; measuring",
-            file=sys.stderr,
-        )
-        measured = [
-            *measure(chosen, our, duck, repeat),
-            *measure_together(together, our, duck, repeat),
-        ]
-    duck.close()
+        measured = list(measure(chosen, boards, Sides(our, six, duck), repeat))
     return {
         "views": plan.views,
         "days": plan.days,
@@ -141,7 +178,7 @@ def compare(place: Filled, repeat: int) -> dict[str, Any]:
         "queries": measured,
         "start": {"median_ms": round(median(starts_ms)), "times": _STARTS},
         "memory": memory,
-        "disk": {"ours": place.store_bytes, "theirs": duck.bytes_used},
+        "disk": {"ours": place.store_bytes, **({"theirs": duck.bytes_used} if duck else {})},
     }
 
 
@@ -149,7 +186,7 @@ def report(result: dict[str, Any]) -> str:
     """Return a result as Markdown."""
     return (
         f"# {result['views']:,} views of one website over {result['days']} days\n\n"
-        f"{machine_lines(result)}\n\n{targets_table(result)}\n\n{queries_table(result)}\n"
+        f"{measured_by(result)}\n\n{targets_table(result)}\n\n{queries_table(result)}\n"
     )
 
 
@@ -158,6 +195,7 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--views", type=int, nargs="+", default=[10_000_000])
     parser.add_argument("--repeat", type=int, default=21)
+    parser.add_argument("--compared", type=int, default=10_000_000, metavar="VIEWS")
     parser.add_argument("--data", type=Path, help="a folder to keep what was filled")
     parser.add_argument("--out", type=Path, default=OUT)
     add_plan(parser)
@@ -167,7 +205,7 @@ def main() -> None:
             plan = plan_of(arguments, views)
             is_fixed = arguments.until is not None
             place = filled(folder / str(views), plan, is_fixed=is_fixed)
-            result = compare(place, arguments.repeat)
+            result = compare(place, arguments.repeat, arguments.compared)
             keep(arguments.out, f"compare-{views}", result)
             text = report(result)
             (arguments.out / f"compare-{views}.md").write_text(text, "utf-8")

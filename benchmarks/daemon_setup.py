@@ -18,7 +18,7 @@ from query_client import QueryClient
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.daemon import Daemon
+from support.daemon import RUN, Daemon
 
 SMALL = 1_000
 """The number of small websites besides the large one."""
@@ -33,6 +33,11 @@ new_paths = 1000000
 [server]
 trusted_proxies = ["127.0.0.1"]
 """
+
+
+def disk_bytes(folder: Path) -> int:
+    """Return what the files of a folder take up on disk."""
+    return sum(file.stat().st_blocks * 512 for file in folder.iterdir())
 
 
 @frozen
@@ -50,7 +55,7 @@ class Filled:
     @property
     def store_bytes(self) -> int:
         """The size of the daemon's files on disk."""
-        return sum(file.stat().st_blocks * 512 for file in (self.folder / "data").iterdir())
+        return disk_bytes(self.folder / "data")
 
 
 def filled(folder: Path, plan: Plan, *, is_fixed: bool) -> Filled:
@@ -101,7 +106,7 @@ def folder_or_temporary(given: Path | None) -> Iterator[Path]:
 @contextmanager
 def daemon_on(folder: Path) -> Iterator[tuple[Daemon, float]]:
     """Run the daemon on a folder. Yield it and the milliseconds until it responded."""
-    daemon = Daemon(folder, configuration=CONFIGURATION)
+    daemon = Daemon(folder, configuration=CONFIGURATION, command=RUN)
     began = time.perf_counter()
     daemon.start()
     took_ms = (time.perf_counter() - began) * 1000
@@ -111,11 +116,16 @@ def daemon_on(folder: Path) -> Iterator[tuple[Daemon, float]]:
         daemon.stop()
 
 
-def asker(daemon: Daemon) -> QueryClient:
-    """Log in and return a client."""
+def cookie_of(daemon: Daemon) -> str:
+    """Log in and return the cookie."""
     cookie = daemon.client().cookie
     assert cookie is not None
-    return QueryClient(daemon.port, cookie)
+    return cookie
+
+
+def asker(daemon: Daemon) -> QueryClient:
+    """Log in and return a client."""
+    return QueryClient(daemon.port, cookie_of(daemon))
 
 
 def address(query: Query) -> str:

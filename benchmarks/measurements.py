@@ -1,9 +1,11 @@
-"""Measured times and memory, the machine they were measured on, and saving results."""
+"""Measured times and memory, how quiet the machine was, and running and saving benchmarks."""
 
 import os
 import platform
 import shlex
+import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -11,11 +13,13 @@ from statistics import median, quantiles
 from typing import Any, Final
 
 import msgspec
-from attrs import frozen
+from attrs import Factory, define, frozen
 
 OUT: Final = Path("build/benchmarks")
 _PLACES: Final = ("--data", "--out")
 _GIB: Final = 1 << 30
+_LOOPS: Final = 5
+_LOOP_LENGTH: Final = 2_000_000
 
 
 @frozen
@@ -66,6 +70,38 @@ def machine() -> dict[str, Any]:
     }
 
 
+def _stolen() -> tuple[int, int]:
+    """Return the stolen and the total processor time of all cores, in ticks (man 5 proc)."""
+    first = Path("/proc/stat").read_text("ascii").splitlines()[0]
+    ticks = [int(text) for text in first.split()[1:9]]
+    return ticks[7], sum(ticks)
+
+
+@define
+class Noise:
+    """What the machine did besides: the times of a fixed loop, and the processor time it lost."""
+
+    _loops_ms: list[float] = Factory(list)
+    _before: tuple[int, int] = Factory(_stolen)
+
+    def sample(self) -> None:
+        """Time the loop, a few times."""
+        for _ in range(_LOOPS):
+            began = time.perf_counter()
+            total = 0
+            for number in range(_LOOP_LENGTH):
+                total += number
+            self._loops_ms.append(round((time.perf_counter() - began) * 1000, 2))
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The figures that are saved; `stolen` is a share of the time since the first."""
+        stolen, total = (
+            after - before for after, before in zip(_stolen(), self._before, strict=True)
+        )
+        return {"loop_ms": self._loops_ms, "stolen": stolen / max(total, 1)}
+
+
 def processor_s(pid: int) -> float:
     """Return the processor time that a process has used, in seconds."""
     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
@@ -103,6 +139,13 @@ def comparisons(folder: Path) -> list[dict[str, Any]]:
     """Return the results of all comparisons, fewest views first."""
     found = [msgspec.json.decode(file.read_bytes()) for file in folder.glob("compare-*.json")]
     return sorted(found, key=lambda result: result["views"])
+
+
+def run(name: str, *arguments: str | Path) -> None:
+    """Run a benchmark of this folder as a command. Raises CalledProcessError if it fails."""
+    script = Path(__file__).with_name(f"{name}.py")
+    print(f"{name} …", file=sys.stderr, flush=True)
+    subprocess.run([sys.executable, script, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 def command() -> str:

@@ -50,7 +50,7 @@ def _draw_query(panel: Axes, results: Sequence[dict[str, Any]], name: str) -> No
             (result["views"], measured[engine]["median_ms"])
             for result in results
             for measured in result["queries"]
-            if measured["name"] == name
+            if measured["name"] == name and engine in measured
         ]
         panel.loglog(*zip(*points, strict=True), color=colour, marker=marker, ms=4, label=label)
     panel.set_title(name, fontsize=9, loc="left")

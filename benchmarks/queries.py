@@ -117,6 +117,13 @@ def queries(since_ms: int, until_ms: int) -> Iterator[Query]:
                 yield evolve(query, case=case, filters=filters)
 
 
+def dashboards(until_ms: int) -> Iterator[list[Query]]:
+    """Yield the queries of loading the dashboard, without a filter and with each."""
+    for case, filters in {"": (), **FILTERS}.items():
+        name = f"{MONTH}, {case}" if case else MONTH
+        yield [evolve(query, case=name, filters=filters) for query in dashboard(until_ms)]
+
+
 def dashboard(until_ms: int) -> list[Query]:
     """Return the fourteen queries of loading the dashboard for thirty days."""
     asked = [

@@ -1,11 +1,15 @@
-"""A client that queries the daemon over one persistent connection, at little cost of its own."""
+"""Clients that query the daemon over persistent connections, at little cost of their own."""
 
 import socket
 import time
+from collections import deque
+from collections.abc import Iterable
+from contextlib import ExitStack
+from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-_READ: int = 1 << 20
+_READ: Final = 1 << 20
 
 
 class QueryClient:
@@ -15,6 +19,9 @@ class QueryClient:
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._heads = f"Host: 127.0.0.1:{port}\r\nCookie: {cookie}\r\nAccept: application/json\r\n"
+        self._address = ""
+        self._received: list[bytes] = []
+        self._missing = 0
 
     def __enter__(self) -> Self:
         return self
@@ -27,38 +34,96 @@ class QueryClient:
     ) -> None:
         self._socket.close()
 
+    def fileno(self) -> int:
+        """Return the file descriptor, which is readable once a response comes."""
+        return self._socket.fileno()
+
     def ask(self, address: str) -> tuple[bytes, float]:
         """Return the body of the response, and the milliseconds until it was complete.
 
         Raises AssertionError with the response if its status is not 200.
         """
-        request = f"GET {address} HTTP/1.1\r\n{self._heads}\r\n".encode()
         began = time.perf_counter()
-        self._socket.sendall(request)
-        head, _, body = self._read_head().partition(b"\r\n\r\n")
-        length = _length(head)
-        parts = [body]
-        missing = length - len(body)
-        while missing > 0:
-            part = self._received()
-            parts.append(part)
-            missing -= len(part)
+        self.send(address)
+        while not self.receive():
+            pass
         took_ms = (time.perf_counter() - began) * 1000
-        body = b"".join(parts)
-        assert head.startswith(b"HTTP/1.1 200 "), (address, head, body[:500])
-        return body, took_ms
+        return self._body(), took_ms
 
-    def _read_head(self) -> bytes:
-        answer = self._received()
-        while b"\r\n\r\n" not in answer:
-            answer += self._received()
-        return answer
+    def send(self, address: str) -> None:
+        """Send a request."""
+        self._address = address
+        self._received = []
+        self._socket.sendall(f"GET {address} HTTP/1.1\r\n{self._heads}\r\n".encode())
 
-    def _received(self) -> bytes:
+    def receive(self) -> bool:
+        """Receive a part of the response, and return whether that was the last."""
         part = self._socket.recv(_READ)
         if not part:
             raise ConnectionResetError("the daemon closed the connection")
-        return part
+        if self._received and self._missing:
+            self._received.append(part)
+            self._missing -= len(part)
+            return not self._missing
+        self._received = [b"".join(self._received) + part]
+        head, end, body = self._received[0].partition(b"\r\n\r\n")
+        if not end:
+            return False
+        self._missing = _length(head) - len(body)
+        return not self._missing
+
+    def check(self) -> None:
+        """Raise AssertionError with the response if its status is not 200."""
+        response = self._received[0]
+        assert response.startswith(b"HTTP/1.1 200 "), (self._address, response[:1000])
+
+    def _body(self) -> bytes:
+        self.check()
+        return b"".join(self._received).partition(b"\r\n\r\n")[2]
+
+
+class SixConnections:
+    """Sends requests as a browser does: over six connections at once. Use it as a context manager.
+
+    Each connection gets the next request once its last response is complete.
+    """
+
+    def __init__(self, port: int, cookie: str) -> None:
+        with ExitStack() as opened:
+            self._selector = opened.enter_context(DefaultSelector())
+            self._clients = [opened.enter_context(QueryClient(port, cookie)) for _ in range(6)]
+            self._opened = opened.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._opened.close()
+
+    def ask(self, addresses: Iterable[str]) -> float:
+        """Return the milliseconds until every response was complete."""
+        waiting = deque(addresses)
+        began = time.perf_counter()
+        for client in self._clients:
+            if waiting:
+                client.send(waiting.popleft())
+                self._selector.register(client, EVENT_READ)
+        while self._selector.get_map():
+            for key, _ in self._selector.select():
+                client = key.fileobj
+                assert isinstance(client, QueryClient)
+                if client.receive():
+                    client.check()
+                    if waiting:
+                        client.send(waiting.popleft())
+                    else:
+                        self._selector.unregister(client)
+        return (time.perf_counter() - began) * 1000
 
 
 def _length(head: bytes) -> int:
