@@ -12,6 +12,17 @@ LICENCE: Final = "Apache-2.0"
 
 GENERATED: Final = Path(__file__).parent / "_build"
 """The folder of generated files (see hatch_build.py)."""
+DASHBOARD: Final = GENERATED / "frontend" / "dashboard"
+SCRIPTS: Final = GENERATED / "frontend" / "scripts"
+PAGE: Final = "index.html"
+SHARE_PAGE: Final = "share.html"
+
+
+def check_frontend(dashboard: Path = DASHBOARD, scripts: Path = SCRIPTS) -> None:
+    """Raise FileNotFoundError if the package was built without the dashboard or the scripts."""
+    for needed in (dashboard / PAGE, dashboard / SHARE_PAGE, scripts):
+        if not needed.exists():
+            raise FileNotFoundError(f"medamad was installed without {needed}")
 
 
 @cache

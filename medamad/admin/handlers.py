@@ -24,7 +24,6 @@ from medamad.storage.environment.folder import open_to_others
 from medamad.storage.environment.tree_check import DamagedValue
 from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.settings import unregistered_warning
-from medamad.web.routes.monitoring import unavailable_reasons
 from medamad.web.server.site import Site
 
 _FULL: Final = 0.7
@@ -108,7 +107,7 @@ class AdminHandlers:
             last_backup=backend.backups.newest,
             backup_failure=backend.backups.failure,
             damage=store.damage,
-            unavailable_reasons=tuple(unavailable_reasons(self.site)),
+            unavailable_reasons=tuple(self.site.unavailable_reasons()),
             warnings=(
                 *await self.config_warnings(),
                 *self._warnings(figures.used_bytes, figures.map_bytes),

@@ -32,9 +32,8 @@ def make_daemon(
     `leave_with` gets the exit status before that; the other arguments are those of `Daemon`.
     """
 
-    def settled(what: Started) -> None:
+    def loaded(_result: object) -> None:
         runtime.freeze_heap()
-        started(what)
 
     def ended(status: int) -> None:
         leave_with(status)
@@ -51,7 +50,8 @@ def make_daemon(
         supervisor=Supervisor.from_environ(os.environ, os.getpid()),
         read_config=read_config,
         ended=ended,
-        started=settled,
+        started=started,
+        loaded=loaded,
         prepare=prepare,
         is_abandoned=is_abandoned,
         log_lines=log_lines,

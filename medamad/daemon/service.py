@@ -53,7 +53,7 @@ from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 from medamad.web.app import make_outage_site, make_site
 from medamad.web.backend import Backend
-from medamad.web.server.site import drain
+from medamad.web.server.site import Site, drain
 from medamad.web.settings import WebSettings
 
 FAILED: Final = 1
@@ -103,6 +103,10 @@ def ignore_started(_started: Started) -> None:
     """Ignore the start."""
 
 
+def ignore_loaded(_result: object) -> None:
+    """Ignore that everything is in memory."""
+
+
 @define(eq=False, kw_only=True)
 class Daemon(Service):
     """The whole service. Calls `ended` with an exit status if it cannot start or continue."""
@@ -118,6 +122,8 @@ class Daemon(Service):
     """Reads the configuration again. Raises ConfigError."""
     ended: Callable[[int], None]
     started: Callable[[Started], None] = ignore_started
+    loaded: Callable[[object], None] = ignore_loaded
+    """Called once what the first requests need is in memory, or cannot be loaded."""
     prepare: Callable[[Backend], Awaitable[None]] | None = None
     """Runs before the daemon can be reached."""
     clock: Callable[[], float] = time.time
@@ -161,9 +167,9 @@ class Daemon(Service):
     def _not_reloaded(self, failure: Failure) -> None:
         self._log.failure("the configuration was not changed", failure)
 
-    def _tables_not_loaded(self, failure: Failure) -> None:
+    def _not_loaded(self, failure: Failure) -> None:
         if not failure.check(CancelledError):
-            self._log.failure("hits will have to load their tables", failure)
+            self._log.failure("the first requests will have to load what they need", failure)
 
     async def _serially(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async with self._one_at_a_time:
@@ -175,8 +181,6 @@ class Daemon(Service):
             raise WrongClock("the clock is before 1970: set it, then start again")
         self._reload_on_hangup()
         passwords = self._start_pool("passwords", PASSWORD_THREADS)
-        # Opening the store mostly waits for the disk; the tables can be loaded meanwhile.
-        passwords(load_tables).addErrback(self._tables_not_loaded)
         for warning in self.config.warnings:
             self._log.warn("{warning}", warning=warning)
         data_dir = self.config.data_dir(self.environ)
@@ -238,6 +242,7 @@ class Daemon(Service):
         )
         self.supervisor.notify(READY)
         self.started(_started(urls, first_login, store, data_dir))
+        passwords(partial(_load, site)).addErrback(self._not_loaded).addBoth(self.loaded)
 
     async def _serve_outage(
         self, reason: str, web_settings: WebSettings, listening: Sequence[ListenEndpoint]
@@ -417,6 +422,15 @@ def _started(
         username="" if account is None else account.username,
         login_file=file if file.exists() else None,
     )
+
+
+def _load(site: Site) -> None:
+    """Load what the daemon can do without until it has responded; other threads can run meanwhile.
+
+    At once, not when a request needs it: by then, another version may be installed.
+    """
+    load_tables()
+    site.root.load()
 
 
 async def _give_up_on_stall(store: Store, queue: WriteQueue) -> None:

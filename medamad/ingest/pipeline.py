@@ -388,10 +388,7 @@ _LIBRARY_USER_AGENT: Final = "curl/8.5.0"
 
 
 def load_tables() -> None:
-    """Load the tables that hits need. May be called in any thread.
-
-    This takes more than a tenth of a second; without it, the first hit would delay all others.
-    """
+    """Load the tables that hits need, which takes a tenth of a second. For any thread."""
     describe(_USUAL_USER_AGENT)
     is_bot(_LIBRARY_USER_AGENT, "strict")
     page_of("https://bücher.example/")

@@ -3,16 +3,15 @@
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import re2
 from attrs import frozen
-from crawleruseragents import CRAWLER_USER_AGENTS_DATA
-from ua_parser import Domain, PartialResult, load_lazy_builtins
-from ua_parser.re2 import Resolver
 
 from medamad.domain.dimensions import UNKNOWN
 from medamad.domain.hits import BotRule
+
+if TYPE_CHECKING:
+    from ua_parser import PartialResult
 
 MAX_LENGTH: Final = 512
 """Characters of a User-Agent that are parsed; browsers send half as many, Meta's apps up to all."""
@@ -45,6 +44,9 @@ def _matches(user_agent: str) -> tuple[int, ...]:
 
 @cache
 def _patterns() -> Any:
+    import re2  # noqa: PLC0415 - the daemon starts without it
+    from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415 - the same
+
     options = re2.Options()
     options.max_mem = _MAX_MEMORY
     options.log_errors = False
@@ -59,6 +61,8 @@ def _patterns() -> Any:
 
 @cache
 def _libraries() -> frozenset[int]:
+    from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415 - large
+
     return frozenset(
         number
         for number, entry in enumerate(CRAWLER_USER_AGENTS_DATA)
@@ -122,16 +126,20 @@ def _describe(user_agent: str) -> Agent:
     if not user_agent.startswith(("Mozilla/", "Opera/")) or is_library(user_agent):
         return Agent()
     text = user_agent.encode("utf-8", "replace").decode("utf-8")
-    parsed = _parse()(text, Domain.USER_AGENT | Domain.OS)
+    parsed = _parse()(text)
     browser, browser_version = _browser(text, parsed)
     os, os_version = _os(text, parsed)
     return Agent(browser, browser_version, os, os_version, device_type_of(text))
 
 
 @cache
-def _parse() -> Callable[[str, Domain], PartialResult]:
+def _parse() -> "Callable[[str], PartialResult]":
+    from ua_parser import Domain, load_lazy_builtins  # noqa: PLC0415 - the daemon starts without it
+    from ua_parser.re2 import Resolver  # noqa: PLC0415 - the same
+
     browsers, systems, _ = load_lazy_builtins()
-    return Resolver((browsers, systems, []))
+    resolver = Resolver((browsers, systems, []))
+    return lambda text: resolver(text, Domain.USER_AGENT | Domain.OS)
 
 
 _TOKENS: Final = re.compile(r"\b(OPR|OPT|MiuiBrowser|GSA|Whale|SamsungBrowser)/(\d+)")
@@ -214,7 +222,7 @@ _IPADOS_FROM: Final = 13
 _VERSION: Final = re.compile(r"[0-9A-Za-z]{1,6}\Z", re.ASCII)
 
 
-def _browser(text: str, parsed: PartialResult) -> tuple[str, str]:
+def _browser(text: str, parsed: "PartialResult") -> tuple[str, str]:
     """Return the name and the version of the browser."""
     token = _TOKENS.search(text)
     if token is not None:
@@ -229,7 +237,7 @@ def _browser(text: str, parsed: PartialResult) -> tuple[str, str]:
     return name, _version(agent.major)
 
 
-def _os(text: str, parsed: PartialResult) -> tuple[str, str]:
+def _os(text: str, parsed: "PartialResult") -> tuple[str, str]:
     """Return the name and the version of the operating system."""
     for word, name in _SYSTEM_WORDS.items():
         if word in text:

@@ -5,8 +5,6 @@ from functools import cache, lru_cache
 from typing import Final, Literal, TypeAlias
 
 from babel.core import Locale, get_global
-from werkzeug.datastructures import LanguageAccept
-from werkzeug.http import parse_accept_header
 
 from medamad.domain.dimensions import OTHER, UNKNOWN
 
@@ -61,6 +59,9 @@ def locale_name(locale: str) -> str:
 
 @lru_cache(4_096)
 def _first_locale(accept_language: str) -> str:
+    from werkzeug.datastructures import LanguageAccept  # noqa: PLC0415 - the daemon starts without
+    from werkzeug.http import parse_accept_header  # noqa: PLC0415 - the same
+
     for tag, quality in parse_accept_header(accept_language, LanguageAccept):
         if quality > 0 and (locale := _normal(tag)):
             return locale

@@ -1,76 +1,36 @@
 """The HTTP side of the daemon: every request, at the root and under /api, to its routes."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from attrs import evolve, frozen
-from klein import Klein
 from twisted.python.failure import Failure
 
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
-from medamad.domain.errors import ApiError, BadRequest, Unavailable
+from medamad.build import check_frontend
+from medamad.domain.errors import ApiError, Unavailable
 from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.write_queue import Reactor
 from medamad.storage.store import Store
 from medamad.web import cors
-from medamad.web.backend import Backend, ResourceUsage, RunQuery
-from medamad.web.dispatch import Routes
-from medamad.web.parameters import percent_decode
+from medamad.web.backend import Backend, RunQuery
+from medamad.web.call import hit_call
 from medamad.web.responses import Response, error_response, failure_response, json_response
-from medamad.web.routes import (
-    account,
-    exports,
-    files,
-    goals,
-    grants,
-    hits,
-    monitoring,
-    statistics,
-    websites,
-)
+from medamad.web.routes import hits
 from medamad.web.server.request import Request
 from medamad.web.server.site import Site
-from medamad.web.settings import EVENT_NAME, WebSettings
+from medamad.web.settings import API_PREFIX, EVENT_NAME, WebSettings
 
-API_PREFIX: Final = "api"
-"""The first segment of a path under which the API is served, besides the root."""
-
-_UNROUTABLE: Final = "\N{REPLACEMENT CHARACTER}"
-"""Replaces characters and segments that no name contains, so that no route matches."""
-
-_MAX_SEGMENTS: Final = 32
-"""The most segments of a path that are decoded; no route or dashboard page has as many."""
+if TYPE_CHECKING:
+    from medamad.web.routing import Routing
 
 _OPTIONS_OF_SERVER: Final = (b"OPTIONS", b"*")
 _METHODS: Final = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST"
-
-
-def interface_routes(backend: Backend) -> Routes:
-    """Return the routes of the API."""
-    routes = Routes(Klein(), backend)
-    for section in (account, hits, grants, websites, goals, statistics, exports):
-        section.add_to(routes)
-    files.add_description(routes)
-    return routes
-
-
-def file_routes(backend: Backend) -> Routes:
-    """Return the routes of the dashboard and the tracker, at the root only."""
-    routes = Routes(Klein(), backend)
-    files.add_to(routes)
-    return routes
-
-
-def operating_routes(backend: Backend, site: Site) -> Routes:
-    """Return the routes of health checks and metrics, at the root only."""
-    routes = Routes(Klein(), backend)
-    monitoring.add_to(routes, site)
-    return routes
 
 
 class Root:
@@ -78,17 +38,25 @@ class Root:
 
     Klein routes all of them except hits and pings. There are so many of these that routing by
     Klein would cost as much as everything else, so they are looked up by their exact paths. The
-    checks and handlers are the same.
+    checks and handlers are the same. They need none of what the others import.
     """
 
     def __init__(self, backend: Backend, site: Site) -> None:
         self._backend = backend
         self._site = site
-        self._interface = interface_routes(backend)
-        self._files = file_routes(backend)
-        self._operating = operating_routes(backend, site)
         self._event_name = EVENT_NAME
-        self._hits = _hit_paths(self._interface, EVENT_NAME)
+        self._hits = _hit_paths(EVENT_NAME)
+
+    @cached_property
+    def _routing(self) -> "Routing":
+        # Importing it would take half of the start.
+        from medamad.web.routing import Routing  # noqa: PLC0415
+
+        return Routing(self._backend, self._site)
+
+    def load(self) -> None:
+        """Load the routes of all other requests, which takes a third of a second."""
+        _ = self._routing
 
     def serve(self, request: Request) -> None:
         """Respond to a request, now or later."""
@@ -96,14 +64,14 @@ class Root:
         event_name = self._backend.settings.event_name
         if event_name != self._event_name:
             self._event_name = event_name
-            self._hits = _hit_paths(self._interface, event_name)
+            self._hits = _hit_paths(event_name)
         name = self._hits.get((request.method, request.path))
         if name is not None:
             self._serve_hit(request, name)
         elif (request.method, request.path) == _OPTIONS_OF_SERVER:
             request.respond(Response(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
         else:
-            resource = self._routes_of(request).resource
+            resource = self._routing.routes_of(request).resource
             resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
 
     def _serve_hit(self, request: Request, name: str) -> None:
@@ -115,12 +83,15 @@ class Root:
                 result = failure_response(Failure(result), name)
             request.respond(result, cors.ANY_EXPOSED)
 
-        self._interface.serve_hit(request, name, respond)
+        try:
+            hits.HANDLERS[name](hit_call(request, self._backend), respond)
+        except Exception as error:  # noqa: BLE001 - any error is logged and answered
+            respond(error)
 
     def error_response(self, request: Request, error: ApiError) -> Response:
         """Return the response to a request whose body cannot be read."""
         self._remove_base_path(request)
-        return self._routes_of(request).error_response(request, error)
+        return self._routing.routes_of(request).error_response(request, error)
 
     def _remove_base_path(self, request: Request) -> None:
         """Remove the base path from a request's path, unless the proxy has removed it."""
@@ -131,35 +102,11 @@ class Root:
         if request.path == base or request.path.startswith(base + b"/"):
             request.path = request.path.removeprefix(base) or b"/"
 
-    def _routes_of(self, request: Request) -> Routes:
-        """Return the routes for a request, and set its path within them."""
-        segments = _segments(request)
-        routes = self._interface
-        request.prepath = []
-        if segments[0] == API_PREFIX and len(segments) > 1:
-            request.prepath.append(segments.pop(0).encode("ascii"))
-        elif segments == [self._backend.settings.script_name]:
-            segments, routes = [files.SCRIPT], self._files
-        elif segments[0] in files.FIRST_SEGMENTS:
-            routes = self._files
-        elif segments[0] in monitoring.FIRST_SEGMENTS and cors.may_monitor(
-            request.peer, request.headers, self._backend.settings
-        ):
-            routes = self._operating
-        if len(segments) > 1 and segments[0] == self._backend.settings.event_name:
-            segments[0] = EVENT_NAME
-        if segments[0] == "" and len(segments) > 1:
-            # The router would ignore another slash.
-            segments[0] = _UNROUTABLE
-        request.local_path = "/" + "/".join(segments)
-        request.postpath = [segment.encode("utf-8") for segment in segments]
-        return routes
-
 
 _API: Final = b"/" + API_PREFIX.encode("ascii")
 
 
-def _hit_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], str]:
+def _hit_paths(event_name: str) -> Mapping[tuple[bytes, bytes], str]:
     """Return the route's name of each method and path of hits: under both prefixes, by both names.
 
     A tracker whose tag has a slash at the end of the API address sends two slashes.
@@ -170,27 +117,12 @@ def _hit_paths(routes: Routes, event_name: str) -> Mapping[tuple[bytes, bytes], 
                 method.encode("ascii"),
                 prefix + path.replace(EVENT_NAME, name, 1).encode("ascii"),
             ): route
-            for route in routes.hits
+            for route in hits.HANDLERS
             for method, path in [route.split(" ")]
             for prefix in (b"", b"/", _API, _API + b"/")
             for name in (EVENT_NAME, event_name)
         }
     )
-
-
-def _segments(request: Request) -> list[str]:
-    """Return the decoded segments of a request's path, and mark the request if one is malformed."""
-    if not request.path.startswith(b"/") or request.path.count(b"/") > _MAX_SEGMENTS:
-        return [_UNROUTABLE]
-    segments = []
-    for raw in request.path.removeprefix(b"/").split(b"/"):
-        try:
-            segment = percent_decode(raw, "path")
-        except BadRequest:
-            request.malformed = True
-            segment = _UNROUTABLE
-        segments.append(segment.replace("/", _UNROUTABLE))
-    return segments
 
 
 def make_site(
@@ -203,7 +135,10 @@ def make_site(
     clock: Callable[[], float],
     reactor: Reactor,
 ) -> Site:
-    """Return the site. Its backend's `settings` may be replaced while it runs."""
+    """Return the site. Its backend's `settings` may be replaced while it runs.
+
+    Raises FileNotFoundError if the package was built without the front end.
+    """
     backend = Backend(
         store=store,
         pipeline=pipeline,
@@ -215,9 +150,9 @@ def make_site(
         seconds=reactor.seconds,
         call_later=reactor.callLater,
         settings=settings,
-        usage=ResourceUsage(),
     )
     site = Site(backend, reactor)
+    check_frontend()
     site.root = Root(backend, site)
     return site
 
@@ -254,6 +189,9 @@ class OutageRoot:
     def error_response(self, _request: Request, _error: ApiError) -> Response:
         """Return the response to a request whose body cannot be read."""
         return _unavailable(_FOR_EVERYONE)
+
+    def load(self) -> None:
+        """Load nothing: a response is always the same."""
 
 
 def _unavailable(message: str) -> Response:

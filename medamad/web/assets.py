@@ -12,7 +12,7 @@ from typing import Final
 from attrs import evolve, frozen
 from werkzeug.http import parse_accept_header
 
-from medamad.web.dispatch import Call
+from medamad.web.call import Call
 from medamad.web.responses import Headers, Response
 from medamad.web.server.request import Request
 

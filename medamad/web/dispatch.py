@@ -9,23 +9,23 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final, TypeAlias, TypeVar
 
-import msgspec
 from attrs import evolve, frozen
 from klein import Klein
+from klein.interfaces import IKleinRequest
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from zope.interface import classImplements
 
-from medamad.domain.accounts import Account
-from medamad.domain.errors import ApiError, BadRequest, Forbidden, NotFound, TooMany, Unauthorised
-from medamad.domain.websites import Website, canonical_hostname
-from medamad.ingest.networks import Address
+from medamad.domain.errors import ApiError, Forbidden, NotFound, TooMany, Unauthorised
 from medamad.web import cors, parameters
-from medamad.web.auth import Access, Caller, caller_of, sender_network, session_token
+from medamad.web.auth import Access, caller_of, sender_network
 from medamad.web.backend import Backend
-from medamad.web.parameters import QueryParameters, parse_query_string
+from medamad.web.call import ANYONE, NO_PARAMETERS, Call, HitHandler, hit_call, malformed
+from medamad.web.parameters import parse_query_string
 from medamad.web.responses import (
+    NOT_FOUND,
     WRITTEN_BYTES,
     Headers,
     Response,
@@ -33,75 +33,23 @@ from medamad.web.responses import (
     allow_header,
     error_response,
     failure_response,
+    method_not_allowed,
     stream_of,
 )
-from medamad.web.server import clients
 from medamad.web.server.request import Request
+
+# Not where it is defined: hits and pings are served without Klein, which takes long to import.
+classImplements(Request, IKleinRequest)
 
 T = TypeVar("T")
 
 SAFE_METHODS: Final = frozenset((b"GET", b"HEAD"))
 """Methods that change nothing (RFC 9110, section 9.2.1)."""
-_NO_PARAMETERS: Final = QueryParameters()
-_ANYONE: Final = Caller()
 _log = Logger()
-
-
-@frozen
-class Call:
-    """A request that has passed the checks of its route."""
-
-    request: Request
-    backend: Backend
-    parameters: QueryParameters
-    caller: Caller
-    """Who calls, if the route's access is authenticated."""
-
-    @property
-    def session_token(self) -> str | None:
-        """The token of the session cookie."""
-        return session_token(self.request)
-
-    @property
-    def account(self) -> Account:
-        """The account that the session cookie opens. Raises Unauthorised."""
-        return self.backend.accounts.authenticate(self.session_token)
-
-    @property
-    def sender_address(self) -> Address | None:
-        """The sender's address."""
-        request = self.request
-        return clients.sender_address(request.peer, request.headers, self.backend.settings)
-
-    def run_query(self, query: Callable[[], T]) -> Deferred[T]:
-        """Run a query in the query pool, where callers take turns."""
-        client = (self.caller.identity, sender_network(self.request, self.backend))
-        return self.backend.run_query(query, client=client)
-
-    def body(self, decoder: msgspec.json.Decoder[T]) -> T:
-        """Return the decoded body. Raises BadRequest."""
-        return parameters.read_body(self.request.body, decoder)
-
-    def website(self, hostname: str) -> Website:
-        """Return the website that the path names. Raises BadRequest, NotFound, Forbidden."""
-        name = canonical_hostname(hostname)
-        website = self.backend.store.websites.by_hostname(name)
-        self.caller.check_website(name, website)
-        if website is None:
-            raise NotFound(f"hostname: no website {name} is registered")
-        return website
 
 
 Handler: TypeAlias = Callable[..., Awaitable[Response] | Response]
 """Makes the response of a route from the call and the parameters of the path, by their names."""
-
-
-Respond: TypeAlias = Callable[[Response | Exception], object]
-"""Sends a response, or the response to an error. Called once."""
-
-HitHandler: TypeAlias = Callable[[Call, Respond], object]
-"""Takes a hit or a ping, and responds now or later: many wait at a time, and awaiting each would
-cost more than taking it. May raise what it would respond with."""
 
 
 @frozen
@@ -121,8 +69,6 @@ class Routes:
         self.backend = backend
         self.resource = app.resource()
         self.by_name: dict[str, Route] = {}
-        self.hits: dict[str, HitHandler] = {}
-        """The handlers of hits and pings, by name of the route."""
         # Otherwise werkzeug would redirect to what the Host header says.
         app.url_map.merge_slashes = False
         app.handle_errors(Exception)(self._failed)
@@ -138,8 +84,8 @@ class Routes:
         self.by_name[route.name] = route
         self.app.route(rule, methods=[method], endpoint=route.name)(serve)
 
-    def add_hits(self, method: str, rule: str, handler: HitHandler) -> None:
-        """Add a route without parameters that pages of any origin send hits or pings to."""
+    def add_hits(self, name: str, handler: HitHandler) -> None:
+        """Add a route of hits or pings, by its method and rule."""
 
         def awaited(call: Call) -> Deferred[Response]:
             responding: Deferred[Response] = Deferred()
@@ -153,15 +99,8 @@ class Routes:
             handler(call, respond)
             return responding
 
+        method, rule = name.split(" ")
         self.add(method, rule, awaited, Access.ANY_PAGE)
-        self.hits[f"{method} {rule}"] = handler
-
-    def serve_hit(self, request: Request, name: str, respond: Respond) -> None:
-        """Take a hit or a ping, by the name of its route: checks, then the handler."""
-        try:
-            self.hits[name](self._checked(request, Access.ANY_PAGE), respond)
-        except Exception as error:  # noqa: BLE001 - any error is logged and answered
-            respond(error)
 
     async def _serve(self, request: Request, route: Route, path: dict[str, str]) -> bytes:
         """Begin the response to a request that the router has matched, and return its body."""
@@ -181,16 +120,11 @@ class Routes:
         return b""
 
     def _checked(self, request: Request, access: Access) -> Call:
-        """Return the call that a request makes, or raise the first ApiError in order.
-
-        Any page sends hits to any of the service's names, and hits read their own query string.
-        """
+        """Return the call that a request makes, or raise the first ApiError in order."""
         if access is Access.ANY_PAGE:
-            if request.malformed:
-                raise _malformed()
-            return Call(request, self.backend, _NO_PARAMETERS, _ANYONE)
+            return hit_call(request, self.backend)
         settings = self.backend.settings
-        caller = caller_of(request, self.backend) if access.is_authenticated else _ANYONE
+        caller = caller_of(request, self.backend) if access.is_authenticated else ANYONE
         if access is not Access.SCRIPT:
             cors.check_host(request.peer, request.headers, settings)
         if access.is_authenticated:
@@ -202,10 +136,10 @@ class Routes:
             if settings.demo and access in (Access.COOKIE, Access.CHANGE):
                 raise Forbidden("this is a demonstration: nothing can be changed")
         if request.malformed:
-            raise _malformed()
+            raise malformed()
         parameters.check_type(request.headers, request.body)
         text = request.query_string
-        sent = parse_query_string(text) if text else _NO_PARAMETERS
+        sent = parse_query_string(text) if text else NO_PARAMETERS
         return Call(request, self.backend, sent, caller)
 
     def _stream(self, call: Call, access: Access, response: Response) -> Stream | None:
@@ -249,10 +183,12 @@ class Routes:
         error = failure.value
         headers = self._error_headers(request)
         if isinstance(error, MethodNotAllowed) and request.method == b"OPTIONS":
-            return request.start_response(_options(request, error, headers), headers)
-        if isinstance(error, HTTPException) and request.malformed:
-            failure = Failure(_malformed())
-        return request.start_response(failure_response(failure, request.route), headers)
+            response = _options(request, error, headers)
+        elif isinstance(error, HTTPException):
+            response = _unrouted(request, error)
+        else:
+            response = failure_response(failure, request.route)
+        return request.start_response(response, headers)
 
     def _error_headers(self, request: Request) -> Headers:
         return self._cors_headers(request, Access.ANY_PAGE if _is_hit(request) else Access.COOKIE)
@@ -277,8 +213,13 @@ def _options(request: Request, error: MethodNotAllowed, headers: Headers) -> Res
     return Response(HTTPStatus.NO_CONTENT, headers=added)
 
 
-def _malformed() -> ApiError:
-    return BadRequest("path: an invalid percent-escape, or not valid UTF-8")
+def _unrouted(request: Request, error: HTTPException) -> Response:
+    """Return the response to a request that matches no route."""
+    if request.malformed:
+        return error_response(malformed())
+    if isinstance(error, MethodNotAllowed):
+        return method_not_allowed(error.valid_methods or ())
+    return error_response(NotFound(NOT_FOUND))
 
 
 def _to_the_end(served: Deferred[T]) -> Deferred[T]:

@@ -13,7 +13,6 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IPushProducer
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from zope.interface import implementer
 
 from medamad.domain.errors import ApiError, RetryLater, Unauthorised
@@ -195,15 +194,11 @@ def failure_response(failure: Failure, where: str) -> Response:
     error = failure.value
     if isinstance(error, ApiError):
         return error_response(error)
-    if isinstance(error, MethodNotAllowed):
-        return _method_not_allowed(error.valid_methods or ())
-    if isinstance(error, HTTPException):
-        return _error_object(HTTPStatus.NOT_FOUND, NOT_FOUND)
     _log.failure("responding to {where} failed", failure, where=where)
     return _error_object(HTTPStatus.INTERNAL_SERVER_ERROR, FAULT)
 
 
-def _method_not_allowed(methods: Iterable[str]) -> Response:
+def method_not_allowed(methods: Iterable[str]) -> Response:
     """Return the response to a method that an address does not support."""
     allowed = allow_header(methods)
     return _error_object(

@@ -11,6 +11,8 @@ from medamad.lookup.referrers import Sources
 ProxyHeader: TypeAlias = Literal["X-Forwarded-For", "Forwarded"]
 """The header in which proxies name the client of a request that they forward."""
 
+API_PREFIX: Final = "api"
+"""The first segment of a path under which the API is served, besides the root."""
 EVENT_NAME: Final = "event"
 """The first segment of the paths that the tracker uses."""
 

@@ -420,16 +420,40 @@ async def test_it_watches_for_silent_websites(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_hits_need_is_loaded_while_it_starts(
+async def test_what_requests_need_is_loaded_once_it_has_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded = threading.Event()
-    monkeypatch.setattr("medamad.daemon.service.load_tables", loaded.set)
+    done: list[str] = []
+    monkeypatch.setattr("medamad.daemon.service.load_tables", lambda: done.append("tables"))
+    monkeypatch.setattr("medamad.web.app.Root.load", lambda _root: done.append("routes"))
     calls = RecordedCalls()
     daemon = daemon_of(config_in(tmp_path), calls)
+    loaded: Deferred[object] = Deferred()
+    daemon.loaded = loaded.callback
     daemon.startService()
     await calls.first
-    assert loaded.wait(PATIENCE_S)
+    assert not loaded.called
+    await loaded.addTimeout(PATIENCE_S, reactor)
+    assert done == ["tables", "routes"]
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_runs_if_what_requests_need_cannot_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logged_failures: LoggedFailures
+) -> None:
+    def fail() -> None:
+        raise LookupError("a table")
+
+    monkeypatch.setattr("medamad.daemon.service.load_tables", fail)
+    calls = RecordedCalls()
+    daemon = daemon_of(config_in(tmp_path), calls)
+    loaded: Deferred[object] = Deferred()
+    daemon.loaded = loaded.callback
+    daemon.startService()
+    await calls.first
+    await loaded.addTimeout(PATIENCE_S, reactor)
+    assert len(logged_failures.take(LookupError)) == 1
     await daemon.stopService()
 
 

@@ -32,3 +32,17 @@ def test_a_hit_loads_nothing_once_the_tables_are_loaded() -> None:
     before, after = json.loads(ran.stdout)
     assert before == after
     assert before[1] == [1, 1, 1, 1]
+
+
+LEFT_FOR_LATER = {
+    *("klein", "werkzeug", "prometheus_client", "psutil", "pyarrow"),
+    *("ua_parser", "re2", "crawleruseragents", "medamad.query.reports", "medamad.transfer"),
+}
+
+
+def test_the_daemon_starts_without_what_only_later_requests_need() -> None:
+    program = "import json, sys, medamad.cli.run; json.dump([*sys.modules], sys.stdout)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert not LEFT_FOR_LATER & set(json.loads(ran.stdout))

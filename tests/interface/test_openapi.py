@@ -24,10 +24,10 @@ from medamad.query.buckets import INTERVALS
 from medamad.query.filters import FIELDS, OPERATORS
 from medamad.query.reports import STATISTICS
 from medamad.query.request import MAX_ROWS, ORDERS
-from medamad.web.app import file_routes, interface_routes, operating_routes
 from medamad.web.auth import Access
 from medamad.web.backend import Backend
 from medamad.web.routes.statistics import MAX_OFFSET
+from medamad.web.routing import file_routes, interface_routes, operating_routes
 from medamad.web.server.site import Site
 
 SCHEMAS = DOCUMENT["components"]["schemas"]

@@ -209,6 +209,7 @@ def _import_everything() -> None:
     files.read_dashboard()
     files.read_scripts()
     import_module("medamad.lookup.referrers").Sources.shipped()
+    import_module("medamad.ingest.pipeline").load_tables()
     endpoints = import_module("twisted.internet.endpoints")
     plugins = list(getPlugins(IStreamServerEndpointStringParser))
     endpoints.getPlugins = lambda _: plugins

@@ -5,7 +5,7 @@ import pytest_twisted
 from support.web.client import Browser, Connection, encoded
 from support.web.daemon_in_memory import Server
 
-from medamad.web.app import interface_routes
+from medamad.web.routing import interface_routes
 
 NOWHERE = [
     "/nothing",

@@ -31,7 +31,7 @@ from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Login, Scope, Token
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.ingest.networks import Networks
-from medamad.web.app import file_routes, interface_routes, operating_routes
+from medamad.web.routing import file_routes, interface_routes, operating_routes
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 READING = ("GET", "HEAD")

@@ -2,8 +2,6 @@ import msgspec
 import pytest
 from support.log_failures import LoggedFailures
 from twisted.python.failure import Failure
-from werkzeug.exceptions import BadHost, MethodNotAllowed
-from werkzeug.exceptions import NotFound as NoRoute
 
 from medamad.domain.errors import (
     BadRequest,
@@ -42,14 +40,6 @@ def test_an_error_is_a_json_object(
         b"Cache-Control": b"no-store",
         b"X-Content-Type-Options": b"nosniff",
     }
-
-
-def test_routing_errors_are_json_objects() -> None:
-    assert failure_response(Failure(NoRoute()), "GET").status == 404
-    assert failure_response(Failure(BadHost()), "GET").status == 404
-    response = failure_response(Failure(MethodNotAllowed(["POST", "GET"])), "PUT")
-    assert response.status == 405
-    assert (b"Allow", b"GET, OPTIONS, POST") in response.headers
 
 
 def test_an_internal_error_is_logged_but_not_shown(logged_failures: LoggedFailures) -> None:

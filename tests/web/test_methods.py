@@ -8,7 +8,7 @@ from support.openapi import OPERATIONS
 from support.web.client import Browser, Connection, encoded
 from support.web.daemon_in_memory import Server
 
-from medamad.web.app import file_routes, interface_routes
+from medamad.web.routing import file_routes, interface_routes
 
 
 def addresses(server: Server) -> dict[str, set[str]]:

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from medamad.web.backend import ResourceUsage
+from medamad.web.resource_usage import ResourceUsage
 
 
 def test_the_usage_of_the_machine_is_plausible(tmp_path: Path) -> None:

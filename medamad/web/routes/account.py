@@ -1,5 +1,6 @@
 """The account: login and logout, its data and settings, and the use of the machine."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -17,7 +18,9 @@ from medamad.web.auth import (
     set_session,
 )
 from medamad.web.backend import Backend
-from medamad.web.dispatch import Call, Routes
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
+from medamad.web.resource_usage import ResourceUsage
 from medamad.web.responses import NO_STORE, Response, json_response, no_content
 
 
@@ -106,14 +109,14 @@ async def delete_user(call: Call) -> Response:
     return no_content(DELETE_SESSION)
 
 
-def usage(call: Call) -> Response:
+def usage(used: ResourceUsage, call: Call) -> Response:
     """Return the use of the machine, the hits of the last day, and facts about the service."""
     call.caller.check_all()
     backend, settings, now = call.backend, call.backend.settings, call.backend.clock()
     return json_response(
         {
-            **backend.usage.of_machine(settings.data_dir),
-            "process": backend.usage.of_process(now),
+            **used.of_machine(settings.data_dir),
+            "process": used.of_process(now),
             "storage": backend.store.usage(),
             "hits": _hits(backend, now),
             "tracker": {"script_name": settings.script_name, "event_name": settings.event_name},
@@ -153,4 +156,4 @@ def add_to(routes: Routes) -> None:
     routes.add("GET", "/user", read_user)
     routes.add("PATCH", "/user", change_user)
     routes.add("DELETE", "/user", delete_user)
-    routes.add("GET", "/user/usage", usage, Access.READ)
+    routes.add("GET", "/user/usage", partial(usage, ResourceUsage()), Access.READ)

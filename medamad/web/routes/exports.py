@@ -27,7 +27,8 @@ from medamad.transfer.registry import FORMATS
 from medamad.transfer.tables import STATISTICS_TABLE
 from medamad.web.auth import Access, sender_network
 from medamad.web.backend import Backend
-from medamad.web.dispatch import Call, Routes
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
 from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, Stream, partial_headers
 
 MAX_EXPORTS: Final = 4

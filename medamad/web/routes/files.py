@@ -8,12 +8,13 @@ from typing import Final
 
 from attrs import define, evolve, field
 
-from medamad.build import GENERATED
+from medamad.build import DASHBOARD, PAGE, SCRIPTS, SHARE_PAGE
 from medamad.domain.accounts import SCRIPT_TYPES, Settings
 from medamad.domain.errors import NotFound
 from medamad.web.assets import REVALIDATE, TYPES, Asset, files_below, make_asset, read_asset
 from medamad.web.auth import Access
-from medamad.web.dispatch import Call, Routes
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
 from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Response
 from medamad.web.settings import EVENT_NAME
 
@@ -21,10 +22,7 @@ SCRIPT: Final = "script.js"
 FIRST_SEGMENTS: Final = ("", "dashboard", "share", SCRIPT, "scripts")
 """The first segments of the paths that exist at the root only."""
 
-_DASHBOARD: Final = GENERATED / "frontend" / "dashboard"
 _DESCRIPTION: Final = Path(__file__).parents[1] / "openapi.yaml"
-_PAGE: Final = "index.html"
-_SHARE_PAGE: Final = "share.html"
 _HASHED: Final = "assets/"
 """The folder of the files that have a hash of their content in their names."""
 
@@ -62,35 +60,28 @@ _NO_ROBOTS: Final = (b"X-Robots-Tag", b"noindex, nofollow")
 
 
 @cache
-def read_dashboard(folder: Path = _DASHBOARD) -> Mapping[str, Asset]:
-    """Return the dashboard's files by their paths below /dashboard/.
-
-    Raises FileNotFoundError if the package was built without them, or without one of the pages.
-    """
-    files = files_below(folder)
-    for page in (_PAGE, _SHARE_PAGE):
-        if page not in files:
-            raise FileNotFoundError(f"medamad was installed without {folder / page}")
+def read_dashboard(folder: Path = DASHBOARD) -> Mapping[str, Asset]:
+    """Return the dashboard's files by their paths below /dashboard/."""
     return {
         path: read_asset(file, _FOREVER_HEADERS if path.startswith(_HASHED) else _PAGE_HEADERS)
-        for path, file in files.items()
+        for path, file in files_below(folder).items()
     }
 
 
-def open_dashboard(call: Call, place: str = _PAGE) -> Response:
+def open_dashboard(call: Call, place: str = PAGE) -> Response:
     """Return a file of the dashboard. Other paths are routes of the page itself, so return that."""
     files = read_dashboard()
     if place not in files and place.startswith(_HASHED):
         raise NotFound(NOT_FOUND)
     if place not in files:
-        place = _PAGE
+        place = PAGE
     return _below_base_path(call, place)(call)
 
 
 def _below_base_path(call: Call, place: str) -> Asset:
     """Return a file of the dashboard; a page refers to the others below the base path."""
     file, base_path = read_dashboard()[place], call.backend.settings.base_path
-    is_page = place in (_PAGE, _SHARE_PAGE)
+    is_page = place in (PAGE, SHARE_PAGE)
     return _page_below(place, base_path) if base_path and is_page else file
 
 
@@ -109,7 +100,7 @@ def open_share(call: Call, share: str) -> Response:
     except NotFound:
         ancestors, status = _NO_FRAMES, HTTPStatus.NOT_FOUND
     headers = (*_HTML_HEADERS, *_framed(ancestors), _NO_ROBOTS)
-    response = evolve(_below_base_path(call, _SHARE_PAGE), headers=headers)(call)
+    response = evolve(_below_base_path(call, SHARE_PAGE), headers=headers)(call)
     return evolve(response, status=status) if response.status == HTTPStatus.OK else response
 
 
@@ -129,7 +120,6 @@ def _describe(call: Call) -> Response:
 
 
 _DEFAULT_SCRIPT: Final = SCRIPT_TYPES[0]
-_SCRIPTS: Final = GENERATED / "frontend" / "scripts"
 _SUFFIX: Final = ".js"
 _PATH: Final = f"{EVENT_NAME}/".encode("ascii")
 """The path in a script that it sends hits to, which occurs nowhere else in it."""
@@ -149,7 +139,7 @@ _SCRIPT_HEADERS: Final[Headers] = (
 @cache
 def read_scripts() -> Mapping[str, Asset]:
     """Return every script by the name of its file."""
-    return {name: read_asset(file, _SCRIPT_HEADERS) for name, file in files_below(_SCRIPTS).items()}
+    return {name: read_asset(file, _SCRIPT_HEADERS) for name, file in files_below(SCRIPTS).items()}
 
 
 def file_name(features: Collection[str]) -> str:
@@ -200,10 +190,7 @@ def add_description(routes: Routes) -> None:
 
 
 def add_to(routes: Routes) -> None:
-    """Add the dashboard and the scripts.
-
-    Raises FileNotFoundError if the package was built without them.
-    """
+    """Add the dashboard and the scripts."""
     read_dashboard()
     routes.add("GET", "/", _redirect_to_dashboard, Access.OPEN)
     routes.add("GET", "/dashboard", _redirect_to_dashboard, Access.OPEN)

@@ -12,7 +12,8 @@ from msgspec import UNSET, UnsetType
 from medamad.domain.goals import D, Definitions, Funnel, Goal, members_of, new_id
 from medamad.domain.websites import Website
 from medamad.web.auth import Access
-from medamad.web.dispatch import Call, Routes
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
 from medamad.web.responses import Response, json_response, no_content
 
 

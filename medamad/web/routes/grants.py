@@ -10,7 +10,8 @@ from medamad.domain.errors import BadRequest, NotFound, Unauthorised
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.web.auth import SHARE_HEADER, Access, sender_network
 from medamad.web.backend import Backend
-from medamad.web.dispatch import Call, Routes
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
 from medamad.web.responses import Response, json_response, no_content
 
 

@@ -4,8 +4,10 @@ Hits are decoded, checked and stored by `ingest/pipeline.py`. This module turns 
 pipeline's arguments, and the pipeline's result or error into a response.
 """
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from secrets import token_urlsafe
+from types import MappingProxyType
 from typing import Final
 
 from attrs import evolve
@@ -16,7 +18,7 @@ from medamad.ingest.networks import Sender
 from medamad.ingest.page import host_of
 from medamad.ingest.payload import LoadPayload
 from medamad.web.auth import token_of
-from medamad.web.dispatch import Call, Respond, Routes
+from medamad.web.call import Call, HitHandler, Respond
 from medamad.web.parameters import parse_query_string
 from medamad.web.responses import JSON, Headers, Response, encode_json
 from medamad.web.server.request import Request
@@ -181,8 +183,7 @@ def _remembered(ping: pings.Ping, *, for_longer: bool = False) -> Headers:
     return (lifetime, (b"Last-Modified", ping.last_modified.encode("ascii")))
 
 
-def add_to(routes: Routes) -> None:
-    """Add the routes of this module."""
-    routes.add_hits("POST", HIT, hit)
-    routes.add_hits("GET", PING, ping)
-    routes.add_hits("GET", PIXEL, pixel)
+HANDLERS: Final[Mapping[str, HitHandler]] = MappingProxyType(
+    {f"POST {HIT}": hit, f"GET {PING}": ping, f"GET {PIXEL}": pixel}
+)
+"""The handlers of hits and pings, by method and path."""

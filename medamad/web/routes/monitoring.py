@@ -27,17 +27,12 @@ from medamad.domain.errors import Unavailable
 from medamad.domain.timings import BOUNDS_S, Timings
 from medamad.ingest.pipeline import REASONS
 from medamad.web.auth import Access
-from medamad.web.dispatch import Call, Routes
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
 from medamad.web.responses import NO_SNIFFING, NO_STORE, Response, json_response
 from medamad.web.server.site import Site
 
 _PREFIX: Final = "medamad_"
-
-
-def unavailable_reasons(site: Site) -> list[str]:
-    """Return the reasons why no hits are accepted at the moment."""
-    stopping = "the daemon is stopping" if site.is_closing else ""
-    return [reason for reason in (stopping, site.backend.store.unavailable_reason()) if reason]
 
 
 @frozen(eq=False)
@@ -57,7 +52,7 @@ class Metrics(Collector):
         site, backend = self._site, self._site.backend
         build = {"version": VERSION, "commit": backend.settings.commit}
         yield InfoMetricFamily(f"{_PREFIX}build", "The running build.", build)
-        yield _gauge("ready", "Whether hits are accepted.", float(not unavailable_reasons(site)))
+        yield _gauge("ready", "Whether hits are accepted.", float(not site.unavailable_reasons()))
         yield _gauge("connections", "Open connections.", len(site.connections))
         yield _gauge("websites", "Registered websites.", len(backend.store.websites.all()))
         now_ms = int(backend.clock() * 1000)
@@ -232,7 +227,7 @@ def health(site: Site, _call: Call) -> Response:
 
     Raises Unavailable with the reasons if they are not.
     """
-    reasons = unavailable_reasons(site)
+    reasons = site.unavailable_reasons()
     if reasons:
         raise Unavailable(f"not ready: {'; '.join(reasons)}", retry_after=_RETRY_AFTER_S)
     damage = site.backend.store.damage

@@ -28,7 +28,8 @@ from medamad.query.visit_reports import pages_beside
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.web.assets import GZIP, gzipped, negotiated_coding
 from medamad.web.auth import Access
-from medamad.web.dispatch import Call, Routes
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
 from medamad.web.responses import Response, json_response, partial_headers
 from medamad.web.routes.goals import FunnelDefinition, GoalDefinition
 

@@ -8,7 +8,8 @@ import msgspec
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.web.auth import Access
 from medamad.web.backend import Backend
-from medamad.web.dispatch import Call, Routes
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
 from medamad.web.responses import Response, json_response, no_content
 
 

@@ -5,12 +5,10 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
-from klein.interfaces import IKleinRequest
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from zope.interface import implementer
 
 from medamad.domain.errors import ApiError
 from medamad.ingest.networks import Address
@@ -32,7 +30,6 @@ _WITHOUT_BODY: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _LOCALHOST: Final = IPv4Address("TCP", "127.0.0.1", 80)
 
 
-@implementer(IKleinRequest)
 class Request:
     """A request of a site, as much of one as Klein and our routes need.
 

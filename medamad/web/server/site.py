@@ -51,6 +51,9 @@ class Responder(Protocol):
     def error_response(self, request: Request, error: ApiError) -> Response:
         """Return the response to a request whose body cannot be read."""
 
+    def load(self) -> None:
+        """Load what the first request would have to wait for. May be called in any thread."""
+
 
 @implementer(IProtocolNegotiationFactory)
 class Site(Factory):
@@ -90,6 +93,11 @@ class Site(Factory):
     def is_draining(self) -> bool:
         """Whether no further requests are taken."""
         return self._drained is not None
+
+    def unavailable_reasons(self) -> list[str]:
+        """Return the reasons why no hits are accepted at the moment."""
+        stopping = "the daemon is stopping" if self.is_closing else ""
+        return [reason for reason in (stopping, self.backend.store.unavailable_reason()) if reason]
 
     def startFactory(self) -> None:
         """Begin to time out connections."""

@@ -6,8 +6,7 @@ import pytest
 import pytest_twisted
 from support.web.client import Browser
 
-from medamad.build import GENERATED
-from medamad.web.routes.files import read_dashboard
+from medamad.build import GENERATED, check_frontend
 
 FRONTEND = GENERATED / "frontend"
 DASHBOARD = FRONTEND / "dashboard"
@@ -140,12 +139,11 @@ async def test_the_openapi_document_is_served(visitor: Browser, prefix: str) -> 
     assert gzip.decompress(packed.body) == answer.body
 
 
-@pytest.mark.parametrize("missing", ["index.html", "share.html"])
-def test_a_missing_page_prevents_the_start(tmp_path: Path, missing: str) -> None:
-    for page in ("index.html", "share.html"):
-        (tmp_path / page).write_text(page, "utf-8")
-    assert set(read_dashboard(tmp_path)) == {"index.html", "share.html"}
-    read_dashboard.cache_clear()
+@pytest.mark.parametrize("missing", ["index.html", "share.html", "scripts"])
+def test_a_missing_part_of_the_front_end_prevents_the_start(tmp_path: Path, missing: str) -> None:
+    for part in ("index.html", "share.html", "scripts"):
+        (tmp_path / part).touch()
+    check_frontend(tmp_path, tmp_path / "scripts")
     (tmp_path / missing).unlink()
     with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / missing))):
-        read_dashboard(tmp_path)
+        check_frontend(tmp_path, tmp_path / "scripts")

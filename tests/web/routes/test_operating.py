@@ -12,7 +12,6 @@ from medamad.domain.hits import Hit
 from medamad.ingest.networks import Networks
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.wal.log import Outcome
-from medamad.web.routes.monitoring import unavailable_reasons
 
 LOCAL = Networks([ip_network("127.0.0.1"), ip_network("::1")])
 EVERYONE = Networks([ip_network("0.0.0.0/0"), ip_network("::/0")])
@@ -65,9 +64,9 @@ async def test_health_says_why_hits_are_not_accepted(server: Server, watcher: Br
 
 @pytest_twisted.ensureDeferred
 async def test_a_stopping_daemon_is_not_ready(server: Server) -> None:
-    assert unavailable_reasons(server.site) == []
+    assert server.site.unavailable_reasons() == []
     server.site.drain()
-    assert unavailable_reasons(server.site) == ["the daemon is stopping"]
+    assert server.site.unavailable_reasons() == ["the daemon is stopping"]
 
 
 @pytest_twisted.ensureDeferred
