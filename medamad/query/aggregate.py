@@ -1,7 +1,7 @@
 """Exact sums of the selected views, by the codes of a dimension or by the buckets of a series.
 
-A part that is selected as a whole contributes its counters. The views of other parts are gathered
-and counted together.
+A part that is selected as a whole contributes its counters. The views of other parts are counted,
+those of several parts at a time.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
+from medamad.query.kernel import LOOPS, ONES, PartViews
 from medamad.query.request import NO_GAPS, DayGap, Gaps, Query
 from medamad.query.rollups import duration_gaps, rollup_counters
 from medamad.query.rows import Columns, fractions
-from medamad.query.scan import SelectedViews, Selection
+from medamad.query.scan import Selection
 from medamad.storage.segments import counters as row_numbers
-from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters, keys_of, sums_of
-from medamad.storage.segments.format import FLAG_BITS
+from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters
 from medamad.storage.segments.parts import Part, ViewColumns
 
-_AT_ONCE: Final = 1 << 17
-"""How many views are counted at a time: few enough to stay in the processor's cache."""
+_AT_ONCE: Final = 64
+"""The views of this many parts are counted at a time."""
 _SMALL: Final = Dimension.DEVICE
 """A dimension with few texts, by which all views are counted fast."""
 
@@ -132,9 +132,7 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> Tally:
 
     Every selected view must be in a bucket.
     """
-    accumulator = _Accumulator(
-        with_durations=True, sums=np.zeros((SUMS, len(buckets.dates)), np.int64)
-    )
+    accumulator = _Accumulator(len(buckets.dates), with_durations=True)
     _add_parts(
         selection,
         accumulator,
@@ -163,13 +161,14 @@ def bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Qu
 
 @define(eq=False)
 class _Accumulator:
-    """Sums that grow. Without `with_durations`, durations and bounces are left out."""
+    """Sums for the numbers 0 to size - 1. Without `with_durations`, these and bounces are 0."""
 
+    size: int
     with_durations: bool
-    sums: NDArray[np.int64] = field(factory=lambda: np.zeros((SUMS, 0), np.int64))
-    _keys: list[NDArray[np.integer[Any]]] = field(factory=list)
-    _duration_ms: list[NDArray[np.integer[Any]]] = field(factory=list)
-    _gathered: int = 0
+    sums: NDArray[np.int64] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.sums = np.zeros((SUMS, self.size), np.int64)
 
     def add(self, counters: Counters) -> None:
         """Add counters by their codes."""
@@ -177,45 +176,17 @@ class _Accumulator:
         if not len(codes):
             return
         size = int(codes[-1]) + 1
-        self._grow(size)
         # If every code occurs, a slice is faster.
         where = slice(0, size) if size == len(codes) else codes
         for row in range(SUMS if self.with_durations else row_numbers.TIMED_VISITORS):
             self.sums[row][where] += counters.sums[row]
 
-    def gather(self, numbers: NDArray[np.integer[Any]], views: SelectedViews) -> None:
-        """Add selected views of a part. `numbers` has the number of each view of the part."""
-        keys = views.of(keys_of(numbers, views.part.flags))
-        self._keys.append(keys)
-        if self.with_durations:
-            self._duration_ms.append(views.duration_ms)
-        self._gathered += len(keys)
-        # With fewer, clearing the counts would take longer than counting.
-        if self._gathered >= max(_AT_ONCE, self.sums.shape[1] << FLAG_BITS):
-            self.count()
-
-    def count(self) -> None:
-        """Count the views that were gathered."""
-        if not self._gathered:
-            return
-        keys = np.concatenate(self._keys)
-        duration_ms = np.concatenate(self._duration_ms) if self.with_durations else None
-        size = (int(keys.max()) >> FLAG_BITS) + 1
-        self._grow(size)
-        self.sums[:, :size] += sums_of(keys, duration_ms, size)
-        self._keys, self._duration_ms, self._gathered = [], [], 0
-
-    def _grow(self, size: int) -> None:
-        if size > self.sums.shape[1]:
-            grown = np.zeros((SUMS, size), np.int64)
-            grown[:, : self.sums.shape[1]] = self.sums
-            self.sums = grown
-
 
 def _tally_parts(
     selection: Selection, dimension: Dimension, *, with_durations: bool
 ) -> _Accumulator:
-    accumulator = _Accumulator(with_durations)
+    size = len(selection.snapshot.texts(dimension))
+    accumulator = _Accumulator(size, with_durations)
     _add_parts(
         selection,
         accumulator,
@@ -231,18 +202,32 @@ def _add_parts(
     counters_of: Callable[[Part], Counters | None],
     numbers_of: Callable[[ViewColumns], NDArray[np.integer[Any]]],
 ) -> None:
-    for scanned in selection.scan(counters_of):
+    dimensions = tuple(selection.filter.codes)
+    tables = [*map(selection.filter.table, dimensions), ONES]
+    batch: list[PartViews] = []
+
+    def count() -> None:
+        accumulator.sums += LOOPS.tally(batch, tables, accumulator.size)
+        batch.clear()
+
+    for scanned in selection.candidates(counters_of):
         if isinstance(scanned, Counters):
             accumulator.add(scanned)
-        else:
-            accumulator.gather(numbers_of(scanned.part), scanned)
-    accumulator.count()
+            continue
+        numbers = numbers_of(scanned.part)
+        batch.append(scanned.views(dimensions, numbers, with_durations=accumulator.with_durations))
+        if len(batch) == _AT_ONCE:
+            count()
+    if batch:
+        count()
 
 
 def _masked(sums: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-    if mask is not None:
-        sums *= mask[: sums.shape[1]]
-    return sums
+    if mask is None:
+        return sums
+    # There may be texts by now that are newer than the mask, and than all views.
+    size = min(len(mask), sums.shape[1])
+    return sums[:, :size] * mask[:size]
 
 
 def _counters_by_bucket(part: Part, buckets: Buckets) -> Counters | None:

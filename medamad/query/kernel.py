@@ -1,0 +1,236 @@
+"""The inner loops of queries: which views of parts match, and their sums.
+
+They are compiled: kernel.c says how, and hatch_build.py makes the library. They run without the
+interpreter's lock. Where there is no library, numpy does the same.
+"""
+
+import ctypes
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from threading import local
+from typing import Any, Final, Protocol, Self
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+
+from medamad.build import GENERATED
+from medamad.storage.segments.counters import SUMS, keys_of, sums_of
+from medamad.storage.segments.format import Integers
+
+_FEW: Final = 4
+"""Comparing with a few codes is faster than looking each of them up."""
+_SMALL_CODES: Final = 1 << 16
+"""Codes below this are looked up without a comparison."""
+_LINE: Final = 8
+"""The 64-bit numbers of a `sums` in kernel.c."""
+
+
+@frozen(eq=False)
+class CodeTable:
+    """Which codes match: `mask[code]`. Greater codes do not."""
+
+    mask: NDArray[np.bool_]
+    _few: tuple[int, ...] | None = field(init=False)
+    """The matching codes, None if there are more than a few."""
+    _entries: NDArray[np.bool_] = field(init=False)
+    """The mask with zeros after it."""
+
+    @_few.default
+    def _find_few(self) -> tuple[int, ...] | None:
+        codes = np.flatnonzero(self.mask)
+        return tuple(codes.tolist()) if len(codes) <= _FEW else None
+
+    @_entries.default
+    def _pad(self) -> NDArray[np.bool_]:
+        entries = np.zeros(max(len(self.mask), _SMALL_CODES) + 1, np.bool_)
+        entries[: len(self.mask)] = self.mask
+        return entries
+
+    def matches(self, codes: Integers) -> NDArray[np.bool_]:
+        """Return which codes match."""
+        if self._few is None:
+            return self._entries.take(codes, mode="clip")
+        return _equal_to_any(codes, self._few)
+
+    def described(self) -> list[int]:
+        """Return the `filter` of kernel.c."""
+        few = () if self._few is None else self._few
+        count = -1 if self._few is None else len(few)
+        padding = (0,) * (_FEW - len(few))
+        return [_address_of(self._entries), len(self._entries) - 1, count, *few, *padding]
+
+
+def lookup(codes: Integers, matching_codes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which codes match, none of which may be beyond the matching ones."""
+    few = np.flatnonzero(matching_codes)
+    return matching_codes.take(codes) if len(few) > _FEW else _equal_to_any(codes, few.tolist())
+
+
+def _equal_to_any(codes: Integers, few: Iterable[int]) -> NDArray[np.bool_]:
+    mask = np.zeros(len(codes), np.bool_)
+    greatest = np.iinfo(codes.dtype).max
+    for code in few:
+        if code <= greatest:
+            mask |= codes == codes.dtype.type(code)
+    return mask
+
+
+ONES: Final = CodeTable(np.array([False, True]))
+"""Matches the ones of a mask that stands in the place of codes."""
+
+
+_NO_COLUMN: Final = np.zeros(0, np.uint8)
+
+
+@frozen(eq=False)
+class PartViews:
+    """Views of a part: the rows from `begin` to before `end` that match every filter.
+
+    `matching` has the column that each filter looks at, None where all views match. `numbers` are
+    what the views are added up by, with their flags and durations. All are columns of the part.
+    """
+
+    begin: int
+    end: int
+    matching: Sequence[NDArray[Any] | None]
+    numbers: Integers = _NO_COLUMN
+    flags: NDArray[np.uint8] = _NO_COLUMN
+    duration_ms: Integers | None = None
+
+    def described(self) -> list[int]:
+        """Return the `views` of kernel.c."""
+        described = [self.begin, self.end]
+        for column in (self.numbers, self.flags, self.duration_ms, *self.matching):
+            described += (0, 0) if column is None else (_address_of(column), column.itemsize)
+        return described
+
+
+class Loops(Protocol):
+    """The loops, compiled or not."""
+
+    def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
+        """Return the rows of the views that match, ascending."""
+
+    def tally(
+        self, batch: Sequence[PartViews], tables: Sequence[CodeTable], size: int
+    ) -> NDArray[np.int64]:
+        """Return the sums of the views that match, by their numbers 0 to size - 1.
+
+        Shape (SUMS, size), in the order of medamad.storage.segments.counters. Views with other
+        numbers do not count. Either all of the batch have durations, or none.
+        """
+
+
+@frozen(eq=False)
+class NumpyLoops:
+    """The loops in numpy."""
+
+    def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
+        """Return the rows of the views that match, ascending."""
+        mask = np.ones(views.end - views.begin, np.bool_)
+        for column, table in zip(views.matching, tables, strict=True):
+            if column is not None:
+                some = column[views.begin : views.end]
+                mask &= some if some.dtype == np.bool_ else table.matches(some)
+        rows = np.flatnonzero(mask)
+        rows += views.begin
+        return rows
+
+    def tally(
+        self, batch: Sequence[PartViews], tables: Sequence[CodeTable], size: int
+    ) -> NDArray[np.int64]:
+        """Return the sums of the views that match, by their numbers 0 to size - 1."""
+        keys: list[Integers] = [np.zeros(0, np.uint16)]
+        duration_ms: list[Integers] = []
+        for views in batch:
+            rows = self.select(views, tables)
+            numbers = views.numbers.take(rows)
+            is_out = numbers >= size
+            if is_out.any():
+                rows, numbers = rows[~is_out], numbers[~is_out]
+            keys.append(keys_of(numbers, views.flags.take(rows)))
+            if views.duration_ms is not None:
+                duration_ms.append(views.duration_ms.take(rows))
+        return sums_of(
+            np.concatenate(keys), np.concatenate(duration_ms) if duration_ms else None, size
+        )
+
+
+@frozen(eq=False)
+class CompiledLoops:
+    """The loops of kernel.c."""
+
+    _library: ctypes.CDLL
+    _scratch: local = field(factory=local)
+    """Each thread's place for the rows of a part, which is too large to be allocated each time."""
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Load the library. Raises OSError."""
+        library = ctypes.CDLL(str(path))
+        address, number = ctypes.c_void_p, ctypes.c_int64
+        library.medamad_select.argtypes = (address, address, number, address)
+        library.medamad_select.restype = number
+        library.medamad_tally.argtypes = (address, number, address, number, address, number)
+        library.medamad_tally.restype = None
+        library.medamad_sums.argtypes = (address, number, address)
+        library.medamad_sums.restype = None
+        return cls(library)
+
+    def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
+        """Return the rows of the views that match, ascending."""
+        described, filters = _described([views]), _described(tables)
+        rows: NDArray[np.intp] | None = getattr(self._scratch, "rows", None)
+        if rows is None or len(rows) < views.end - views.begin:
+            rows = self._scratch.rows = np.empty(views.end - views.begin, np.intp)
+        count = self._library.medamad_select(
+            _address_of(described), _address_of(filters), len(tables), _address_of(rows)
+        )
+        return rows[:count].copy()
+
+    def tally(
+        self, batch: Sequence[PartViews], tables: Sequence[CodeTable], size: int
+    ) -> NDArray[np.int64]:
+        """Return the sums of the views that match, by their numbers 0 to size - 1."""
+        described, filters = _described(batch), _described(tables)
+        # One more takes the views with other numbers.
+        by_number = np.zeros((size + 1) * _LINE, np.int64)
+        self._library.medamad_tally(
+            _address_of(described),
+            len(batch),
+            _address_of(filters),
+            len(tables),
+            _address_of(by_number),
+            size,
+        )
+        sums = np.empty(SUMS * size, np.int64)
+        self._library.medamad_sums(_address_of(by_number), size, _address_of(sums))
+        return sums.reshape(SUMS, size)
+
+
+def _described(each: Iterable[PartViews | CodeTable]) -> NDArray[np.int64]:
+    return np.array(list(chain.from_iterable(one.described() for one in each)), np.int64)
+
+
+def _address_of(column: NDArray[Any]) -> int:
+    """Return where a column is in memory. Raises ValueError if its numbers are not in a row."""
+    if not column.flags.c_contiguous:
+        raise ValueError("the numbers of a column must follow each other")
+    address: int = column.__array_interface__["data"][0]
+    return address
+
+
+def load_loops(path: Path = GENERATED / "kernel.so") -> Loops:
+    """Return the compiled loops, or those in numpy if there is no library for this machine."""
+    if sys.byteorder == "little":
+        try:
+            return CompiledLoops.load(path)
+        except OSError:
+            pass
+    return NumpyLoops()
+
+
+LOOPS: Final = load_loops()

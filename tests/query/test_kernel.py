@@ -1,0 +1,130 @@
+"""The compiled loops against those in numpy, and both against plain Python."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medamad.query.kernel import (
+    LOOPS,
+    ONES,
+    CodeTable,
+    CompiledLoops,
+    Loops,
+    NumpyLoops,
+    PartViews,
+    load_loops,
+)
+from medamad.storage.segments.format import BOUNCED, PAGE_VISITOR, TIMED, VISITOR
+
+BOTH = [NumpyLoops(), LOOPS]
+DTYPES = (np.uint8, np.uint16, np.uint32, np.uint64)
+FLAGS = [flags for flags in range(16) if not flags & BOUNCED or flags & TIMED]
+EDGES = [0, 1, 63, 64, 65, 4095, 4096, 4097, 9000]
+
+
+def test_the_library_is_built() -> None:
+    assert isinstance(LOOPS, CompiledLoops)
+
+
+def test_without_a_library_numpy_does_the_same(tmp_path: Path) -> None:
+    assert isinstance(load_loops(tmp_path / "kernel.so"), NumpyLoops)
+
+
+@st.composite
+def views_and_tables(draw: st.DrawFn) -> tuple[list[PartViews], list[CodeTable], int]:
+    """Draw parts with columns of any width, among them codes beyond the tables and the numbers."""
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    codes = draw(st.lists(st.sampled_from([1, 3, 200, 70_000]), max_size=3))
+    tables = [
+        CodeTable(rng.random(size) < draw(st.sampled_from([0, 0.02, 0.5, 1]))) for size in codes
+    ]
+    has_durations = draw(st.booleans())
+    parts = []
+    for _ in range(draw(st.integers(1, 3))):
+        size = draw(st.sampled_from(EDGES))
+        begin = draw(st.integers(0, size))
+
+        def column(greatest: int, size: int = size) -> np.ndarray:
+            dtype = draw(st.sampled_from(DTYPES))
+            return rng.integers(0, min(greatest, np.iinfo(dtype).max), size, dtype, endpoint=True)
+
+        matching: list[np.ndarray | None] = [
+            column(greatest + 3) if draw(st.booleans()) else None for greatest in codes
+        ]
+        flags = np.array(FLAGS, np.uint8)[rng.integers(0, len(FLAGS), size)]
+        matching.append((rng.random(size) < 0.5) if draw(st.booleans()) else None)
+        parts.append(
+            PartViews(
+                begin,
+                draw(st.integers(begin, size)),
+                matching,
+                column(draw(st.sampled_from([0, 6, 300]))),
+                flags,
+                column(86_400_000) if has_durations else None,
+            )
+        )
+    return parts, [*tables, ONES], draw(st.sampled_from([1, 5, 400]))
+
+
+def naive_rows(views: PartViews, tables: list[CodeTable]) -> list[int]:
+    def matches(row: int) -> bool:
+        for column, table in zip(views.matching, tables, strict=True):
+            if column is not None:
+                code = int(column[row])
+                if code >= len(table.mask) or not table.mask[code]:
+                    return False
+        return True
+
+    return [row for row in range(views.begin, views.end) if matches(row)]
+
+
+def naive_sums(parts: list[PartViews], tables: list[CodeTable], size: int) -> list[list[int]]:
+    counts: list[Counter[int]] = [Counter() for _ in range(6)]
+    for views in parts:
+        for row in naive_rows(views, tables):
+            number, flags = int(views.numbers[row]), int(views.flags[row])
+            counts[0][number] += 1
+            for place, wanted in enumerate(
+                (VISITOR, PAGE_VISITOR, VISITOR | TIMED, VISITOR | BOUNCED), 1
+            ):
+                counts[place][number] += flags & int(wanted) == wanted
+            counts[5][number] += 0 if views.duration_ms is None else int(views.duration_ms[row])
+    return [[row[number] for number in range(size)] for row in counts]
+
+
+@given(views_and_tables())
+def test_views_are_selected_and_added_up(
+    drawn: tuple[list[PartViews], list[CodeTable], int],
+) -> None:
+    parts, tables, size = drawn
+    sums = naive_sums(parts, tables, size)
+    for loops in BOTH:
+        for views in parts:
+            rows = loops.select(views, tables)
+            assert rows.dtype == np.intp
+            assert rows.tolist() == naive_rows(views, tables)
+        assert loops.tally(parts, tables, size).tolist() == sums
+
+
+@pytest.mark.parametrize("loops", BOTH, ids=["numpy", "compiled"])
+def test_columns_may_be_at_any_address(loops: Loops) -> None:
+    codes = np.frombuffer(b"\0" + np.arange(5000, dtype="<u4").tobytes(), "<u4", 5000, 1)
+    table = CodeTable(np.arange(5000) % 7 == 3)
+    rows = loops.select(PartViews(1, 5000, [codes]), [table])
+    assert rows.tolist() == list(range(3, 5000, 7))
+
+
+def test_flags_that_no_view_can_have_stay_in_bounds() -> None:
+    flags = np.arange(256, dtype=np.uint8)
+    views = PartViews(0, 256, [], np.zeros(256, np.uint8), flags)
+    assert LOOPS.tally([views], [], 1)[0, 0] <= 256
+
+
+def test_a_column_with_gaps_is_refused() -> None:
+    views = PartViews(0, 3, [np.zeros(6, np.uint8)[::2]])
+    with pytest.raises(ValueError, match="must follow each other"):
+        LOOPS.select(views, [ONES])
