@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "lookup": {"domain", "build"},
     "storage": {"domain", "build"},
     "ingest": {"storage", "lookup", "domain"},
-    "query": {"storage", "lookup", "domain"},
+    "query": {"storage", "lookup", "domain", "build"},
     "accounts": {"storage", "domain"},
     "demo": {"storage", "lookup", "domain"},
     "transfer": {"ingest", "query", "storage", "lookup", "domain"},
