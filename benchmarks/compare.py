@@ -11,14 +11,13 @@ checked, and the daemon is timed alone.
 """
 
 import sys
-import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 from attrs import frozen
@@ -27,27 +26,22 @@ from daemon_setup import (
     Filled,
     address,
     asker,
-    cookie_of,
     daemon_on,
     filled,
     folder_or_temporary,
+    login,
 )
 from duckdb_answers import answer
 from duckdb_store import DuckStore
 from fill import add_plan, plan_of
-from measurements import OUT, Times, command, keep, machine, private_bytes
+from measurements import OUT, Ask, by_turns, command, keep, machine, private_bytes
 from queries import Query, dashboards, queries
 from query_client import QueryClient, SixConnections
 from tables import measured_by, queries_table, targets_table
 from targets import group_of
 from traffic import batches
 
-Ask: TypeAlias = Callable[[], float]
-"""Runs a query once and returns the milliseconds it took."""
-
 _STARTS: Final = 5
-_LEAST_REPEAT: Final = 5
-_LONGEST_S: Final = 6.0
 _WEBSITES: Final = "/api/websites?summary=true"
 
 
@@ -69,21 +63,6 @@ class Sides:
         if self.duck:
             asks["theirs"] = partial(_ask_duck, self.duck, chosen)
         return by_turns(asks, repeat)
-
-
-def by_turns(asks: Mapping[str, Ask], repeat: int) -> dict[str, dict[str, float]]:
-    """Return the times of each, run alternately, each first equally often.
-
-    Slow ones are repeated less often.
-    """
-    times: dict[str, list[float]] = {name: [] for name in asks}
-    began = time.monotonic()
-    for turn in range(repeat):
-        if turn >= _LEAST_REPEAT and time.monotonic() - began > _LONGEST_S:
-            break
-        for name in asks if turn % 2 else reversed(list(asks)):
-            times[name].append(asks[name]())
-    return {name: Times(of).figures for name, of in times.items()}
 
 
 def _ask(our: QueryClient, chosen: Sequence[Query]) -> float:
@@ -161,7 +140,7 @@ def compare(place: Filled, repeat: int, most_compared: int) -> dict[str, Any]:
         daemon, took_ms = used.enter_context(daemon_on(place.folder))
         starts_ms.append(took_ms)
         our = used.enter_context(asker(daemon))
-        six = used.enter_context(SixConnections(daemon.port, cookie_of(daemon)))
+        six = used.enter_context(SixConnections(daemon.port, login(daemon)))
         every = [*chosen, *(query for board in boards for query in board)]
         if duck:
             check(every, our, duck)

@@ -116,16 +116,16 @@ def daemon_on(folder: Path) -> Iterator[tuple[Daemon, float]]:
         daemon.stop()
 
 
-def cookie_of(daemon: Daemon) -> str:
-    """Log in and return the cookie."""
+def login(daemon: Daemon) -> dict[str, str]:
+    """Log in and return the header of further requests."""
     cookie = daemon.client().cookie
     assert cookie is not None
-    return cookie
+    return {"Cookie": cookie}
 
 
 def asker(daemon: Daemon) -> QueryClient:
     """Log in and return a client."""
-    return QueryClient(daemon.port, cookie_of(daemon))
+    return QueryClient(daemon.port, login(daemon))
 
 
 def address(query: Query) -> str:

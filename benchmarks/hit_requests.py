@@ -3,6 +3,9 @@
 import json
 from collections.abc import Iterator
 from random import Random
+from typing import Self
+
+from attrs import frozen
 
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import TrafficPlan, hits
@@ -66,12 +69,33 @@ def _agents() -> tuple[str, ...]:
 AGENTS = _agents()
 
 
+@frozen
+class Browser:
+    """What a visitor's requests have in common."""
+
+    address: str
+    zone: str
+    agent: str
+    language: str
+
+    @classmethod
+    def of(cls, view: View) -> Self:
+        """Return the browser of a view's visitor."""
+        visitor = Random(view.identity)
+        return cls(
+            address=".".join(map(str, (45, *visitor.randbytes(3)))),
+            zone=visitor.choice(_ZONES),
+            agent=visitor.choice(AGENTS),
+            language=visitor.choice(_LANGUAGES),
+        )
+
+
 def requests(count: int, seed: int = 1) -> Iterator[bytes]:
     """Yield `count` page loads, each a complete HTTP request with its own beacon.
 
     A visitor has one address, browser and language, and comes from page to page.
     """
-    return map(_request, views(count, seed))
+    return map(request, views(count, seed))
 
 
 def views(count: int, seed: int = 1) -> Iterator[View]:
@@ -82,19 +106,15 @@ def views(count: int, seed: int = 1) -> Iterator[View]:
             yield hit
 
 
-def _request(view: View) -> bytes:
-    visitor = Random(view.identity)
-    address = ".".join(map(str, (45, *visitor.randbytes(3))))
-    referrer = f"https://www.{view.referrer}" if view.referrer else ""
-    if view.from_page is not None:
-        referrer = f"https://{view.host}{view.from_page}"
-    query = f"?utm_source={view.utm_source}&utm_medium={view.utm_medium}" if view.utm_source else ""
+def request(view: View) -> bytes:
+    """Return a page load as the tracker sends it."""
+    browser = Browser.of(view)
     body = {
         "e": "load",
         "b": view.beacon,
-        "u": f"https://{view.host}{view.path}{query}",
-        "r": referrer,
-        "t": visitor.choice(_ZONES),
+        "u": f"https://{view.host}{view.path}{query_string(view)}",
+        "r": referrer_url(view),
+        "t": browser.zone,
         "w": view.width_px,
         "p": view.first_today,
         "q": view.first_of_page,
@@ -102,14 +122,32 @@ def _request(view: View) -> bytes:
     }
     if view.properties:
         body["d"] = dict(view.properties)
-    text = json.dumps(body, separators=(",", ":"))
+    return post("/api/event/hit", view, browser, json.dumps(body, separators=(",", ":")))
+
+
+def referrer_url(view: View) -> str:
+    """Return where the visitor came from."""
+    if view.from_page is not None:
+        return f"https://{view.host}{view.from_page}"
+    return f"https://www.{view.referrer}" if view.referrer else ""
+
+
+def query_string(view: View) -> str:
+    """Return the campaign of the view's address, with its question mark."""
+    if not view.utm_source:
+        return ""
+    return f"?utm_source={view.utm_source}&utm_medium={view.utm_medium}"
+
+
+def post(target: str, view: View, browser: Browser, text: str) -> bytes:
+    """Return a request as a browser sends it from the page of a view, and a proxy passes it on."""
     return (
-        "POST /api/event/hit HTTP/1.1\r\n"
+        f"POST {target} HTTP/1.1\r\n"
         "Host: stats.example.com\r\n"
         "Connection: keep-alive\r\n"
         f"Content-Length: {len(text)}\r\n"
         'sec-ch-ua-platform: "Linux"\r\n'
-        f"User-Agent: {visitor.choice(AGENTS)}\r\n"
+        f"User-Agent: {browser.agent}\r\n"
         'sec-ch-ua: "Google Chrome";v="131", "Chromium";v="131", "Not_A Brand";v="24"\r\n'
         "Content-Type: text/plain;charset=UTF-8\r\n"
         "sec-ch-ua-mobile: ?0\r\n"
@@ -120,7 +158,7 @@ def _request(view: View) -> bytes:
         "Sec-Fetch-Dest: empty\r\n"
         f"Referer: https://{view.host}/\r\n"
         "Accept-Encoding: gzip, deflate, br, zstd\r\n"
-        f"Accept-Language: {visitor.choice(_LANGUAGES)}\r\n"
-        f"X-Forwarded-For: {address}\r\n"
+        f"Accept-Language: {browser.language}\r\n"
+        f"X-Forwarded-For: {browser.address}\r\n"
         f"\r\n{text}"
     ).encode()

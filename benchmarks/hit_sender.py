@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import frozen
 from measurements import Times
 
+_NO_CONTENT: Final = b"HTTP/1.1 204 "
 Answered: TypeAlias = Callable[["Connection", float], None]
 """Called with a connection that received a response, and the milliseconds it took."""
 
@@ -25,23 +26,44 @@ class Sent:
 
 
 class Connection(asyncio.Protocol):
-    """Sends one request after the other; `failed` gets the error if a response is not 204."""
+    """Sends one request after the other; `failed` gets the error if a response is not a success.
 
-    def __init__(self, answered: Answered, failed: "asyncio.Future[None]") -> None:
+    If the server closes the connection after a response, the next request opens another.
+    """
+
+    def __init__(self, port: int, answered: Answered, failed: "asyncio.Future[None]") -> None:
+        self._port = port
         self._answered = answered
         self._failed = failed
-        self._received = b""
+        self._request = self._received = b""
         self._began = 0.0
+        self._is_closed = False
+        self._opening: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Open it, and send the request that waits for it."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_connection(lambda: self, "127.0.0.1", self._port)
+        except OSError as error:
+            self._fail(error)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._is_closed = False
+        if self._request:
+            self._transport.write(self._request)
 
     def send(self, request: bytes, began: float) -> None:
         """Send a request, timed from `began` on the clock of `perf_counter`."""
         self._began = began
-        self._transport.write(request)
+        if self._is_closed:
+            self._request = request
+            self._opening = asyncio.create_task(self.open())
+        else:
+            self._transport.write(request)
 
     def close(self) -> None:
         """Close it."""
@@ -50,21 +72,33 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Receive a response, or the next part of it."""
         self._received += data
-        if not self._received.endswith(b"\r\n\r\n"):
+        if not _is_complete(self._received):
             return
         received, self._received = self._received, b""
-        if not received.startswith(b"HTTP/1.1 204 "):
+        if not received.startswith((_NO_CONTENT, b"HTTP/1.1 200 ")):
             self._fail(AssertionError(received[:500]))
             return
+        if b"\r\nConnection: close\r\n" in received:
+            self._is_closed = True
+            self._transport.close()
         self._answered(self, (time.perf_counter() - self._began) * 1000)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail, unless the run is complete."""
-        self._fail(exc or ConnectionResetError())
+        """Fail, unless the run is complete or the server said that it would close."""
+        if not self._is_closed:
+            self._fail(exc or ConnectionResetError())
 
     def _fail(self, error: Exception) -> None:
         if not self._failed.done():
             self._failed.set_exception(error)
+
+
+def _is_complete(received: bytes) -> bool:
+    if received.startswith(_NO_CONTENT):
+        return received.endswith(b"\r\n\r\n")
+    head, end, body = received.partition(b"\r\n\r\n")
+    length = head.partition(b"\r\nContent-Length: ")[2].partition(b"\r\n")[0]
+    return bool(end) and len(body) >= int(length or 0)
 
 
 async def drive(port: int, requests: Sequence[bytes], connections: int) -> Sent:
@@ -137,8 +171,7 @@ async def pace(port: int, requests: Sequence[bytes], connections: int, per_secon
 async def _connect(
     port: int, connections: int, answered: Answered, done: "asyncio.Future[None]"
 ) -> list[Connection]:
-    loop = asyncio.get_running_loop()
-    return [
-        (await loop.create_connection(lambda: Connection(answered, done), "127.0.0.1", port))[1]
-        for _ in range(connections)
-    ]
+    made = [Connection(port, answered, done) for _ in range(connections)]
+    for connection in made:
+        await connection.open()
+    return made

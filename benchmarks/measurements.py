@@ -6,11 +6,11 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from attrs import Factory, define, frozen
@@ -18,8 +18,13 @@ from attrs import Factory, define, frozen
 OUT: Final = Path("build/benchmarks")
 _PLACES: Final = ("--data", "--out")
 _GIB: Final = 1 << 30
+_LEAST_REPEAT: Final = 5
+_LONGEST_S: Final = 6.0
 _LOOPS: Final = 5
 _LOOP_LENGTH: Final = 2_000_000
+
+Ask: TypeAlias = Callable[[], float]
+"""Runs a query once and returns the milliseconds it took."""
 
 
 @frozen
@@ -54,6 +59,21 @@ class Times:
         parts = (("p50", centiles[499]), ("p95", centiles[949]), ("p99", centiles[989]))
         shown = "  ".join(f"{name} {value:6.2f} ms" for name, value in parts)
         return f"{shown}  worst {max(self.times_ms):6.2f} ms"
+
+
+def by_turns(asks: Mapping[str, Ask], repeat: int) -> dict[str, dict[str, float]]:
+    """Return the times of each, run alternately, each first equally often.
+
+    Slow ones are repeated less often.
+    """
+    times: dict[str, list[float]] = {name: [] for name in asks}
+    began = time.monotonic()
+    for turn in range(repeat):
+        if turn >= _LEAST_REPEAT and time.monotonic() - began > _LONGEST_S:
+            break
+        for name in asks if turn % 2 else reversed(list(asks)):
+            times[name].append(asks[name]())
+    return {name: Times(of).figures for name, of in times.items()}
 
 
 def machine() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from itertools import cycle
 from pathlib import Path
 
 from content import HOSTNAME
-from daemon_setup import address, daemon_on, filled, folder_or_temporary
+from daemon_setup import address, daemon_on, filled, folder_or_temporary, login
 from fill import add_plan, plan_of
 from hit_requests import requests
 from hit_sender import Sent, pace
@@ -30,11 +30,13 @@ from query_client import QueryClient
 _CONNECTIONS = 128
 
 
-def ask_on(port: int, cookie: str, addresses: Sequence[str], seconds: float) -> list[float]:
+def ask_on(
+    port: int, headers: dict[str, str], addresses: Sequence[str], seconds: float
+) -> list[float]:
     """Request the addresses in turn for some time. Return the milliseconds of each request."""
     times_ms: list[float] = []
     until = time.monotonic() + seconds
-    with QueryClient(port, cookie) as our:
+    with QueryClient(port, headers) as our:
         for address in cycle(addresses):
             if time.monotonic() > until:
                 return times_ms
@@ -53,11 +55,11 @@ def measure(folder: Path, until_ms: int, rate: float, seconds: float) -> tuple[S
         ProcessPoolExecutor(1, mp_context=spawned) as other,
     ):
         owner = daemon.client()
-        assert owner.cookie is not None
+        headers = login(daemon)
         asyncio.run(pace(daemon.port, warm, _CONNECTIONS, rate))
         before = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]["pageviews"]
-        other.submit(ask_on, daemon.port, owner.cookie, addresses, 1).result()
-        asking = other.submit(ask_on, daemon.port, owner.cookie, addresses, seconds)
+        other.submit(ask_on, daemon.port, headers, addresses, 1).result()
+        asking = other.submit(ask_on, daemon.port, headers, addresses, seconds)
         hits = asyncio.run(pace(daemon.port, sent, _CONNECTIONS, rate))
         times = Times(asking.result())
         after = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]["pageviews"]
