@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from decimal import Context, Decimal
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final, Self, TypeAlias
 
@@ -27,9 +28,8 @@ from medamad.query.rows import fractions
 from medamad.query.scan import SelectedViews, Selection, divide, find_views, leaves, loose_events
 from medamad.query.selection import select
 from medamad.query.series import series_bounds
-from medamad.query.visit_groups import selecting_views
+from medamad.query.visit_groups import selecting_views, selecting_views_of
 from medamad.query.visit_reports import count_reached
-from medamad.query.visits import snapshot_of_part
 from medamad.storage.segments.parts import EventColumns, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -218,19 +218,11 @@ class _GoalCounter:
             if with_visits:
                 reached = count_reached(selection, buckets, search)
         else:
-
-            def find_views(among: Selection) -> Iterator[SelectedViews]:
-                if among is not selection:
-                    yield from selecting_views(among)
-                    return
-                for part in _add_parts(selection, search, found, with_times=with_times):
-                    of_part = snapshot_of_part(selection.snapshot, part)
-                    yield from selecting_views(evolve(selection, snapshot=of_part))
-
+            adding = partial(_selecting_views, selection, search, found, with_times)
             if with_visits:
-                reached = count_reached(selection, buckets, search, find_views)
+                reached = count_reached(selection, buckets, search, adding)
             else:
-                for _ in find_views(selection):
+                for _ in adding(selection):
                     pass
         without_view = matches_without_view(self.query) and not self.query.has_property_filter
         gaps = _add_loose_events(loose, found, without_view=without_view, with_times=with_times)
@@ -366,6 +358,23 @@ def _add_parts(
                     events = events[period.mask(own.time_ms[events])]
                 _add_events(own, events, each, with_times=with_times)
         yield part
+
+
+def _selecting_views(
+    selection: Selection,
+    search: GoalSearch,
+    goals: Sequence[_Conversions],
+    with_times: bool,
+    among: Selection,
+) -> Iterator[SelectedViews]:
+    """Return what `selecting_views` does; of a selection, add each part before."""
+    if among is not selection:
+        yield from selecting_views(among)
+        return
+    for part in _add_parts(selection, search, goals, with_times=with_times):
+        selected = selecting_views_of(part, selection)
+        if selected is not None:
+            yield selected
 
 
 @frozen(eq=False)

@@ -28,6 +28,7 @@ from medamad.query.visits import (
     visit_numbers,
     visits_of_part,
 )
+from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 FindViews: TypeAlias = Callable[[Selection], Iterable[SelectedViews]]
@@ -105,15 +106,23 @@ def visits_of_views(snapshot: Snapshot, views: Numbers, cancellation: Cancellati
 
 def selecting_views(selection: Selection) -> Iterator[SelectedViews]:
     """Return selected views, of each selected visit one or more."""
-    visits = selection.filter.only_visits
-    if not isinstance(visits, Visits):
+    if selection.filter.only_visits is None:
         yield from selection.views()
         return
-    # The first view of each visit that began in the period is one of them.
     for part in selection.parts_in_period():
-        begins = visits.begins_in(part)
-        if len(begins):
-            yield SelectedViews(part, begins)
+        selected = selecting_views_of(part, selection)
+        if selected is not None:
+            yield selected
+
+
+def selecting_views_of(part: ViewColumns, selection: Selection) -> SelectedViews | None:
+    """Return the same of a part, None if there are none."""
+    visits = selection.filter.only_visits
+    if not isinstance(visits, Visits):
+        return selection.filter.select(part, selection.period)
+    # The first view of each visit that began in the period is one of them.
+    begins = visits.begins_in(part)
+    return SelectedViews(part, begins) if len(begins) else None
 
 
 def visits_in_groups(

@@ -20,6 +20,7 @@ from medamad.query.visits import (
     Visits,
     VisitViews,
     distinct,
+    distinct_sorted,
     find_ascending,
 )
 from medamad.storage.segments.counters import SLOT_MS
@@ -364,7 +365,7 @@ class _ByPage:
         pairs <<= pairs.dtype.type(bits)
         pairs |= codes
         pairs.sort()
-        self._pairs.append((bits, distinct([pairs])))
+        self._pairs.append((bits, distinct_sorted(pairs)))
         if len(self._goes_on) > views.own.stop - views.own.start:
             is_own = (views.visits >= views.own.start) & (views.visits < views.own.stop)
             self._goes_on[views.visits[~is_own]] = True

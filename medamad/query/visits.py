@@ -71,14 +71,19 @@ def rows_of_first_views(part: ViewColumns, rows: Rows = slice(None)) -> NDArray[
         found = np.full(len(numbers), -1, np.intp)
         found[is_here] = _rows_of(part, numbers[is_here])
         return found
+    first_rows: NDArray[Any]
     if isinstance(rows, np.ndarray) and rows.dtype != np.bool_:
-        found = rows + 1
+        first_rows = rows + 1
     else:
-        found = np.arange(1, len(part) + 1)[rows]
-    found -= offset
-    if not offset.all():
-        found[offset == 0] = -1
-    return np.maximum(found, -1, out=found)
+        # Narrow numbers are computed faster, but wide ones looked up.
+        first_rows = np.arange(1, len(part) + 1, dtype=np.int32)[rows]
+    # Of two types, a third one would be computed with.
+    first_rows -= offset.astype(first_rows.dtype)
+    is_unknown = offset == 0
+    if is_unknown.any():
+        first_rows[is_unknown] = -1
+    np.maximum(first_rows, -1, out=first_rows)
+    return first_rows.astype(np.intp, copy=False)
 
 
 def _is_dense(part: ViewColumns) -> bool:
@@ -414,7 +419,14 @@ def distinct(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     if np.all(numbers[1:] > numbers[:-1]):
         return numbers
     numbers.sort(kind="stable")
-    return numbers[np.concatenate(([True], numbers[1:] != numbers[:-1]))]
+    return distinct_sorted(numbers)
+
+
+def distinct_sorted(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return the different numbers of those in ascending order."""
+    is_first = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
+    return numbers[is_first]
 
 
 def select_visits(selection: Selection) -> Visits:
