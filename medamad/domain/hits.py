@@ -2,7 +2,8 @@
 
 from typing import Literal, TypeAlias
 
-from attrs import field, frozen
+import msgspec
+from attrs import frozen
 
 from medamad.domain.dimensions import WidthClass
 
@@ -25,9 +26,8 @@ class Visitor:
     """The day's number in the proleptic calendar, in the zone whose midnight begins it."""
 
 
-@frozen(kw_only=True)
-class View:
-    """A page that was shown: one stored load.
+class View(msgspec.Struct, frozen=True):
+    """A page that was shown: one stored load. The arguments by position make it fastest.
 
     Texts are in their stored form: `country` an ISO 3166 alpha-2 code and `locale` a BCP 47 tag
     (both "" when unknown), `browser`, `os` and `device` names ("Unknown" when unknown), the
@@ -69,7 +69,7 @@ class View:
     network: bytes = b""
     """The /24 or /48 it came from, for limits; b"" if no limit of networks applies. Not stored."""
     # What assigns the view to a visit, in memory alone: none of it is ever stored or logged.
-    identity: bytes = field(default=b"", repr=False)
+    identity: bytes = b""
     """Address (of IPv6 the /64), User-Agent and Accept-Language; or, of a visitor that a server
     names, the name and Accept-Language. b"" if the view belongs to no visit."""
     number_today: int = 0
@@ -79,9 +79,12 @@ class View:
     from_page: str | None = None
     """The path of the website's page that it comes from, None if it comes from elsewhere."""
 
+    def __repr__(self) -> str:
+        """Return a text without anything that identifies the visitor."""
+        return f"View(website={self.website}, beacon={self.beacon!r}, path={self.path!r})"
 
-@frozen(kw_only=True)
-class Unload:
+
+class Unload(msgspec.Struct, frozen=True, kw_only=True):
     """The end of the view of a page that was visible for `duration_ms` (1 to 86,400,000)."""
 
     time_ms: int
@@ -91,8 +94,7 @@ class Unload:
     """The websites that the page may belong to, None for any."""
 
 
-@frozen(kw_only=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened on a website (a `custom`), in the view of `beacon`, if any."""
 
     website: int

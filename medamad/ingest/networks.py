@@ -13,7 +13,7 @@ from ipaddress import (
 from socket import AF_INET, inet_pton
 from typing import Final, TypeAlias
 
-from attrs import field, frozen
+import msgspec
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
@@ -22,8 +22,7 @@ _WITH_PORT: Final = re.compile(
 )
 
 
-@frozen
-class Sender:
+class Sender(msgspec.Struct, frozen=True):
     """What the request of a hit reveals about its sender. Never stored or logged.
 
     `address` is None if the connection has none (a Unix socket without a trusted proxy); missing
@@ -39,16 +38,16 @@ class Sender:
     """Whether the browser sends Global Privacy Control; only set if the rules respect it."""
     sent_bytes: int = 0
     """The size of the request."""
-    network: bytes = field(init=False)
+    network: bytes = b""
     """The /24 or /48 of the address, for limits; b"" if there is no address or a local one.
 
-    Behind a proxy that is not trusted, all visitors have a local one.
+    It is set from the address. Behind a proxy that is not trusted, all visitors have a local one.
     """
 
-    @network.default
-    def _network_of_address(self) -> bytes:
+    def __post_init__(self) -> None:
         address = self.address
-        return b"" if address is None or is_local(address) else prefix_of(address)
+        network = b"" if address is None or is_local(address) else prefix_of(address)
+        msgspec.structs.force_setattr(self, "network", network)
 
 
 def address_of(text: str) -> Address | None:

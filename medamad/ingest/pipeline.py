@@ -15,6 +15,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from typing import Final, TypeAlias
 
+import msgspec
 from attrs import define, field, frozen
 from twisted.logger import Logger
 
@@ -97,8 +98,7 @@ _SKEW_S: Final = 60
 """How far a server's clock may be ahead of ours."""
 
 
-@frozen
-class _Arrival:
+class _Arrival(msgspec.Struct, frozen=True):
     """How a hit arrived: who sent it and when, and what a server with a token states about it."""
 
     sender: Sender
@@ -122,7 +122,7 @@ class _Arrival:
             return f"\0{name}\0{sender.accept_language}".encode() if name else b""
         address = b"" if sender.address is None else host_prefix_of(sender.address)
         browser = f"{sender.user_agent}\0{sender.accept_language}".encode()
-        return bytes([1 + len(address)]) + address + browser
+        return b"%c%b%b" % (1 + len(address), address, browser)
 
 
 @frozen
@@ -249,41 +249,42 @@ class Pipeline:
         source = _NO_SOURCE
         if reason is None and load.referrer:
             source = source_of(load.referrer, (website.hostname, page.host))
-            reason = SPAM if source.referrer.partition("/")[0] in rules.spam else None
+            if source.referrer and source.referrer.partition("/")[0] in rules.spam:
+                reason = SPAM
         if reason is not None:
             return _Ignored(reason, website.number)
         agent = describe(sender.user_agent)
         return View(
-            website=website.number,
-            time_ms=round(arrival.now * 1000),
-            beacon=load.beacon,
-            first_today=load.first_today,
-            first_of_page=load.first_of_page,
-            path=page.path,
-            referrer=source.referrer,
-            utm_source=page.utm_source,
-            utm_medium=page.utm_medium,
-            utm_campaign=page.utm_campaign,
-            utm_term=page.utm_term,
-            utm_content=page.utm_content,
-            browser=agent.browser,
-            browser_version=agent.browser_version,
-            os=agent.os,
-            os_version=agent.os_version,
-            device=agent.device,
-            country=country_of_zone(load.zone) if arrival.country is None else arrival.country,
-            locale=locale_of(sender.accept_language),
-            host=page.host,
-            since=load.since if rules.has_returning else "",
-            width_class=WidthClass.of(load.width_px),
-            properties=load.properties,
-            happened_ms=arrival.happened_ms,
-            network=sender.network,
-            visitor=arrival.visitor,
-            identity=arrival.identity if rules.has_visits else b"",
-            number_today=load.number_today,
-            width_px=load.width_px,
-            from_page=source.own_page,
+            website.number,
+            round(arrival.now * 1000),
+            load.beacon,
+            load.first_today,
+            load.first_of_page,
+            page.path,
+            source.referrer,
+            page.utm_source,
+            page.utm_medium,
+            page.utm_campaign,
+            page.utm_term,
+            page.utm_content,
+            agent.browser,
+            agent.browser_version,
+            agent.os,
+            agent.os_version,
+            agent.device,
+            country_of_zone(load.zone) if arrival.country is None else arrival.country,
+            locale_of(sender.accept_language),
+            page.host,
+            load.since if rules.has_returning else "",
+            WidthClass.of(load.width_px),
+            arrival.happened_ms,
+            arrival.visitor,
+            load.properties,
+            sender.network,
+            arrival.identity if rules.has_visits else b"",
+            load.number_today,
+            load.width_px,
+            source.own_page,
         )
 
     def _event(self, custom: CustomPayload, arrival: _Arrival) -> Event | _Ignored:

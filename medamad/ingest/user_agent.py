@@ -28,7 +28,8 @@ _MAX_MEMORY: Final = 64 << 20
 
 def is_crawler(user_agent: str) -> bool:
     """Return whether a crawler, previewer, monitor or headless browser declares itself."""
-    return any(number not in _libraries() for number in _matches(user_agent[:MAX_LENGTH]))
+    matches = _matches(user_agent[:MAX_LENGTH])
+    return bool(matches) and not _libraries().issuperset(matches)
 
 
 def is_library(user_agent: str) -> bool:

@@ -17,6 +17,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Any, Final, Protocol, TypeAlias
 
+import msgspec
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -30,8 +31,7 @@ Stored: TypeAlias = Callable[[Outcome | Exception], object]
 """Called once with the outcome of a hit, or with why it is not stored. Returns soon."""
 
 
-@frozen(eq=False)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True, eq=False):
     """A hit in the queue."""
 
     hit: Hit

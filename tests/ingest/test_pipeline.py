@@ -7,6 +7,7 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 from msgspec import structs
+from msgspec.structs import replace
 from support.received_hits import received
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
@@ -150,9 +151,9 @@ async def test_unloads_and_events_find_their_view(pipeline: Pipeline, store: Sto
     assert len(set(events.view.tolist())) == 1
 
 
-BOT = evolve(SENDER, user_agent="Mozilla/5.0 (compatible; Googlebot/2.1)")
-BLOCKED = evolve(SENDER, address=ip_address("198.51.100.7"))
-OBJECTING = evolve(SENDER, gpc=True)
+BOT = replace(SENDER, user_agent="Mozilla/5.0 (compatible; Googlebot/2.1)")
+BLOCKED = replace(SENDER, address=ip_address("198.51.100.7"))
+OBJECTING = replace(SENDER, gpc=True)
 SPAM = {"r": "https://buy.spam.example/now"}
 
 
@@ -167,7 +168,7 @@ SPAM = {"r": "https://buy.spam.example/now"}
         (OBJECTING, {}, "gpc"),
         (OBJECTING, SPAM, "gpc"),
         (OBJECTING, {"e": "custom", "g": "example.com"}, "gpc"),
-        (evolve(BOT, gpc=True), {}, "bot"),
+        (replace(BOT, gpc=True), {}, "bot"),
     ],
 )
 @pytest_twisted.ensureDeferred
@@ -185,7 +186,7 @@ async def test_ignored_hits_are_counted_by_reason(
 
 
 def of_page(origin: str) -> Sender:
-    return evolve(SENDER, origin=origin)
+    return replace(SENDER, origin=origin)
 
 
 OWN = ("", "null", "https://example.com", "https://www.example.com:8443", "https://a.example.com")
@@ -350,7 +351,7 @@ async def test_a_network_over_its_rate_limit_is_rejected(pipeline: Pipeline) -> 
     assert pipeline.uncounted.totals() == {"rate": 1}
     assert await send(pipeline, BLOCKED) == "blocked"
     for local in ("127.0.0.1", "192.168.1.7", "::1"):
-        await send(pipeline, evolve(SENDER, address=ip_address(local)), b=local)
+        await send(pipeline, replace(SENDER, address=ip_address(local)), b=local)
 
 
 @pytest_twisted.ensureDeferred

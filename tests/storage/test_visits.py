@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_twisted
-from attrs import evolve
+from msgspec.structs import replace
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, unload
 from support.visit_traffic import Mix, measure
 
@@ -334,7 +334,7 @@ async def test_the_beacon_index_knows_the_visit_of_a_view(open_store: Callable[.
     first = Visitors.made(0, "/a", n=1, beacon="b1")
     second = Visitors.made(1, "/b", n=2, of="/a", beacon="b2")
     late = unload(2, 1_000, NOW_MS + 25 * MINUTE_MS)
-    happened = evolve(event("b2"), time_ms=NOW_MS + 50 * MINUTE_MS)
+    happened = replace(event("b2"), time_ms=NOW_MS + 50 * MINUTE_MS)
     third = Visitors.made(75, "/c", n=3, of="/b", beacon="b3")
     await store.append([first, first, second, late])
     await store.append([happened, third])

@@ -25,7 +25,8 @@ from itertools import count
 from random import Random
 from typing import Literal
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
+from msgspec.structs import replace
 
 from medamad.domain.hits import Unload, View
 from medamad.storage.wal.visits import LiveVisits
@@ -206,7 +207,7 @@ def _sent(person: _Person, mix: Mix, visits: Iterator[int]) -> Iterator[Arrival]
         yield Arrival(view, visit)
         if random.random() < mix.repeated:
             again_ms = view.time_ms + random.randint(1_000, 5_000)
-            yield Arrival(evolve(view, time_ms=again_ms), visit)
+            yield Arrival(replace(view, time_ms=again_ms), visit)
 
 
 def _view(person: _Person, mix: Mix, step: _Step, number_today: int) -> View:
@@ -233,8 +234,8 @@ def _replayed(arrival: Arrival, place: int) -> Arrival:
     hit = arrival.hit
     sent_ms = START_MS + 10 * DAY_MS + place
     if isinstance(hit, Unload):
-        return Arrival(evolve(hit, time_ms=sent_ms), arrival.visit)
-    view = evolve(hit, time_ms=sent_ms, happened_ms=hit.time_ms, first_today=False)
+        return Arrival(replace(hit, time_ms=sent_ms), arrival.visit)
+    view = replace(hit, time_ms=sent_ms, happened_ms=hit.time_ms, first_today=False)
     return Arrival(view, arrival.visit)
 
 

@@ -6,7 +6,8 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final, Protocol
 
-from attrs import define, evolve, field
+import msgspec
+from attrs import define, field
 
 from medamad.domain.dimensions import MAX_VISIT_OFFSET, NUMBERS_OF_HITS, VIEW_DIMENSIONS
 from medamad.domain.hits import Event, Hit, Properties, Unload, View, Visitor
@@ -196,7 +197,7 @@ class WriteBatch:
 
     def _with_visitor_flags(self, view: View, visitor: Visitor) -> View:
         """Return a view with its flags: the visitor's first of the day, and of the page."""
-        return evolve(
+        return msgspec.structs.replace(
             view,
             first_today=self._count(view, visitor) == 1,
             first_of_page=self._count(view, visitor, view.path) == 1,

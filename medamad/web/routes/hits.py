@@ -10,7 +10,7 @@ from secrets import token_urlsafe
 from types import MappingProxyType
 from typing import Final
 
-from attrs import evolve
+import msgspec
 
 from medamad.domain.errors import ApiError, BadRequest
 from medamad.ingest import ping as pings
@@ -21,9 +21,10 @@ from medamad.web.auth import token_of
 from medamad.web.call import Call, HitHandler, Respond
 from medamad.web.parameters import parse_query_string
 from medamad.web.responses import JSON, Headers, Response, encode_json
-from medamad.web.server.request import Request
+from medamad.web.server.parser import RequestHeaders
 
 HIT: Final = "/event/hit"
+HIT_ROUTE: Final = f"POST {HIT}"
 PING: Final = "/event/ping"
 PIXEL: Final = "/event/pixel.gif"
 
@@ -55,15 +56,19 @@ def hit(call: Call, respond: Respond) -> None:
 
     def received(result: str | Exception | None) -> None:
         backend.response_times.hits.add(backend.seconds() - begun_s)
-        if isinstance(result, str):
-            respond(Response(HTTPStatus.NO_CONTENT, headers=_ignored(result)))
-        else:
-            respond(NOT_IGNORED if result is None else result)
+        respond(result if isinstance(result, Exception) else response_to(result))
 
     try:
         backend.pipeline.receive(request.body, _sender(call), received, token)
     except ApiError as error:
         received(error)
+
+
+def response_to(reason: str | None) -> Response:
+    """Return the response to a hit that was ignored for a reason, or was not."""
+    if reason is None:
+        return NOT_IGNORED
+    return Response(HTTPStatus.NO_CONTENT, headers=_ignored(reason))
 
 
 def pixel(call: Call, respond: Respond) -> None:
@@ -107,7 +112,8 @@ def pixel(call: Call, respond: Respond) -> None:
             # Browsers send no Origin for an image; the Referer begins with it. A page may withhold
             # that, and would otherwise count for any website.
             origin = "/".join(referer.split("/", 3)[:3])
-            sender = evolve(sender, origin=_NO_WEBSITE if host_of(origin) is None else origin)
+            known = _NO_WEBSITE if host_of(origin) is None else origin
+            sender = msgspec.structs.replace(sender, origin=known)
         call.backend.pipeline.receive(load, sender, received)
 
 
@@ -149,16 +155,17 @@ def _sender(call: Call) -> Sender:
     request, rules = call.request, call.backend.pipeline.rules
     return Sender(
         address=call.sender_address,
-        user_agent=_text(request, b"User-Agent"),
-        accept_language=_text(request, b"Accept-Language"),
-        origin=_text(request, b"Origin"),
+        user_agent=first_text(request.headers, b"User-Agent"),
+        accept_language=first_text(request.headers, b"Accept-Language"),
+        origin=first_text(request.headers, b"Origin"),
         gpc=rules.respect_gpc and request.headers.joined(b"Sec-GPC") == b"1",
         sent_bytes=request.sent_bytes,
     )
 
 
-def _text(request: Request, name: bytes) -> str:
-    values = request.headers.values(name)
+def first_text(headers: RequestHeaders, name: bytes) -> str:
+    """Return the first value of a header, "" if it was not sent."""
+    values = headers.values(name)
     return values[0].decode("latin-1") if values else ""
 
 
