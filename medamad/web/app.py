@@ -25,6 +25,7 @@ from medamad.web.routes import hits
 from medamad.web.server.request import Request
 from medamad.web.server.site import Site
 from medamad.web.settings import API_PREFIX, EVENT_NAME, WebSettings
+from medamad.web.whole_hits import WholeHits
 
 if TYPE_CHECKING:
     from medamad.web.routing import Routing
@@ -61,11 +62,7 @@ class Root:
     def serve(self, request: Request) -> None:
         """Respond to a request, now or later."""
         self._remove_base_path(request)
-        event_name = self._backend.settings.event_name
-        if event_name != self._event_name:
-            self._event_name = event_name
-            self._hits = _hit_paths(event_name)
-        name = self._hits.get((request.method, request.path))
+        name = self._name_of_hit(request.method, request.path)
         if name is not None:
             self._serve_hit(request, name)
         elif (request.method, request.path) == _OPTIONS_OF_SERVER:
@@ -73,6 +70,18 @@ class Root:
         else:
             resource = self._routing.routes_of(request).resource
             resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
+
+    def is_hit(self, method: bytes, target: bytes) -> bool:
+        """Return whether a request of a method and target is a hit."""
+        return self._name_of_hit(method, self._without_base_path(target)) == hits.HIT_ROUTE
+
+    def _name_of_hit(self, method: bytes, path: bytes) -> str | None:
+        """Return the name of the route of hits or pings for a method and path, None for others."""
+        event_name = self._backend.settings.event_name
+        if event_name != self._event_name:
+            self._event_name = event_name
+            self._hits = _hit_paths(event_name)
+        return self._hits.get((method, path))
 
     def _serve_hit(self, request: Request, name: str) -> None:
         def respond(result: Response | Exception) -> None:
@@ -94,13 +103,14 @@ class Root:
         return self._routing.routes_of(request).error_response(request, error)
 
     def _remove_base_path(self, request: Request) -> None:
-        """Remove the base path from a request's path, unless the proxy has removed it."""
-        base_path = self._backend.settings.base_path
-        if not base_path:
-            return
-        base = base_path.encode("ascii")
-        if request.path == base or request.path.startswith(base + b"/"):
-            request.path = request.path.removeprefix(base) or b"/"
+        request.path = self._without_base_path(request.path)
+
+    def _without_base_path(self, path: bytes) -> bytes:
+        """Return a path without the base path, unless the proxy has removed it."""
+        base = self._backend.settings.base_path.encode("ascii")
+        if base and (path == base or path.startswith(base + b"/")):
+            return path.removeprefix(base) or b"/"
+        return path
 
 
 _API: Final = b"/" + API_PREFIX.encode("ascii")
@@ -153,7 +163,9 @@ def make_site(
     )
     site = Site(backend, reactor)
     check_frontend()
-    site.root = Root(backend, site)
+    root = Root(backend, site)
+    site.root = root
+    site.take_hit = WholeHits(backend, site, root.is_hit).take
     return site
 
 

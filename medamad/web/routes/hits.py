@@ -191,6 +191,6 @@ def _remembered(ping: pings.Ping, *, for_longer: bool = False) -> Headers:
 
 
 HANDLERS: Final[Mapping[str, HitHandler]] = MappingProxyType(
-    {f"POST {HIT}": hit, f"GET {PING}": ping, f"GET {PIXEL}": pixel}
+    {HIT_ROUTE: hit, f"GET {PING}": ping, f"GET {PIXEL}": pixel}
 )
 """The handlers of hits and pings, by method and path."""

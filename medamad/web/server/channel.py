@@ -7,7 +7,6 @@ arrived, creates one object per request, calls the application directly and send
 one write, which leaves room for twice the throughput. h11 would cost more than all of this.
 """
 
-import re
 from collections.abc import Callable
 from math import inf
 from typing import Any, Final, Protocol
@@ -28,7 +27,7 @@ from medamad.ingest.networks import Address
 from medamad.web.responses import Headers, Response, encoded_last, error_response
 from medamad.web.server.admission import Connections, ConnectionState, Scheduled, TurnScheduler
 from medamad.web.server.clients import peer_address
-from medamad.web.server.parser import RequestHead, RequestParser
+from medamad.web.server.parser import RequestHead, RequestParser, wants_close
 from medamad.web.server.sockets import (
     limit_send_buffer,
     send_at_once,
@@ -48,8 +47,6 @@ SHORT_BYTES: Final = 2_048
 chunked ones are scheduled for a later reactor turn, as pipelined ones are."""
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
-"""The connection option `close`, in a list of options."""
 _CLOSED: Final = Failure(ConnectionDone())
 
 
@@ -74,6 +71,10 @@ class Owner(Protocol):
 
     def seconds(self) -> float:
         """Return the reactor's time."""
+
+    @property
+    def take_hit(self) -> "Callable[[Channel, bytes], bool]":
+        """Takes a hit that arrived whole, and returns whether what arrived is one, and no more."""
 
     def make_request(self, channel: "Channel", head: RequestHead, /) -> Any:
         """Make a request whose body is still to come."""
@@ -114,6 +115,8 @@ class Channel(TwistedProtocol):
         self.state = ConnectionState.IDLE
         self.deadline = inf
         self.keep_alive = True
+        self.is_in_hit = False
+        """Whether a hit that arrived whole waits for its response."""
         self._request: Any = None
         """The request that is being read or answered."""
         self._parser = RequestParser()
@@ -170,6 +173,7 @@ class Channel(TwistedProtocol):
         """Remove the connection, and cancel its request."""
         self.state = ConnectionState.CLOSED
         self.deadline = inf
+        self.is_in_hit = False
         self.site.remove(self)
         self._parser.buffer = b""
         request, self._request, self._producer = self._request, None, None
@@ -203,6 +207,9 @@ class Channel(TwistedProtocol):
             return
         is_first = self.state is ConnectionState.IDLE
         if is_first:
+            is_ready = not (self._is_client_slow or self._is_scheduled)
+            if is_ready and len(data) <= SHORT_BYTES and self.site.take_hit(self, data):
+                return
             self.state = ConnectionState.READING
         self._parser.feed(data)
         self._received += len(data)
@@ -275,9 +282,7 @@ class Channel(TwistedProtocol):
         """Make a request, and respond unless its body is still to come. Raises TooLarge."""
         self._request = self.site.make_request(self, head)
         is_http_1_1 = head.version == b"HTTP/1.1"
-        options = head.headers.joined(b"connection")
-        wants_close = options is not None and _CLOSE.search(options)
-        self.keep_alive = is_http_1_1 and not wants_close
+        self.keep_alive = is_http_1_1 and not wants_close(head.headers)
         if head.length != 0:
             self._parser.begin_body(head.length, self.site.settings.max_body_bytes)
         expected = head.headers.values(b"expect")
@@ -323,6 +328,19 @@ class Channel(TwistedProtocol):
             self._is_reading_paused = False
             self.transport.resumeProducing()
 
+    # Hits that arrive whole
+
+    def begin_hit(self) -> None:
+        """Wait for the response to a hit."""
+        self.is_in_hit = self.keep_alive = True
+        self._enter(ConnectionState.RESPONDING, self.site.settings.answer_seconds)
+
+    def end_hit(self, response: bytes) -> None:
+        """Send the response to a hit, unless the client has disconnected."""
+        if self.is_in_hit:
+            self.write(response)
+            self.response_done()
+
     # Writing, as the response to a request
 
     def write(self, data: bytes) -> None:
@@ -353,7 +371,7 @@ class Channel(TwistedProtocol):
 
     def response_done(self) -> None:
         """Wait for the client to receive the response, then for the next request."""
-        self._request = None
+        self._request, self.is_in_hit = None, False
         self._may_be_unreceived = self._has_responded = True
         self._received = len(self._parser.buffer)
         self._enter(ConnectionState.IDLE, self.site.settings.receive_seconds)

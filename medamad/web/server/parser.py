@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias
 
 from attrs import frozen
@@ -19,17 +20,20 @@ _HOST: Final = re.compile(
     rb"(?:[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?\Z"
 )
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}\Z")
+_CLOSE: Final = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
+"""The connection option `close`, in a list of options."""
 
 
 HeaderField: TypeAlias = tuple[bytes, tuple[bytes, ...]]
 """The name of a header field in lower case, and its value."""
 
-_REPEATED: Final = frozenset(
+REPEATED: Final = frozenset(
     (
         *(b"accept", b"accept-encoding", b"accept-language", b"cache-control", b"connection"),
         *(b"content-length", b"content-type", b"dnt", b"host", b"origin", b"pragma", b"priority"),
         *(b"sec-ch-ua", b"sec-ch-ua-mobile", b"sec-ch-ua-platform", b"sec-fetch-dest"),
-        *(b"sec-fetch-mode", b"sec-fetch-site", b"sec-gpc", b"user-agent", b"x-forwarded-proto"),
+        *(b"sec-fetch-mode", b"sec-fetch-site", b"sec-fetch-storage-access", b"sec-gpc"),
+        *(b"user-agent", b"via", b"x-forwarded-host", b"x-forwarded-proto"),
     )
 )
 """Fields that most requests repeat, and that identify nobody."""
@@ -50,7 +54,7 @@ class _KnownFields(dict[bytes, HeaderField]):
             raise BadRequest("a header is malformed or continues on a second line")
         # A pattern that also strips could be made to backtrack over a run of spaces.
         field = (match[1].lower(), (match[2].strip(b" \t"),))
-        if field[0] in _REPEATED and len(line) <= _MAX_KNOWN_BYTES:
+        if field[0] in REPEATED and len(line) <= _MAX_KNOWN_BYTES:
             if len(self) >= _MAX_KNOWN:
                 self.clear()
             self[line] = field
@@ -89,6 +93,11 @@ class RequestHeaders:
         """Return whether a header was sent."""
         return name.lower() in self._values
 
+    @property
+    def names(self) -> AbstractSet[bytes]:
+        """The names of the headers that were sent, in lower case."""
+        return self._values.keys()
+
 
 @frozen
 class RequestHead:
@@ -124,6 +133,12 @@ def read_head(head: bytes) -> RequestHead:
     _check_host(headers.values(b"host"), required=is_http_1_1)
     length = _body_length(headers, may_be_chunked=is_http_1_1)
     return RequestHead(method, target, version, headers, length, len(head))
+
+
+def wants_close(headers: RequestHeaders) -> bool:
+    """Return whether the client closes the connection after the response."""
+    options = headers.joined(b"connection")
+    return options is not None and _CLOSE.search(options) is not None
 
 
 def _check_host(hosts: Sequence[bytes], *, required: bool) -> None:

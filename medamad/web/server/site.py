@@ -1,7 +1,7 @@
 """The site: its connections, the headers of every response, and how it shuts down."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -22,6 +22,7 @@ from medamad.web.backend import Backend
 from medamad.web.responses import Headers, Response, encoded_head
 from medamad.web.server.admission import (
     HANDSHAKES_PER_TURN,
+    HITS_PER_TURN,
     Connections,
     Scheduled,
     TurnScheduler,
@@ -40,6 +41,10 @@ ARRIVE_S: Final = 0.2
 _RETRY_AFTER_S: Final = 10
 
 _log: Final = Logger()
+
+
+def _take_none(_channel: Channel, _arrived: bytes) -> bool:
+    return False
 
 
 class Responder(Protocol):
@@ -71,6 +76,9 @@ class Site(Factory):
             reactor.callLater, HANDSHAKES_PER_TURN
         )
         """Apart, so that no request waits for them."""
+        self.hits: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater, HITS_PER_TURN)
+        """Apart, since a hit takes a fraction of the time of another request."""
+        self.take_hit: Callable[[Channel, bytes], bool] = _take_none
         self.decryptions: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater)
         self.is_closing = False
         """Whether every connection closes after its next response."""

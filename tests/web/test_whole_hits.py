@@ -1,0 +1,189 @@
+"""Hits that arrive whole are taken as those that arrive in parts are."""
+
+from collections.abc import Sequence
+from ipaddress import ip_network
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from msgspec.structs import replace
+from support.web.client import Connection, answers, encoded
+from support.web.daemon_in_memory import Server
+
+from medamad.domain.hits import Hit, View
+from medamad.ingest.networks import Networks
+from medamad.storage.wal.log import Outcome
+from medamad.web.server.admission import HITS_PER_TURN, REQUESTS_PER_TURN
+from medamad.web.server.channel import SHORT_BYTES
+
+pytestmark = pytest.mark.usefixtures("website")
+
+BODY = b'{"e":"load","b":"b1","u":"https://example.com/a","p":true,"q":true}'
+BROWSER = {
+    "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+    "Accept-Language": "de-AT,de;q=0.8",
+    "Origin": "https://example.com",
+    "Sec-GPC": "1",
+    "Referer": "https://example.com/a?x=1",
+    "X-Forwarded-For": "198.51.100.7",
+}
+HIT = encoded("POST", "/event/hit", BROWSER, BODY)
+
+
+@pytest.fixture
+def stored(server: Server) -> list[Hit]:
+    """The hits that are stored from now on."""
+    hits: list[Hit] = []
+
+    async def append(batch: Sequence[Hit]) -> list[Outcome]:
+        hits.extend(batch)
+        return [Outcome.STORED] * len(batch)
+
+    server.append = append
+    return hits
+
+
+async def respond(server: Server, request: bytes, *parts: int) -> bytes:
+    """Return what is sent in response to a request that arrives in parts, with another after it."""
+    connection = Connection(server.site, "127.0.0.1")
+    for begin, end in zip((0, *parts), (*parts, len(request)), strict=True):
+        connection.push(request[begin:end])
+    answer = await connection.answer()
+    rest = b""
+    if answer.header("Connection") is None:
+        connection.push(HIT)
+        rest = repr(await connection.answer()).encode()
+    return repr(answer).encode() + rest
+
+
+def changed(name: str, value: str) -> bytes:
+    return encoded("POST", "/event/hit", BROWSER | {name: value}, BODY)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        HIT,
+        encoded("POST", "/api/event/hit", {}, BODY),
+        encoded("POST", "//event/hit", BROWSER, BODY),
+        encoded("POST", "/event/hit?x=1", BROWSER, BODY),
+        encoded("POST", "/event/missing", BROWSER, BODY),
+        encoded("PUT", "/event/hit", BROWSER, BODY),
+        encoded("POST", "/event/hit", BROWSER, b""),
+        encoded("POST", "/event/hit", BROWSER, b'{"e":"load"}'),
+        encoded("POST", "/event/hit", BROWSER, BODY.replace(b"example.com", b"other.example")),
+        encoded("POST", "/event/hit", BROWSER, BODY[:-1] + b',"time":1750000000000}'),
+        encoded("POST", "/event/hit", BROWSER, b'{"e":"unload","b":"b9","m":5}'),
+        changed("User-Agent", "Googlebot/2.1"),
+        changed("Origin", "https://other.example"),
+        changed("Authorization", "Bearer nonsense"),
+        changed("Connection", "close"),
+        changed("Connection", "keep-alive"),
+        changed("Cookie", "a=b"),
+        changed("Expect", "100-continue"),
+        changed("Content-Length", str(len(BODY) - 1)),
+        changed("Content-Length", f"0{len(BODY)}"),
+        changed("Content-Length", f"+{len(BODY)}"),
+        changed("content-length", str(len(BODY))),
+        changed("Transfer-Encoding", "chunked"),
+        changed("Host", "a b"),
+        changed("X-Forwarded-For", "192.0.2.9"),
+        changed("X-Forwarded-For", "192.0.2.9, 198.51.100.8"),
+        changed("X-Forwarded-For", "198.51.100.8, 127.0.0.1"),
+        changed("X-Forwarded-For", "nonsense"),
+        changed("X-Forwarded-For", "198.51.100.8\0"),
+        changed("x-forwarded-for", "192.0.2.9"),
+        changed("Referer", "https://example.com/\r"),
+        changed("Referer", "https://example.com/\n folded"),
+        HIT.replace(b"Host:", b"Host :"),
+        HIT.replace(b"Host: ", b"Host: one\r\nHost: "),
+        HIT.replace(b"HTTP/1.1", b"HTTP/1.0"),
+        HIT.replace(b"HTTP/1.1", b"HTTP/1.2"),
+        HIT.replace(b"Referer: ", b"Referer:"),
+        HIT.replace(b"Referer: ", b"Referer: a\r\nReferer: "),
+        HIT.replace(b"User-Agent: ", b"User-Agent: other\r\nUser-Agent: "),
+        HIT.replace(b"X-Forwarded-For: ", b"X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-For: "),
+        HIT.replace(b"\r\nUser-Agent", b"\r\n" + b"Accept: x\r\n" * 100 + b"User-Agent"),
+        b"\r\n" + HIT,
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_hit_is_taken_as_one_that_arrives_in_parts(
+    server: Server, stored: list[Hit], request_: bytes
+) -> None:
+    server.set(trusted_proxies=Networks([ip_network("127.0.0.1")]))
+    server.pipeline.rules = evolve(server.pipeline.rules, logs_uncounted=True)
+    in_parts = await respond(server, request_, 3)
+    hits = stored.copy()
+    stored.clear()
+    # The first of these is taken while nothing is known of such heads, the second while it is.
+    for _ in range(2):
+        assert await respond(server, request_) == in_parts
+        assert stored == hits
+        stored.clear()
+    assert in_parts == await respond(server, request_, len(request_) - 1)
+    assert stored == hits
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_remembered_of_a_head_follows_the_settings(
+    server: Server, stored: list[Hit]
+) -> None:
+    async def status(target: str) -> int:
+        connection = Connection(server.site)
+        request = encoded("POST", target, BROWSER, BODY)
+        return (await connection.talk(request, "POST")).status
+
+    server.set(event_name="collect", base_path="/stats")
+    for target in ("/collect/hit", "/stats/event/hit", "/event/hit", "/stats/collect/hit"):
+        assert await status(target) == 204
+    server.set(event_name="event", base_path="")
+    assert [await status(target) for target in ("/collect/hit", "/stats/event/hit")] == [404] * 2
+    server.set(trusted_proxies=Networks([ip_network("203.0.113.9")]))
+    assert await status("/event/hit") == 204
+    server.set(proxy_header="Forwarded")
+    assert await status("/event/hit") == 204
+    seen = [hit.network for hit in stored if isinstance(hit, View)]
+    assert seen == [b"\xcb\x00\x71"] * 4 + [b"\xc6\x33\x64", b"\xcb\x00\x71"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_hit_without_what_the_head_says_of_its_sender_is_of_somebody_else(
+    server: Server, stored: list[Hit]
+) -> None:
+    for headers in (BROWSER, BROWSER | {"Accept-Language": "fr"}, {}):
+        await Connection(server.site).talk(encoded("POST", "/event/hit", headers, BODY))
+    first, other, unknown = stored
+    assert isinstance(first, View)
+    assert isinstance(other, View)
+    assert isinstance(unknown, View)
+    assert (first.locale, other.locale, unknown.locale) == ("de-AT", "fr", "")
+    assert replace(other, locale="de-AT", identity=first.identity) == first
+    assert len({first.identity, other.identity, unknown.identity}) == 3
+
+
+def test_hits_that_arrive_whole_are_bounded_per_turn(server: Server) -> None:
+    connections = [Connection(server.site) for _ in range(HITS_PER_TURN + REQUESTS_PER_TURN + 2)]
+    for connection in connections:
+        connection.push(encoded("POST", "/event/hit", {}, b"x"))
+    assert answers(*connections) == HITS_PER_TURN + REQUESTS_PER_TURN
+    server.reactor.advance(0)
+    assert answers(*connections) == len(connections)
+
+
+def test_a_long_hit_is_no_hit_that_arrives_whole(server: Server) -> None:
+    connection = Connection(server.site)
+    connection.push(encoded("POST", "/event/hit", {}, b"x" * SHORT_BYTES))
+    assert answers(connection) == 0
+    server.reactor.advance(0)
+    assert answers(connection) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_response_to_a_hit_says_that_the_connection_closes(server: Server) -> None:
+    connection = Connection(server.site)
+    connection.push(HIT)
+    server.site.close_after_responses()
+    answer = await connection.answer()
+    assert (answer.status, answer.header("Connection")) == (204, "close")
+    assert connection.wire.disconnecting
