@@ -12,7 +12,7 @@ from medamad.domain.dimensions import Dimension, ViewNumber, split_property
 from medamad.domain.goals import Goal
 from medamad.domain.paths import PathPattern
 from medamad.query.filters import Mask, cached_mask
-from medamad.query.kernel import lookup
+from medamad.query.kernel import LOOPS, CodeTable, PartViews
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, Selection, ViewFilter
 from medamad.query.visit_groups import selecting_views, visits_in_groups
@@ -86,11 +86,16 @@ class GoalSearch:
 
     goals: Sequence[Goal]
     masks: Sequence[Mask]
+    _tables: Sequence[CodeTable] = field(init=False)
     _part: ViewColumns | None = field(default=None, init=False)
     _found: dict[int, tuple[NDArray[np.intp], NDArray[np.intp] | None]] = field(
         factory=dict, init=False
     )
     """What `rows_in` returned of this part, by the place of the goal."""
+
+    @_tables.default
+    def _make_tables(self) -> Sequence[CodeTable]:
+        return [CodeTable(mask) for mask in self.masks]
 
     @classmethod
     def of(
@@ -136,11 +141,10 @@ class GoalSearch:
     def _find_rows(
         self, part: ViewColumns, place: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
-        mask = self.masks[place]
-        if self.goals[place].path is not None:
-            return np.flatnonzero(lookup(part.codes(Dimension.PATH), mask)), None
-        rows = np.flatnonzero(lookup(part.own.property, mask))
-        return part.own.view[rows].astype(np.intp), rows
+        is_page = self.goals[place].path is not None
+        codes = part.codes(Dimension.PATH) if is_page else part.own.property
+        rows = LOOPS.select(PartViews(0, len(codes), [codes]), [self._tables[place]])
+        return (rows, None) if is_page else (part.own.view[rows].astype(np.intp), rows)
 
 
 def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> Iterator[tuple[int, Reached]]:

@@ -1,4 +1,4 @@
-/* The inner loops of queries: which views of a part match, their sums, their durations by group.
+/* The inner loops of queries: which views of a part match, their sums, the views of visits.
 
    medamad/query/kernel.py calls these functions, and says what they return; it has the same in
    numpy, for machines without this library. Nothing here allocates or keeps anything.
@@ -242,4 +242,32 @@ void medamad_sums(const sums *by_number, int64_t size, int64_t *restrict out) {
         row[5] = by_number[number].duration_ms;
         for (int64_t k = 0; k < SUMS; k++) out[k * size + number] = row[k];
     }
+}
+
+/* Write the rows of the views whose visit has a place, and these places. The first view of a visit is
+   offset - 1 rows before each; an offset of 0 is unknown. place_of[n] is -1, as is that of any row
+   whose view does not begin such a visit. */
+#define VIEWS_OF_VISITS(TYPE)                                                                      \
+    do {                                                                                           \
+        const TYPE *numbers = (const TYPE *)offsets;                                               \
+        for (int64_t row = 0; row < n; row++) {                                                    \
+            uint64_t before = (uint64_t)numbers[row] - 1;                                          \
+            int32_t place = place_of[before <= (uint64_t)row ? row - (int64_t)before : n];         \
+            rows[count] = row;                                                                     \
+            places[count] = place;                                                                 \
+            count += place >= 0;                                                                   \
+        }                                                                                          \
+    } while (0)
+
+int64_t medamad_views_of_visits(const void *offsets, int64_t width, int64_t n,
+                                const int32_t *restrict place_of, int64_t *restrict rows,
+                                int32_t *restrict places) {
+    int64_t count = 0;
+    switch (width) {
+        case 1: VIEWS_OF_VISITS(uint8_t); break;
+        case 2: VIEWS_OF_VISITS(number16); break;
+        case 4: VIEWS_OF_VISITS(number32); break;
+        default: VIEWS_OF_VISITS(number64);
+    }
+    return count;
 }

@@ -1,4 +1,4 @@
-"""The inner loops of queries: which views of parts match, and their sums.
+"""The inner loops of queries: which views of parts match, their sums, and the views of visits.
 
 They are compiled: kernel.c says how, and hatch_build.py makes the library. They run without the
 interpreter's lock. Where there is no library, numpy does the same.
@@ -111,6 +111,16 @@ class PartViews:
 class Loops(Protocol):
     """The loops, compiled or not."""
 
+    def views_of_visits(
+        self, offsets: Integers, place_of: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return the rows of the n views whose visit has a place, ascending, and these places.
+
+        A visit's first view is `offset - 1` rows before each of its views; an offset of 0 is
+        unknown. `place_of`, shape (n + 1,), has the place of the visit that each view begins, -1
+        for none and at the end.
+        """
+
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
 
@@ -127,6 +137,17 @@ class Loops(Protocol):
 @frozen(eq=False)
 class NumpyLoops:
     """The loops in numpy."""
+
+    def views_of_visits(
+        self, offsets: Integers, place_of: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return the rows of the views whose visit has a place, ascending, and these places."""
+        rows = np.arange(len(offsets))
+        first_rows = rows + 1 - offsets.astype(np.int64)
+        first_rows[(first_rows < 0) | (first_rows > rows)] = -1
+        places = place_of.take(first_rows, mode="wrap")
+        rows = np.flatnonzero(places >= 0)
+        return rows, places[rows]
 
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
@@ -176,6 +197,8 @@ class CompiledLoops:
         library.medamad_select.restype = number
         library.medamad_tally.argtypes = (address, number, address, number, address, number)
         library.medamad_tally.restype = None
+        library.medamad_views_of_visits.argtypes = (address, number, number, *(address,) * 3)
+        library.medamad_views_of_visits.restype = number
         library.medamad_sums.argtypes = (address, number, address)
         library.medamad_sums.restype = None
         return cls(library)
@@ -183,9 +206,7 @@ class CompiledLoops:
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
         described, filters = _described([views]), _described(tables)
-        rows: NDArray[np.intp] | None = getattr(self._scratch, "rows", None)
-        if rows is None or len(rows) < views.end - views.begin:
-            rows = self._scratch.rows = np.empty(views.end - views.begin, np.intp)
+        rows = self._rows(views.end - views.begin)
         count = self._library.medamad_select(
             _address_of(described), _address_of(filters), len(tables), _address_of(rows)
         )
@@ -209,6 +230,27 @@ class CompiledLoops:
         sums = np.empty(SUMS * size, np.int64)
         self._library.medamad_sums(_address_of(by_number), size, _address_of(sums))
         return sums.reshape(SUMS, size)
+
+    def views_of_visits(
+        self, offsets: Integers, place_of: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return the rows of the views whose visit has a place, ascending, and these places."""
+        rows, places = self._rows(len(offsets)), np.empty(len(offsets), np.int32)
+        count = self._library.medamad_views_of_visits(
+            _address_of(offsets),
+            offsets.itemsize,
+            len(offsets),
+            _address_of(place_of),
+            _address_of(rows),
+            _address_of(places),
+        )
+        return rows[:count].copy(), places[:count].copy()
+
+    def _rows(self, size: int) -> NDArray[np.intp]:
+        rows: NDArray[np.intp] | None = getattr(self._scratch, "rows", None)
+        if rows is None or len(rows) < size:
+            rows = self._scratch.rows = np.empty(size, np.intp)
+        return rows
 
 
 def _described(each: Iterable[PartViews | CodeTable]) -> NDArray[np.int64]:

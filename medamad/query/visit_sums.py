@@ -250,8 +250,9 @@ class _ByFirstViews:
         if self.with_durations:
             _add_at(self._duration_ms, views.visits, part.duration_ms[views.rows])
         if len(part.own):
-            engaged = views.places[part.views_with_late_events()]
-            self._has_events[engaged[engaged >= 0]] = True
+            is_engaged = np.zeros(len(part), np.bool_)
+            is_engaged[part.views_with_late_events()] = True
+            self._has_events[views.visits[is_engaged[views.rows]]] = True
 
     def rows(self) -> Rows:
         self._mark_loose_events()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.query.gathered import GatheredViews
+from medamad.query.kernel import LOOPS
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, Selection
@@ -96,14 +97,13 @@ def _is_dense(part: ViewColumns) -> bool:
 class VisitViews:
     """Views of some visits that one part has.
 
-    `places` has the place of the visit of each view of the part, shape (n,). `rows` are those of
-    the views that belong to the visits, and `visits` has the place of each, shape (m,).
+    `rows` are those of the views that belong to the visits, and `visits` has the place of each,
+    shape (n,).
     `own` are the places of the visits that begin in the part, and `begins` the rows of their first
     views.
     """
 
     part: ViewColumns
-    places: Places
     rows: NDArray[np.intp]
     visits: Places
     own: slice
@@ -214,11 +214,10 @@ class Visits:
         With `backwards`, the last part comes first.
         """
         for part in reversed(list(self.parts())) if backwards else self.parts():
-            places = self.places_in(part)
-            rows = np.flatnonzero(places >= 0)
+            rows, visits = self._views_in(part)
             if len(rows):
                 own, begins = self._begun_in(part)
-                yield VisitViews(part, places, rows, places[rows], own, begins)
+                yield VisitViews(part, rows, visits, own, begins)
 
     def first_views(self) -> Iterator[tuple[ViewColumns, NDArray[np.intp], slice]]:
         """Return the first view of each visit, part by part: the part, its rows, and the places."""
@@ -279,6 +278,20 @@ class Visits:
             if self.may_match(part):
                 yield part
 
+    def _views_in(self, part: ViewColumns) -> tuple[NDArray[np.intp], Places]:
+        """Return the rows of the views of the visits, and the place of the visit of each."""
+        if _is_dense(part) and not self._begin_elsewhere(part):
+            return LOOPS.views_of_visits(
+                part.numbers(ViewNumber.VISIT_OFFSET), self._table_of(part)
+            )
+        places = self.places_in(part)
+        rows = np.flatnonzero(places >= 0)
+        return rows, places[rows]
+
+    def _begin_elsewhere(self, part: ViewColumns) -> bool:
+        """Return whether some of the visits begin in other parts."""
+        return len(self._begun) > (part.sequence_bounds[0] in self._begun_by_part)
+
     def _begun_in(self, part: ViewColumns) -> tuple[slice, NDArray[np.intp]]:
         """Return the places of the visits that begin in a part, and the rows of their views."""
         begun = self._begun_by_part.get(part.sequence_bounds[0])
@@ -309,7 +322,7 @@ class Visits:
         """Return the place of the visit of each view, or of some rows, by that of its first."""
         # Most visits begin in the part where they go on.
         places: Places = self._table_of(part).take(first_rows, mode="wrap")
-        if len(self._begun) > (part.sequence_bounds[0] in self._begun_by_part):
+        if self._begin_elsewhere(part):
             elsewhere = np.flatnonzero(first_rows < 0)
             numbers = visit_numbers(part, elsewhere if rows is None else rows[elsewhere])
             places[elsewhere] = self.places_of(numbers)

@@ -110,6 +110,30 @@ def test_views_are_selected_and_added_up(
         assert loops.tally(parts, tables, size).tolist() == sums
 
 
+@given(
+    st.integers(0, 1 << 32),
+    st.sampled_from(EDGES),
+    st.sampled_from(DTYPES),
+    st.sampled_from([1, 5, 300]),
+)
+def test_the_views_of_visits_are_found_by_their_offsets(
+    seed: int, size: int, dtype: type[np.unsignedinteger], greatest: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    offsets = rng.integers(0, min(greatest, np.iinfo(dtype).max), size, dtype, endpoint=True)
+    offsets[rng.random(size) < 0.01] = np.iinfo(dtype).max
+    place_of = np.where(rng.random(size + 1) < 0.3, np.arange(size + 1), -1).astype(np.int32)
+    place_of[size] = -1
+    expected = [
+        (row, int(place_of[row + 1 - offset]))
+        for row, offset in enumerate(offsets.tolist())
+        if 0 < offset <= row + 1 and place_of[row + 1 - offset] >= 0
+    ]
+    for loops in BOTH:
+        rows, places = loops.views_of_visits(offsets, place_of)
+        assert list(zip(rows.tolist(), places.tolist(), strict=True)) == expected
+
+
 @pytest.mark.parametrize("loops", BOTH, ids=["numpy", "compiled"])
 def test_columns_may_be_at_any_address(loops: Loops) -> None:
     codes = np.frombuffer(b"\0" + np.arange(5000, dtype="<u4").tobytes(), "<u4", 5000, 1)
