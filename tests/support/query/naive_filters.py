@@ -48,6 +48,9 @@ class ParsedQuery:
         self.names_visit = bool(self.visitors) or any(
             field in {**ENTRIES, **EXITS} for field, *_ in self.filters
         )
+        self.filters_views = bool(self.visitors or self.goals) or any(
+            not field.startswith("prop_") for field, *_ in self.filters
+        )
         self.names_property = any(field.startswith("prop_") for field, *_ in self.filters)
 
     def one(self, name: str) -> str | None:

@@ -12,7 +12,7 @@ of an endpoint and the decoded pairs of a valid query.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta, tzinfo
 from fractions import Fraction
 from itertools import chain
@@ -55,7 +55,9 @@ class Oracle:
         now_ms: int,
         goals: Definitions = NO_GOALS,
         returning_zone: tzinfo | None = None,
+        gone: Collection[int] = (),
     ) -> None:
+        """`gone` has the ids of views that have been deleted, of which events may be left."""
         self.views = [{**dict.fromkeys(TEXTS, ""), **view} for view in views]
         ids = {view["id"] for view in self.views}
         for view in self.views:
@@ -66,6 +68,7 @@ class Oracle:
         self.now_ms = now_ms
         self.goals = goals
         self.returning_zone = returning_zone
+        self.gone = gone
 
     def answer(self, endpoint: str, parameters: Pairs) -> Any:
         """Return what GET /website/{hostname}/{endpoint} returns."""
@@ -136,6 +139,11 @@ class Oracle:
             not query.names_property or any(query.matches(*pair) for pair in carried)
         )
 
+    def _passes_without_view(self, event: Entry, query: ParsedQuery) -> bool:
+        if event["view"] in self.gone:
+            return not query.filters_views
+        return self._passes_itself(None, query)
+
     # Goals
 
     def _reaching(self, views: list[Entry], goal: Goal) -> Iterable[tuple[int, int]]:
@@ -186,7 +194,7 @@ class Oracle:
         for event in filter(lambda event: is_event(event, goal), self.events):
             view = by_id.get(event["view"])
             if view is None:
-                passes = self._passes_itself(None, query) and not query.names_property
+                passes = self._passes_without_view(event, query) and not query.names_property
             else:
                 passes = self._passes(view, query)
             if passes:
@@ -566,7 +574,12 @@ class Oracle:
             if event["view"] in visits:
                 for label in labels:
                     seen_in.setdefault(label, set()).add(visits[event["view"]])
-            if query.has(event["time_ms"]) and self._passes_itself(view, query):
+            passes = (
+                self._passes_without_view(event, query)
+                if view is None
+                else self._passes_itself(view, query)
+            )
+            if query.has(event["time_ms"]) and passes:
                 total += bool(labels)
                 for label in labels:
                     carrying[label] = carrying.get(label, 0) + 1
