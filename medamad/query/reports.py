@@ -217,7 +217,8 @@ def views_by_dimension(
         among = visits
         if query.conversions and query.goals:
             of_all = select(snapshot, query.without_goals, sources, cancellation)
-            among = visits_by_dimension(of_all, dimension, int(codes[-1]) + 1 if len(codes) else 0)
+            size = int(codes[-1]) + 1 if len(codes) else 0
+            among = visits_by_dimension(of_all, dimension, size, include_rollups=False)
             among = among if groups is None else among.grouped(codes, groups, len(names))
         columns |= _columns_of_visits(visits, among, numbers, query)
     return Result(make_rows(columns), gaps)
@@ -336,7 +337,8 @@ def time_on_page(
             of_all, _ = with_single_durations(
                 select(snapshot, query.without_goals, sources, cancellation)
             )
-            among = visits_by_dimension(of_all, Dimension.PATH, len(total_ms))
+            size = len(total_ms)
+            among = visits_by_dimension(of_all, Dimension.PATH, size, include_rollups=False)
         columns |= _columns_of_visits(visits, among, codes, query)
         gaps |= visits.gaps
     return Result(make_rows(columns), gaps | sums.gaps | selection.left_out)

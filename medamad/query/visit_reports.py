@@ -161,11 +161,13 @@ def visits_by_dimension(
     size: int,
     *,
     with_bounces: bool = False,
+    include_rollups: bool = True,
     conversions: Goal | None = None,
 ) -> RowVisits:
     """Return the selected visits by code: those that saw a page, or whose first view has a text.
 
-    For the codes 0 to size - 1 at least.
+    For the codes 0 to size - 1 at least. With `conversions`, which rollups do not know, or without
+    `include_rollups`, days of which only rollups are left are gaps.
     """
     is_by_page = dimension is Dimension.PATH
     # A visit that bounced saw its first page alone.
@@ -176,7 +178,7 @@ def visits_by_dimension(
     of_first, *others = sum_visits(selection, kinds)
     of_kind = others.pop(0) if is_by_page else of_first
     total, gaps = int(of_first.visits.sum()), selection.visit_gaps
-    if conversions is None:
+    if include_rollups and conversions is None:
         days = visits_by_code(selection, dimension)
         total, gaps = total + days.visits, days.gaps
         of_first = days.of_first_views(of_first)

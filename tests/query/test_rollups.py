@@ -335,6 +335,19 @@ def test_gaps_of_visits_include_those_of_the_period_before() -> None:
     assert result(snapshot, "summary", query).gaps.days(Gap.VISITS) == [5]
 
 
+@pytest.mark.parametrize("endpoint", ["pages", "time", "browsers"])
+def test_conversions_are_a_share_of_the_visits_that_still_have_views(endpoint: str) -> None:
+    view = RandomTraffic(random.Random(7), MOMENTS[0], "day").views(1)[0]  # noqa: S311
+    gone, kept = (
+        {**view, "id": day, "visit": day, "path": "/a", "duration_ms": 5, "time_ms": day * DAY_MS}
+        for day in (5, 6)
+    )
+    day = MadeDay(5, (5 * DAY_MS, 6 * DAY_MS - 1), [gone], [])
+    snapshot = snapshot_of([kept], [], days=[day])
+    (row,) = answer(snapshot, endpoint, [("conversions", "a"), ("goal", "a")])
+    assert (row["conversions"], row["conversion_percentage"]) == (1, 1)
+
+
 def whole_days(traffic: RandomTraffic, zone: ZoneInfo, name: str) -> list[tuple[str, str]]:
     """Return the parameters of a query of whole days of a zone, or of all time."""
     first, last = sorted(day_at(zone, traffic.time_ms() // 1000) for _ in range(2))
