@@ -166,14 +166,20 @@ for (const [period, earlier, later] of STEPS) {
 }
 
 const DAYS: Period[] = ["today", "yesterday", "24h", "7d", "30d", "90d"];
+const MONTHS: Period[] = ["6mo", "12mo"];
 for (const [now, periods] of [
-  [NOW, [...DAYS, "6mo", "12mo"]],
+  [NOW, [...DAYS, ...MONTHS]],
   // The ends of months, and days on which clocks change.
-  [new Date("2025-03-31T10:00+02:00"), DAYS],
-  [new Date("2024-02-29T23:59+01:00"), DAYS],
-  [new Date("2025-05-01T00:01+02:00"), DAYS],
-  [new Date("2025-10-26T12:00+01:00"), DAYS],
-  [new Date("2025-03-30T12:00+02:00"), DAYS],
+  [new Date("2025-03-31T10:00+02:00"), [...DAYS, ...MONTHS]],
+  [new Date("2024-02-29T23:59+01:00"), [...DAYS, ...MONTHS]],
+  [new Date("2025-05-01T00:01+02:00"), [...DAYS, ...MONTHS]],
+  [new Date("2025-10-26T12:00+01:00"), [...DAYS, ...MONTHS]],
+  [new Date("2025-03-30T12:00+02:00"), [...DAYS, ...MONTHS]],
+  // Thirty days before these are a month.
+  [new Date("2024-02-28T10:00+01:00"), MONTHS],
+  [new Date("2025-08-29T10:00+02:00"), MONTHS],
+  [new Date("2025-08-30T10:00+02:00"), MONTHS],
+  [new Date("2025-08-31T10:00+02:00"), MONTHS],
 ] as [Date, Period[]][]) {
   test(`steps are reversible on ${now.toISOString()}`, () => {
     for (const period of periods) {
@@ -182,6 +188,28 @@ for (const [now, periods] of [
     }
   });
 }
+
+test("days from one month to another step back and return", () => {
+  for (const period of [
+    range("2023-08-29", "2024-02-28"),
+    range("2024-03-31", "2024-10-30"),
+    range("2024-01-29", "2024-07-28"),
+    range("2024-01-28", "2024-07-27"),
+  ]) {
+    const before = stepped(period, -1, BERLIN, NOW) as Period;
+    assert.deepEqual(stepped(before, 1, BERLIN, NOW), period);
+  }
+});
+
+test("the months before the last ones end where these begin", () => {
+  const now = new Date("2025-08-30T10:00+02:00");
+  assert.deepEqual(walk("6mo", -1, now), [
+    "6mo",
+    range("2024-08-31", "2025-02-28"),
+    range("2024-03-01", "2024-08-30"),
+    range("2023-08-31", "2024-02-29"),
+  ]);
+});
 
 /** A period and the three that follow it. */
 function walk(first: Period | undefined, by: 1 | -1, now: Date): (Period | undefined)[] {

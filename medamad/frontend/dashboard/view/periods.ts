@@ -21,6 +21,7 @@ import type { Interval, NamedPeriod, Period, Range } from "./address.ts";
 const MAX_STARTS = 5_000;
 const LOCAL_LENGTH = "2026-11-20T15:30".length;
 const DAY_MINUTES = 1_440;
+const SHORTEST_MONTH = 28;
 const OF_DAYS = ["today", "yesterday", "7d", "30d", "90d", "6mo", "12mo"] as const;
 
 /** The browser's time zone. */
@@ -128,8 +129,12 @@ function moved(
 
 function monthsOf(period: Period, start: Date, end: Date): number {
   if (period === "6mo" || period === "12mo") return MONTHS[period];
+  // Later days are not in every month: a step there would have no way back.
   const isMonths =
-    typeof period === "object" && isDays(period) && start.getDate() === end.getDate();
+    typeof period === "object" &&
+    isDays(period) &&
+    start.getDate() === end.getDate() &&
+    start.getDate() <= SHORTEST_MONTH;
   const months = isMonths ? differenceInCalendarMonths(end, start) : 0;
   // Thirty days that happen to be a month still step by days.
   return start.getDate() === 1 || Object.values(MONTHS).some((known) => known === months)
@@ -145,6 +150,29 @@ function daysOf(period: Period, start: Date, end: Date): number {
   return isTimes(period) ? 0 : differenceInCalendarDays(end, start);
 }
 
+/**
+ * How many steps `back` a period is from the last 6 or 12 months, undefined if it is none of these.
+ * The edges of all of them are as many months before today, so that every step has a way back.
+ */
+function rollingMonths(
+  period: Period,
+  { start, end }: { start: Date; end: Date },
+  zone: string,
+  now: Date,
+): { back: number; edge: (back: number) => Date } | undefined {
+  if (typeof period === "object" && !isDays(period)) return undefined;
+  const today = startOfDay(new TZDateMini(now, zone));
+  for (const months of Object.values(MONTHS)) {
+    const edge = (back: number) => addDays(subMonths(today, back * months), 1);
+    const back = Math.round(differenceInCalendarMonths(today, end) / months);
+    const near = [back - 1, back, back + 1].find(
+      (one) => one >= 0 && isSameMoment(edge(one), end) && isSameMoment(edge(one + 1), start),
+    );
+    if (near !== undefined) return { back: near, edge };
+  }
+  return undefined;
+}
+
 /** The next (1) or previous (-1) period; undefined in the future, or if there is none. */
 export function stepped(
   period: Period,
@@ -154,6 +182,13 @@ export function stepped(
 ): Period | undefined {
   const { start, end } = wholeSpan(period, zone, now);
   if (!start) return undefined;
+  const rolling = rollingMonths(period, { start, end }, zone, now);
+  if (rolling) {
+    const [first, last] = [rolling.edge(rolling.back - by + 1), rolling.edge(rolling.back - by)];
+    return first > now
+      ? undefined
+      : named(daysBetween(first, addDays(last, -1)), zone, now, OF_DAYS);
+  }
   const whole = { start, end };
   const next = { start: moved(start, period, whole, by), end: moved(end, period, whole, by) };
   if (next.start > now) return undefined;
