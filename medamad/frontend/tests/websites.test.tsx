@@ -159,12 +159,11 @@ for (const [typed, reason] of [
 
 /** Show the head of HOSTNAME's page, beside another website. */
 function showHead(website: Partial<Website>, other: Partial<Website> = {}) {
-  return showOnPage(<SiteHead />, "", {
+  return showOnPage(<SiteHead live={{ visitors: 2 }} />, "", {
     websites: [
       { hostname: HOSTNAME, ...website },
       { hostname: "other.example", ...other },
     ],
-    live: { visitors: 2 },
   });
 }
 

@@ -40,6 +40,11 @@ export interface Refused {
   last: number;
 }
 
+/** The pages that are open now, which stand for visitors. */
+export interface Live {
+  visitors: number;
+}
+
 export interface Figures {
   visitors: number;
   pageviews: number;

@@ -3,7 +3,7 @@
 import { useEffect } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { statistic } from "../api/client.ts";
-import type { Figures } from "../api/types.ts";
+import type { Live } from "../api/types.ts";
 import { FilterBar } from "../filters/filter-bar.tsx";
 import { Panels } from "../panels/panels.tsx";
 import { useAsk } from "../state/data.ts";
@@ -20,7 +20,7 @@ export function SitePage({ shared }: { shared?: string }) {
   const { params } = useRoute();
   const hostname = shared ?? params.hostname ?? "";
   const viewing = useAddressedView(hostname);
-  const { error } = useAsk<Figures>(statistic(hostname, "live"));
+  const { data: live, error, isStale } = useAsk<Live>(statistic(hostname, "live"));
   const name = nameOf(hostname);
   useEffect(() => {
     document.title = `${name} · medamad`;
@@ -30,7 +30,7 @@ export function SitePage({ shared }: { shared?: string }) {
     <ViewingContext.Provider value={viewing}>
       <main class="page" key={hostname}>
         <div class="view-head">
-          <SiteHead />
+          <SiteHead live={isStale ? undefined : live} />
           <Controls />
         </div>
         <FilterBar />

@@ -3,8 +3,7 @@
 import { ChevronDown, Code, Globe } from "lucide";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { statistic } from "../api/client.ts";
-import type { Website } from "../api/types.ts";
+import type { Live, Website } from "../api/types.ts";
 import { t, tn } from "../i18n/index.ts";
 import { useAsk } from "../state/data.ts";
 import { at } from "../state/paths.ts";
@@ -24,12 +23,16 @@ const Switcher = later(() => import("./switcher.tsx").then(({ Switcher }) => Swi
 /** A menu of more websites than this would be a long search. */
 const MOST_IN_MENU = 8;
 
-export function SiteHead() {
+interface Properties {
+  /** The pages open now; undefined if that is unknown. */
+  live: Live | undefined;
+}
+
+export function SiteHead({ live }: Properties) {
   const { hostname, view } = useViewing();
   const { route } = useLocation();
   const [isOpen, setOpen] = useState(false);
   const { data: websites } = useAsk<Website[]>(shareId ? null : "/websites");
-  const { data: live } = useAsk<{ visitors: number }>(statistic(hostname, "live"));
   useShortcuts([{ keys: "s", label: t("shortcuts.switch"), act: () => setOpen(true) }]);
 
   const site = websites?.find((one) => one.hostname === hostname);
