@@ -277,19 +277,27 @@ class Visitor:
 
         Where two visits go on, and the view could be of either, nobody follows a link.
         """
-        live = [visit for visit in self.visits if now_ms - visit.last_ms <= TIMEOUT_MS]
-        number = self.next_number(now_ms)
-        if number > 1:
-            live = [visit for visit in live if visit.number_today == number - 1]
+        live = self._before(now_ms, TIMEOUT_MS)
         return live[0] if len(live) == 1 else None
 
     def continued(self, load: Load, now_ms: int) -> Visit | None:
         """Return the visit that a view continues."""
         visit = self.followed(now_ms)
-        if visit is None or load.follows:
+        if visit is not None and load.follows:
             return visit
-        is_close = now_ms - visit.last_ms <= ALONE_MS
-        return visit if is_close and self.next_number(now_ms) > 1 else None
+        if self.next_number(now_ms) == 1:
+            return None
+        close = self._before(now_ms, ALONE_MS)
+        return min(close, key=lambda visit: (now_ms - visit.last_ms, visit.number), default=None)
+
+    def _before(self, now_ms: int, most_ms: int) -> list[Visit]:
+        """Return the visits active so recently that may have had the view before the next."""
+        number = self.next_number(now_ms)
+        return [
+            visit
+            for visit in self.visits
+            if now_ms - visit.last_ms <= most_ms and number in (1, visit.number_today + 1)
+        ]
 
 
 @define(eq=False)
