@@ -169,9 +169,19 @@ def test_a_share_link_shows_goals_and_changes_none(
     figures(page)
     assert rows(goals(page)) == ["Home 2 100%", "Order 1 50%"]
     goals(page).get_by_role("tab", name="Funnels").click()
-    assert rows(page.get_by_role("region", name="Purchase")) == [
-        "Home 2 100%",
-        "Order 1 50% 1 (50%)",
-    ]
+    funnel = page.get_by_role("region", name="Purchase")
+    assert rows(funnel) == ["Home 2 100%", "Order 1 50% 1 (50%)"]
+    funnel.get_by_role("link", name="Purchase").click()
+    page.wait_for_url("**/share/*/funnels/*?period=7d")
+    steps = page.get_by_role("region", name="Steps")
+    for _ in range(2):
+        expect(steps.locator(".funnel-line")).to_have_text(["Home2100%", "Order150%"])
+        expect(page.get_by_role("button", name="Edit: Purchase")).to_have_count(0)
+        page.reload()
+    page.get_by_role("button", name="Period:").click()
+    page.get_by_role("menuitemradio", name="Today").click()
+    page.wait_for_url("**/share/*/funnels/*?period=today")
+    page.get_by_role("link", name=shop).click()
+    page.wait_for_url("**/share/*?period=today")
     for name in ("New", "Edit"):
         expect(goals(page).get_by_role("button", name=name)).to_have_count(0)

@@ -137,6 +137,7 @@ DOCUMENTS = (
     page("/dashboard/", 200),
     page("/dashboard/websites/example.com", 200),
     page("/share/{share}", 200),
+    page("/share/{share}/funnels/{funnel}", 200),
 )
 ADDRESSES = (*described(), *DOCUMENTS)
 

@@ -92,8 +92,11 @@ def _page_below(place: str, base_path: str) -> Asset:
     return make_asset(content, page.content_type, page.headers)
 
 
-def open_share(call: Call, share: str) -> Response:
-    """Return the page of a share link, which may be shown in the frames that the link allows."""
+def open_share(call: Call, share: str, **_place: str) -> Response:
+    """Return the page of a share link, which may be shown in the frames that the link allows.
+
+    What is below it are routes of the page itself.
+    """
     try:
         ancestors = " ".join(call.backend.shares.find(share).embed).encode("ascii") or _NO_FRAMES
         status = HTTPStatus.OK
@@ -197,6 +200,7 @@ def add_to(routes: Routes) -> None:
     routes.add("GET", "/dashboard/", open_dashboard, Access.OPEN)
     routes.add("GET", "/dashboard/<path:place>", open_dashboard, Access.OPEN)
     routes.add("GET", "/share/<share>", open_share, Access.OPEN)
+    routes.add("GET", "/share/<share>/funnels/<funnel>", open_share, Access.OPEN)
     read_scripts()
     scripts = Scripts()
     routes.add("GET", f"/{SCRIPT}", scripts.selected, Access.SCRIPT)

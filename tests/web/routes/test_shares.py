@@ -144,8 +144,13 @@ async def test_its_page_may_be_embedded_by_its_origins(
     server: Server, owner: Browser, embed: list[str], ancestors: str, origin: str
 ) -> None:
     share = await made(owner, embed=embed)
-    page = await server.browser().ask("GET", f"/share/{share}?period=7d")
+    page, funnel = [
+        await server.browser().ask("GET", f"/share/{share}{place}?period=7d")
+        for place in ("", "/funnels/x")
+    ]
     assert page.status == 200
+    assert (funnel.status, funnel.body) == (page.status, page.body)
+    assert funnel.headers == page.headers
     assert page.header("Content-Type") == "text/html; charset=utf-8"
     policy = page.header("Content-Security-Policy")
     assert policy is not None

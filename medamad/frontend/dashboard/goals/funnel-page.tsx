@@ -30,8 +30,11 @@ const FunnelDialog = later(() =>
   import("./funnel-dialog.tsx").then(({ FunnelDialog }) => FunnelDialog),
 );
 
-export function FunnelPage() {
-  const { hostname = "", funnel = "" } = useRoute().params;
+/** The page of the funnel in the address, for the website there or of a share link. */
+export function FunnelPage({ shared }: { shared?: string }) {
+  const { params } = useRoute();
+  const hostname = shared ?? params.hostname ?? "";
+  const funnel = params.funnel ?? "";
   const viewing = useAddressedView(hostname, funnelPath(hostname, funnel));
   return (
     <ViewingContext.Provider value={viewing}>

@@ -5,7 +5,6 @@ import { figure, percent, shortFigure, t } from "../i18n/index.ts";
 import { Edit } from "../panels/goals.tsx";
 import { Waiting } from "../panels/rows.tsx";
 import { useAsk } from "../state/data.ts";
-import { shareId } from "../state/share.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { writeView } from "../view/address.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
@@ -40,13 +39,9 @@ function Steps({ funnel, edit }: { funnel: Funnel; edit: () => void }) {
   return (
     <section class="funnel" aria-label={funnel.name}>
       <h3>
-        {shareId ? (
+        <a href={funnelPath(hostname, funnel.id) + writeView(view)}>
           <bdi>{funnel.name}</bdi>
-        ) : (
-          <a href={funnelPath(hostname, funnel.id) + writeView(view)}>
-            <bdi>{funnel.name}</bdi>
-          </a>
-        )}
+        </a>
         <Edit name={funnel.name} edit={edit} />
       </h3>
       {!data && (error ? <Trouble error={error} /> : <Waiting count={funnel.goals.length} />)}

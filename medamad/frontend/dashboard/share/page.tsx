@@ -1,11 +1,18 @@
 // The page of a share link: the figures of one website for anyone with the link.
 
+import { Route, Router } from "preact-iso";
 import type { Shared } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import { useAsk } from "../state/data.ts";
+import { at } from "../state/paths.ts";
+import { later } from "../ui/lazy.tsx";
 import { Away, Trouble } from "../ui/trouble.tsx";
 import { SitePage } from "../view/page.tsx";
 import { Unlock } from "./unlock.tsx";
+
+const FunnelPage = later(() =>
+  import("../goals/funnel-page.tsx").then(({ FunnelPage }) => FunnelPage),
+);
 
 export function SharedPage({ id }: { id: string }) {
   return (
@@ -32,5 +39,15 @@ function Content({ id }: { id: string }) {
       </main>
     );
   }
-  return data.hostname ? <SitePage shared={data.hostname} /> : <Unlock id={id} />;
+  if (!data.hostname) return <Unlock id={id} />;
+  return (
+    <Router>
+      <Route
+        path={at("/share/:share/funnels/:funnel")}
+        component={FunnelPage}
+        shared={data.hostname}
+      />
+      <Route default component={SitePage} shared={data.hostname} />
+    </Router>
+  );
 }
