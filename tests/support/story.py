@@ -127,7 +127,7 @@ class WaitForNight:
     """Time goes by until a few minutes before midnight."""
 
     def end_ms(self, now_ms: int) -> int:
-        return now_ms + DAY_MS - now_ms % DAY_MS - 5 * EARLY_MS
+        return now_ms + (-5 * EARLY_MS - now_ms) % DAY_MS
 
 
 @frozen
