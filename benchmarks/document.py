@@ -126,7 +126,7 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--run", action="store_true", help="run the benchmarks first")
     parser.add_argument("--views", type=int, nargs="+", default=[10_000, 1_000_000, 10_000_000])
-    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--compared", type=int, default=10_000_000, metavar="VIEWS")
     parser.add_argument("--data", type=Path, help="a folder to keep what was filled")
     parser.add_argument("--out", type=Path, default=OUT)

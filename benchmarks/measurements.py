@@ -49,6 +49,7 @@ class Times:
     def figures(self) -> dict[str, float]:
         """The figures that are saved."""
         return {
+            "least_ms": round(min(self.times_ms), 3),
             "median_ms": round(self.median_ms, 3),
             "p99_ms": round(self.p99_ms, 3),
             "times": len(self.times_ms),
