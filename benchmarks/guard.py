@@ -111,6 +111,8 @@ def main() -> int:
         recorded = {"views": arguments.views, "ratios": ratios}
         arguments.file.write_bytes(msgspec.json.format(msgspec.json.encode(recorded)) + b"\n")
         return 0
+    if not arguments.file.exists():
+        parser.error(f"{arguments.file} does not exist; --record writes it")
     recorded = msgspec.json.decode(arguments.file.read_bytes())
     if recorded["views"] != arguments.views:
         parser.error(f"--views: the recorded ratios are those of {recorded['views']} views")
