@@ -78,12 +78,12 @@ def matching_visits(
             seen = search.views(ViewFilter(exits))
             found = search.visits(views.of(visit_numbers(views.part)) for views in seen)
         found = found.take(mask.take(found.codes_of_last_views(Dimension.PATH)))
+    goals = query.goals
     if found is None:
-        first = find_reached(search, query.goals[:1])
+        first = find_reached(search, goals[:1])
         found = search.visits(visit_numbers(reached.part, reached.rows) for _, reached in first)
-    if not query.goals:
-        return found
-    return found.take(np.logical_and.reduce(have_reached(found, query.goals)))
+        goals = goals[1:]
+    return found.take(np.logical_and.reduce(have_reached(found, goals))) if goals else found
 
 
 def _begun(views: SelectedViews) -> NDArray[np.intp]:
