@@ -4,7 +4,8 @@ A part that is selected as a whole contributes its counters. The views of other 
 those of several parts at a time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
-from medamad.query.kernel import LOOPS, ONES, PartViews
+from medamad.query.kernel import LOOPS, Groups, PartViews
+from medamad.query.quantiles import Quartiles
 from medamad.query.request import NO_GAPS, DayGap, Gaps, Query
-from medamad.query.rollups import duration_gaps, rollup_counters
+from medamad.query.rollups import duration_gaps, durations_by_path, rollup_counters
 from medamad.query.rows import Columns, fractions
 from medamad.query.scan import Selection
 from medamad.storage.segments import counters as row_numbers
@@ -142,6 +144,33 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> Tally:
     return Tally(accumulator.sums)
 
 
+def quartiles_by_path(
+    selection: Selection, paths: NDArray[np.integer[Any]], size: int
+) -> Quartiles:
+    """Return the quartiles of the durations of the selected views on some pages.
+
+    `paths` are ascending codes below `size`; group i is `paths[i]`. Rollups need single durations
+    (see `with_single_durations`); those of which only some views are selected are left out, as
+    they are in a tally by path.
+    """
+    filter_ = selection.filter
+    group_of = np.full(size + 1, len(paths), np.uint32)
+    group_of[paths] = np.arange(len(paths), dtype=np.uint32)
+
+    def views() -> Iterator[PartViews]:
+        for candidates in selection.all_candidates():
+            part = candidates.part
+            codes = part.codes(Dimension.PATH)
+            yield candidates.views(filter_, codes, duration_ms=part.duration_ms)
+        for day in durations_by_path(selection):
+            codes = np.repeat(day.codes, day.counts)
+            matching = [None] * len(filter_.tables)
+            yield PartViews(0, len(codes), matching, codes, duration_ms=day.duration_ms)
+
+    groups = Groups(group_of, len(paths))
+    return LOOPS.quartiles(lambda: _batches(views()), filter_.tables, groups)
+
+
 def bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Query) -> Columns:
     """Return the columns of the bounce rate and of a duration, 0 where it is unknown.
 
@@ -202,24 +231,24 @@ def _add_parts(
     counters_of: Callable[[Part], Counters | None],
     numbers_of: Callable[[ViewColumns], NDArray[np.integer[Any]]],
 ) -> None:
-    dimensions = tuple(selection.filter.codes)
-    tables = [*map(selection.filter.table, dimensions), ONES]
-    batch: list[PartViews] = []
+    filter_ = selection.filter
 
-    def count() -> None:
-        accumulator.sums += LOOPS.tally(batch, tables, accumulator.size)
-        batch.clear()
+    def views() -> Iterator[PartViews]:
+        for scanned in selection.candidates(counters_of):
+            if isinstance(scanned, Counters):
+                accumulator.add(scanned)
+                continue
+            part = scanned.part
+            duration_ms = part.duration_ms if accumulator.with_durations else None
+            yield scanned.views(filter_, numbers_of(part), part.flags, duration_ms)
 
-    for scanned in selection.candidates(counters_of):
-        if isinstance(scanned, Counters):
-            accumulator.add(scanned)
-            continue
-        numbers = numbers_of(scanned.part)
-        batch.append(scanned.views(dimensions, numbers, with_durations=accumulator.with_durations))
-        if len(batch) == _AT_ONCE:
-            count()
-    if batch:
-        count()
+    for batch in _batches(views()):
+        accumulator.sums += LOOPS.tally(batch, filter_.tables, accumulator.size)
+
+
+def _batches(views: Iterator[PartViews]) -> Iterator[list[PartViews]]:
+    while batch := list(islice(views, _AT_ONCE)):
+        yield batch
 
 
 def _masked(sums: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:

@@ -271,3 +271,169 @@ int64_t medamad_views_of_visits(const void *offsets, int64_t width, int64_t n,
     }
     return count;
 }
+
+/* Durations fall into buckets: 0 for unknown ones, 1 for those below 256 ms, and then four for each
+   doubling. The last one has all that are longer. */
+enum { BUCKETS = 64, MANTISSA_BITS = 23, FIRST = (127 + 8) * 4 - 2 };
+
+static void find_buckets(const uint32_t *duration_ms, int64_t n, uint32_t *restrict buckets) {
+    for (int64_t i = 0; i < n; i++) {
+        int32_t positive = (int32_t)(duration_ms[i] < INT32_MAX ? duration_ms[i] : INT32_MAX);
+        /* The exponent and two bits after it. Rounding keeps the order. */
+        float number = (float)positive;
+        int32_t bits;
+        __builtin_memcpy(&bits, &number, sizeof bits);
+        int32_t bucket = (bits >> (MANTISSA_BITS - 2)) - FIRST;
+        bucket = bucket < 1 ? 1 : bucket;
+        bucket = bucket < BUCKETS ? bucket : BUCKETS - 1;
+        buckets[i] = positive ? (uint32_t)bucket : 0;
+    }
+}
+
+/* Views are grouped by their numbers: groups[number], or groups[size] if it is no less than size. */
+typedef struct {
+    const uint32_t *of;
+    int64_t size;
+} grouping;
+
+/* Write the duration of each matching view of a block, and its place in a table of the buckets of
+   each group; return how many there are. */
+static int64_t durations_of_block(const views *part, int64_t first, const filter *filters,
+                                  int64_t filter_count, grouping groups,
+                                  uint32_t *restrict durations, uint32_t *restrict at_place) {
+    uint16_t rows[BLOCK];
+    uint32_t numbers[BLOCK];
+    block found = block_at(part, first, filters, filter_count, rows);
+    copy(part->number, first, found.rows, found.n, numbers);
+    copy(part->duration, first, found.rows, found.n, durations);
+    find_buckets(durations, found.n, at_place);
+    for (int64_t i = 0; i < found.n; i++)
+        at_place[i] += BUCKETS * groups.of[numbers[i] < groups.size ? numbers[i] : groups.size];
+    return found.n;
+}
+
+void medamad_count_durations(const int64_t *parts, int64_t part_count, const filter *filters,
+                             int64_t filter_count, const uint32_t *group_of, int64_t size,
+                             uint32_t *restrict counts) {
+    uint32_t durations[BLOCK], at_place[BLOCK];
+    grouping groups = {group_of, size};
+    for (int64_t p = 0; p < part_count; p++) {
+        const views *part = views_at(parts, p, filter_count);
+        for (int64_t first = part->begin; first < part->end; first += BLOCK) {
+            int64_t n = durations_of_block(part, first, filters, filter_count, groups, durations,
+                                           at_place);
+            for (int64_t i = 0; i < n; i++) counts[at_place[i]]++;
+        }
+    }
+}
+
+/* The places of quartile q among count durations that ascend: it is between those two. */
+typedef struct {
+    int64_t low, high;
+} quartile;
+
+static quartile quartile_of(int64_t count, int64_t q) {
+    int64_t place = (count - 1) * q;
+    return (quartile){place / 4, (place + 3) / 4};
+}
+
+static int64_t count_known(const uint32_t *of_group) {
+    int64_t count = 0;
+    for (int64_t bucket = 1; bucket < BUCKETS; bucket++) count += of_group[bucket];
+    return count;
+}
+
+/* Number the buckets that have quartiles from 1 on, in slots, where the others are 0, and write
+   where the durations of each begin; return where the last ones end. */
+int64_t medamad_plan(const uint32_t *counts, int64_t group_count, uint32_t *restrict slots,
+                     int64_t *restrict begins) {
+    int64_t end = 1;
+    uint32_t slot = 0;
+    begins[0] = 0;
+    for (int64_t group = 0; group < group_count; group++) {
+        const uint32_t *of_group = counts + group * BUCKETS;
+        int64_t count = count_known(of_group), before = 0;
+        for (int64_t bucket = 1; bucket < BUCKETS && before < count; bucket++) {
+            int64_t after = before + of_group[bucket];
+            int has_quartile = 0;
+            for (int64_t q = 1; q <= 3; q++) {
+                quartile places = quartile_of(count, q);
+                has_quartile |= places.low < after && places.high >= before;
+            }
+            if (has_quartile && after > before) {
+                slots[group * BUCKETS + bucket] = ++slot;
+                begins[slot] = end;
+                end += after - before;
+            }
+            before = after;
+        }
+    }
+    return end;
+}
+
+/* Write the durations in numbered buckets. next has the place for the next one of each number. */
+void medamad_collect_durations(const int64_t *parts, int64_t part_count, const filter *filters,
+                               int64_t filter_count, const uint32_t *group_of, int64_t size,
+                               const uint32_t *slots, int64_t *restrict next,
+                               uint32_t *restrict out, int64_t end) {
+    uint32_t durations[BLOCK], at_place[BLOCK];
+    grouping groups = {group_of, size};
+    for (int64_t p = 0; p < part_count; p++) {
+        const views *part = views_at(parts, p, filter_count);
+        for (int64_t first = part->begin; first < part->end; first += BLOCK) {
+            int64_t n = durations_of_block(part, first, filters, filter_count, groups, durations,
+                                           at_place);
+            int64_t count = 0;
+            for (int64_t i = 0; i < n; i++) {
+                uint32_t slot = slots[at_place[i]];
+                at_place[count] = slot;
+                durations[count] = durations[i];
+                count += slot != 0;
+            }
+            for (int64_t i = 0; i < count; i++) {
+                int64_t place = next[at_place[i]]++;
+                if (place < end) out[place] = durations[i];
+            }
+        }
+    }
+}
+
+/* Return the number at a place among n numbers that ascend. */
+static uint32_t number_at(const uint32_t *numbers, int64_t n, int64_t place) {
+    uint32_t least = UINT32_MAX, greatest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        least = numbers[i] < least ? numbers[i] : least;
+        greatest = numbers[i] > greatest ? numbers[i] : greatest;
+    }
+    while (least < greatest) {
+        uint32_t middle = least + (greatest - least) / 2, up_to = 0;
+        for (int64_t i = 0; i < n; i++) up_to += numbers[i] <= middle;
+        if (up_to > place)
+            greatest = middle;
+        else
+            least = middle + 1;
+    }
+    return least;
+}
+
+/* Write both numbers that each quartile is between, three rows of group_count each. */
+void medamad_quartiles(const uint32_t *counts, int64_t group_count, const uint32_t *slots,
+                       const int64_t *begins, const uint32_t *durations, int64_t *restrict low,
+                       int64_t *restrict high) {
+    for (int64_t group = 0; group < group_count; group++) {
+        const uint32_t *of_group = counts + group * BUCKETS, *slots_of_group = slots + group * BUCKETS;
+        int64_t count = count_known(of_group);
+        for (int64_t q = 1; q <= 3 && count; q++) {
+            quartile places = quartile_of(count, q);
+            int64_t found = (q - 1) * group_count + group, bucket = 1, before = 0;
+            while (before + of_group[bucket] <= places.low) before += of_group[bucket++];
+            low[found] = number_at(durations + begins[slots_of_group[bucket]], of_group[bucket],
+                                   places.low - before);
+            high[found] = low[found];
+            if (places.high == places.low) continue;
+            while (before + of_group[bucket] <= places.high) before += of_group[bucket++];
+            high[found] = number_at(durations + begins[slots_of_group[bucket]], of_group[bucket],
+                                    places.high - before);
+        }
+    }
+}

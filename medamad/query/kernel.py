@@ -6,17 +6,18 @@ interpreter's lock. Where there is no library, numpy does the same.
 
 import ctypes
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from threading import local
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.build import GENERATED
+from medamad.query.quantiles import GroupedDurations, Quartiles
 from medamad.storage.segments.counters import SUMS, keys_of, sums_of
 from medamad.storage.segments.format import Integers
 
@@ -24,6 +25,12 @@ _FEW: Final = 4
 """Comparing with a few codes is faster than looking each of them up."""
 _SMALL_CODES: Final = 1 << 16
 """Codes below this are looked up without a comparison."""
+_BUCKETS: Final = 64
+"""The BUCKETS of kernel.c."""
+_SLOTS: Final = 6
+"""The most buckets that the three quartiles of a group are in."""
+_MOST_GROUPS: Final = 1 << 17
+"""For more groups, counting the durations in buckets would take too much memory."""
 _LINE: Final = 8
 """The 64-bit numbers of a `sums` in kernel.c."""
 
@@ -82,7 +89,7 @@ ONES: Final = CodeTable(np.array([False, True]))
 """Matches the ones of a mask that stands in the place of codes."""
 
 
-_NO_COLUMN: Final = np.zeros(0, np.uint8)
+NO_COLUMN: Final = np.zeros(0, np.uint8)
 
 
 @frozen(eq=False)
@@ -96,8 +103,8 @@ class PartViews:
     begin: int
     end: int
     matching: Sequence[NDArray[Any] | None]
-    numbers: Integers = _NO_COLUMN
-    flags: NDArray[np.uint8] = _NO_COLUMN
+    numbers: Integers = NO_COLUMN
+    flags: NDArray[np.uint8] = NO_COLUMN
     duration_ms: Integers | None = None
 
     def described(self) -> list[int]:
@@ -106,6 +113,21 @@ class PartViews:
         for column in (self.numbers, self.flags, self.duration_ms, *self.matching):
             described += (0, 0) if column is None else (_address_of(column), column.itemsize)
         return described
+
+
+@frozen(eq=False)
+class Groups:
+    """Groups 0 to count - 1 of numbers: `of[number]`, or the last one of `of` for greater numbers.
+
+    The group `count` stands for none.
+    """
+
+    of: NDArray[np.uint32]
+    count: int
+
+
+Batches: TypeAlias = Callable[[], Iterable[Sequence[PartViews]]]
+"""Returns the same views each time, some parts at a time."""
 
 
 class Loops(Protocol):
@@ -132,6 +154,9 @@ class Loops(Protocol):
         Shape (SUMS, size), in the order of medamad.storage.segments.counters. Views with other
         numbers do not count. Either all of the batch have durations, or none.
         """
+
+    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
+        """Return the quartiles of the durations of the views that match, by group."""
 
 
 @frozen(eq=False)
@@ -179,6 +204,18 @@ class NumpyLoops:
             np.concatenate(keys), np.concatenate(duration_ms) if duration_ms else None, size
         )
 
+    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
+        """Return the quartiles of the durations of the views that match, by group."""
+        durations = GroupedDurations(groups.count + 1)
+        for views in chain.from_iterable(batches()):
+            rows = self.select(views, tables)
+            of_rows = groups.of.take(views.numbers.take(rows), mode="clip")
+            durations.add(of_rows, _durations(views).take(rows))
+        found = durations.quartiles()
+        return Quartiles(
+            *(column[..., : groups.count] for column in (found.counts, found.low_ms, found.high_ms))
+        )
+
 
 @frozen(eq=False)
 class CompiledLoops:
@@ -201,6 +238,15 @@ class CompiledLoops:
         library.medamad_views_of_visits.restype = number
         library.medamad_sums.argtypes = (address, number, address)
         library.medamad_sums.restype = None
+        views = (address, number, address, number, address, number)
+        library.medamad_count_durations.argtypes = (*views, address)
+        library.medamad_count_durations.restype = None
+        library.medamad_plan.argtypes = (address, number, address, address)
+        library.medamad_plan.restype = number
+        library.medamad_collect_durations.argtypes = (*views, address, address, address, number)
+        library.medamad_collect_durations.restype = None
+        library.medamad_quartiles.argtypes = (address, number, *(address,) * 5)
+        library.medamad_quartiles.restype = None
         return cls(library)
 
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
@@ -251,6 +297,64 @@ class CompiledLoops:
         if rows is None or len(rows) < size:
             rows = self._scratch.rows = np.empty(size, np.intp)
         return rows
+
+    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
+        """Return the quartiles of the durations of the views that match, by group.
+
+        The durations in a few dozen buckets of each group are counted first. Then only those are
+        collected that are in the bucket of a quartile.
+        """
+        if groups.count > _MOST_GROUPS:
+            return NumpyLoops().quartiles(batches, tables, groups)
+        library = self._library
+        filters, of_groups = _described(tables), (_address_of(groups.of), len(groups.of) - 1)
+        counts = np.zeros((groups.count + 1) * _BUCKETS, np.uint32)
+        for batch in batches():
+            parts = _described(batch)
+            library.medamad_count_durations(
+                _address_of(parts),
+                len(batch),
+                _address_of(filters),
+                len(tables),
+                *of_groups,
+                _address_of(counts),
+            )
+        slots = np.zeros(len(counts), np.uint32)
+        begins = np.zeros(groups.count * _SLOTS + 1, np.int64)
+        end = library.medamad_plan(
+            _address_of(counts), groups.count, _address_of(slots), _address_of(begins)
+        )
+        next_places, durations = begins.copy(), np.empty(end, np.uint32)
+        for batch in batches():
+            parts = _described(batch)
+            library.medamad_collect_durations(
+                _address_of(parts),
+                len(batch),
+                _address_of(filters),
+                len(tables),
+                *of_groups,
+                _address_of(slots),
+                _address_of(next_places),
+                _address_of(durations),
+                end,
+            )
+        low_ms, high_ms = np.zeros((2, 3 * groups.count), np.int64)
+        library.medamad_quartiles(
+            _address_of(counts),
+            groups.count,
+            _address_of(slots),
+            _address_of(begins),
+            _address_of(durations),
+            _address_of(low_ms),
+            _address_of(high_ms),
+        )
+        known = counts.reshape(-1, _BUCKETS)[: groups.count, 1:].sum(axis=1, dtype=np.int64)
+        shape = (3, groups.count)
+        return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
+
+
+def _durations(views: PartViews) -> Integers:
+    return NO_COLUMN if views.duration_ms is None else views.duration_ms
 
 
 def _described(each: Iterable[PartViews | CodeTable]) -> NDArray[np.int64]:

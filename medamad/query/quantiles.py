@@ -7,9 +7,6 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension
-from medamad.query.rollups import durations_by_path
-from medamad.query.scan import Selection
 from medamad.storage.segments.format import LOW, Integers, SortedDurations
 
 _NARROW_BITS: Final = 32
@@ -49,9 +46,22 @@ class GroupedDurations:
                 duration_ms[long] = 0
         self._short.add(groups, duration_ms)
 
-    def sorted(self) -> "Quartiles":
+    def quartiles(self) -> "Quartiles":
         """Return the quartiles of what was added."""
-        return Quartiles(self._short.sorted(self.size), self._long.sorted(self.size))
+        short, long = self._short.sorted(self.size), self._long.sorted(self.size)
+        counts = short.counts + long.counts
+
+        def at(place: NDArray[np.intp]) -> NDArray[np.int64]:
+            beyond = place - short.counts
+            return np.where(
+                beyond < 0, short.at(short.begins + place), long.at(long.begins + beyond)
+            )
+
+        last = np.maximum(counts - 1, 0)
+        places = [last * number // 4 for number in (1, 2, 3)]
+        low_ms = np.stack([at(place) for place in places])
+        high_ms = np.stack([at(np.minimum(place + 1, last)) for place in places])
+        return Quartiles(counts, low_ms, high_ms)
 
 
 @define(eq=False)
@@ -99,15 +109,15 @@ class _Sorted:
 
 @frozen(eq=False)
 class Quartiles:
-    """The durations of groups 0 to n - 1, sorted within each."""
+    """The quartiles of the durations of groups 0 to n - 1.
 
-    _short: _Sorted
-    _long: _Sorted
+    `counts` has the number of durations of each group, shape (n,); `low_ms` and `high_ms` the two
+    that each quartile is between, or that it is, shape (3, n).
+    """
 
-    @property
-    def counts(self) -> NDArray[np.intp]:
-        """How many durations each group has."""
-        return self._short.counts + self._long.counts
+    counts: NDArray[np.int64]
+    low_ms: NDArray[np.int64]
+    high_ms: NDArray[np.int64]
 
     def quartile(self, number: int) -> NDArray[np.int64]:
         """Return the 1st, 2nd (the median) or 3rd quartile of each group in ms, 0 if it is empty.
@@ -115,15 +125,9 @@ class Quartiles:
         Shape (n,). Interpolated linearly between the two nearest durations and rounded half to
         even, with whole numbers throughout.
         """
-        last = np.maximum(self.counts - 1, 0)
-        place, quarters = np.divmod(last * number, 4)
-        low_ms, high_ms = self._at(place), self._at(np.minimum(place + 1, last))
-        return np.where(self.counts, _between(low_ms, high_ms, quarters), 0)
-
-    def _at(self, place: NDArray[np.intp]) -> NDArray[np.int64]:
-        short, long = self._short, self._long
-        beyond = place - short.counts
-        return np.where(beyond < 0, short.at(short.begins + place), long.at(long.begins + beyond))
+        quarters = np.maximum(self.counts - 1, 0) * number % 4
+        between = _between(self.low_ms[number - 1], self.high_ms[number - 1], quarters)
+        return np.where(self.counts, between, 0)
 
 
 def _between(
@@ -133,27 +137,6 @@ def _between(
     value, rest = np.divmod(low_ms * (4 - quarters) + high_ms * quarters, 4)
     value += (rest == 3) | ((rest == 2) & (value % 2 == 1))  # noqa: PLR2004 - of four
     return value
-
-
-def quartiles_by_path(
-    selection: Selection, paths: NDArray[np.integer[Any]], size: int
-) -> Quartiles:
-    """Return the quartiles of the durations of the selected views on some pages.
-
-    `paths` are ascending codes below `size`. Group i is `paths[i]`; one more group has the views of
-    all other pages. Rollups need single durations (see `with_single_durations`); those of which
-    only some views are selected are left out, as they are in a tally by path.
-    """
-    others = len(paths)
-    group_of = np.full(size, others, np.min_scalar_type(others))
-    group_of[paths] = np.arange(others)
-    durations = GroupedDurations(others + 1)
-    for views in selection.views():
-        codes = views.codes(Dimension.PATH)
-        durations.add(codes if others == size else group_of.take(codes), views.duration_ms)
-    for day in durations_by_path(selection):
-        durations.add(np.repeat(group_of.take(day.codes), day.counts), day.duration_ms)
-    return durations.sorted()
 
 
 def median(unsorted_ms: Sequence[Integers], ascending: Sequence[SortedDurations] = ()) -> int:

@@ -19,11 +19,10 @@ from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query import rows
-from medamad.query.aggregate import Tally, bounces_and_durations, tally
+from medamad.query.aggregate import Tally, bounces_and_durations, quartiles_by_path, tally
 from medamad.query.buckets import Buckets, make_buckets
 from medamad.query.period import Period, previous_period
 from medamad.query.properties import count_properties
-from medamad.query.quantiles import quartiles_by_path
 from medamad.query.request import Cancellation, Gap, Query, Result
 from medamad.query.returning import Spans, returning_columns
 from medamad.query.rollups import with_single_durations

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.filters import Mask
-from medamad.query.kernel import LOOPS, ONES, CodeTable, PartViews
+from medamad.query.kernel import LOOPS, NO_COLUMN, ONES, CodeTable, PartViews
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
 from medamad.storage.segments.format import Integers, Segment, SegmentHeader
@@ -132,7 +132,7 @@ class ViewFilter:
     codes: Mapping[Dimension, Mask]
     properties: PropertyFilter | None = None
     visits: VisitFilter | None = None
-    _tables: dict[Dimension, CodeTable] = field(factory=dict, alias="tables")
+    _tables: dict[Dimension, CodeTable] = field(factory=dict)
     """The masks of `codes` as tables, those that were needed."""
 
     @property
@@ -170,6 +170,11 @@ class ViewFilter:
             matches = self.table(dimension).matches(part.codes(dimension)[window])
             mask = matches if mask is None else mask & matches
         return mask
+
+    @property
+    def tables(self) -> list[CodeTable]:
+        """The tables of the filtered dimensions, and one for a mask of the others."""
+        return [*map(self.table, self.codes), ONES]
 
     def table(self, dimension: Dimension) -> CodeTable:
         """Return which codes of one of the filtered dimensions match."""
@@ -238,9 +243,7 @@ class Candidates:
         """Return the views that match, or None if there are none."""
         part, window = self.part, self.window
         if self.filter.codes or self.mask is not None:
-            dimensions = tuple(self.filter.codes)
-            tables = [*map(self.filter.table, dimensions), ONES]
-            index = LOOPS.select(self.views(dimensions), tables)
+            index = LOOPS.select(self.views(self.filter), self.filter.tables)
             return SelectedViews(part, index) if len(index) else None
         if window.stop - window.start == len(part):
             return SelectedViews(part)
@@ -248,22 +251,16 @@ class Candidates:
 
     def views(
         self,
-        dimensions: Iterable[Dimension],
-        numbers: Integers | None = None,
-        *,
-        with_durations: bool = False,
+        filter_: ViewFilter,
+        numbers: Integers = NO_COLUMN,
+        flags: NDArray[np.uint8] = NO_COLUMN,
+        duration_ms: Integers | None = None,
     ) -> PartViews:
-        """Return the views for filters on some dimensions, and one by a mask.
-
-        With numbers of all views of the part, they are to be added up by these.
-        """
-        part, codes = self.part, self.filter.codes
-        matching = [part.codes(each) if each in codes else None for each in dimensions]
+        """Return the views for the tables of a filter, with columns of the part."""
+        codes = self.filter.codes
+        matching = [self.part.codes(each) if each in codes else None for each in filter_.codes]
         begin, end = self.window.start, self.window.stop
-        if numbers is None:
-            return PartViews(begin, end, [*matching, self.mask])
-        duration_ms = part.duration_ms if with_durations else None
-        return PartViews(begin, end, [*matching, self.mask], numbers, part.flags, duration_ms)
+        return PartViews(begin, end, [*matching, self.mask], numbers, flags, duration_ms)
 
 
 @frozen(eq=False)
@@ -294,6 +291,10 @@ class Selection:
     def candidates(self, whole: Callable[[Part], T | None]) -> Iterator[Candidates | T]:
         """Return the same as `scan`, with candidates in the place of selected views."""
         return self._scan(self.snapshot.parts, self.filter, whole)
+
+    def all_candidates(self) -> Iterator[Candidates]:
+        """Return the candidates of each part that may have selected views."""
+        return self.candidates(_no_value)
 
     def views(self) -> Iterator[SelectedViews]:
         """Return the selected views of each part that has any."""

@@ -219,7 +219,7 @@ def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
     for bucket, rollup in rollups:
         rollup_sums[:, bucket] += rollup.sums
         durations.add(np.full(len(rollup.duration_ms), bucket, np.uint32), rollup.duration_ms)
-    medians_ms = durations.sorted().quartile(2)
+    medians_ms = durations.quartiles().quartile(2)
     if unfiltered:
         sums = tally_buckets(selection, buckets).sums
     else:

@@ -18,7 +18,7 @@ def quartiles_of(groups: list[np.ndarray], durations: list[np.ndarray], size: in
     grouped = GroupedDurations(size)
     for piece, duration_ms in zip(groups, durations, strict=True):
         grouped.add(piece, duration_ms)
-    return grouped.sorted()
+    return grouped.quartiles()
 
 
 def pieces(values: list[int]) -> list[np.ndarray]:
