@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from medamad.build import GENERATED
 from medamad.query.quantiles import GroupedDurations, Quartiles
 from medamad.storage.segments.counters import SUMS, keys_of, sums_of
-from medamad.storage.segments.format import Integers
+from medamad.storage.segments.format import Integers, MappedColumn
 
 _FEW: Final = 4
 """Comparing with a few codes is faster than looking each of them up."""
@@ -35,6 +35,16 @@ _LINE: Final = 8
 """The 64-bit numbers of a `sums` in kernel.c."""
 
 
+def _address_of(column: NDArray[Any]) -> int:
+    """Return where a column is in memory. Raises ValueError if its numbers are not in a row."""
+    if isinstance(column, MappedColumn) and hasattr(column, "address"):
+        return column.address
+    if not column.flags.c_contiguous:
+        raise ValueError("the numbers of a column must follow each other")
+    address: int = column.__array_interface__["data"][0]
+    return address
+
+
 @frozen(eq=False)
 class CodeTable:
     """Which codes match: `mask[code]`. Greater codes do not."""
@@ -44,6 +54,8 @@ class CodeTable:
     """The matching codes, None if there are more than a few."""
     _entries: NDArray[np.bool_] = field(init=False)
     """The mask with zeros after it."""
+    described: list[int] = field(init=False)
+    """The `filter` of kernel.c."""
 
     @_few.default
     def _find_few(self) -> tuple[int, ...] | None:
@@ -62,8 +74,8 @@ class CodeTable:
             return self._entries.take(codes, mode="clip")
         return _equal_to_any(codes, self._few)
 
-    def described(self) -> list[int]:
-        """Return the `filter` of kernel.c."""
+    @described.default
+    def _describe(self) -> list[int]:
         few = () if self._few is None else self._few
         count = -1 if self._few is None else len(few)
         padding = (0,) * (_FEW - len(few))
@@ -107,8 +119,9 @@ class PartViews:
     flags: NDArray[np.uint8] = NO_COLUMN
     duration_ms: Integers | None = None
 
+    @property
     def described(self) -> list[int]:
-        """Return the `views` of kernel.c."""
+        """The `views` of kernel.c."""
         described = [self.begin, self.end]
         for column in (self.numbers, self.flags, self.duration_ms, *self.matching):
             described += (0, 0) if column is None else (_address_of(column), column.itemsize)
@@ -358,15 +371,7 @@ def _durations(views: PartViews) -> Integers:
 
 
 def _described(each: Iterable[PartViews | CodeTable]) -> NDArray[np.int64]:
-    return np.array(list(chain.from_iterable(one.described() for one in each)), np.int64)
-
-
-def _address_of(column: NDArray[Any]) -> int:
-    """Return where a column is in memory. Raises ValueError if its numbers are not in a row."""
-    if not column.flags.c_contiguous:
-        raise ValueError("the numbers of a column must follow each other")
-    address: int = column.__array_interface__["data"][0]
-    return address
+    return np.array(list(chain.from_iterable(one.described for one in each)), np.int64)
 
 
 def load_loops(path: Path = GENERATED / "kernel.so") -> Loops:

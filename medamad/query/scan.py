@@ -21,6 +21,7 @@ from medamad.storage.segments.parts import (
     Rollup,
     ViewColumns,
 )
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -88,6 +89,11 @@ class PropertyFilter:
 
     properties: Mask
     loose_views: NDArray[np.uint64]
+    _table: CodeTable = field(init=False)
+
+    @_table.default
+    def _make_table(self) -> CodeTable:
+        return CodeTable(self.properties)
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a matching view, without looking at its views."""
@@ -103,8 +109,11 @@ class PropertyFilter:
         mask = np.zeros(len(part), np.bool_)
         own = part.own
         if len(own):
-            mask[own.view.compress(self.properties.take(own.property))] = True
-        mask[find_views(part, self.loose_views)[1]] = True
+            rows = LOOPS.select(PartViews(0, len(own), [own.property]), [self._table])
+            mask[own.view.take(rows)] = True
+        low, high = np.searchsorted(self.loose_views, np.array(part.sequence_bounds, np.uint64))
+        if low < len(self.loose_views):
+            mask[find_views(part, self.loose_views[low : high + 1])[1]] = True
         return mask
 
     def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
@@ -205,9 +214,9 @@ class ViewFilter:
             return None
         remaining: ViewFilter = self
         for dimension, matching_codes in self.codes.items():
-            counters = part.counters(dimension)
-            if counters is not None:
-                matches = matching_codes.take(counters.codes)
+            codes = _counted_codes(part, dimension)
+            if codes is not None:
+                matches = matching_codes.take(codes)
                 if not matches.any():
                     return None
                 if matches.all():
@@ -377,10 +386,11 @@ class Selection:
                 if value is not None:
                     yield value
                     continue
-            if isinstance(part, MergedSegment):
+            # A protocol is slow to ask.
+            if not isinstance(part, OpenSegment) and isinstance(part, MergedSegment):
                 yield from self._scan(part.members, remaining, whole)
-                continue
-            yield remaining.candidates(part, self.period)
+            else:
+                yield remaining.candidates(part, self.period)
 
 
 def damaged_days(snapshot: Snapshot, period: Period) -> Gaps:
@@ -388,6 +398,14 @@ def damaged_days(snapshot: Snapshot, period: Period) -> Gaps:
     return Gaps(
         (Gap.DAMAGED, day) for span in snapshot.left_out_ms for day in period.days_of(*span)
     )
+
+
+def _counted_codes(part: Part | Rollup, dimension: Dimension) -> Integers | None:
+    """Return the codes that a part's views have, None where that takes a scan."""
+    if isinstance(part, OpenSegment | OpenMergedSegment):
+        return part.counted_codes(dimension)
+    counters = part.counters(dimension)
+    return None if counters is None else counters.codes
 
 
 def _no_value(_part: Part) -> None:

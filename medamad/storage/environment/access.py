@@ -25,6 +25,11 @@ _RENEWED_AFTER_S: Final = 0.25
 Buffers: TypeAlias = "lmdb.Transaction[memoryview]"
 
 
+def is_mapped(value: memoryview) -> bool:
+    """Return whether a value is in the mapped file itself, where it is while it is stored."""
+    return value.obj is None
+
+
 class ReadAccess(Protocol):
     """Read access to stored values."""
 

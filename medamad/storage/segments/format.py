@@ -159,6 +159,22 @@ def website_of(segment_key: bytes) -> int:
     return int.from_bytes(segment_key[:4], "big")
 
 
+class MappedColumn(np.ndarray[tuple[int], np.dtype[np.unsignedinteger[Any]]]):
+    """A column in the mapped file. Finding out the address each time takes longer than to read it.
+
+    What numpy makes of it has no address.
+    """
+
+    address: int
+
+    @classmethod
+    def of(cls, column: Integers) -> "MappedColumn":
+        """Return the same column."""
+        mapped = column.view(cls)
+        mapped.address = column.__array_interface__["data"][0]
+        return mapped
+
+
 @frozen(eq=False)
 class Segment:
     """A segment; a merged one if it has members, a rollup if its header names a day."""
@@ -169,6 +185,10 @@ class Segment:
     members: tuple["Segment", ...] = ()
     checked: set[tuple[bool, int]] = field(factory=set)
     """The columns (False) and counters (True) whose checksum was verified."""
+    mapped: dict[int, "MappedColumn"] = field(factory=dict)
+    """The columns that are in the mapped file as they are."""
+    counted: dict[int, Integers] = field(factory=dict)
+    """The codes of counters, by dimension, of those that were asked for."""
 
     @property
     def key(self) -> bytes:

@@ -8,7 +8,7 @@ from attrs import define, field
 from numpy.typing import DTypeLike, NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
-from medamad.storage.environment.access import ReadAccess
+from medamad.storage.environment.access import ReadAccess, is_mapped
 from medamad.storage.environment.environment import Database, Databases
 from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.segments.corrections import Overlay, Overlays
@@ -24,6 +24,7 @@ from medamad.storage.segments.format import (
     SLOTS,
     Column,
     Integers,
+    MappedColumn,
     Segment,
     SegmentHeader,
     SortedDurations,
@@ -53,7 +54,9 @@ class StoredValues:
 
     def column(self, column: int, dtype: DTypeLike) -> Integers:
         """Return a column. Raises DamagedSegment."""
-        found = self._columns.get(column)
+        found: Integers | None = self.segment.mapped.get(column)
+        if found is None:
+            found = self._columns.get(column)
         if found is None:
             key, value = self._value(column, self._databases.segments, "column")
             check = (False, column) not in self.segment.checked
@@ -62,7 +65,10 @@ class StoredValues:
             except Damaged as error:
                 raise self._damaged("column", column, str(error)) from error
             self.segment.checked.add((False, column))
-            self._columns[column] = found
+            if is_mapped(value) and np.may_share_memory(found, np.frombuffer(value, np.uint8)):
+                self.segment.mapped[column] = found = MappedColumn.of(found)
+            else:
+                self._columns[column] = found
         return found
 
     def counters(self, kind: int) -> Counters:
@@ -75,6 +81,13 @@ class StoredValues:
             raise self._damaged("counter", kind, str(error)) from error
         self.segment.checked.add((True, kind))
         return counters
+
+    def counted_codes(self, kind: int) -> Integers:
+        """Return the codes of counters. Raises DamagedSegment."""
+        codes = self.segment.counted.get(kind)
+        if codes is None:
+            codes = self.segment.counted[kind] = self.counters(kind).codes.copy()
+        return codes
 
     def event_counts(self) -> EventCounts | None:
         """Return the counts of events; None where they take a scan."""
@@ -129,6 +142,10 @@ class OpenedBase:
     @property
     def sequence_bounds(self) -> tuple[int, int]:
         return self._header.sequence_bounds
+
+    def counted_codes(self, dimension: Dimension) -> Integers | None:
+        """Return the codes of the counters by a dimension, None without counters."""
+        return self._stored.counted_codes(dimension) if self._header.has_counters else None
 
     @property
     def _header(self) -> SegmentHeader:
