@@ -7,7 +7,7 @@ snapshot or a selection of its views, and returns arrays with the gaps that roll
 - `selection.select`: the views that match the filters and the period of a query
 - `aggregate.tally`: sums of the selected views by the codes of a dimension
 - `series.total_of`, `series.series_of`: sums and median durations, in all or by bucket
-- `quantiles.quartiles_by_path`: the quartiles of durations by page
+- `aggregate.quartiles_by_path`: the quartiles of durations by page
 - `properties.count_properties`: events by property
 - `rollups.selected_rollups`: what rollups know of the selected views
 - `rollup_visits.with_rollups`, `rollup_visits.visits_by_code`, `rollup_visits.visits_by_end`: what

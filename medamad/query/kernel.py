@@ -379,7 +379,7 @@ def load_loops(path: Path = GENERATED / "kernel.so") -> Loops:
     if sys.byteorder == "little":
         try:
             return CompiledLoops.load(path)
-        except OSError:
+        except (OSError, AttributeError):  # absent, or of earlier sources
             pass
     return NumpyLoops()
 
