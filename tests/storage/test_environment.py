@@ -128,18 +128,25 @@ def test_used_bytes_are_less_than_the_files_length(tmp_path: Path) -> None:
 def test_reserved_space_is_allocated_on_disk(tmp_path: Path) -> None:
     """Also for a store that was copied sparsely."""
     path = tmp_path / FILE_NAME
-    for turn in range(3):
+    for values in (0, 50, 300, 1_200):
         env = open_environment(tmp_path, MAP_SIZE)
         with env.lmdb.begin(write=True) as txn:
-            for name in range(300 * turn):
+            for name in range(values):
                 txn.put(b"%d" % name, b"x" * 3_000, db=env.databases.meta)
         env.keep_room()
         used = (env.lmdb.info()["last_pgno"] + 1) * 4096
         env.close()
-        assert path.stat().st_blocks * 512 >= used + 4 * MIB
-        assert path.stat().st_size <= used + 5 * MIB
+        room = min(max(used, MIB // 2), 4 * MIB)
+        assert path.stat().st_blocks * 512 >= used + room
+        assert path.stat().st_size <= used + room * 1.25
+        size = path.stat().st_size
         os.truncate(path, used)
-        os.truncate(path, used + 5 * MIB)
+        os.truncate(path, size)
+
+
+def test_an_empty_store_takes_less_than_a_megabyte(tmp_path: Path) -> None:
+    open_environment(tmp_path, MAP_SIZE).close()
+    assert sum(file.stat().st_blocks * 512 for file in tmp_path.iterdir()) < 10**6
 
 
 def test_freed_pages_are_not_in_use(tmp_path: Path) -> None:
@@ -200,7 +207,7 @@ def test_a_store_from_a_machine_with_larger_pages_works(tmp_path: Path) -> None:
             # Meta with its large value, a leaf of the main tree, and the list of free pages.
             assert env.used_bytes(txn) == 4 * 16_384
         env.keep_room()
-        assert env.path.stat().st_size >= (env.lmdb.info()["last_pgno"] + 1 + 1_024) * 16_384
+        assert env.path.stat().st_size >= (env.lmdb.info()["last_pgno"] + 1 + 128) * 16_384
         env.close()
 
 
@@ -217,5 +224,5 @@ def test_space_is_reserved_without_opening_another_file(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, bounds)
     used = (env.lmdb.info()["last_pgno"] + 1) * 4096
-    assert env.path.stat().st_size >= used + 4 * MIB
+    assert env.path.stat().st_size >= used + 3 * MIB
     env.close()

@@ -34,9 +34,11 @@ _PAGE_SIZES: Final = (4_096, 8_192, 16_384, 32_768)
 """A store's pages are as large as those of the machine that made it, up to LMDB's largest."""
 _BLOCK: Final = 512
 """The unit of st_blocks."""
-_ROOM_PAGES: Final = 1_024
-"""The least room behind the last page in use: deleting much old data takes that much."""
-_MORE_PAGES: Final = 256
+_LEAST_ROOM_PAGES: Final = 128
+_MOST_ROOM_PAGES: Final = 1_024
+"""Deleting much old data takes that much room behind the last page in use. Of a small store it
+takes no more than there are pages in use."""
+_MORE_ROOM: Final = 0.25
 """Extra room for each time the file is extended, so that this happens rarely."""
 
 
@@ -167,7 +169,8 @@ def keep_room(env: lmdb.Environment, path: Path) -> None:
     """Keep room behind the last page in use for the next transaction. Cheap."""
     # LMDB never writes a page that a transaction takes at the end and frees again. Without room
     # the file could end before its last page, as if it had been cut short.
-    if path.stat().st_size < _end_of_used(env) + _ROOM_PAGES * env.stat()["psize"]:
+    used = _end_of_used(env)
+    if path.stat().st_size < used + _room_bytes(env, used):
         make_room(env, path)
 
 
@@ -176,19 +179,17 @@ def make_room(env: lmdb.Environment, path: Path) -> None:
 
     Hits are refused before the disk is full, and nothing else can take this room.
     """
-    page_bytes = env.stat()["psize"]
     # Where the file system cannot allocate, the C library writes, so keep other writers out.
     with env.begin(write=True):
         used = _end_of_used(env)
+        room = _room_bytes(env, used)
         try:
             with path.open("r+b", buffering=0) as file:
-                room = (_ROOM_PAGES + _MORE_PAGES) * page_bytes
-                os.posix_fallocate(file.fileno(), used, room)
+                os.posix_fallocate(file.fileno(), used, room + int(room * _MORE_ROOM))
         except OSError:
             # The next call tries again, once more of the file is in use.
-            needed = used + _ROOM_PAGES * page_bytes
             with suppress(OSError):
-                os.truncate(path, max(needed, path.stat().st_size))
+                os.truncate(path, max(used + room, path.stat().st_size))
 
 
 def sync_folder(folder: Path) -> None:
@@ -224,6 +225,12 @@ def _end_of_used(env: lmdb.Environment) -> int:
     """Return the end of the last page that was ever in use, in bytes."""
     end: int = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
     return end
+
+
+def _room_bytes(env: lmdb.Environment, used: int) -> int:
+    """Return the least room that is kept behind the last page in use."""
+    page_bytes: int = env.stat()["psize"]
+    return min(max(used, _LEAST_ROOM_PAGES * page_bytes), _MOST_ROOM_PAGES * page_bytes)
 
 
 def _inode(path: Path) -> tuple[int, int]:
