@@ -12,39 +12,52 @@ from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, ViewFilter, leaves, loose_events
 from medamad.query.visits import Numbers, Visits, find_ascending, find_visits
-from medamad.storage.segments.parts import Codes, MergedSegment, Part, ViewColumns
+from medamad.storage.segments.parts import (
+    Codes,
+    EventColumns,
+    EventRows,
+    MergedSegment,
+    Part,
+    ViewColumns,
+)
 from medamad.storage.segments.snapshot import Snapshot
 
 
 @frozen(eq=False)
 class FoundEvents:
-    """Rows of events with a property, as columns of shape (n,).
+    """Rows of events with a property; what they have is read when it is asked for, shape (n,).
 
-    `views` has the row of the event's view in a part, `numbers` the number of the event.
+    `views` has the row of the event's view in a part, `rows` that of the event among `events`.
     """
 
     part: ViewColumns
     views: NDArray[np.intp]
-    numbers: Numbers
-    time_ms: NDArray[np.int64]
-    properties: Codes
+    events: EventColumns
+    rows: NDArray[np.intp]
 
     @classmethod
     def of(cls, part: ViewColumns, rows: NDArray[np.intp]) -> Self:
         """Return rows of a part's own events."""
-        own = part.own
-        views, numbers = own.view[rows].astype(np.intp), own.event[rows].astype(np.int64)
-        return cls(part, views, numbers, own.time_ms[rows], own.property[rows])
+        return cls(part, part.own.view[rows].astype(np.intp), part.own, rows)
 
-    def take(self, rows: NDArray[np.intp]) -> Self:
+    @property
+    def numbers(self) -> Numbers:
+        """The numbers of the events."""
+        return self.events.event[self.rows].astype(np.int64)
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """The times of the events. They are slow to read."""
+        return self.events.time_ms[self.rows]
+
+    @property
+    def properties(self) -> Codes:
+        """The codes of the properties."""
+        return self.events.property[self.rows]
+
+    def take(self, places: NDArray[np.intp]) -> Self:
         """Return some of the rows."""
-        return type(self)(
-            self.part,
-            self.views[rows],
-            self.numbers[rows],
-            self.time_ms[rows],
-            self.properties[rows],
-        )
+        return type(self)(self.part, self.views[places], self.events, self.rows[places])
 
 
 @frozen(eq=False)
@@ -142,17 +155,14 @@ class VisitSearch:
         for events in loose_events(self.snapshot, self.cancellation, self.first):
             rows = np.flatnonzero(properties.take(events.property))
             if len(rows):
-                columns = (events.view, events.event, events.time_ms, events.property)
+                columns = (events.event, events.time_ms, events.view, events.property)
                 pieces.append([column[rows] for column in columns])
         if not pieces:
             return
-        views, *others = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        order = np.argsort(views, kind="stable")
-        views = views[order].astype(np.int64)
-        numbers, time_ms, codes = (column[order] for column in others)
+        loose = EventRows(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+        order = np.argsort(loose.view, kind="stable")
+        views = loose.view[order].astype(np.int64)
         for part in self.snapshot.leaves((self.first, self.last)):
             found, rows = find_ascending(part, views)
             if len(rows):
-                yield FoundEvents(
-                    part, rows, numbers[found].astype(np.int64), time_ms[found], codes[found]
-                )
+                yield FoundEvents(part, rows, loose, order[found])
