@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 from support.browser.dashboard import Dashboard, loaded
 from support.browser.example_site import Site, served
+from support.browser.overview import figures as tiles
 from support.browser.visitors import Visitor
 from support.daemon import Client
 from support.durability.moving_clock import Clock, with_settable_clock
@@ -101,3 +102,46 @@ def test_one_comes_back_and_another_does_too(
     dashboard.turn_to(f"websites/{HOSTNAME}?zone=UTC&from=2031-02-24&to=2031-03-02&path=/")
     loaded(page)
     expect(note).to_have_count(0)
+
+
+def test_one_buys_another_bounces_and_a_third_comes_back_next_week(
+    clock: Clock, someone: Make, dashboard_of: MakeDashboard
+) -> None:
+    owner = clock.daemon.client()
+    owner.add_website(HOSTNAME)
+    goal = {"name": "Order", "event": "event", "value": "order"}
+    revenue = {"revenue": "total", "currency": "EUR"}
+    owner.request("POST", f"/api/websites/{HOSTNAME}/goals", goal | revenue)
+    buyer, bouncer, regular = someone(), someone(), someone()
+    tag = f'<script defer src="{clock.daemon.base}/script.js"></script>'
+    contents = {"/": '<a href="/shoes" target="_blank" rel="opener">shoes</a>'}
+    contents["/shoes"] = '<a href="/thanks">buy</a>'
+
+    with served(tag, contents) as site:
+
+        def opens(visitor: Visitor, moment: str, path: str) -> None:
+            clock.set_to(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp())
+            visitor.visit(lambda: visitor.page.goto(site.address(HOSTNAME, path)))
+
+        opens(regular, "2031-01-06T09:00", "/blog")
+        opens(bouncer, "2031-01-06T10:00", "/blog")
+        opens(buyer, "2031-01-06T12:00", "/?utm_source=news&utm_campaign=winter")
+        with buyer.context.expect_page() as opened:
+            buyer.page.get_by_role("link", name="shoes").click()
+        buyer.page = opened.value
+        buyer.page.wait_for_load_state("networkidle")
+        buyer.visit(lambda: buyer.page.get_by_role("link", name="buy").click())
+        with buyer.page.expect_response("**/event/hit"):
+            buyer.page.evaluate("medamad('order', {total: 49.9})")
+        opens(regular, "2031-01-13T09:00", "/blog")
+
+    dashboard = dashboard_of(clock.daemon.client(), now="2031-01-13T09:05:00Z")
+    page = dashboard.open(f"websites/{HOSTNAME}?zone=UTC&from=2031-01-06&to=2031-01-13")
+    assert tiles(page)[:5] == ["4", "4", "6", "1.5", "75%"]
+    expect(page.locator(".tiles-note")).to_contain_text("New visitors 3 · Returning visitors 1")
+    expect(page.locator(".goal-rows tbody tr")).to_contain_text("125%€")
+    expect(page.locator(".goal-rows").get_by_title("€49.90")).to_be_visible()
+    page.goto(page.url + "&visit_utm_campaign[eq]=winter")
+    assert tiles(page)[:5] == ["1", "1", "3", "3", "0%"]
+    page.goto(page.url.partition("&visit")[0].replace("01-06&", "01-13&"))
+    assert tiles(page)[:5] == ["1", "1", "1", "1", "100%"]
