@@ -98,17 +98,17 @@ class Networks:
             starts.setdefault(drop, set()).add(int(network.network_address) >> drop)
 
     def __contains__(self, address: object) -> bool:
-        if isinstance(address, IPv6Address):
-            address = _unmapped(address)
+        # Every hit is looked up several times. A generator would take most of that.
         if isinstance(address, IPv4Address):
             starts = self._v4
         elif isinstance(address, IPv6Address):
+            if address.ipv4_mapped is not None:
+                return address.ipv4_mapped in self
             starts = self._v6
         else:
             return False
         if starts:
             number = int(address)
-            # Every hit is looked up several times, and a generator would take most of that.
             for drop, of_size in starts.items():
                 if number >> drop in of_size:
                     return True

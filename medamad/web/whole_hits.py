@@ -14,14 +14,14 @@ from attrs import define, field, frozen
 from twisted.python.failure import Failure
 
 from medamad.domain.errors import ApiError, BadRequest
-from medamad.ingest.networks import Address, Sender
+from medamad.ingest.networks import Sender
 from medamad.web import cors
 from medamad.web.backend import Backend
 from medamad.web.responses import failure_response
 from medamad.web.routes.hits import HIT_ROUTE, first_text, response_to
 from medamad.web.server.channel import Channel
-from medamad.web.server.clients import is_trusted, sender_address
-from medamad.web.server.parser import REPEATED, RequestHeaders, read_head, wants_close
+from medamad.web.server.clients import is_trusted, nearest_client
+from medamad.web.server.parser import REPEATED, read_head, wants_close
 from medamad.web.server.site import Site
 from medamad.web.settings import WebSettings
 
@@ -83,8 +83,11 @@ class WholeHits:
             return False
         if not self._site.hits.try_start():
             return False
+        address = channel.peer
+        if forwarded and is_trusted(address, settings):
+            address = nearest_client(address, forwarded, settings)
         sender = Sender(
-            _address(channel.peer, forwarded, settings),
+            address,
             known.user_agent,
             known.accept_language,
             known.origin,
@@ -155,11 +158,3 @@ def _cut(head: bytes, name: bytes) -> tuple[bytes, bytes]:
         return head, b""
     value, end, after = rest.partition(_LINE_END)
     return before + end + after, value
-
-
-def _address(peer: Address | None, forwarded: bytes, settings: WebSettings) -> Address | None:
-    """Return the address of the client, as `sender_address` does."""
-    if not forwarded or not is_trusted(peer, settings):
-        return peer
-    name = settings.proxy_header.lower().encode("ascii")
-    return sender_address(peer, RequestHeaders([(name, (forwarded,))]), settings)

@@ -5,12 +5,13 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from operator import attrgetter
 from pathlib import Path
 from secrets import token_bytes
 from typing import Final, TypeAlias
 
 import lmdb
-from attrs import astuple, fields, frozen
+from attrs import fields, frozen
 
 from medamad.storage.environment import files
 from medamad.storage.environment.files import (
@@ -117,6 +118,7 @@ class Databases:
 
 
 _DATABASES: Final = tuple(attribute.name for attribute in fields(Databases))
+_all_of: Final = attrgetter(*_DATABASES)
 
 
 @frozen
@@ -138,7 +140,7 @@ class Environment:
 
     def used_bytes(self, txn: Txn) -> int:
         """Return the bytes of the pages in use, without freed pages."""
-        stats = [txn.stat(), *(txn.stat(database) for database in astuple(self.databases))]
+        stats = [txn.stat(), *map(txn.stat, _all_of(self.databases))]
         return self.page_bytes * sum(
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )

@@ -45,8 +45,15 @@ def sender_address(
     """Return the address of the client, or the nearest one known if a proxy hides it."""
     if not is_trusted(peer, settings):
         return peer
+    return nearest_client(peer, headers.joined(settings.proxy_header.encode("ascii")), settings)
+
+
+def nearest_client(
+    peer: Address | None, forwarded: bytes | None, settings: WebSettings
+) -> Address | None:
+    """Return the address of a trusted proxy's client, by the forwarding header."""
     nearest = peer
-    for hop in reversed(hops(headers, settings)):
+    for hop in reversed(_hops(forwarded, settings)):
         address = address_of(hop)
         if address is None:
             break
@@ -68,10 +75,11 @@ def requested_host(peer: Address | None, headers: RequestHeaders, settings: WebS
     """Return the host, with any port, that the browser's address bar shows; "" if unknown."""
     if is_trusted(peer, settings):
         if settings.proxy_header == "Forwarded":
-            hosts_listed = (element.get("host") for element in _forwarded(headers))
+            elements = _forwarded(headers.joined(b"Forwarded"))
+            hosts_listed = (element.get("host") for element in elements)
             forwarded = [host for host in hosts_listed if host]
         else:
-            forwarded = _listed(headers, b"X-Forwarded-Host")
+            forwarded = _listed(headers.joined(b"X-Forwarded-Host"))
         if forwarded:
             return forwarded[-1]
     hosts = headers.values(b"Host") or (b"",)
@@ -87,23 +95,25 @@ def host_name(host: str) -> str:
 
 def hops(headers: RequestHeaders, settings: WebSettings) -> list[str]:
     """Return the addresses that a request came through, the client's first."""
+    return _hops(headers.joined(settings.proxy_header.encode("ascii")), settings)
+
+
+def _hops(forwarded: bytes | None, settings: WebSettings) -> list[str]:
+    """Return the addresses in a forwarding header."""
     if settings.proxy_header == "Forwarded":
-        return [element.get("for", "") for element in _forwarded(headers)]
-    return _listed(headers, b"X-Forwarded-For")
+        return [element.get("for", "") for element in _forwarded(forwarded)]
+    return _listed(forwarded)
 
 
-def _listed(headers: RequestHeaders, name: bytes) -> list[str]:
-    values = headers.values(name)
-    if not values:
+def _listed(value: bytes | None) -> list[str]:
+    if not value:
         return []
-    listed = b",".join(values).decode("latin-1").rsplit(",", _MOST_LISTED)
-    return [part.strip() for part in listed]
+    return [part.strip() for part in value.decode("latin-1").rsplit(",", _MOST_LISTED)]
 
 
-def _forwarded(headers: RequestHeaders) -> list[dict[str, str]]:
+def _forwarded(header: bytes | None) -> list[dict[str, str]]:
     """Return the elements of Forwarded (RFC 7239) to the right of all malformed ones."""
-    values = headers.values(b"Forwarded")
-    text = ",".join(value.decode("latin-1") for value in values)[-_LAST_FORWARDED:]
+    text = (header or b"").decode("latin-1")[-_LAST_FORWARDED:]
     elements: list[dict[str, str]] = [{}]
     begin = position = 0
     while position < len(text):
