@@ -15,7 +15,7 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from medamad.web.server.admission import HANDSHAKES_PER_TURN, TurnScheduler
+from medamad.web.server.admission import HANDSHAKES_PER_TURN, HITS_PER_TURN, TurnScheduler
 from medamad.web.server.tls import TLSFactory
 
 
@@ -53,10 +53,12 @@ class EchoSite(Factory):
     clock: Clock = field(factory=Clock)
     handshakes: TurnScheduler[object] = field(init=False)
     decryptions: TurnScheduler[object] = field(init=False)
+    records: TurnScheduler[object] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.handshakes = TurnScheduler(self.clock.callLater, HANDSHAKES_PER_TURN)
         self.decryptions = TurnScheduler(self.clock.callLater)
+        self.records = TurnScheduler(self.clock.callLater, HITS_PER_TURN)
 
     def buildProtocol(self, address: IPv4Address) -> Echo:
         return Echo(address.host.encode())

@@ -80,6 +80,8 @@ class Site(Factory):
         """Apart, since a hit takes a fraction of the time of another request."""
         self.take_hit: Callable[[Channel, bytes], bool] = _take_none
         self.decryptions: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater)
+        self.records: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater, HITS_PER_TURN)
+        """Of short TLS records that arrive alone, as those of most hits do."""
         self.is_closing = False
         """Whether every connection closes after its next response."""
         self._drained: Deferred[None] | None = None

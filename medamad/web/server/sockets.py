@@ -28,14 +28,10 @@ def send_at_once(transport: Any, data: bytes) -> int:
     more than all else about a short response.
     """
     # The transport of TLS passes on attributes of TCP's, which would send what is not encrypted.
-    if not isinstance(transport, TcpConnection) or not transport.connected:
-        return 0
-    try:
-        sent: int = transport.socket.send(data)
-    except OSError:
-        # The transport finds out about an error when it writes.
-        return 0
-    return sent
+    is_plain = isinstance(transport, TcpConnection) and transport.connected
+    sent = transport.writeSomeData(data) if is_plain else 0
+    # The transport finds out about an error when it writes.
+    return sent if isinstance(sent, int) else 0
 
 
 def unread_bytes(transport: Any) -> int:

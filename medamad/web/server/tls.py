@@ -2,21 +2,28 @@
 
 from typing import Any, Final
 
+from OpenSSL.SSL import WantReadError
 from twisted.internet.protocol import connectionDone
-from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOFactory, TLSMemoryBIOProtocol
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
 from medamad.web.server.admission import Scheduled, TurnScheduler
+from medamad.web.server.sockets import send_at_once
 
+_HEAD_BYTES: Final = 5
+"""What a record begins with: its type, its version and its length as two bytes."""
+_LENGTH: Final = slice(3, 5)
+_FLUSHED_BYTES: Final = 1 << 15
 BYTES_PER_TURN: Final = 2_048
 """How much of what arrived is decrypted at once, enough for most hits: it may be ninety records of
 one byte, each of which takes microseconds."""
 
 
-class _TLSTransport(BufferingTLSTransport):
+class _TLSTransport(TLSMemoryBIOProtocol):
     """TLS on one connection, whose handshake takes longer than most requests.
 
-    What is scheduled for a later reactor turn is held; meanwhile nothing more is read.
+    What is scheduled for a later reactor turn is held; meanwhile nothing more is read. What is
+    written is encrypted and sent at once: responses are written whole or in large pieces.
     """
 
     factory: Any
@@ -26,6 +33,8 @@ class _TLSTransport(BufferingTLSTransport):
     """What has arrived and is to be decrypted in a later turn."""
     _is_paused = False
     """Whether reading is paused."""
+    _is_buffered = False
+    """Whether the transport below may have something to send, which has to be sent first."""
 
     @property
     def sender_network(self) -> bytes | None:
@@ -44,9 +53,12 @@ class _TLSTransport(BufferingTLSTransport):
     def dataReceived(self, data: bytes) -> None:
         """Decrypt what arrived: at once if it is little and not much else arrives."""
         is_little = not self.held and len(data) <= BYTES_PER_TURN
-        if is_little and self.wrappedProtocol.is_negotiated and self._scheduler.try_start():
-            super().dataReceived(data)
-            return
+        if is_little and self.wrappedProtocol.is_negotiated:
+            is_one = len(data) - _HEAD_BYTES == int.from_bytes(data[_LENGTH], "big")
+            scheduler = self.factory.wrappedFactory.records if is_one else self._scheduler
+            if scheduler.try_start():
+                super().dataReceived(data)
+                return
         self.wrappedProtocol.encrypted_data_pending()
         self.held += data
         self.transport.pauseProducing()
@@ -59,6 +71,17 @@ class _TLSTransport(BufferingTLSTransport):
         if self.held:
             self.wrappedProtocol.encrypted_data_pending()
         self._continue()
+
+    def _flushSendBIO(self) -> None:
+        """Send what is encrypted."""
+        try:
+            data = self._tlsConnection.bio_read(_FLUSHED_BYTES)
+        except WantReadError:
+            return
+        sent = 0 if self._is_buffered else send_at_once(self.transport, data)
+        if sent < len(data):
+            self._is_buffered = True
+            self.transport.write(data[sent:])
 
     def pauseProducing(self) -> None:
         """Read nothing more, and decrypt nothing of what is held."""

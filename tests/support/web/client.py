@@ -10,9 +10,10 @@ from support.daemon import PATIENCE_S
 from twisted.internet import reactor
 from twisted.internet.address import IPv4Address, UNIXAddress
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ConnectionDone
+from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import INegotiated
 from twisted.internet.task import Clock
+from twisted.internet.tcp import Connection as TcpConnection
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from zope.interface import directlyProvides
@@ -140,6 +141,26 @@ class Unread(Wire):
     def write(self, data: bytes) -> None:
         super().write(data)
         self.socket.send(data)
+
+
+class Kernel(Wire, TcpConnection):
+    """A transport whose kernel takes a number of bytes at once, and no more for now."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__("203.0.113.9")
+        self.room = room
+        self.waits = b""
+
+    def writeSomeData(self, data: bytes) -> int | Exception:
+        if self.room < 0:
+            return ConnectionLost()
+        assert not self.waits, "what is written now would overtake what waits"
+        taken, self.room = data[: self.room], max(0, self.room - len(data))
+        super().write(taken)
+        return len(taken)
+
+    def write(self, data: bytes) -> None:
+        self.waits += data
 
 
 @define(eq=False)

@@ -7,11 +7,9 @@ from collections.abc import Callable
 import pytest
 import pytest_twisted
 from support.malformed_http import REFUSED
-from support.web.client import Connection, Wire, answers, encoded, over_tls
+from support.web.client import Connection, Kernel, answers, encoded, over_tls
 from support.web.daemon_in_memory import Server
-from twisted.internet.error import ConnectionLost
 from twisted.internet.protocol import Factory, Protocol
-from twisted.internet.tcp import Connection as TcpConnection
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 
 from medamad.web.server.sockets import send_at_once
@@ -263,26 +261,6 @@ async def test_a_response_to_a_closed_connection_is_dropped(server: Server) -> N
     assert (
         server.store.read(server.store.websites.all()[0], lambda seen: len(list(seen.parts))) == 1
     )
-
-
-class Kernel(Wire, TcpConnection):
-    """A transport whose kernel takes a number of bytes at once, and no more for now."""
-
-    def __init__(self, room: int) -> None:
-        super().__init__("203.0.113.9")
-        self.room = room
-        self.waits = b""
-
-    def writeSomeData(self, data: bytes) -> int | Exception:
-        if self.room < 0:
-            return ConnectionLost()
-        assert not self.waits, "what is written now would overtake what waits"
-        taken, self.room = data[: self.room], max(0, self.room - len(data))
-        super().write(taken)
-        return len(taken)
-
-    def write(self, data: bytes) -> None:
-        self.waits += data
 
 
 @pytest.mark.parametrize("room", [100_000, 100, 10, 0, -1])

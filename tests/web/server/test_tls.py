@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from support.certificates import Authority
 from support.tls_in_memory import Client, EchoSite, Options
+from support.web.client import Kernel
 
-from medamad.web.server.admission import HANDSHAKES_PER_TURN, REQUESTS_PER_TURN
+from medamad.web.server.admission import HANDSHAKES_PER_TURN, HITS_PER_TURN, REQUESTS_PER_TURN
 from medamad.web.server.channel import Channel
 from medamad.web.server.endpoints import Certificate
 from medamad.web.server.tls import BYTES_PER_TURN, TLSFactory
@@ -126,25 +127,31 @@ def test_held_data_is_delivered_in_order(factory: TLSFactory) -> None:
     assert b"".join(client.echo.received) == b"".join(texts)
 
 
-@pytest.mark.parametrize("ends", [False, True])
-def test_the_data_of_all_connections_is_bounded_per_turn(factory: TLSFactory, ends: bool) -> None:
+@pytest.mark.parametrize(
+    ("texts", "at_once"),
+    [((b"hello",), HITS_PER_TURN), ((), HITS_PER_TURN), ((b"hel", b"lo"), REQUESTS_PER_TURN)],
+)
+def test_the_data_of_all_connections_is_bounded_per_turn(
+    factory: TLSFactory, texts: tuple[bytes, ...], at_once: int
+) -> None:
+    ends = not texts
     clients = [
-        Client(factory, str(number)).shake_hands() for number in range(REQUESTS_PER_TURN * 2)
+        Client(factory, str(number)).shake_hands() for number in range(at_once + REQUESTS_PER_TURN)
     ]
 
     def taken() -> int:
         if ends:
             return sum(client.wire.disconnecting for client in clients)
-        return sum(len(client.echo.received) for client in clients)
+        return sum(b"".join(client.echo.received) == b"hello" for client in clients)
 
     for client in clients:
         if ends:
             with suppress(ssl.SSLWantReadError):
                 client.tls.unwrap()
-        client.push(client.sent.read() if ends else client.records(b"hello"))
-    for turns in (1, 2):
-        assert taken() == REQUESTS_PER_TURN * turns
-        turn_of_records(factory)
+        client.push(client.sent.read() if ends else client.records(*texts))
+    assert taken() == at_once
+    turn_of_records(factory)
+    assert taken() == len(clients)
 
 
 def test_other_networks_wait_for_one_turn(factory: TLSFactory) -> None:
@@ -242,3 +249,15 @@ def test_held_data_of_a_closed_connection_is_dropped(factory: TLSFactory) -> Non
     assert len(echo.received) == taken
     assert client.server.held == b""
     assert len(echo.lost) == 1
+
+
+def test_what_is_written_is_sent_at_once_and_in_order(factory: TLSFactory) -> None:
+    kernel = Kernel(100_000)
+    client = Client(factory, wire=kernel).shake_hands()
+    kernel.room = 100
+    texts = [bytes([number]) * 60 for number in range(5)]
+    client.push(client.records(*texts))
+    # No turn of the reactor has come since.
+    client.came.write(kernel.value() + kernel.waits)
+    assert len(kernel.value()) == 100
+    assert b"".join(client.tls.read(100) for _ in texts) == b"".join(texts)
