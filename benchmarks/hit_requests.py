@@ -1,6 +1,7 @@
 """Browsers' requests for page views, as the bytes that a proxy passes on."""
 
 import json
+from collections import deque
 from collections.abc import Iterator
 from random import Random
 from typing import Self
@@ -123,6 +124,23 @@ def request(view: View) -> bytes:
     if view.properties:
         body["d"] = dict(view.properties)
     return post("/api/event/hit", view, browser, json.dumps(body, separators=(",", ":")))
+
+
+def requests_with_unloads(count: int, open_at_once: int = 200) -> Iterator[bytes]:
+    """Yield page loads, and for each an unload after some further ones: `count` requests in all."""
+    loaded: deque[View] = deque()
+    for view in views(count // 2):
+        yield request(view)
+        loaded.append(view)
+        if len(loaded) > open_at_once:
+            yield unload(loaded.popleft())
+    yield from map(unload, loaded)
+
+
+def unload(view: View) -> bytes:
+    """Return the end of a page's view as the tracker sends it."""
+    text = json.dumps({"e": "unload", "b": view.beacon, "m": 12_345}, separators=(",", ":"))
+    return post("/api/event/hit", view, Browser.of(view), text)
 
 
 def referrer_url(view: View) -> str:

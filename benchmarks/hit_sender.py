@@ -1,6 +1,7 @@
 """Sending hits over many persistent connections, as fast as possible or at a fixed rate."""
 
 import asyncio
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -31,8 +32,15 @@ class Connection(asyncio.Protocol):
     If the server closes the connection after a response, the next request opens another.
     """
 
-    def __init__(self, port: int, answered: Answered, failed: "asyncio.Future[None]") -> None:
+    def __init__(
+        self,
+        port: int,
+        answered: Answered,
+        failed: "asyncio.Future[None]",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._port = port
+        self._tls = tls
         self._answered = answered
         self._failed = failed
         self._request = self._received = b""
@@ -44,7 +52,13 @@ class Connection(asyncio.Protocol):
         """Open it, and send the request that waits for it."""
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(lambda: self, "127.0.0.1", self._port)
+            await loop.create_connection(
+                lambda: self,
+                "127.0.0.1",
+                self._port,
+                ssl=self._tls,
+                server_hostname="localhost" if self._tls else None,
+            )
         except OSError as error:
             self._fail(error)
 
@@ -101,7 +115,9 @@ def _is_complete(received: bytes) -> bool:
     return bool(end) and len(body) >= int(length or 0)
 
 
-async def drive(port: int, requests: Sequence[bytes], connections: int) -> Sent:
+async def drive(
+    port: int, requests: Sequence[bytes], connections: int, tls: ssl.SSLContext | None = None
+) -> Sent:
     """Send all requests, the next on each connection once the last response has arrived."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     waiting = iter(requests)
@@ -118,7 +134,7 @@ async def drive(port: int, requests: Sequence[bytes], connections: int) -> Sent:
         times_ms.append(took_ms)
         send_next(connection)
 
-    made = await _connect(port, connections, answered, done)
+    made = await _connect(port, connections, answered, done, tls)
     began = time.perf_counter()
     for connection in made:
         send_next(connection)
@@ -169,9 +185,13 @@ async def pace(port: int, requests: Sequence[bytes], connections: int, per_secon
 
 
 async def _connect(
-    port: int, connections: int, answered: Answered, done: "asyncio.Future[None]"
+    port: int,
+    connections: int,
+    answered: Answered,
+    done: "asyncio.Future[None]",
+    tls: ssl.SSLContext | None = None,
 ) -> list[Connection]:
-    made = [Connection(port, answered, done) for _ in range(connections)]
+    made = [Connection(port, answered, done, tls) for _ in range(connections)]
     for connection in made:
         await connection.open()
     return made

@@ -1,5 +1,7 @@
 """How many hits per second one core stores, compared to DuckDB; what visits cost a hit.
 
+Also with an unload for each view, and over TLS.
+
     python benchmarks/ingest.py [--hits 60000] [--connections 32] [--out DIR]
 
 The server runs on one core and the client on the others. Every response has to be 204, and every
@@ -27,9 +29,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import duckdb_ingest
 from daemon_setup import CONFIGURATION
-from hit_requests import HOSTNAME, requests, views
+from hit_requests import HOSTNAME, requests, requests_with_unloads, views
 from hit_sender import Sent, drive
 from measurements import OUT, command, keep, machine, processor_s
+from support.certificates import Authority
 from support.daemon import Daemon, free_port
 
 BARE = Path(__file__).with_name("bare_server.py")
@@ -79,21 +82,29 @@ def stored(
     sent: Sequence[bytes],
     connections: int,
     configuration: str = CONFIGURATION,
+    *,
+    is_tls: bool = False,
 ) -> tuple[Sent, float]:
     """Measure the daemon; return also its processor time for each hit, in microseconds."""
+    views = sum(b'"e":"load"' in request for request in (*warm, *sent))
     with tempfile.TemporaryDirectory() as folder:
         daemon = Daemon(Path(folder), configuration=configuration)
+        port, tls = daemon.port, None
+        if is_tls:
+            authority, port = Authority(Path(folder, "tls")), free_port()
+            daemon.arguments = ("--listen", authority.endpoint(port))
+            tls = authority.context()
         with on_core(core):
             daemon.start()
         try:
             owner = daemon.client()
             owner.add_website(HOSTNAME)
-            asyncio.run(drive(daemon.port, warm, connections))
+            asyncio.run(drive(port, warm, connections, tls))
             before_s = processor_s(daemon.pid)
-            found = asyncio.run(drive(daemon.port, sent, connections))
+            found = asyncio.run(drive(port, sent, connections, tls))
             took_s = processor_s(daemon.pid) - before_s
             summary = owner.get(f"/api/website/{HOSTNAME}/summary")["current"]
-            assert summary["pageviews"] == len(sent) + len(warm), summary
+            assert summary["pageviews"] == views, summary
         finally:
             daemon.stop()
     return found, took_s / len(sent) * 1e6
@@ -145,13 +156,23 @@ def main() -> None:
     print(f"bare twisted.web  {bare}")
     ours, _ = stored(core, warm, sent, arguments.connections)
     print(f"medamad           {ours}")
+    unloads = list(requests_with_unloads(arguments.hits))
+    with_unloads, unload_us = stored(core, warm, unloads, arguments.connections)
+    print(f"  with unloads    {with_unloads}")
+    over_tls, tls_us = stored(core, warm, sent, arguments.connections, is_tls=True)
+    print(f"  over TLS        {over_tls}")
     turn = list(requests(arguments.turn_hits))
     with_us, without_us = by_turns(core, warm, turn, arguments.connections, arguments.turns)
-    print(f"a hit takes {with_us:.0f} µs of processor time, {without_us:.0f} without visits")
+    print(
+        f"a hit takes {with_us:.0f} µs of processor time, {without_us:.0f} without visits, "
+        f"{unload_us:.0f} with as many unloads, {tls_us:.0f} over TLS"
+    )
     theirs = committed({core}, arguments.duck_hits)
     theirs_on_all = committed(cores, arguments.duck_hits)
     print(f"DuckDB            {theirs:8,.0f} a second   {theirs_on_all:,.0f} on {len(cores)} cores")
     print(f"medamad stores {ours.per_second / bare.per_second:.0%} of what is merely answered")
+    for title, other in (("with unloads", with_unloads), ("over TLS", over_tls)):
+        print(f"{title}, {other.per_second / ours.per_second:.0%} of that")
     print(f"medamad stores {ours.per_second / theirs:.1f} times as many as DuckDB commits")
     result: dict[str, Any] = {
         "machine": machine(),
@@ -159,6 +180,8 @@ def main() -> None:
         "bare_per_second": round(bare.per_second),
         "ours_per_second": round(ours.per_second),
         "ours": ours.times.figures,
+        "unload_per_second": round(with_unloads.per_second),
+        "tls_per_second": round(over_tls.per_second),
         "hit_us": round(with_us),
         "hit_without_visits_us": round(without_us),
         "theirs_per_second": round(theirs),

@@ -34,11 +34,15 @@ class Authority:
         named = ":".join(f"{key}={self.folder / name}.pem" for key, name in files)
         return f"ssl:{port}:interface={interface}:{named}"
 
+    def context(self) -> ssl.SSLContext:
+        """Return what trusts this authority's newest certificates alone."""
+        return ssl.create_default_context(cadata=self.authority.cert_pem.bytes().decode())
+
     def connection(
         self, port: int, host: str = "localhost", source: str = ""
     ) -> http.client.HTTPSConnection:
         """Return a connection that trusts this authority's newest certificates alone."""
-        context = ssl.create_default_context(cadata=self.authority.cert_pem.bytes().decode())
+        context = self.context()
         bound = (source, 0) if source else None
         return http.client.HTTPSConnection(
             host, port, timeout=PATIENCE_S, context=context, source_address=bound
