@@ -14,18 +14,20 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
-from medamad.query.kernel import LOOPS, Groups, PartViews
+from medamad.query.kernel import LOOPS, Batch, Batches, CodeTable, Groups, PartViews
 from medamad.query.quantiles import Quartiles
 from medamad.query.request import NO_GAPS, DayGap, Gaps, Query
 from medamad.query.rollups import duration_gaps, durations_by_path, rollup_counters
 from medamad.query.rows import Columns, fractions
-from medamad.query.scan import Selection
+from medamad.query.scan import Selection, ViewFilter
 from medamad.storage.segments import counters as row_numbers
 from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters
 from medamad.storage.segments.parts import Part, ViewColumns
 
-_AT_ONCE: Final = 64
+_AT_ONCE: Final = 128
 """The views of this many parts are counted at a time."""
+_FEW_BATCHES: Final = 4
+"""Copies of what is selected of more would take too much memory."""
 _SMALL: Final = Dimension.DEVICE
 """A dimension with few texts, by which all views are counted fast."""
 
@@ -168,7 +170,7 @@ def quartiles_by_path(
             yield PartViews(0, len(codes), matching, codes, duration_ms=day.duration_ms)
 
     groups = Groups(group_of, len(paths))
-    return LOOPS.quartiles(lambda: _batches(views()), filter_.tables, groups)
+    return LOOPS.quartiles(*repeatable(views, filter_), groups)
 
 
 def bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Query) -> Columns:
@@ -242,13 +244,30 @@ def _add_parts(
             duration_ms = part.duration_ms if accumulator.with_durations else None
             yield scanned.views(filter_, numbers_of(part), part.flags, duration_ms)
 
-    for batch in _batches(views()):
-        accumulator.sums += LOOPS.tally(batch, filter_.tables, accumulator.size)
+    added = LOOPS.tally(in_batches(views()), filter_.tables, accumulator.size)
+    accumulator.sums += added
 
 
-def _batches(views: Iterator[PartViews]) -> Iterator[list[PartViews]]:
+def in_batches(views: Iterator[PartViews]) -> Iterator[Batch]:
+    """Return views of parts in batches for the loops."""
     while batch := list(islice(views, _AT_ONCE)):
         yield batch
+
+
+def repeatable(
+    views: Callable[[], Iterator[PartViews]], filter_: ViewFilter
+) -> tuple[Batches, list[CodeTable]]:
+    """Return views for several passes, and the tables by which they still have to be selected.
+
+    Those of a few batches are selected at once, so that there is nothing left to do.
+    """
+    few = list(islice(in_batches(views()), _FEW_BATCHES + 1))
+    if len(few) > _FEW_BATCHES:
+        return lambda: in_batches(views()), filter_.tables
+    if filter_.matches_all:
+        return lambda: few, filter_.tables
+    selected = [LOOPS.gather(batch, filter_.tables) for batch in few]
+    return lambda: selected, []
 
 
 def _masked(sums: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:

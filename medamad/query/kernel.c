@@ -19,7 +19,7 @@ typedef uint64_t __attribute__((aligned(1), may_alias)) number64;
 
 typedef struct {
     int64_t address; /* 0 for no column */
-    int64_t width;   /* bytes of a number */
+    int64_t width;   /* bytes of a number, 0 if one of 4 bytes stands for all rows */
 } column;
 
 /* Which codes match: matches[code] is 1 or 0, and 0 at the end, which is matches[size]. There are at
@@ -149,6 +149,9 @@ static int64_t matching(const views *part, int64_t first, int64_t n, const filte
 static void copy(column of, int64_t first, const uint16_t *rows, int64_t n,
                  uint32_t *restrict out) {
     switch (of.width) {
+        case 0:
+            for (int64_t i = 0; i < n; i++) out[i] = *(const number32 *)(intptr_t)of.address;
+            break;
         case 1: COPY(uint8_t); break;
         case 2: COPY(number16); break;
         case 4: COPY(number32); break;
@@ -180,13 +183,35 @@ static block block_at(const views *part, int64_t first, const filter *filters,
 int64_t medamad_select(const int64_t *part, const filter *filters, int64_t filter_count,
                        int64_t *restrict out) {
     const views *of = (const views *)part;
-    uint16_t rows[BLOCK + 8];
+    uint16_t rows[BLOCK];
     int64_t count = 0;
     for (int64_t first = of->begin; first < of->end; first += BLOCK) {
         block found = block_at(of, first, filters, filter_count, rows);
         for (int64_t i = 0; i < found.n; i++)
             out[count + i] = first + (found.rows ? found.rows[i] : i);
         count += found.n;
+    }
+    return count;
+}
+
+int64_t medamad_gather(const int64_t *parts, int64_t part_count, const filter *filters,
+                       int64_t filter_count, uint32_t *restrict numbers, uint8_t *restrict flags,
+                       uint32_t *restrict durations) {
+    uint16_t rows[BLOCK];
+    uint32_t some[BLOCK];
+    int64_t count = 0;
+    for (int64_t p = 0; p < part_count; p++) {
+        const views *part = views_at(parts, p, filter_count);
+        for (int64_t first = part->begin; first < part->end; first += BLOCK) {
+            block found = block_at(part, first, filters, filter_count, rows);
+            copy(part->number, first, found.rows, found.n, numbers + count);
+            copy(part->duration, first, found.rows, found.n, durations + count);
+            if (part->flags.address) {
+                copy(part->flags, first, found.rows, found.n, some);
+                for (int64_t i = 0; i < found.n; i++) flags[count + i] = (uint8_t)some[i];
+            }
+            count += found.n;
+        }
     }
     return count;
 }
@@ -205,7 +230,7 @@ static inline uint32_t place_of_flags(uint32_t flags) {
 
 void medamad_tally(const int64_t *parts, int64_t part_count, const filter *filters,
                    int64_t filter_count, sums *restrict by_number, int64_t size) {
-    uint16_t rows[BLOCK + 8];
+    uint16_t rows[BLOCK];
     uint32_t numbers[BLOCK], flags[BLOCK], durations[BLOCK];
     __builtin_memset(durations, 0, sizeof durations);
     for (int64_t p = 0; p < part_count; p++) {

@@ -5,15 +5,17 @@ interpreter's lock. Where there is no library, numpy does the same.
 """
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import chain
 from pathlib import Path
-from threading import local
+from threading import Lock, local
 from typing import Any, Final, Protocol, Self, TypeAlias
 
 import numpy as np
-from attrs import field, frozen
+from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.build import GENERATED
@@ -31,6 +33,10 @@ _SLOTS: Final = 6
 """The most buckets that the three quartiles of a group are in."""
 _MOST_GROUPS: Final = 1 << 17
 """For more groups, counting the durations in buckets would take too much memory."""
+_ANY_SIZE: Final = 1 << 32
+"""No part has more views."""
+_WORTH_HALVING: Final = 1 << 19
+"""For fewer views, another thread would begin too late to help."""
 _LINE: Final = 8
 """The 64-bit numbers of a `sums` in kernel.c."""
 
@@ -110,6 +116,7 @@ class PartViews:
 
     `matching` has the column that each filter looks at, None where all views match. `numbers` are
     what the views are added up by, with their flags and durations. All are columns of the part.
+    `same_number` makes such a column.
     """
 
     begin: int
@@ -123,9 +130,18 @@ class PartViews:
     def described(self) -> list[int]:
         """The `views` of kernel.c."""
         described = [self.begin, self.end]
-        for column in (self.numbers, self.flags, self.duration_ms, *self.matching):
+        if self.numbers.strides == (0,):
+            described += (_address_of(self.numbers[:1]), 0)
+        else:
+            described += (_address_of(self.numbers), self.numbers.itemsize)
+        for column in (self.flags, self.duration_ms, *self.matching):
             described += (0, 0) if column is None else (_address_of(column), column.itemsize)
         return described
+
+
+def same_number(number: int) -> NDArray[np.uint32]:
+    """Return a column for any part that has the same number for each view."""
+    return np.broadcast_to(np.array(number, np.uint32), (_ANY_SIZE,))
 
 
 @frozen(eq=False)
@@ -139,8 +155,10 @@ class Groups:
     count: int
 
 
-Batches: TypeAlias = Callable[[], Iterable[Sequence[PartViews]]]
-"""Returns the same views each time, some parts at a time."""
+Batch: TypeAlias = Sequence[PartViews]
+"""Views of some parts."""
+Batches: TypeAlias = Callable[[], Iterable[Batch]]
+"""Returns the same batches each time."""
 
 
 class Loops(Protocol):
@@ -159,13 +177,19 @@ class Loops(Protocol):
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
 
+    def gather(self, batch: Batch, tables: Sequence[CodeTable]) -> Batch:
+        """Return copies of the columns of the views that match, in no order.
+
+        Their durations must be known. Without flags, the copies have none.
+        """
+
     def tally(
-        self, batch: Sequence[PartViews], tables: Sequence[CodeTable], size: int
+        self, batches: Iterable[Batch], tables: Sequence[CodeTable], size: int
     ) -> NDArray[np.int64]:
         """Return the sums of the views that match, by their numbers 0 to size - 1.
 
         Shape (SUMS, size), in the order of medamad.storage.segments.counters. Views with other
-        numbers do not count. Either all of the batch have durations, or none.
+        numbers do not count. Either all of a batch have durations, or none.
         """
 
     def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
@@ -198,24 +222,36 @@ class NumpyLoops:
         rows += views.begin
         return rows
 
-    def tally(
-        self, batch: Sequence[PartViews], tables: Sequence[CodeTable], size: int
-    ) -> NDArray[np.int64]:
-        """Return the sums of the views that match, by their numbers 0 to size - 1."""
-        keys: list[Integers] = [np.zeros(0, np.uint16)]
-        duration_ms: list[Integers] = []
+    def gather(self, batch: Batch, tables: Sequence[CodeTable]) -> Batch:
+        """Return copies of the columns of the views that match."""
+        gathered = []
         for views in batch:
             rows = self.select(views, tables)
-            numbers = views.numbers.take(rows)
-            is_out = numbers >= size
-            if is_out.any():
-                rows, numbers = rows[~is_out], numbers[~is_out]
-            keys.append(keys_of(numbers, views.flags.take(rows)))
-            if views.duration_ms is not None:
-                duration_ms.append(views.duration_ms.take(rows))
-        return sums_of(
-            np.concatenate(keys), np.concatenate(duration_ms) if duration_ms else None, size
-        )
+            flags = views.flags.take(rows) if len(views.flags) else NO_COLUMN
+            columns = (views.numbers.take(rows), flags, _durations(views).take(rows))
+            gathered.append(PartViews(0, len(rows), [], *columns))
+        return gathered
+
+    def tally(
+        self, batches: Iterable[Batch], tables: Sequence[CodeTable], size: int
+    ) -> NDArray[np.int64]:
+        """Return the sums of the views that match, by their numbers 0 to size - 1."""
+        sums = np.zeros((SUMS, size), np.int64)
+        for batch in batches:
+            keys: list[Integers] = [np.zeros(0, np.uint16)]
+            duration_ms: list[Integers] = []
+            for views in batch:
+                rows = self.select(views, tables)
+                numbers = views.numbers.take(rows)
+                is_out = numbers >= size
+                if is_out.any():
+                    rows, numbers = rows[~is_out], numbers[~is_out]
+                keys.append(keys_of(numbers, views.flags.take(rows)))
+                if views.duration_ms is not None:
+                    duration_ms.append(views.duration_ms.take(rows))
+            timed = np.concatenate(duration_ms) if duration_ms else None
+            sums += sums_of(np.concatenate(keys), timed, size)
+        return sums
 
     def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
         """Return the quartiles of the durations of the views that match, by group."""
@@ -230,11 +266,47 @@ class NumpyLoops:
         )
 
 
+@define(eq=False)
+class _Helper:
+    """Threads, one fewer than processors, each of which takes half of a query's work if it is idle.
+
+    They run compiled loops alone, which do not hold the interpreter's lock.
+    """
+
+    _idle: int = field(factory=lambda: len(os.sched_getaffinity(0)) - 1)
+    _lock: Lock = field(factory=Lock)
+    _threads: ThreadPoolExecutor | None = None
+
+    def do_halves(self, do: Callable[[int, Batch], None], batch: Batch) -> None:
+        """Call `do` with 0 and with 1, each with half of a batch, the same for the same batch."""
+        if sum(views.end - views.begin for views in batch) < _WORTH_HALVING:
+            do(0, batch)
+            return
+        with self._lock:
+            has_helper = self._idle > 0
+            self._idle -= has_helper
+            if has_helper and self._threads is None:
+                self._threads = ThreadPoolExecutor(self._idle + 1, "query-half")
+        if not has_helper or self._threads is None:
+            do(0, batch[::2])
+            do(1, batch[1::2])
+            return
+        other = self._threads.submit(do, 1, batch[1::2])
+        try:
+            do(0, batch[::2])
+        finally:
+            wait([other])
+            with self._lock:
+                self._idle += 1
+        other.result()
+
+
 @frozen(eq=False)
 class CompiledLoops:
     """The loops of kernel.c."""
 
     _library: ctypes.CDLL
+    _helper: _Helper = field(factory=_Helper)
     _scratch: local = field(factory=local)
     """Each thread's place for the rows of a part, which is too large to be allocated each time."""
 
@@ -245,13 +317,16 @@ class CompiledLoops:
         address, number = ctypes.c_void_p, ctypes.c_int64
         library.medamad_select.argtypes = (address, address, number, address)
         library.medamad_select.restype = number
-        library.medamad_tally.argtypes = (address, number, address, number, address, number)
+        parts = (address, number, address, number)
+        library.medamad_tally.argtypes = (*parts, address, number)
         library.medamad_tally.restype = None
+        library.medamad_gather.argtypes = (*parts, address, address, address)
+        library.medamad_gather.restype = number
         library.medamad_views_of_visits.argtypes = (address, number, number, *(address,) * 3)
         library.medamad_views_of_visits.restype = number
         library.medamad_sums.argtypes = (address, number, address)
         library.medamad_sums.restype = None
-        views = (address, number, address, number, address, number)
+        views = (*parts, address, number)
         library.medamad_count_durations.argtypes = (*views, address)
         library.medamad_count_durations.restype = None
         library.medamad_plan.argtypes = (address, number, address, address)
@@ -271,23 +346,56 @@ class CompiledLoops:
         )
         return rows[:count].copy()
 
+    def gather(self, batch: Batch, tables: Sequence[CodeTable]) -> Batch:
+        """Return copies of the columns of the views that match."""
+        filters = _described(tables)
+        gathered = [PartViews(0, 0, [])] * 2
+
+        def copy(half: int, batch: Batch) -> None:
+            parts = _described(batch)
+            # Memory that is not written to is not taken.
+            size = sum(views.end - views.begin for views in batch)
+            numbers, duration_ms = np.empty((2, size), np.uint32)
+            flags = np.empty(size, np.uint8)
+            count = self._library.medamad_gather(
+                _address_of(parts),
+                len(batch),
+                _address_of(filters),
+                len(tables),
+                _address_of(numbers),
+                _address_of(flags),
+                _address_of(duration_ms),
+            )
+            gathered[half] = PartViews(0, count, [], numbers, flags, duration_ms)
+
+        self._helper.do_halves(copy, batch)
+        return gathered
+
     def tally(
-        self, batch: Sequence[PartViews], tables: Sequence[CodeTable], size: int
+        self, batches: Iterable[Batch], tables: Sequence[CodeTable], size: int
     ) -> NDArray[np.int64]:
         """Return the sums of the views that match, by their numbers 0 to size - 1."""
-        described, filters = _described(batch), _described(tables)
+        filters = _described(tables)
         # One more takes the views with other numbers.
-        by_number = np.zeros((size + 1) * _LINE, np.int64)
-        self._library.medamad_tally(
-            _address_of(described),
-            len(batch),
-            _address_of(filters),
-            len(tables),
-            _address_of(by_number),
-            size,
-        )
+        by_number = np.zeros((2, (size + 1) * _LINE), np.int64)
+
+        def add(half: int, batch: Batch) -> None:
+            parts = _described(batch)
+            self._library.medamad_tally(
+                _address_of(parts),
+                len(batch),
+                _address_of(filters),
+                len(tables),
+                _address_of(by_number[half]),
+                size,
+            )
+
+        for batch in batches:
+            self._helper.do_halves(add, batch)
+        # No number of 32 bits in them overflows: they count views.
+        total = by_number.sum(axis=0)
         sums = np.empty(SUMS * size, np.int64)
-        self._library.medamad_sums(_address_of(by_number), size, _address_of(sums))
+        self._library.medamad_sums(_address_of(total), size, _address_of(sums))
         return sums.reshape(SUMS, size)
 
     def views_of_visits(
@@ -319,10 +427,11 @@ class CompiledLoops:
         """
         if groups.count > _MOST_GROUPS:
             return NumpyLoops().quartiles(batches, tables, groups)
-        library = self._library
-        filters, of_groups = _described(tables), (_address_of(groups.of), len(groups.of) - 1)
-        counts = np.zeros((groups.count + 1) * _BUCKETS, np.uint32)
-        for batch in batches():
+        library, filters = self._library, _described(tables)
+        of_groups = (_address_of(groups.of), len(groups.of) - 1)
+        counts_of_halves = np.zeros((2, (groups.count + 1) * _BUCKETS), np.uint32)
+
+        def count(half: int, batch: Batch) -> None:
             parts = _described(batch)
             library.medamad_count_durations(
                 _address_of(parts),
@@ -330,15 +439,24 @@ class CompiledLoops:
                 _address_of(filters),
                 len(tables),
                 *of_groups,
-                _address_of(counts),
+                _address_of(counts_of_halves[half]),
             )
+
+        for batch in batches():
+            self._helper.do_halves(count, batch)
+        counts = counts_of_halves.sum(axis=0, dtype=np.uint32)
         slots = np.zeros(len(counts), np.uint32)
         begins = np.zeros(groups.count * _SLOTS + 1, np.int64)
         end = library.medamad_plan(
             _address_of(counts), groups.count, _address_of(slots), _address_of(begins)
         )
-        next_places, durations = begins.copy(), np.empty(end, np.uint32)
-        for batch in batches():
+        durations = np.empty(end, np.uint32)
+        # In each bucket, the durations of one half come before those of the other.
+        places = np.stack([begins, begins])
+        used = np.flatnonzero(slots)
+        places[1, slots[used]] += counts_of_halves[0, used]
+
+        def collect(half: int, batch: Batch) -> None:
             parts = _described(batch)
             library.medamad_collect_durations(
                 _address_of(parts),
@@ -347,10 +465,13 @@ class CompiledLoops:
                 len(tables),
                 *of_groups,
                 _address_of(slots),
-                _address_of(next_places),
+                _address_of(places[half]),
                 _address_of(durations),
                 end,
             )
+
+        for batch in batches():
+            self._helper.do_halves(collect, batch)
         low_ms, high_ms = np.zeros((2, 3 * groups.count), np.int64)
         library.medamad_quartiles(
             _address_of(counts),

@@ -97,8 +97,8 @@ class PropertyFilter:
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a matching view, without looking at its views."""
-        counts = part.event_counts()
-        if counts is None or self.properties.take(counts.codes).any():
+        codes = _event_codes(part)
+        if codes is None or self.properties.take(codes).any():
             return True
         loose, bounds = self.loose_views, part.sequence_bounds
         low, high = np.searchsorted(loose, np.array(bounds, np.uint64))
@@ -111,9 +111,10 @@ class PropertyFilter:
         if len(own):
             rows = LOOPS.select(PartViews(0, len(own), [own.property]), [self._table])
             mask[own.view.take(rows)] = True
-        low, high = np.searchsorted(self.loose_views, np.array(part.sequence_bounds, np.uint64))
-        if low < len(self.loose_views):
-            mask[find_views(part, self.loose_views[low : high + 1])[1]] = True
+        first, last = part.sequence_bounds
+        begin, end = np.searchsorted(self.loose_views, np.array((first, last + 1), np.uint64))
+        if begin < end:
+            mask[find_views(part, self.loose_views[begin:end])[1]] = True
         return mask
 
     def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
@@ -406,6 +407,14 @@ def _counted_codes(part: Part | Rollup, dimension: Dimension) -> Integers | None
         return part.counted_codes(dimension)
     counters = part.counters(dimension)
     return None if counters is None else counters.codes
+
+
+def _event_codes(part: Part | Rollup) -> Integers | None:
+    """Return the properties that a part's events have, None where that takes a scan."""
+    if isinstance(part, OpenSegment | OpenMergedSegment):
+        return part.event_codes()
+    counts = part.event_counts()
+    return None if counts is None else counts.codes
 
 
 def _no_value(_part: Part) -> None:

@@ -1,23 +1,24 @@
 """Sums and median durations of the selected views: of all of them, and by bucket of a series."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain, groupby, pairwise
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.query.aggregate import Tally, tally_all, tally_buckets
+from medamad.query.aggregate import Tally, repeatable, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
+from medamad.query.kernel import LOOPS, Batch, Batches, Groups, PartViews, same_number
 from medamad.query.period import Period
 from medamad.query.quantiles import GroupedDurations, median
 from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.rollups import SelectedRollup, selected_rollups
 from medamad.query.scan import SelectedViews, Selection
-from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_by_flags, sums_of
-from medamad.storage.segments.format import FLAG_BITS, Integers, Segment, SortedDurations
+from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_of
+from medamad.storage.segments.format import Integers, Segment, SortedDurations
 from medamad.storage.segments.parts import NO_TIME, MergedSegment, Part
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -59,13 +60,9 @@ def total_of(selection: Selection) -> Series:
     """Return the sums and the median of all selected views, as those of one bucket."""
     gaps: set[DayGap] = set()
     if not selection.filter.matches_all:
-        pieces = _Pieces(1)
-        for views in selection.views():
-            pieces.add(0, views.flags, views.duration_ms)
-        for rollup in selected_rollups(selection):
-            gaps |= rollup.gaps
-            pieces.add_rollup(0, rollup)
-        return pieces.series(Gaps(gaps))
+        rollups = list(selected_rollups(selection))
+        gaps.update(*(rollup.gaps for rollup in rollups))
+        return _filtered(selection, None, [(0, rollup) for rollup in rollups], Gaps(gaps))
     ascending: list[SortedDurations] = []
     unsorted_ms: list[Integers] = []
     for scanned in selection.scan(partial(_sorted_durations, selection.snapshot)):
@@ -88,25 +85,88 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
     """
     if len(buckets.dates) > _FEW_BUCKETS:
         return _sorted_at_once(selection, buckets)
-    unfiltered = selection.filter.matches_all
-    pieces = _Pieces(len(buckets.dates))
-    kept = _KeptMedians.find(selection, buckets) if unfiltered else None
-    for period in (selection.period,) if kept is None else kept.missing():
+    rollups, gaps = _rollups_by_bucket(selection, buckets)
+    if not selection.filter.matches_all:
+        return _filtered(selection, buckets, rollups, gaps)
+    kept = _KeptMedians.find(selection, buckets)
+    size = len(buckets.dates)
+    pieces: list[list[Integers]] = [[] for _ in range(size)]
+    for period in kept.missing():
         for views in evolve(selection, period=period).views():
             cut = _cut_at_buckets(views, buckets)
-            flags = None if unfiltered else cut.ordered(views.flags)
             duration_ms = cut.ordered(views.duration_ms)
-            for place, (begin, end) in enumerate(pairwise(cut.bounds.tolist())):
-                if begin < end:
-                    piece = None if flags is None else flags[begin:end]
-                    pieces.add(cut.first + place, piece, duration_ms[begin:end])
-    rollups, gaps = _rollups_by_bucket(selection, buckets)
+            for bucket, begin, end in cut.buckets():
+                pieces[bucket].append(duration_ms[begin:end])
+    rollup_sums = np.zeros((SUMS, size), np.int64)
     for bucket, rollup in rollups:
-        pieces.add_rollup(bucket, rollup)
-    if kept is None:
-        return pieces.series(gaps)
-    sums = tally_buckets(selection, buckets).sums + pieces.rollup_sums
-    return Series(Tally(sums, gaps), kept.with_others(pieces.medians_ms()))
+        rollup_sums[:, bucket] += rollup.sums
+        pieces[bucket].append(rollup.duration_ms)
+    medians_ms = np.array([median(of_bucket) for of_bucket in pieces], np.int64)
+    sums = tally_buckets(selection, buckets).sums + rollup_sums
+    return Series(Tally(sums, gaps), kept.with_others(medians_ms))
+
+
+def _filtered(
+    selection: Selection,
+    buckets: Buckets | None,
+    rollups: Sequence[tuple[int, SelectedRollup]],
+    gaps: Gaps,
+) -> Series:
+    """Return the series of selected views, and of rollups by bucket. None stands for one bucket."""
+    filter_, size = selection.filter, 1 if buckets is None else len(buckets.dates)
+    batches, tables = repeatable(partial(_views_by_bucket, selection, buckets), filter_)
+    of_rollups = [
+        PartViews(
+            0,
+            len(rollup.duration_ms),
+            [None] * len(tables),
+            same_number(bucket),
+            duration_ms=rollup.duration_ms,
+        )
+        for bucket, rollup in rollups
+    ]
+
+    def medians_ms(groups: Groups) -> NDArray[np.int64]:
+        with_rollups = partial(_with_one_more, batches, of_rollups)
+        return LOOPS.quartiles(with_rollups, tables, groups).quartile(2)
+
+    sums = LOOPS.tally(batches(), tables, size)
+    for bucket, rollup in rollups:
+        sums[:, bucket] += rollup.sums
+    tally = Tally(sums, gaps)
+    in_one = np.append(np.zeros(size, np.uint32), np.uint32(1))
+    total = Series(tally.total(), medians_ms(Groups(in_one, 1)))
+    if size == 1:
+        return evolve(total, total=total)
+    return Series(tally, medians_ms(Groups(np.arange(size + 1, dtype=np.uint32), size)), total)
+
+
+def _with_one_more(batches: Batches, batch: Batch) -> Iterator[Batch]:
+    yield from batches()
+    yield batch
+
+
+def _views_by_bucket(selection: Selection, buckets: Buckets | None) -> Iterator[PartViews]:
+    """Return the views of each part that may be selected, those of each bucket on their own."""
+    filter_, same = selection.filter, cache(same_number)
+    for candidates in selection.all_candidates():
+        part, window = candidates.part, candidates.window
+        if buckets is None:
+            yield candidates.views(filter_, same(0), part.flags, part.duration_ms)
+        elif not part.ascends:
+            numbers = buckets.of(part.time_ms)
+            yield candidates.views(filter_, numbers, part.flags, part.duration_ms)
+        elif window.start < window.stop:
+            whole = candidates.views(filter_, flags=part.flags, duration_ms=part.duration_ms)
+            for bucket, begin, end in _cut_at_buckets(
+                SelectedViews(part, window), buckets
+            ).buckets():
+                yield evolve(
+                    whole,
+                    begin=window.start + begin,
+                    end=window.start + end,
+                    numbers=same(bucket),
+                )
 
 
 @frozen(eq=False)
@@ -227,44 +287,6 @@ def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
     return Series(Tally(sums + rollup_sums, gaps), medians_ms)
 
 
-@define(eq=False)
-class _Pieces:
-    """Views bucket by bucket: the number with each combination of flags, and their durations."""
-
-    size: int
-    rollup_sums: NDArray[np.int64] = field(init=False)
-    """The sums of rollups, shape (SUMS, size)."""
-    _by_flags: NDArray[np.int64] = field(init=False)
-    _duration_ms: list[list[Integers]] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.rollup_sums = np.zeros((SUMS, self.size), np.int64)
-        self._by_flags = np.zeros((1 << FLAG_BITS, self.size), np.int64)
-        self._duration_ms = [[] for _ in range(self.size)]
-
-    def add(self, bucket: int, flags: NDArray[np.uint8] | None, duration_ms: Integers) -> None:
-        """Add views of one bucket; without flags, for their median alone."""
-        if flags is not None:
-            self._by_flags[:, bucket] += np.bincount(flags, minlength=1 << FLAG_BITS)
-        self._duration_ms[bucket].append(duration_ms)
-
-    def add_rollup(self, bucket: int, rollup: SelectedRollup) -> None:
-        """Add what a rollup knows of its selected views."""
-        self.rollup_sums[:, bucket] += rollup.sums
-        self._duration_ms[bucket].append(rollup.duration_ms)
-
-    def medians_ms(self) -> NDArray[np.int64]:
-        """Return the median of each bucket."""
-        return np.array([median(pieces) for pieces in self._duration_ms], np.int64)
-
-    def series(self, gaps: Gaps) -> Series:
-        """Return the buckets, and their total."""
-        total_ms = median(list(chain.from_iterable(self._duration_ms)))
-        tally = Tally(sums_by_flags(self._by_flags) + self.rollup_sums, gaps)
-        total = Series(tally.total(), np.array([total_ms], np.int64))
-        return total if self.size == 1 else Series(tally, self.medians_ms(), total)
-
-
 @frozen(eq=False)
 class _Cut:
     """Where the buckets of selected views begin and end.
@@ -280,6 +302,12 @@ class _Cut:
     def ordered(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return a column of the views in the order of their buckets."""
         return column if self.order is None else column.take(self.order)
+
+    def buckets(self) -> Iterator[tuple[int, int, int]]:
+        """Return each bucket that has views, and the places where they begin and end."""
+        for place, (begin, end) in enumerate(pairwise(self.bounds.tolist())):
+            if begin < end:
+                yield self.first + place, begin, end
 
 
 def _cut_at_buckets(selected: SelectedViews, buckets: Buckets) -> _Cut:

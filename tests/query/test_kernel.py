@@ -107,7 +107,7 @@ def test_views_are_selected_and_added_up(
             rows = loops.select(views, tables)
             assert rows.dtype == np.intp
             assert rows.tolist() == naive_rows(views, tables)
-        assert loops.tally(parts, tables, size).tolist() == sums
+        assert loops.tally([parts], tables, size).tolist() == sums
 
 
 @given(
@@ -145,7 +145,7 @@ def test_columns_may_be_at_any_address(loops: Loops) -> None:
 def test_flags_that_no_view_can_have_stay_in_bounds() -> None:
     flags = np.arange(256, dtype=np.uint8)
     views = PartViews(0, 256, [], np.zeros(256, np.uint8), flags)
-    assert LOOPS.tally([views], [], 1)[0, 0] <= 256
+    assert LOOPS.tally([[views]], [], 1)[0, 0] <= 256
 
 
 def test_a_column_with_gaps_is_refused() -> None:

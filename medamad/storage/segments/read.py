@@ -147,6 +147,11 @@ class OpenedBase:
         """Return the codes of the counters by a dimension, None without counters."""
         return self._stored.counted_codes(dimension) if self._header.has_counters else None
 
+    def event_codes(self) -> Integers | None:
+        """Return the codes of the counts of events, None without these."""
+        counted = self._header.has_distinct_names and self._header.has_counters
+        return self._stored.counted_codes(Dimension.PROPERTY) if counted else None
+
     @property
     def _header(self) -> SegmentHeader:
         return self._stored.segment.header
