@@ -30,7 +30,6 @@ from medamad.web.server.endpoints import (
     read_bound,
     read_endpoint,
 )
-from medamad.web.server.tls import TLSFactory
 
 ACCEPTED_AT_ONCE: Final = 16
 
@@ -102,6 +101,8 @@ class ListenEndpoint:
     async def listen(self, factory: Any) -> Port:
         """Begin to listen. Raises CannotListen."""
         if self.certificate is not None:
+            from medamad.web.server.tls import TLSFactory  # noqa: PLC0415 - imports OpenSSL
+
             creator: Any = self.certificate
             factory = TLSFactory(creator, isClient=False, wrappedFactory=factory)
         try:

@@ -1,11 +1,13 @@
 """TLS certificates, as the real daemon reads them."""
 
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from support.certificates import Authority
-from support.daemon import Daemon, configure, finished_fork, free_port, pinged, until
+from support.daemon import RUN, Daemon, configure, finished_fork, free_port, pinged, until
 
 pytestmark = pytest.mark.daemon
 
@@ -84,3 +86,47 @@ def test_a_mismatched_key_prevents_the_start(tmp_path: Path) -> None:
     ran = finished_fork(["run", "--data", str(tmp_path / "data"), *listen])
     assert ran.returncode == 78, ran.stderr
     assert "server.listen: ssl:" in ran.stderr
+
+
+def has_openssl(daemon: Daemon) -> bool:
+    return "cryptography" in Path(f"/proc/{daemon.pid}/maps").read_text("utf-8")
+
+
+def test_openssl_is_loaded_for_an_endpoint_that_speaks_tls(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    daemon = Daemon(tmp_path, command=RUN)
+    daemon.start()
+    try:
+        assert daemon.client().get("/user")["username"]
+        assert not has_openssl(daemon)
+    finally:
+        assert daemon.stop() == 0
+    port = free_port()
+    daemon.arguments = ("--listen", authority.endpoint(port))
+    daemon.start()
+    try:
+        assert pinged(authority.connection(port)) == 200
+        assert has_openssl(daemon)
+    finally:
+        assert daemon.stop() == 0
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from medamad.cli.run import without_openssl
+from medamad.config.schema import Config
+with without_openssl():
+    from twisted.internet import reactor
+    from medamad.daemon.listen import configured_endpoints
+(endpoint,) = configured_endpoints(Config().with_overrides(Path(), [sys.argv[1]]), reactor)
+print(endpoint.certificate.options.getContext())
+"""
+
+
+def test_a_certificate_can_be_read_once_openssl_was_left_out(tmp_path: Path) -> None:
+    """A reload checks an endpoint that is opened at the next start."""
+    endpoint = Authority(tmp_path).endpoint(8443)
+    command = [sys.executable, "-c", PROGRAM, endpoint]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "OpenSSL.SSL.Context" in ran.stdout

@@ -4,15 +4,17 @@ import socket
 from collections.abc import Iterable
 from contextlib import suppress
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, frozen
-from OpenSSL.SSL import Connection
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
 from twisted.python.failure import Failure
 from zope.interface import implementer
+
+if TYPE_CHECKING:
+    from OpenSSL.SSL import Connection
 
 OF_TCP: Final = ("tcp", "tcp6", "ssl")
 """The kinds of TCP endpoints; the last one speaks TLS."""
@@ -83,8 +85,10 @@ class Certificate:
     text: str
     """The endpoint whose files these are."""
 
-    def serverConnectionForTLS(self, _protocol: Any) -> Connection:
+    def serverConnectionForTLS(self, _protocol: Any) -> "Connection":
         """Return the TLS of a new connection."""
+        from OpenSSL.SSL import Connection  # noqa: PLC0415 - not imported without TLS
+
         return Connection(self.options.getContext(), None)
 
 
