@@ -3,8 +3,11 @@
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from attrs import frozen
 
 from medamad.domain.dimensions import UNKNOWN
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 MAX_LENGTH: Final = 512
 """Characters of a User-Agent that are parsed; browsers send half as many, Meta's apps up to all."""
 
+_LIST: Final = "crawleruseragents"
 _LIBRARY: Final = "http-library"
 """The public list's tag for plain HTTP clients."""
 
@@ -46,14 +50,13 @@ def _matches(user_agent: str) -> tuple[int, ...]:
 @cache
 def _patterns() -> Any:
     import re2  # noqa: PLC0415 - the daemon starts without it
-    from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415 - the same
 
     options = re2.Options()
     options.max_mem = _MAX_MEMORY
     options.log_errors = False
     patterns = re2.Set.SearchSet(options)
-    for entry in CRAWLER_USER_AGENTS_DATA:
-        patterns.Add(entry["pattern"])
+    for crawler in _crawlers():
+        patterns.Add(crawler.pattern)
     for pattern in _OTHERS:
         patterns.Add(pattern)
     patterns.Compile()
@@ -62,13 +65,25 @@ def _patterns() -> Any:
 
 @cache
 def _libraries() -> frozenset[int]:
-    from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415 - large
-
     return frozenset(
-        number
-        for number, entry in enumerate(CRAWLER_USER_AGENTS_DATA)
-        if _LIBRARY in entry.get("tags", ())
+        number for number, crawler in enumerate(_crawlers()) if _LIBRARY in crawler.tags
     )
+
+
+class _Crawler(msgspec.Struct):
+    """An entry of the public list."""
+
+    pattern: str
+    tags: tuple[str, ...] = ()
+
+
+def _crawlers() -> list[_Crawler]:
+    # Not imported: the package would keep megabytes of examples in memory.
+    spec = find_spec(_LIST)
+    if spec is None:
+        raise ModuleNotFoundError(_LIST)
+    file = Path(str(spec.origin)).with_name("crawler-user-agents.json")
+    return msgspec.json.decode(file.read_bytes(), type=list[_Crawler])
 
 
 _CONSOLE: Final = r"PlayStation|Nintendo|Xbox|OculusBrowser|\bQuest\b|Steam Deck"
