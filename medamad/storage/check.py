@@ -226,17 +226,17 @@ class StoreCheck:
             watermark = 0
         for found in rows.values():
             self._greatest_sequence = max(
-                self._greatest_sequence, watermark, int(found.keys["sequence"].max())
+                self._greatest_sequence, watermark, int(found["sequence"][-1])
             )
         views = rows.get(RecordKind.VIEW)
         if views is not None:
-            self.views += int(np.count_nonzero(views.keys["sequence"] > watermark))
+            self.views += int(np.count_nonzero(views["sequence"] > watermark))
             for place, dimension in enumerate(VIEW_DIMENSIONS):
-                codes = views.values["codes"][:, place]
+                codes = views["codes"][:, place]
                 yield from _unnamed(f"website {website}, write-ahead log", dimension, codes, names)
         properties = rows.get(RecordKind.PROPERTY)
         if properties is not None:
-            codes = properties.values["property"]
+            codes = properties["property"]
             yield from _unnamed(
                 f"website {website}, write-ahead log", Dimension.PROPERTY, codes, names
             )

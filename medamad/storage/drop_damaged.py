@@ -24,6 +24,7 @@ from medamad.storage.segments.parts import enclosing_bounds
 from medamad.storage.segments.read import open_part, read_all_values
 from medamad.storage.segments.rollup import open_rollup
 from medamad.storage.segments.snapshot import with_members
+from medamad.storage.wal.records import time_of
 from medamad.storage.websites import Websites
 
 
@@ -151,8 +152,8 @@ class _Dropping:
             ]
             for key in keys:
                 self._txn.delete(key, db=getattr(self._databases, name))
-                time_ms = int.from_bytes(key[4:12], "big")
-                span = (time_ms, time_ms) if name == "wal" else None
+                time_ms = time_of(key) if name == "wal" else None
+                span = None if time_ms is None else (time_ms, time_ms)
                 yield Dropped(self._hostname, what, 0 if name == "corrections" else None, span)
 
     def _items(self, name: str) -> Iterator[tuple[bytes, bytes]]:

@@ -38,6 +38,7 @@ from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot, SnapshotReader
 from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
+from medamad.storage.wal.records import sound_rows
 from medamad.storage.websites import Websites, read_websites
 
 
@@ -126,7 +127,7 @@ class StoreReader:
             if batch.state is not BatchState.COMPLETE:
                 partitions.get_or_create(website.number).hide(batch.number)
         records = wal_records(self._txn, environment.databases, website.number)
-        partitions.load(self._txn, website.number, records)
+        partitions.load(self._txn, website.number, *sound_rows(records))
         return partitions.get_or_create(website.number)
 
     def batches(self, website: Website) -> list[ImportBatch]:

@@ -35,6 +35,7 @@ from medamad.storage.settings import StoreSettings
 from medamad.storage.store import Store
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, secret_of
 from medamad.storage.wal.log import WriteAheadLog, wal_records
+from medamad.storage.wal.records import RecordKind, sound_rows
 from medamad.storage.wal.visits import LiveVisits
 from medamad.storage.websites import Websites, tombstones
 
@@ -81,7 +82,7 @@ def _build(
     wal = WriteAheadLog(
         databases,
         dictionary,
-        BeaconIndex(databases.beacons, secret_of(environment), settings.recent_beacons),
+        BeaconIndex(databases, secret_of(environment), settings.recent_beacons),
         UnmatchedBeacons(settings.early_beacons),
         LiveVisits(settings.visits),
     )
@@ -89,7 +90,9 @@ def _build(
     partitions = Partitions(environment, sizes.chunk_views, leases)
     purge_queue = PurgeQueue(environment, leases)
     planner = Planner(environment, purge_queue, sizes)
-    compactor = Compactor(environment, writer.submit, partitions.publish, planner, purge_queue)
+    compactor = Compactor(
+        environment, writer.submit, partitions.publish, planner, purge_queue, wal.beacons
+    )
     website_purge = WebsitePurge(environment, writer.submit, leases)
     segments_lock = DeferredLock()
     maintenance = Maintenance(
@@ -158,12 +161,15 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     for place in leftovers(txn, environment.databases):
         _log.error("data that belongs to no website is ignored: {place}", place=place)
     store.compactor.purge_queue.load(txn)
-    to_trim = []
+    to_trim, views = [], []
     for website in store.websites.all():
-        records = wal_records(txn, environment.databases, website.number)
+        rows, damaged = sound_rows(wal_records(txn, environment.databases, website.number))
         store.imports.load_all(txn, website)
-        if store.partitions.load(txn, website.number, records):
+        if store.partitions.load(txn, website.number, rows, damaged):
             to_trim.append(store.partitions.get_or_create(website.number))
+        if RecordKind.VIEW in rows:
+            views.append((website.number, rows[RecordKind.VIEW]))
+    store.wal.beacons.load_logged(views)
     store.wal.skip_to(store.partitions.greatest_sequence)
     return to_trim
 

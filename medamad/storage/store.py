@@ -229,7 +229,7 @@ class Store:
     async def append(self, hits: Sequence[Hit]) -> list[Outcome]:
         """Store hits in order; return the outcome of each once all are committed and synced."""
         batch = await self.writer.submit(lambda txn: self._append(txn, hits))
-        for website in batch.records:
+        for website in batch.rows:
             partition = self.partitions.find(website)
             if partition is not None and self.compactor.planner.is_memtable_full(partition):
                 self.maintenance.start(self.maintenance.run_due_jobs(partition, hits[-1].time_ms))

@@ -1,21 +1,26 @@
 """The beacon index, and unloads and events that wait for their load."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 import pytest_twisted
-from support.storage.hits import HOUR_MS, NOW_MS, event, unload
+from support.storage.contents import entries
+from support.storage.hits import HOUR_MS, NOW_MS, a_view, event, unload
 
+from medamad.domain.hits import Unload
 from medamad.domain.zones import DAY_MS
+from medamad.storage.compaction.planner import Sizes
 from medamad.storage.environment.environment import Environment
 from medamad.storage.store import Store
 from medamad.storage.wal.beacons import KEPT_MS, BeaconIndex, UnmatchedBeacons, ViewLocation
+from medamad.storage.wal.log import Outcome
 
 INDEX_NOW_MS = 480_000 * HOUR_MS
 
 
 def new_beacons(environment: Environment, capacity: int = 100) -> BeaconIndex:
-    beacons = BeaconIndex(environment.databases.beacons, b"secret", capacity)
+    beacons = BeaconIndex(environment.databases, b"secret", capacity)
     with environment.reading() as txn:
         beacons.load(txn)
     return beacons
@@ -120,8 +125,89 @@ def test_old_hours_are_deleted_in_steps(environment: Environment) -> None:
 
 
 def test_the_beacon_itself_is_not_stored(environment: Environment) -> None:
-    other = BeaconIndex(environment.databases.beacons, b"another secret", 10)
+    other = BeaconIndex(environment.databases, b"another secret", 10)
     assert new_beacons(environment).digest("id") != other.digest("id")
+
+
+OpenStore = Callable[..., Store]
+
+
+async def known(store: Store, beacons: list[str], now_ms: int = NOW_MS) -> list[bool]:
+    """Return of which beacons an unload finds the view, which does not depend on its duration."""
+    unloads = [Unload(time_ms=now_ms, beacon=beacon, duration_ms=1) for beacon in beacons]
+    return [outcome is Outcome.STORED for outcome in await store.append(unloads)]
+
+
+@pytest.mark.parametrize("capacity", [0, 3, 100])
+@pytest_twisted.ensureDeferred
+async def test_the_beacons_of_unflushed_views_are_read_from_the_log(
+    open_store: OpenStore, capacity: int
+) -> None:
+    store = open_store(recent_beacons=capacity)
+    for number in (1, 2):
+        await store.add_website(f"{number}.example", 1)
+    beacons = [f"b{number}" for number in range(40)]
+    for number, beacon in enumerate(beacons):
+        if number in (10, 30):
+            await store.close()
+            store = open_store(recent_beacons=capacity)
+        site = 1 + number % 2
+        happened_ms = NOW_MS - 30 * HOUR_MS
+        await store.append([a_view(site, beacon=beacon, happened_ms=happened_ms)])
+    assert entries(store, "beacons") == [0 if capacity > len(beacons) else 39]
+    for _ in range(2):
+        assert len(store.wal.beacons) <= max(capacity, 1)
+        assert all(await known(store, beacons))
+        assert not any(await known(store, beacons, NOW_MS + DAY_MS + 1))
+        repeated = [a_view(1, beacon=beacon) for beacon in beacons]
+        assert set(await store.append(repeated)) == {Outcome.REPEATED}
+        await store.close()
+        store = open_store(recent_beacons=capacity)
+    await store.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest_twisted.ensureDeferred
+async def test_beacons_stay_known_while_views_are_flushed(open_store: OpenStore, seed: int) -> None:
+    rng = Random(seed)  # noqa: S311 - the same each time
+    settings = {"sizes": Sizes(chunk_views=20), "recent_beacons": rng.choice((0, 5, 60, 1_000))}
+    store = open_store(**settings)
+    for number in (1, 2):
+        await store.add_website(f"{number}.example", 1)
+    sent: dict[str, int] = {}
+    for step in range(60):
+        now_ms = NOW_MS + step * 45 * 60_000
+        some = [f"b{len(sent) + place}" for place in range(rng.randrange(1, 12))]
+        sites = rng.choices((1, 2), weights=(9, 1), k=len(some))
+        await store.append(
+            [
+                a_view(site, beacon=beacon, time_ms=now_ms)
+                for site, beacon in zip(sites, some, strict=True)
+            ]
+        )
+        sent |= dict.fromkeys(some, now_ms)
+        if rng.random() < 0.3:
+            await store.maintain(now_ms)
+        if rng.random() < 0.2:
+            await store.close()
+            store = open_store(**settings)
+        asked = rng.sample(sorted(sent), min(len(sent), 10))
+        expected = [now_ms - sent[beacon] <= DAY_MS for beacon in asked]
+        assert await known(store, asked, now_ms) == expected
+    assert store.figures().segments > 1
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_beacon_may_be_used_again_a_day_later(open_store: OpenStore) -> None:
+    store = open_store(recent_beacons=1)
+    await store.add_website("example.com", 1)
+    for day in range(3):
+        now_ms = NOW_MS + day * (DAY_MS + 1)
+        assert await store.append([a_view(beacon="b", time_ms=now_ms)]) == [Outcome.STORED]
+        await store.append([a_view(time_ms=now_ms)])
+        assert await known(store, ["b"], now_ms + DAY_MS) == [True]
+    await store.close()
 
 
 SITE = 1

@@ -4,7 +4,7 @@ from uuid import uuid4
 import pytest
 import pytest_twisted
 from support.storage.contents import settled
-from support.storage.hits import NOW_MS, a_view
+from support.storage.hits import DAY_MS, NOW_MS, a_view
 from support.storage.visible_hits import paths, seen, until_removed
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
@@ -50,9 +50,12 @@ async def test_free_pages_are_used_although_the_disk_is_nearly_full(open_store: 
     store = open_store(map_size=64 << 20)
     website = await store.add_website("example.com", 1)
     used = await store.add_website("used.example", 1)
-    for _ in range(20):
+    for day in range(20):
         await store.append(
-            [a_view(used.number, path=f"/{'x' * 500}/{uuid4()}") for _ in range(500)]
+            [
+                a_view(used.number, path=f"/{'x' * 500}/{uuid4()}", time_ms=NOW_MS - day * DAY_MS)
+                for _ in range(500)
+            ]
         )
     store.apply(StoreSettings(min_free_disk=1 << 60))
     with pytest.raises(Unavailable, match="min_free_disk"):

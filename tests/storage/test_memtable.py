@@ -6,30 +6,36 @@ import pytest
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.storage.segments.corrections import Corrected, Correction
+from medamad.storage.wal.beacons import DIGEST_BYTES
 from medamad.storage.wal.memtable import CHUNK_VIEWS, Cut, Memtable
-from medamad.storage.wal.records import (
-    Record,
-    binding_record,
-    duration_record,
-    property_record,
-    rows_by_kind,
-    sequence_of,
-    view_record,
-    wal_key,
-)
+from medamad.storage.wal.records import RecordKind, Row, rows_of, view_row
+
+Kept = tuple[RecordKind, Row]
 
 
-def extend(memtable: Memtable, records: Iterable[Record]) -> None:
-    memtable.extend(rows_by_kind(records))
+def extend(memtable: Memtable, rows: Iterable[Kept]) -> None:
+    by_kind: dict[RecordKind, list[Row]] = {}
+    for kind, row in rows:
+        by_kind.setdefault(kind, []).append(row)
+    memtable.extend({kind: rows_of(kind, of_kind) for kind, of_kind in by_kind.items()})
 
 
-def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Record:
+def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Kept:
     codes = [path, *[0] * (len(VIEW_DIMENSIONS) - 1)]
-    return view_record(wal_key(1, time_ms, sequence), (True, True), [0] * len(ViewNumber), codes)
+    arrival = (sequence, time_ms, bytes(DIGEST_BYTES), time_ms)
+    return RecordKind.VIEW, view_row(arrival, (True, True), [0] * len(ViewNumber), codes)
 
 
-def unload(sequence: int, of: int, duration_ms: int) -> Record:
-    return duration_record(wal_key(1, 2000, sequence), of, duration_ms)
+def unload(sequence: int, of: int, duration_ms: int) -> Kept:
+    return RecordKind.DURATION, (sequence, 2000, of, duration_ms)
+
+
+def an_event(sequence: int, event: int, of: int = 0, time_ms: int = 1000) -> Kept:
+    return RecordKind.PROPERTY, (sequence, time_ms, event, of, 9)
+
+
+def binding(sequence: int, event: int, of: int) -> Kept:
+    return RecordKind.BINDING, (sequence, 2000, event, of)
 
 
 def test_an_empty_memtable_has_no_parts() -> None:
@@ -38,7 +44,7 @@ def test_an_empty_memtable_has_no_parts() -> None:
 
 def test_views_are_columns_in_sequence_order() -> None:
     memtable = Memtable()
-    extend(memtable, [view(3, time_ms=500, path=8), view(1, time_ms=900, path=9)])
+    extend(memtable, [view(1, time_ms=900, path=9), view(3, time_ms=500, path=8)])
     extend(memtable, [view(4, time_ms=100)])
     ((part,), events) = memtable.publish()
     assert events == ()
@@ -50,9 +56,9 @@ def test_views_are_columns_in_sequence_order() -> None:
 
 def test_published_views_never_change() -> None:
     memtable = Memtable()
-    extend(memtable, [view(1), property_record(wal_key(1, 1, 2), 2, 0, 5)])
+    extend(memtable, [view(1), an_event(2, 2, time_ms=1)])
     ((before,), (events_before,)) = memtable.publish()
-    extend(memtable, [view(3), unload(4, 1, 700), binding_record(wal_key(1, 1, 5), 2, 3)])
+    extend(memtable, [view(3), unload(4, 1, 700), binding(5, 2, 3)])
     ((after,), (events_after,)) = memtable.publish()
     assert (before.sequence.tolist(), before.duration_ms.tolist()) == ([1], [0])
     assert (after.sequence.tolist(), after.duration_ms.tolist()) == ([1, 3], [700, 0])
@@ -61,19 +67,13 @@ def test_published_views_never_change() -> None:
 
 def test_a_binding_applies_to_every_property_of_its_event() -> None:
     memtable = Memtable()
-    properties = [(5, 5), (6, 5), (1, 1), (2, 1), (3, 3)]
+    properties = [(1, 1), (2, 1), (3, 3), (5, 5), (6, 5)]
     extend(
         memtable,
-        [
-            property_record(wal_key(1, 100 - sequence, sequence), event, 0, 9)
-            for sequence, event in properties
-        ],
+        [an_event(sequence, event, time_ms=100 - sequence) for sequence, event in properties],
     )
-    extend(memtable, [binding_record(wal_key(1, 1, 7), 1, 70)])
-    extend(
-        memtable,
-        [binding_record(wal_key(1, 1, 8), 5, 71), binding_record(wal_key(1, 1, 9), 4, 72)],
-    )
+    extend(memtable, [binding(7, 1, 70)])
+    extend(memtable, [binding(8, 5, 71), binding(9, 4, 72)])
     _, (events,) = memtable.publish()
     assert events.event.tolist() == [1, 1, 3, 5, 5]
     assert events.view.tolist() == [70, 70, 0, 71, 71]
@@ -149,25 +149,6 @@ def test_a_cut_of_everything_closes_what_it_takes() -> None:
     extend(memtable, [view(2)])
     memtable.drop(cut)
     assert [part.sequence.tolist() for part in memtable.publish()[0]] == [[2]]
-
-
-def test_a_cut_includes_records_that_arrived_during_an_earlier_cut_in_its_latest_time() -> None:
-    memtable = Memtable(chunk_views=3)
-    extend(memtable, [view(1, time_ms=100)])
-    first = memtable.cut(everything=True)
-    assert first.latest_ms == 100
-    extend(memtable, [property_record(wal_key(1, 900, 2), 2, 0, 5)])
-    memtable.drop(first)
-    second = memtable.cut(everything=True)
-    assert (second.watermark, second.latest_ms) == (2, 900)
-
-
-def an_event(sequence: int, event: int, of: int = 0, time_ms: int = 1000) -> Record:
-    return property_record(wal_key(1, time_ms, sequence), event, of, 9)
-
-
-def binding(sequence: int, event: int, of: int) -> Record:
-    return binding_record(wal_key(1, 2000, sequence), event, of)
 
 
 def numbers(cut: Cut) -> tuple[list[list[int]], list[int]]:
@@ -246,30 +227,6 @@ def test_a_cut_can_be_repeated_after_a_failure() -> None:
     assert numbers(first) == ([[1, 2]], [])
     assert (numbers(second), second.watermark) == (([[1, 2], [3]], []), 4)
     assert [chunk.duration_ms.tolist() for chunk in second.chunks] == [[30, 0], [0]]
-
-
-@pytest.mark.parametrize("set_back_ms", [0, 700])
-def test_no_record_of_a_cut_is_later_than_its_latest_time(set_back_ms: int) -> None:
-    """The log is trimmed up to that time, so a later record would stay forever."""
-    memtable = Memtable(chunk_views=2)
-    records = [
-        view(1, 3_000),
-        an_event(2, 2, time_ms=3_000 - set_back_ms),
-        duration_record(wal_key(1, 3_900, 3), 1, 70),
-        view(4, 3_100),
-        an_event(5, 5, time_ms=4_000),
-        binding_record(wal_key(1, 4_100, 6), 5, 4),
-        view(7, 3_200 - set_back_ms),
-        duration_record(wal_key(1, 5_000, 8), 4, 60),
-        view(9, 3_300),
-    ]
-    for record in records:
-        extend(memtable, [record])
-    while not memtable.is_empty:
-        cut = memtable.cut(everything=False)
-        flushed = [key for key, _ in records if sequence_of(key) <= cut.watermark]
-        assert cut.latest_ms >= max(int.from_bytes(key[4:12], "big") for key in flushed)
-        memtable.drop(cut)
 
 
 def test_a_large_chunk_is_counted() -> None:

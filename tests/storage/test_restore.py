@@ -18,6 +18,7 @@ from medamad.storage.environment.folder import PRESENCE_NAME
 from medamad.storage.errors import StoreInUse
 from medamad.storage.restore import restore
 from medamad.storage.store import Store
+from medamad.storage.wal.records import RecordKind, sound_rows
 
 OpenStore = Callable[..., Store]
 
@@ -52,9 +53,9 @@ async def test_no_hit_gets_the_number_of_one_that_the_replaced_store_counted(
     def numbers(name: str) -> set[int]:
         guest = open_as_guest(tmp_path / name)
         with guest.lmdb.begin() as txn, txn.cursor(db=guest.databases.wal) as cursor:
-            found = {int.from_bytes(key[-8:], "big") for key in cursor.iternext(values=False)}
+            rows, _ = sound_rows(cursor)
         guest.close()
-        return found
+        return set(rows[RecordKind.VIEW]["sequence"].tolist())
 
     store = open_store()
     await store.add_website("example.com", 1)

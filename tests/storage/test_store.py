@@ -161,7 +161,8 @@ async def test_a_load_of_a_deleted_website_does_not_stop_the_next(open_store: Op
 async def test_a_damaged_record_is_ignored_and_logged(open_store: OpenStore) -> None:
     store = open_store()
     await store.add_website("example.com", 1)
-    await store.append([a_view(path="/a"), a_view(path="/b"), a_view(path="/c")])
+    for path in ("/a", "/b", "/c"):
+        await store.append([a_view(path=path)])
     databases = store.environment.databases
     with store.environment.lmdb.begin(write=True) as txn:
         cursor = txn.cursor(db=databases.wal)
@@ -308,14 +309,16 @@ def fail_synced_writes(file: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_maintenance_deletes_old_beacons(open_store: OpenStore) -> None:
-    store = open_store()
+    store = open_store(recent_beacons=0)
     await store.add_website("example.com", 1)
     await store.append([a_view() for _ in range(1200)])
+    await store.append([a_view() for _ in range(600)])
     databases = store.environment.databases
-    for now_ms, left in ((NOW_MS, 1200), (NOW_MS + 2 * 86_400_000, 0)):
+    for now_ms, on_disk, in_memory in ((NOW_MS, 1200, 600), (NOW_MS + 2 * 86_400_000, 0, 0)):
         await store.maintain(now_ms)
         with store.environment.reading() as txn:
-            assert txn.stat(databases.beacons)["entries"] == left
+            assert txn.stat(databases.beacons)["entries"] == on_disk
+        assert len(store.wal.beacons) == in_memory
     await store.close()
 
 

@@ -5,7 +5,6 @@ hits. What a step has written does not count before a header names it: until the
 purge queue, which also holds the keys of replaced segments. A start purges what it finds there.
 """
 
-import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -34,12 +33,13 @@ from medamad.storage.segments.corrections import (
 )
 from medamad.storage.segments.format import Segment, encode_header, header_key
 from medamad.storage.segments.partition import Partition
-from medamad.storage.wal.records import KEY_SIZE, sequence_of, wal_key, write_watermark
+from medamad.storage.wal.beacons import BeaconIndex
+from medamad.storage.wal.records import wal_key_from, write_watermark
 
 _log: Final = Logger()
-_NUMBER: Final = struct.Struct(">I")
 _STEP_S: Final = 0.01
 _STEP_RECORDS: Final = 2_000
+_STEP_BEACONS: Final = 1_000
 _STEP_DAYS: Final = 100
 _STEP_TEXTS: Final = 500
 
@@ -55,6 +55,7 @@ class Compactor:
     _publish: Callable[[Partition], None]
     planner: Planner
     purge_queue: PurgeQueue
+    _beacons: BeaconIndex
 
     async def run_next(
         self, partition: Partition, now_ms: int, cutoff: Cutoff | None = None
@@ -92,6 +93,8 @@ class Compactor:
         It is False if the website was deleted or the job has become obsolete.
         """
         try:
+            if isinstance(job, Flush):
+                await self._index_beacons(job.cut.watermark)
             writes = job.writes()
             while not await self._submit(partial(self._write_step, job, writes)):
                 pass
@@ -102,7 +105,7 @@ class Compactor:
         if not is_published:
             self._discard(job)
         elif isinstance(job, Flush):
-            await self.trim_wal(job.partition, job.cut.latest_ms)
+            await self.trim_wal(job.partition)
         return is_published
 
     async def purge(self) -> None:
@@ -142,17 +145,22 @@ class Compactor:
 
     # What accompanies jobs
 
-    async def trim_wal(self, partition: Partition, latest_ms: int | None = None) -> None:
-        """Delete the records of the write-ahead log up to the watermark: segments have them.
+    async def trim_wal(self, partition: Partition) -> None:
+        """Delete the records of the write-ahead log up to the watermark: segments have them."""
+        while not partition.is_deleted:
+            if await self._submit(partial(self._trim_some, partition)):
+                break
 
-        Looks only at records up to `latest_ms`, or at all of them if it is None.
-        """
-        position: bytes | None = _NUMBER.pack(partition.website)
-        end = _NUMBER.pack(partition.website + 1)
-        if latest_ms is not None:
-            end = wal_key(partition.website, latest_ms + 1, 0)
-        while position is not None and not partition.is_deleted:
-            position = await self._submit(partial(self._trim_some, partition, position, end))
+    async def _index_beacons(self, watermark: int) -> None:
+        """Write the beacons of views up to a watermark to disk, before the log loses them."""
+
+        def step(txn: Transaction) -> int:
+            written = self._beacons.write_up_to(txn.lmdb, watermark, _STEP_BEACONS)
+            txn.after_commit(lambda: self._beacons.mark_indexed(written))
+            return len(written)
+
+        while await self._submit(step) == _STEP_BEACONS:
+            pass
 
     async def vacuum(self, partition: Partition, dictionary: Dictionary) -> None:
         """Delete the texts that no segment, counter or record uses.
@@ -253,19 +261,14 @@ class Compactor:
     def _discard(self, job: Job) -> None:
         self.purge_queue.allow_deletion(draft.key for draft in job.drafts)
 
-    def _trim_some(
-        self, partition: Partition, begin: bytes, end: bytes, txn: Transaction
-    ) -> bytes | None:
-        """Delete those of the next records that are flushed; return where to continue, or None."""
-        watermark = partition.watermark
+    def _trim_some(self, partition: Partition, txn: Transaction) -> bool:
+        """Delete some of the records whose rows are all flushed; return whether none is left."""
+        end = wal_key_from(partition.website, partition.watermark + 1)
         with txn.lmdb.cursor(db=self._environment.databases.wal) as cursor:
-            cursor.set_range(begin)
+            cursor.set_range(wal_key_from(partition.website, 0))
             for _ in range(_STEP_RECORDS):
                 key = cursor.key()
                 if not key or key >= end:
-                    return None
-                if len(key) == KEY_SIZE and sequence_of(key) > watermark:
-                    cursor.next()
-                else:
-                    cursor.delete()  # which moves to the next record
-            return cursor.key() or None
+                    return True
+                cursor.delete()  # which moves to the next record
+        return False

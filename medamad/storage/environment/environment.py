@@ -88,10 +88,10 @@ class Databases:
     - dictionary: website u32, dimension u8, code u32 → day u16, text; website u32, 0 u8,
       dimension u8: a count mark, the new values of the latest day up to some code
     - codes: website u32, dimension u8, 128-bit hash of the text → code u32
-    - wal: website u32, time_ms u64, sequence u64 → a record
-    - beacons: hour u32, keyed hash u64 → website u32, time_ms u64, sequence u64 of the view, and
-      its distance u32 from the first of its visit plus 1, 0 for no visit; or, for a visitor that
-      a server names, the time of the last view and the day's views
+    - wal: website u32, last sequence u64, first time_ms u64 → a record: rows of one commit
+    - beacons: hour u32, keyed hash u64 → as varints the website, the milliseconds in the hour, the
+      sequence number of the view, and its distance from the first of its visit plus 1, 0 for no
+      visit; or, for a visitor that a server names, the time of the last view and the day's views
     - headers: website u32, segment u32 → the header of a segment or merged segment; segment 0:
       the watermark
     - segments: website u32, first time_ms u64, segment u32, column u8 → a column of a segment

@@ -15,17 +15,19 @@ from twisted.logger import Logger
 from medamad.storage.environment.files import Database, Txn
 from medamad.storage.errors import Damaged, WrongFormat
 
-FORMAT: Final = 9
+FORMAT: Final = 10
 """Format numbers only count up, and none is used again."""
 META: Final = b"meta"
 FORMAT_KEY: Final = b"format"
 STORE_ID: Final = b"store-id"
 """The random identifier of a store, by which exported views name it."""
+INDEXED_BEACONS: Final = b"indexed-beacons"
+"""The sequence number up to which the beacons of views are in the index on disk."""
 TRUSTED_TIME: Final = b"trusted-time"
 """The time by which retention deletes; see `trusted_clock`."""
 KNOWN_NAMES: Final = frozenset(
     (
-        *(FORMAT_KEY, STORE_ID, TRUSTED_TIME, b"account", b"beacon-secret"),
+        *(FORMAT_KEY, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS, b"account", b"beacon-secret"),
         *(b"last-website", b"last-segment", b"last-batch", b"sequence"),
     )
 )

@@ -29,15 +29,7 @@ from medamad.storage.segments.snapshot import EMPTY, ResultCache, Snapshot, Snap
 from medamad.storage.visitors import VisitorsLastDay, newest_ms, visitor_times
 from medamad.storage.wal.log import WriteBatch
 from medamad.storage.wal.memtable import Memtable
-from medamad.storage.wal.records import (
-    Record,
-    RecordKind,
-    RecordRows,
-    describe_record,
-    read_watermark,
-    rows_by_kind,
-    sound_rows,
-)
+from medamad.storage.wal.records import RecordKind, Rows, describe_record, read_watermark
 
 T = TypeVar("T")
 
@@ -141,8 +133,7 @@ class Partitions:
 
     def extend(self, batch: WriteBatch) -> None:
         """Add the hits of a batch that was committed, and publish them."""
-        for website, records in batch.records.items():
-            rows = rows_by_kind(records)
+        for website, rows in batch.rows.items():
             if self.find(website) is None:
                 # These are its first hits, so memory knows all of its visitors.
                 self._last_day(website).fill((), 0)
@@ -195,13 +186,21 @@ class Partitions:
 
     # At start
 
-    def load(self, txn: Txn, website: int, records: Iterable[Record]) -> bool:
-        """Load segments, corrections and records; return whether some records have been flushed."""
+    def load(
+        self,
+        txn: Txn,
+        website: int,
+        rows: Mapping[RecordKind, Rows],
+        damaged: Iterable[bytes],
+    ) -> bool:
+        """Load segments, corrections and the rows of the log; return whether some were flushed.
+
+        `damaged` are the keys of damaged records.
+        """
         partition = self.get_or_create(website)
         headers = self._headers(txn, partition)
         partition.segments = tree_of(website, headers)
         partition.rollups = rollups_of(website, headers)
-        rows, damaged = sound_rows(records)
         for key in damaged:
             place = f"{describe_record(key)}: a damaged record"
             partition.damage.add_lost(place)
@@ -220,7 +219,7 @@ class Partitions:
                 segment.header.last_sequence
                 for segment in (*partition.segments, *partition.rollups)
             ),
-            *(int(found.keys["sequence"].max()) for found in rows.values()),
+            *(int(found["sequence"][-1]) for found in rows.values()),
         )
         unflushed = {kind: _after(found, partition.watermark) for kind, found in rows.items()}
         partition.memtable.extend({kind: found for kind, found in unflushed.items() if len(found)})
@@ -298,21 +297,20 @@ def rollups_of(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segme
     return sorted(rollups, key=lambda rollup: rollup.header.key_ms)
 
 
-def _before(rows: Mapping[RecordKind, RecordRows], segments: Iterable[Segment]) -> int:
-    """Return the sequence number before all records; without records, the greatest of segments."""
+def _before(rows: Mapping[RecordKind, Rows], segments: Iterable[Segment]) -> int:
+    """Return the sequence number before all rows; without rows, the greatest of segments."""
     if rows:
-        return min(int(found.keys["sequence"].min()) for found in rows.values()) - 1
+        return min(int(found["sequence"][0]) for found in rows.values()) - 1
     return max((segment.header.last_sequence for segment in segments), default=0)
 
 
-def _after(rows: RecordRows, watermark: int) -> RecordRows:
-    counts = rows.keys["sequence"] > watermark
-    return rows if counts.all() else RecordRows(rows.keys[counts], rows.values[counts])
+def _after(rows: Rows, watermark: int) -> Rows:
+    return rows[rows["sequence"].searchsorted(np.uint64(watermark), side="right") :]
 
 
-def _visitor_times(rows: Mapping[RecordKind, RecordRows]) -> Sequence[int]:
+def _visitor_times(rows: Mapping[RecordKind, Rows]) -> Sequence[int]:
     views = rows.get(RecordKind.VIEW)
     if views is None:
         return ()
-    times: list[int] = views.keys["time_ms"][(views.values["flags"] & VISITOR) != 0].tolist()
+    times: list[int] = views["time_ms"][(views["flags"] & VISITOR) != 0].tolist()
     return times

@@ -1,9 +1,13 @@
 """The beacon index: finds the view of a beacon for 24 hours. And what arrives before its page load.
 
 An unload names no website: this index finds its view. It also detects a page load that is sent
-twice, and counts the views of the visitors that a server names. The latest beacons are in bounded
-memory; older ones are looked up in LMDB by hour, so that expiring them deletes a range of keys. The
-ids themselves are not stored, only a keyed hash.
+twice, and counts the views of the visitors that a server names. The ids themselves are not stored,
+only a keyed hash.
+
+The latest beacons are in bounded memory. They get there with their views, from the write-ahead log
+at start, and are written to disk in groups: when memory is full, and before their views are
+flushed. A number in meta says up to which view that was done; later beacons are in the log alone.
+On disk they are looked up by hour, so that expiring them deletes a range of keys.
 
 Requests of one page can overtake each other. What arrives early waits for 60 seconds, in bounded
 memory, and is dropped an hour later: the clock may be set back by as much meanwhile. A beacon is
@@ -14,27 +18,40 @@ import secrets
 import struct
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import islice
-from typing import Final, NamedTuple, Self, TypeVar
+from itertools import islice, takewhile
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
+import numpy as np
 from attrs import define, field
+from numpy.typing import NDArray
 from twisted.logger import Logger
 
 from medamad.domain.zones import DAY_MS
-from medamad.storage.environment.environment import Database, Environment, Txn
-from medamad.storage.environment.meta import verified, with_checksum
+from medamad.storage.environment.environment import Databases, Environment, Txn
+from medamad.storage.environment.meta import (
+    INDEXED_BEACONS,
+    read_number,
+    verified,
+    with_checksum,
+    write_number,
+)
 from medamad.storage.environment.trusted_clock import JUMP_MS
 from medamad.storage.errors import Damaged
+from medamad.storage.varints import decode_numbers, encode_numbers
 
 SECRET: Final = b"beacon-secret"
 """The name in meta of the key that ids are hashed with."""
+DIGEST_BYTES: Final = 8
 _HOUR_MS: Final = 3_600_000
 _KEY: Final = struct.Struct(">I8s")
 _HOUR: Final = struct.Struct(">I")
 _VALUE: Final = struct.Struct(">IQQI")
 _NUMBER: Final = slice(12, 20)
-"""Where a value has its sequence number or count, which can be compared as bytes."""
+"""Where a value in memory has its sequence number or count, which can be compared as bytes."""
+_WRITTEN_AT_ONCE: Final = 500
+"""How many beacons are written together when memory is full, or twice the hits of the batch."""
 _MAX_DISTANCE: Final = (1 << 32) - 1
 """The greatest distance of a view from the first of its visit that fits."""
 _AFTER_ANY: Final = b"\xff" * (_KEY.size - _HOUR.size + 1)
@@ -60,7 +77,7 @@ class ViewLocation(NamedTuple):
         return cls(website, time_ms, sequence, sequence + 1 - distance if distance else 0)
 
     def pack(self) -> bytes:
-        """Return the value that is stored."""
+        """Return the value that is kept in memory."""
         distance = self.sequence - self.visit + 1 if self.visit else 0
         # After four billion hits a visit is over.
         return _VALUE.pack(*self[:3], distance if distance <= _MAX_DISTANCE else 0)
@@ -79,7 +96,7 @@ class ViewCount(NamedTuple):
         return cls(*_VALUE.unpack(value)[:3])
 
     def pack(self) -> bytes:
-        """Return the value that is stored."""
+        """Return the value that is kept in memory."""
         return _VALUE.pack(*self, 0)
 
 
@@ -90,29 +107,38 @@ T = TypeVar("T", ViewLocation, ViewCount)
 class BeaconIndex:
     """Used by the writer thread alone."""
 
-    _database: Database
+    _databases: Databases
     _secret: bytes
     _capacity: int
+    _logged: OrderedDict[bytes, bytes] = field(factory=OrderedDict)
+    """Values by digest that the log alone has, in order of their sequence numbers."""
     _recent: OrderedDict[bytes, bytes] = field(factory=OrderedDict)
-    """Values as stored, without their checksum, by digest."""
+    """Values by digest that are also on disk."""
     _complete_since_hour: int = 0
-    """Every beacon stored from this hour on is in memory."""
+    """Every beacon on disk from this hour on is in memory."""
     _hours: list[int] = field(factory=list)
-    """The hours that may have stored beacons, in order. Some are ahead if the clock once was."""
+    """The hours that may have beacons on disk, in order. Some are ahead if the clock once was."""
+    _indexed_up_to: int = 0
+    """Beacons of views up to this sequence number are on disk."""
+
+    def __len__(self) -> int:
+        """Return how many beacons and counts are in memory."""
+        return len(self._logged) + len(self._recent)
 
     def digest(self, beacon: str) -> bytes:
         """Return the 64-bit keyed hash that a beacon id is stored under."""
-        return blake2b(beacon.encode(), digest_size=8, key=self._secret).digest()
+        return blake2b(beacon.encode(), digest_size=DIGEST_BYTES, key=self._secret).digest()
 
     def load(self, txn: Txn) -> None:
-        """Load the latest beacons into memory, newest hours first."""
-        with txn.cursor(db=self._database) as cursor:
+        """Load the latest beacons on disk into memory, newest hours first."""
+        self._indexed_up_to = read_number(txn, self._databases.meta, INDEXED_BEACONS)
+        with txn.cursor(db=self._databases.beacons) as cursor:
             has_hour = cursor.first()
             while has_hour:
                 self._hours.append(_HOUR.unpack_from(cursor.key())[0])
                 has_hour = cursor.set_range(cursor.key()[: _HOUR.size] + _AFTER_ANY)
             latest = list(islice(cursor.iterprev(), self._capacity + 1)) if cursor.last() else []
-        newest = [(key, value) for key, stored in latest if (value := _verified(key, stored))]
+        newest = [(key, value) for key, stored in latest if (value := _stored_value(key, stored))]
         if len(newest) < len(latest):
             count = len(latest) - len(newest)
             _log.error("damaged beacons ({count}) are ignored", count=count)
@@ -127,31 +153,86 @@ class BeaconIndex:
             if value[_NUMBER] >= recent.get(digest, value)[_NUMBER]:
                 recent[digest] = value
 
+    def load_logged(self, websites: Sequence[tuple[int, NDArray[Any]]]) -> None:
+        """Load the beacons that the log alone has, from websites and the rows of their views."""
+        found: list[tuple[int, bytes, bytes]] = []
+        for website, views in websites:
+            rows = views[views["sequence"] > np.uint64(self._indexed_up_to)]
+            digests = rows["beacon"].tobytes()
+            found += (
+                (
+                    sequence,
+                    digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES],
+                    _VALUE.pack(website, arrived_ms, sequence, distance),
+                )
+                for place, (sequence, arrived_ms, distance) in enumerate(
+                    zip(
+                        rows["sequence"].tolist(),
+                        rows["arrived_ms"].tolist(),
+                        rows["visit_offset"].tolist(),
+                        strict=True,
+                    )
+                )
+            )
+        for _, digest, value in sorted(found):
+            self._log(digest, value)
+        self._evict()
+
     def find(self, txn: Txn, digest: bytes, now_ms: int, of: type[T]) -> T | None:
         """Return what was stored under a digest in the 24 hours before `now_ms`, if anything.
 
         That is a view's location or a visitor's count, as the caller knows by what is digested.
         """
-        value = self._recent.get(digest) or self._find_stored(txn, digest, now_ms)
+        value = (
+            self._logged.get(digest)
+            or self._recent.get(digest)
+            or self._find_stored(txn, digest, now_ms)
+        )
         found = None if value is None else of.unpack(value)
         return None if found is None or now_ms - found.time_ms > DAY_MS else found
 
+    def remember_logged(self, digest: bytes, location: ViewLocation) -> None:
+        """Keep the beacon of a view whose log record is committed."""
+        self._log(digest, location.pack())
+        self._evict()
+
     def write(self, txn: Txn, digest: bytes, value: ViewLocation | ViewCount) -> None:
-        """Store a value. Call `remember` once the transaction is committed."""
-        key = _KEY.pack(value.time_ms // _HOUR_MS, digest)
-        txn.put(key, with_checksum(key, value.pack()), db=self._database)
+        """Store a value on disk. Call `remember` once the transaction is committed."""
+        self._write(txn, digest, value.pack())
 
     def remember(self, digest: bytes, value: ViewLocation | ViewCount) -> None:
-        """Keep a committed value in memory; the one kept longest makes room."""
-        self._recent[digest] = value.pack()
-        hour = value.time_ms // _HOUR_MS
-        at = bisect_left(self._hours, hour)
-        if self._hours[at : at + 1] != [hour]:
-            self._hours.insert(at, hour)
-        if len(self._recent) > self._capacity:
-            # A plain dict would skip over its removed entries, more of them each time.
-            hour = _hour_of(self._recent.popitem(last=False)[1])
-            self._complete_since_hour = max(self._complete_since_hour, hour + 1)
+        """Keep a value in memory that was committed to disk."""
+        self._remember(digest, value.pack())
+        self._evict()
+
+    def write_surplus(self, txn: Txn, added: int) -> list[bytes]:
+        """Write the oldest beacons of the log to disk if it has more than memory should hold.
+
+        `added` is how many are about to come. Returns the digests of those that were written, for
+        `mark_indexed` once the transaction is committed.
+        """
+        if len(self._logged) + added <= self._capacity:
+            return []
+        # At a start there may be far too many.
+        most = max(_WRITTEN_AT_ONCE, 2 * added)
+        return self._write_logged(txn, list(islice(self._logged, most)))
+
+    def write_up_to(self, txn: Txn, sequence: int, most: int) -> list[bytes]:
+        """Write at most `most` beacons of the log to disk, of views up to a sequence number.
+
+        Returns as `write_surplus` does: fewer than `most` when none is left.
+        """
+        until = sequence.to_bytes(8, "big")
+        oldest = takewhile(lambda item: item[1][_NUMBER] <= until, self._logged.items())
+        return self._write_logged(txn, [digest for digest, _ in islice(oldest, most)])
+
+    def mark_indexed(self, digests: Sequence[bytes]) -> None:
+        """Take note that beacons of the log were committed to disk."""
+        for digest in digests:
+            value = self._logged.pop(digest)
+            self._indexed_up_to = int.from_bytes(value[_NUMBER], "big")
+            self._remember(digest, value)
+        self._evict()
 
     def expire_before(self, txn: Txn, time_ms: int, most: int) -> int:
         """Delete at most `most` beacons of the hours that ended before a time.
@@ -160,7 +241,7 @@ class BeaconIndex:
         """
         end_hour = max(0, time_ms) // _HOUR_MS
         deleted = 0
-        with txn.cursor(db=self._database) as cursor:
+        with txn.cursor(db=self._databases.beacons) as cursor:
             while deleted < most and cursor.first():
                 hour, digest = _KEY.unpack(cursor.key())
                 if hour >= end_hour:
@@ -172,7 +253,50 @@ class BeaconIndex:
                 deleted += 1
         if deleted < most:
             del self._hours[: bisect_left(self._hours, end_hour)]
+        while deleted < most and self._logged:
+            if _hour_of(next(iter(self._logged.values()))) >= end_hour:
+                break
+            self._logged.popitem(last=False)
+            deleted += 1
         return deleted
+
+    def _log(self, digest: bytes, value: bytes) -> None:
+        # A view of more than a day ago may have had the same beacon.
+        self._logged.pop(digest, None)
+        self._logged[digest] = value
+
+    def _write_logged(self, txn: Txn, digests: Sequence[bytes]) -> list[bytes]:
+        """Write values of the log in the order of their keys."""
+        values = [self._logged[digest] for digest in digests]
+        for _, digest, value in sorted(
+            (_hour_of(value), digest, value) for digest, value in zip(digests, values, strict=True)
+        ):
+            self._write(txn, digest, value)
+        if values:
+            last = int.from_bytes(values[-1][_NUMBER], "big")
+            write_number(txn, self._databases.meta, INDEXED_BEACONS, last)
+        return list(digests)
+
+    def _write(self, txn: Txn, digest: bytes, value: bytes) -> None:
+        website, time_ms, number, distance = _VALUE.unpack(value)
+        hour, in_hour_ms = divmod(time_ms, _HOUR_MS)
+        key = _KEY.pack(hour, digest)
+        numbers = encode_numbers((website, in_hour_ms, number, distance))
+        txn.put(key, with_checksum(key, numbers), db=self._databases.beacons)
+
+    def _remember(self, digest: bytes, value: bytes) -> None:
+        self._recent[digest] = value
+        hour = _hour_of(value)
+        at = bisect_left(self._hours, hour)
+        if self._hours[at : at + 1] != [hour]:
+            self._hours.insert(at, hour)
+
+    def _evict(self) -> None:
+        """Drop what was kept longest of what is on disk, until memory holds the rest."""
+        while self._recent and len(self) > self._capacity:
+            # A plain dict would skip over its removed entries, more of them each time.
+            hour = _hour_of(self._recent.popitem(last=False)[1])
+            self._complete_since_hour = max(self._complete_since_hour, hour + 1)
 
     def _find_stored(self, txn: Txn, digest: bytes, now_ms: int) -> bytes | None:
         # Hours from `_complete_since_hour` on are in memory. Future hours come last, stored
@@ -182,18 +306,21 @@ class BeaconIndex:
         end = bisect_left(self._hours, self._complete_since_hour)
         for hour in self._hours[begin : min(ahead, end)][::-1] + self._hours[ahead:end]:
             key = _KEY.pack(hour, digest)
-            value = txn.get(key, db=self._database)
-            if value is not None:
-                return _verified(key, value)
+            stored = txn.get(key, db=self._databases.beacons)
+            if stored is not None:
+                return _stored_value(key, stored)
         return None
 
 
-def _verified(key: bytes, stored: bytes) -> bytes | None:
-    """Return a value without its checksum; None if it is damaged."""
+def _stored_value(key: bytes, stored: bytes) -> bytes | None:
+    """Return a value on disk as it is kept in memory; None if it is damaged."""
     try:
-        return verified(key, stored)
+        numbers = decode_numbers(verified(key, stored)).tolist()
     except Damaged:
         return None
+    website, in_hour_ms, number, distance = numbers
+    hour = _HOUR.unpack_from(key)[0]
+    return _VALUE.pack(website, hour * _HOUR_MS + in_hour_ms, number, distance)
 
 
 def _hour_of(value: bytes) -> int:

@@ -17,14 +17,7 @@ from medamad.storage.environment.meta import read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
 from medamad.storage.segments.format import FLAG_OF
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewCount, ViewLocation
-from medamad.storage.wal.records import (
-    Record,
-    binding_record,
-    duration_record,
-    property_record,
-    view_record,
-    wal_key,
-)
+from medamad.storage.wal.records import Record, RecordKind, Row, Rows, records_of, rows_of, view_row
 from medamad.storage.wal.visits import LiveVisits, VisitBatch
 
 SEQUENCE: Final = b"sequence"
@@ -61,7 +54,7 @@ class StoredHits(Protocol):
 
 
 def wal_records(txn: Txn, databases: Databases, website: int) -> Iterator[Record]:
-    """Read a website's records as they are stored, in order of time."""
+    """Read a website's records as they are stored, in order of their sequence numbers."""
     end = _WEBSITE.pack(website + 1)
     with txn.cursor(db=databases.wal) as cursor:
         if cursor.set_range(_WEBSITE.pack(website)):
@@ -84,7 +77,7 @@ class WriteAheadLog:
     """The last number handed out. Grows even when a transaction fails: none is used twice."""
 
     def load(self, txn: Txn) -> None:
-        """Read the last sequence number and the beacons of the last day."""
+        """Read the last sequence number, and beacons that are indexed on disk."""
         self._sequence = read_number(txn, self.databases.meta, SEQUENCE)
         self.beacons.load(txn)
 
@@ -104,6 +97,7 @@ class WriteAheadLog:
         batch = WriteBatch(self, txn, has_website, stored, encoder, self.visits.batch())
         for hit in hits:
             batch.add(hit)
+        batch.write_records()
         self.write_sequence(txn)
         return batch
 
@@ -124,7 +118,7 @@ class WriteAheadLog:
 
 @define(eq=False)
 class WriteBatch:
-    """The hits of one transaction: the outcome of each, and their records by website."""
+    """The hits of one transaction: the outcome of each, and their rows by website."""
 
     _wal: WriteAheadLog
     _txn: Txn
@@ -133,7 +127,8 @@ class WriteBatch:
     _encoder: Encoder
     _visits: VisitBatch
     outcomes: list[Outcome] = field(factory=list)
-    records: dict[int, list[Record]] = field(factory=dict)
+    rows: dict[int, dict[RecordKind, Rows]] = field(factory=dict)
+    """By website and kind, once the records are written."""
     corrections: dict[int, dict[tuple[Corrected, int], int]] = field(factory=dict)
     """Corrections of flushed hits: by website, the value by kind and sequence number."""
     _locations: dict[bytes, ViewLocation] = field(factory=dict)
@@ -142,6 +137,9 @@ class WriteBatch:
     """The views that it counts for visitors, by digest."""
     _durations: dict[int, int] = field(factory=dict)
     """The durations that this batch has of unflushed views, by sequence number."""
+    _added: dict[tuple[int, RecordKind], list[Row]] = field(factory=dict)
+    _indexed: list[bytes] = field(factory=list)
+    """The digests of the earlier beacons that this transaction puts into the index on disk."""
 
     def add(self, hit: Hit) -> None:
         """Write one hit."""
@@ -155,15 +153,25 @@ class WriteBatch:
                 outcome = self._add_event(hit)
         self.outcomes.append(outcome)
 
+    def write_records(self) -> None:
+        """Write the records of the rows that were added, and earlier beacons if there are many."""
+        for (website, kind), rows in self._added.items():
+            for key, value in records_of(website, kind, rows):
+                self._txn.put(key, value, db=self._wal.databases.wal, overwrite=False)
+            self.rows.setdefault(website, {})[kind] = rows_of(kind, rows)
+        self._indexed = self._wal.beacons.write_surplus(self._txn, len(self._locations))
+
     def remember(self) -> None:
         """Take what was committed into memory, for the batches that follow."""
         self._encoder.committed()
         self._visits.remember()
+        beacons = self._wal.beacons
+        beacons.mark_indexed(self._indexed)
         for digest, location in self._locations.items():
-            self._wal.beacons.remember(digest, location)
+            beacons.remember_logged(digest, location)
             self._wal.unmatched.drop(digest)
         for digest, count in self._counts.items():
-            self._wal.beacons.remember(digest, count)
+            beacons.remember(digest, count)
 
     def _add_view(self, view: View) -> Outcome:
         if not self._has_website(view.website):
@@ -179,16 +187,14 @@ class WriteBatch:
         happened_ms = view.happened_ms or view.time_ms
         codes = self._encoder.view_codes(view.website, _texts_of(view))
         location = ViewLocation(view.website, view.time_ms, sequence, visit)
+        numbers = [getattr(view, name) for name in _NUMBER_NAMES]
+        numbers.append(_visit_offset(sequence, visit))
+        arrival = (sequence, happened_ms, digest, view.time_ms)
         self._put(
             view.website,
-            view_record(
-                wal_key(view.website, happened_ms, sequence),
-                _flags_of(view),
-                [*(getattr(view, name) for name in _NUMBER_NAMES), _visit_offset(sequence, visit)],
-                codes,
-            ),
+            RecordKind.VIEW,
+            view_row(arrival, _flags_of(view), numbers, codes),
         )
-        self._wal.beacons.write(self._txn, digest, location)
         self._locations[digest] = location
         if view.properties:
             self._put_event(view.website, happened_ms, sequence, view.properties)
@@ -232,8 +238,8 @@ class WriteBatch:
             if self._stored.is_flushed(website, event):
                 self._correct(website, Corrected.VIEW, event, view)
             else:
-                key = wal_key(website, time_ms, self._wal.next_sequence())
-                self._put(website, binding_record(key, event, view))
+                row = (self._wal.next_sequence(), time_ms, event, view)
+                self._put(website, RecordKind.BINDING, row)
 
     def _add_unload(self, unload: Unload) -> Outcome:
         digest = self._wal.beacons.digest(unload.beacon)
@@ -259,8 +265,8 @@ class WriteBatch:
         if duration_ms <= longest_ms:
             return
         self._durations[view] = duration_ms
-        key = wal_key(website, time_ms, self._wal.next_sequence())
-        self._put(website, duration_record(key, view, duration_ms))
+        row = (self._wal.next_sequence(), time_ms, view, duration_ms)
+        self._put(website, RecordKind.DURATION, row)
 
     def _add_event(self, event: Event) -> Outcome:
         if not self._has_website(event.website):
@@ -281,13 +287,12 @@ class WriteBatch:
         return Outcome.STORED
 
     def _put_event(self, website: int, time_ms: int, view: int, properties: Properties) -> int:
-        """Write an event; return its number, which is that of its first record."""
+        """Write an event; return its number, which is that of its first row."""
         event = 0
         for code in self._encoder.property_codes(website, properties):
             sequence = self._wal.next_sequence()
             event = event or sequence
-            key = wal_key(website, time_ms, sequence)
-            self._put(website, property_record(key, event, view, code))
+            self._put(website, RecordKind.PROPERTY, (sequence, time_ms, event, view, code))
         return event
 
     def _find(self, digest: bytes, now_ms: int) -> ViewLocation | None:
@@ -308,9 +313,8 @@ class WriteBatch:
             database = self._wal.databases.corrections
             write_correction(self._txn, database, website, correction)
 
-    def _put(self, website: int, record: Record) -> None:
-        self._txn.put(*record, db=self._wal.databases.wal, overwrite=False)
-        self.records.setdefault(website, []).append(record)
+    def _put(self, website: int, kind: RecordKind, row: Row) -> None:
+        self._added.setdefault((website, kind), []).append(row)
 
 
 def _visit_offset(sequence: int, visit: int) -> int:

@@ -25,7 +25,7 @@ from medamad.storage.segments.parts import (
     EventRows,
     ViewColumns,
 )
-from medamad.storage.wal.records import RecordKind, RecordRows
+from medamad.storage.wal.records import RecordKind, Rows
 
 CHUNK_VIEWS: Final = 65_536
 """The views of a full chunk."""
@@ -154,8 +154,6 @@ class _Chunk:
     greatest_ms: int = NO_TIME[1]
     ascends: bool = True
     is_closed: bool = False
-    latest_ms: int = NO_TIME[1]
-    """The latest time of a record that arrived while this was the last chunk."""
     is_shared: bool = False
     """Whether a query may hold the columns that can change."""
     published: ChunkViews | None = None
@@ -172,19 +170,19 @@ class _Chunk:
     def first_sequence(self) -> int:
         return int(self.columns.arrays["sequence"][0])
 
-    def extend(self, rows: RecordRows) -> None:
+    def extend(self, rows: Rows) -> None:
         columns, count = self.columns, len(rows)
         columns.make_room(count)
         span = slice(columns.length, columns.length + count)
         arrays = columns.arrays
-        time_ms = rows.keys["time_ms"].astype(np.int64)
+        time_ms = rows["time_ms"].astype(np.int64)
         last_ms = int(arrays["time_ms"][columns.length - 1]) if columns.length else 0
         self.ascends &= time_ms[0] >= last_ms and bool(np.all(time_ms[1:] >= time_ms[:-1]))
         arrays["time_ms"][span] = time_ms
-        arrays["sequence"][span] = rows.keys["sequence"]
+        arrays["sequence"][span] = rows["sequence"]
         for name in _AS_RECORDED:
-            arrays[name][span] = rows.values[name]
-        arrays["matrix"][:, span] = rows.values["codes"].T
+            arrays[name][span] = rows[name]
+        arrays["matrix"][:, span] = rows["codes"].T
         columns.length += count
         first_visit = first_visit_of(arrays["sequence"][span], arrays["visit_offset"][span])
         self.first_visit = min(self.first_visit or first_visit, first_visit or self.first_visit)
@@ -240,8 +238,6 @@ class Cut:
     """What a flush takes: all views and events up to the watermark, as they were at a moment."""
 
     watermark: int
-    latest_ms: int
-    """No record up to the watermark has a later time."""
     chunks: tuple[ChunkViews, ...]
     events: EventColumns
 
@@ -254,11 +250,9 @@ class Memtable:
     chunks: list[_Chunk] = field(factory=list)
     events: _Columns = field(factory=lambda: _Columns.of(_EVENT_COLUMNS))
     last_sequence: int = 0
-    """The greatest sequence number of a record so far."""
+    """The greatest sequence number of a row so far."""
     oldest_ms: int = NO_TIME[0]
     """The earliest time of a view or event that is not flushed."""
-    _latest_ms: int = NO_TIME[1]
-    """The latest time of a record that arrived while there was no chunk."""
     _are_bindings_shared: bool = False
 
     def __len__(self) -> int:
@@ -279,27 +273,18 @@ class Memtable:
         """Whether there is neither view nor event."""
         return not self.chunks and not self.events.length
 
-    def extend(self, rows: Mapping[RecordKind, RecordRows]) -> None:
-        """Add records, whose views all have greater sequence numbers than those here."""
-        latest_ms = NO_TIME[1]
+    def extend(self, rows: Mapping[RecordKind, Rows]) -> None:
+        """Add rows in order of their sequence numbers, all of which are greater than those here."""
         for of_kind in rows.values():
-            self.last_sequence = max(self.last_sequence, int(of_kind.keys["sequence"].max()))
-            latest_ms = max(latest_ms, int(of_kind.keys["time_ms"].max()))
-        before = max(len(self.chunks) - 1, 0)
+            self.last_sequence = max(self.last_sequence, int(of_kind["sequence"][-1]))
         if RecordKind.VIEW in rows:
-            views = rows[RecordKind.VIEW]
-            self._add_views(_ascending(views, views.keys["sequence"]))
+            self._add_views(rows[RecordKind.VIEW])
         if RecordKind.DURATION in rows:
             self._add_durations(rows[RecordKind.DURATION])
         if RecordKind.PROPERTY in rows:
-            events = rows[RecordKind.PROPERTY]
-            self._add_properties(_ascending(events, events.values["event"]))
+            self._add_properties(rows[RecordKind.PROPERTY])
         if RecordKind.BINDING in rows:
             self._bind(rows[RecordKind.BINDING])
-        for chunk in self.chunks[before:]:
-            chunk.latest_ms = max(chunk.latest_ms, latest_ms)
-        if not self.chunks:
-            self._latest_ms = max(self._latest_ms, latest_ms)
 
     def duration_ms(self, view: int) -> int:
         """Return the duration of a view, 0 where it is unknown."""
@@ -328,7 +313,6 @@ class Memtable:
         count = int(np.searchsorted(events.event, np.uint64(watermark), side="right"))
         return Cut(
             watermark=watermark,
-            latest_ms=max([self._latest_ms, *(chunk.latest_ms for chunk in chunks)]),
             chunks=tuple(chunk.publish() for chunk in chunks),
             events=EventRows(
                 events.event[:count],
@@ -363,8 +347,6 @@ class Memtable:
     def drop(self, cut: Cut) -> None:
         """Drop the hits of a cut: a segment has them now."""
         dropped = self.chunks[: len(cut.chunks)]
-        # They have the time of what arrived meanwhile.
-        self._latest_ms = max([self._latest_ms, *(chunk.latest_ms for chunk in dropped)])
         del self.chunks[: len(dropped)]
         self.events = self.events.without_first(len(cut.events))
         times = [chunk.least_ms for chunk in self.chunks]
@@ -376,57 +358,44 @@ class Memtable:
         self._are_bindings_shared = True
         return EventRows(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
 
-    def _add_views(self, rows: RecordRows) -> None:
-        self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))
+    def _add_views(self, rows: Rows) -> None:
+        self.oldest_ms = min(self.oldest_ms, int(rows["time_ms"].min()))
         while len(rows):
             if not self.chunks or self.chunks[-1].is_closed:
                 self.chunks.append(_Chunk())
             chunk = self.chunks[-1]
             room = self.chunk_views - len(chunk)
-            chunk.extend(RecordRows(rows.keys[:room], rows.values[:room]))
+            chunk.extend(rows[:room])
             chunk.is_closed = len(chunk) == self.chunk_views
-            rows = RecordRows(rows.keys[room:], rows.values[room:])
+            rows = rows[room:]
 
-    def _add_durations(self, rows: RecordRows) -> None:
+    def _add_durations(self, rows: Rows) -> None:
         if not self.chunks:
             return
         firsts = [chunk.first_sequence for chunk in self.chunks]
-        views = rows.values["view"].astype(np.uint64)
-        durations = rows.values["duration_ms"].astype(np.uint32)
+        views, durations = rows["view"], rows["duration_ms"]
         chunk_of = np.searchsorted(np.array(firsts, np.uint64), views, side="right") - 1
         for number in np.unique(chunk_of[chunk_of >= 0]):
             here = chunk_of == number
             self.chunks[number].lengthen(views[here], durations[here])
 
-    def _add_properties(self, rows: RecordRows) -> None:
-        self.oldest_ms = min(self.oldest_ms, int(rows.keys["time_ms"].min()))
+    def _add_properties(self, rows: Rows) -> None:
+        self.oldest_ms = min(self.oldest_ms, int(rows["time_ms"].min()))
         columns, count = self.events, len(rows)
         columns.make_room(count)
         span = slice(columns.length, columns.length + count)
-        columns.arrays["time_ms"][span] = rows.keys["time_ms"]
-        for name in ("event", "view", "property"):
-            columns.arrays[name][span] = rows.values[name]
+        for name in _EVENT_COLUMNS:
+            columns.arrays[name][span] = rows[name]
         columns.length += count
 
-    def _bind(self, rows: RecordRows) -> None:
+    def _bind(self, rows: Rows) -> None:
         arrays = self.events.arrays
         if self._are_bindings_shared:
             arrays["view"] = arrays["view"].copy()
             self._are_bindings_shared = False
         known = arrays["event"][: self.events.length]
-        events = rows.values["event"].astype(np.uint64)
+        events = rows["event"]
         begins = np.searchsorted(known, events, side="left")
         ends = np.searchsorted(known, events, side="right")
-        for begin, end, view in zip(begins, ends, rows.values["view"], strict=True):
+        for begin, end, view in zip(begins, ends, rows["view"], strict=True):
             arrays["view"][begin:end] = view
-
-
-def _ascending(rows: RecordRows, numbers: NDArray[Any]) -> RecordRows:
-    """Return rows in the order of their numbers.
-
-    At start they come in the order of time, and the clock may have been set back.
-    """
-    if np.all(numbers[:-1] <= numbers[1:]):
-        return rows
-    order = np.argsort(numbers, kind="stable")
-    return RecordRows(rows.keys[order], rows.values[order])

@@ -1,39 +1,52 @@
-"""The records of the write-ahead log: keys, values, columns, and the flush watermark.
+"""The records of the write-ahead log: keys, values, their rows as columns, and the flush watermark.
 
-A record's key is (website, time, sequence number); its value ends in a CRC-32 over key and value.
-There are four kinds, each of a fixed width:
+A record has rows of one website and one kind that were committed together. There are four kinds of
+rows:
 
-- a view, its texts as dictionary codes;
+- a view, its texts as dictionary codes, and the hash of its beacon;
 - the duration of a view, from an unload;
-- a property of an event; the records of one event share the number of the first;
+- a property of an event; the rows of one event share the number of the first;
 - a binding: an event belongs to a view that was stored after it.
 
-The watermark is a sequence number: records up to it are flushed. It is stored among the headers of
-the segments, before all of them.
+A record's key is the website, the sequence number of its last row, and the time of its first row.
+Its value has, each as a byte, the kind and the number of rows; the hashes of views; of each row the
+numbers that `varints` encodes; and a CRC-32 over key and value. Numbers are stored as distances
+where that makes them small: a sequence number from the record's last one, a time from its first
+one, a view or event from the row that refers to it.
+
+The watermark is a sequence number: rows up to it are flushed. It is stored among the headers of the
+segments, before all of them.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from itertools import compress, product
+from itertools import compress, islice, product, starmap
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 import numpy as np
-from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.format import FLAG_OF, header_key
+from medamad.storage.varints import MORE, decode_numbers, encode_numbers, signed, zigzag
+from medamad.storage.wal.beacons import DIGEST_BYTES
 
 Record: TypeAlias = tuple[bytes, bytes]
 """Key and value as stored."""
 
+Row: TypeAlias = tuple[Any, ...]
+"""The fields of a row in the order of its dtype."""
+
+Rows: TypeAlias = NDArray[Any]
+"""Rows of one kind; the dtype is that of the kind."""
+
 
 class RecordKind(IntEnum):
-    """The first byte of a record. Part of the store's format."""
+    """What the rows of a record are. Part of the store's format."""
 
     VIEW = 1
     DURATION = 2
@@ -42,149 +55,225 @@ class RecordKind(IntEnum):
 
 
 _KEY: Final = struct.Struct(">IQQ")
-KEY_SIZE: Final = _KEY.size
+_KEY_BEGIN: Final = struct.Struct(">IQ")
 _CRC: Final = struct.Struct("<I")
 _CRC_RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of anything that ends in its own CRC-32, least byte first."""
+_HEAD_BYTES: Final = 2
+"""Kind and number of rows."""
+_MOST_ROWS: Final = 255
+_MOST_BYTES: Final = 980
+"""The size of a value beyond which rows go to the next record: four fill a page of LMDB."""
+_DECODED_AT_ONCE: Final = 4_096
+"""How many records are decoded together, which takes some megabytes."""
+
+_PLACE: Final = (("sequence", "<u8"), ("time_ms", "<u8"))
+_DTYPES: Final = {
+    RecordKind.VIEW: np.dtype(
+        [
+            *_PLACE,
+            ("beacon", f"V{DIGEST_BYTES}"),
+            ("arrived_ms", "<u8"),
+            ("flags", "u1"),
+            *((number.attribute, f"<u{number.bytes}") for number in ViewNumber),
+            ("codes", "<u4", (len(VIEW_DIMENSIONS),)),
+        ]
+    ),
+    RecordKind.DURATION: np.dtype([*_PLACE, ("view", "<u8"), ("duration_ms", "<u4")]),
+    RecordKind.PROPERTY: np.dtype(
+        [*_PLACE, ("event", "<u8"), ("view", "<u8"), ("property", "<u4")]
+    ),
+    RecordKind.BINDING: np.dtype([*_PLACE, ("event", "<u8"), ("view", "<u8")]),
+}
 _LETTERS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _NUMBERS: Final = "".join(_LETTERS[number.bytes] for number in ViewNumber)
-_VIEW: Final = struct.Struct(f"<BB{_NUMBERS}{len(VIEW_DIMENSIONS)}I")
-_DURATION: Final = struct.Struct("<BQI")
-_PROPERTY: Final = struct.Struct("<BQQI")
-_BINDING: Final = struct.Struct("<BQQ")
-
-KEY_DTYPE: Final = np.dtype([("website", ">u4"), ("time_ms", ">u8"), ("sequence", ">u8")])
-VIEW_DTYPE: Final = np.dtype(
-    [
-        ("kind", "u1"),
-        ("flags", "u1"),
-        *((number.attribute, f"<u{number.bytes}") for number in ViewNumber),
-        ("codes", "<u4", (len(VIEW_DIMENSIONS),)),
-        ("crc", "<u4"),
-    ]
-)
-DURATION_DTYPE: Final = np.dtype(
-    [("kind", "u1"), ("view", "<u8"), ("duration_ms", "<u4"), ("crc", "<u4")]
-)
-PROPERTY_DTYPE: Final = np.dtype(
-    [("kind", "u1"), ("event", "<u8"), ("view", "<u8"), ("property", "<u4"), ("crc", "<u4")]
-)
-BINDING_DTYPE: Final = np.dtype([("kind", "u1"), ("event", "<u8"), ("view", "<u8"), ("crc", "<u4")])
-
-_DTYPES: Final = {
-    RecordKind.VIEW: VIEW_DTYPE,
-    RecordKind.DURATION: DURATION_DTYPE,
-    RecordKind.PROPERTY: PROPERTY_DTYPE,
-    RecordKind.BINDING: BINDING_DTYPE,
+_PACKED: Final = {
+    RecordKind.VIEW: struct.Struct(f"<QQ{DIGEST_BYTES}sQB{_NUMBERS}{len(VIEW_DIMENSIONS)}I"),
+    RecordKind.DURATION: struct.Struct("<QQQI"),
+    RecordKind.PROPERTY: struct.Struct("<QQQQI"),
+    RecordKind.BINDING: struct.Struct("<QQQQ"),
 }
+_PLACE_FIELDS: Final = len(_PLACE)
+_REFERENCES: Final = {RecordKind.DURATION: 1, RecordKind.PROPERTY: 2, RecordKind.BINDING: 2}
+"""How many of the fields after the place are sequence numbers of earlier rows, 0 for none."""
+_FIELDS: Final = {
+    # The beacon is not among the numbers.
+    RecordKind.VIEW: _PLACE_FIELDS + 2 + len(ViewNumber) + len(VIEW_DIMENSIONS),
+    RecordKind.DURATION: _PLACE_FIELDS + 2,
+    RecordKind.PROPERTY: _PLACE_FIELDS + 3,
+    RecordKind.BINDING: _PLACE_FIELDS + 2,
+}
+"""How many numbers a row has."""
+_AFTER_ARRIVAL: Final = ("flags", *(number.attribute for number in ViewNumber))
 _FLAGS: Final = {
     are_set: sum(int(flag) for flag in compress(FLAG_OF.values(), are_set))
     for are_set in product((False, True), repeat=len(FLAG_OF))
 }
 
 
-def wal_key(website: int, time_ms: int, sequence: int) -> bytes:
-    """Return the key of a record."""
-    return _KEY.pack(website, time_ms, sequence)
+def wal_key(website: int, sequence: int, time_ms: int) -> bytes:
+    """Return the key of a record, by its last sequence number and its first time."""
+    return _KEY.pack(website, sequence, time_ms)
+
+
+def wal_key_from(website: int, sequence: int) -> bytes:
+    """Return a key before the records of a website whose last row is this one or a later one."""
+    return _KEY_BEGIN.pack(website, sequence)
 
 
 def sequence_of(key: bytes) -> int:
     """Return the sequence number in a record's key."""
-    return int.from_bytes(key[-8:], "big")
+    return int(_KEY_BEGIN.unpack_from(key)[1])
+
+
+def time_of(key: bytes) -> int:
+    """Return the time in a record's key."""
+    return int(_KEY.unpack(key)[2])
 
 
 def describe_record(key: bytes) -> str:
     """Return which record this is, in words."""
     if len(key) != _KEY.size:
         return f"website {int.from_bytes(key[:4], 'big')}, key {key.hex()}"
-    website, time_ms, sequence = _KEY.unpack(key)
+    website, sequence, time_ms = _KEY.unpack(key)
     return f"website {website}, time {time_ms} ms, sequence {sequence}"
 
 
-def view_record(
-    key: bytes, flags: tuple[bool, ...], numbers: Sequence[int], codes: Sequence[int]
+def view_row(
+    arrival: tuple[int, int, bytes, int],
+    flags: tuple[bool, ...],
+    numbers: Sequence[int],
+    codes: Sequence[int],
+) -> Row:
+    """Return the row of a view, in the order of FLAG_OF, ViewNumber and VIEW_DIMENSIONS.
+
+    `arrival` is its sequence number, its time, the hash of its beacon and when it arrived.
+    """
+    return *arrival, _FLAGS[flags], *numbers, *codes
+
+
+def rows_of(kind: RecordKind, rows: Iterable[Row]) -> Rows:
+    """Return rows as an array."""
+    packed = _PACKED[kind]
+    return np.frombuffer(b"".join(starmap(packed.pack, rows)), _DTYPES[kind])
+
+
+def records_of(website: int, kind: RecordKind, rows: Sequence[Row]) -> Iterator[Record]:
+    """Return the records of rows that are in order of their sequence numbers."""
+    encode = _view_numbers if kind is RecordKind.VIEW else _numbers
+    of_beacon = DIGEST_BYTES if kind is RecordKind.VIEW else 0
+    begin = size = 0
+    encoded: list[bytes] = []
+    for place, row in enumerate(rows):
+        numbers = encode(kind, row, rows[begin][1])
+        # A distance from the last row, which is not known yet, is about as long as this one.
+        added = len(numbers) + of_beacon + (1 if row[0] - rows[begin][0] < MORE else 2)
+        if size + added > _MOST_BYTES or place - begin == _MOST_ROWS:
+            yield _record(website, kind, rows[begin:place], encoded)
+            begin, size, encoded = place, 0, []
+            numbers = encode(kind, row, row[1])
+        size += added
+        encoded.append(numbers)
+    yield _record(website, kind, rows[begin:], encoded)
+
+
+def _view_numbers(_kind: RecordKind, row: Row, first_ms: int) -> bytes:
+    time_ms = row[1]
+    return encode_numbers((zigzag(time_ms - first_ms), zigzag(row[3] - time_ms), *row[4:]))
+
+
+def _numbers(kind: RecordKind, row: Row, first_ms: int) -> bytes:
+    """Return the numbers of a row after its sequence number."""
+    after = _PLACE_FIELDS + _REFERENCES[kind]
+    next_sequence = row[0] + 1
+    distances = [number and next_sequence - number for number in row[_PLACE_FIELDS:after]]
+    return encode_numbers((zigzag(row[1] - first_ms), *distances, *row[after:]))
+
+
+def _record(
+    website: int, kind: RecordKind, rows: Sequence[Row], encoded: Sequence[bytes]
 ) -> Record:
-    """Return the record of a view, in the order of FLAG_OF, ViewNumber and VIEW_DIMENSIONS."""
-    return _with_crc(key, _VIEW.pack(RecordKind.VIEW, _FLAGS[flags], *numbers, *codes))
-
-
-def duration_record(key: bytes, view: int, duration_ms: int) -> Record:
-    """Return the record of the duration of the view with that sequence number."""
-    return _with_crc(key, _DURATION.pack(RecordKind.DURATION, view, duration_ms))
-
-
-def property_record(key: bytes, event: int, view: int, code: int) -> Record:
-    """Return the record of one property of an event; `view` is 0 for none."""
-    return _with_crc(key, _PROPERTY.pack(RecordKind.PROPERTY, event, view, code))
-
-
-def binding_record(key: bytes, event: int, view: int) -> Record:
-    """Return the record that binds an event to its view."""
-    return _with_crc(key, _BINDING.pack(RecordKind.BINDING, event, view))
-
-
-def _with_crc(key: bytes, value: bytes) -> Record:
+    last, first_ms = rows[-1][0], rows[0][1]
+    parts = [bytes((kind, len(rows)))]
+    if kind is RecordKind.VIEW:
+        parts += [row[2] for row in rows]
+    for row, numbers in zip(rows, encoded, strict=True):
+        parts += (encode_numbers((last - row[0],)), numbers)
+    key, value = wal_key(website, last, first_ms), b"".join(parts)
     return key, value + _CRC.pack(crc32(value, crc32(key)))
 
 
-@frozen(eq=False)
-class RecordRows:
-    """Records of one kind as structured arrays of equal length."""
+def sound_rows(records: Iterable[Record]) -> tuple[dict[RecordKind, Rows], list[bytes]]:
+    """Return the rows of stored records by kind, in order, and the keys of the damaged records.
 
-    keys: NDArray[Any]
-    """dtype KEY_DTYPE."""
-    values: NDArray[Any]
-    """dtype by kind."""
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-
-def rows_by_kind(records: Iterable[Record]) -> dict[RecordKind, RecordRows]:
-    """Return records that are known to be undamaged as columns, by kind and in the order given."""
-    keys = {kind.value: bytearray() for kind in RecordKind}
-    values = {kind.value: bytearray() for kind in RecordKind}
-    for key, value in records:
-        keys[value[0]] += key
-        values[value[0]] += value
-    return {
-        kind: RecordRows(
-            np.frombuffer(keys[kind], KEY_DTYPE), np.frombuffer(values[kind], _DTYPES[kind])
-        )
-        for kind in RecordKind
-        if keys[kind]
-    }
-
-
-def sound_rows(records: Iterable[Record]) -> tuple[dict[RecordKind, RecordRows], list[bytes]]:
-    """Return stored records as columns by kind, and the keys of the damaged ones.
-
-    A record is sound if its kind is known, its width is that of its kind and its checksum matches.
+    A record is sound if its checksum matches and its value is what its first bytes say.
     """
-    whole = list(records)
-    keys_of = [key for key, _ in whole]
-    values_of = [value for _, value in whole]
-    widths = np.fromiter(map(len, values_of), np.intp, len(whole))
-    may_be_sound = np.fromiter(map(len, keys_of), np.intp, len(whole)) == KEY_SIZE
-    crcs = np.fromiter(map(crc32, values_of, map(crc32, keys_of)), np.uint32, len(whole))
-    may_be_sound &= crcs == _CRC_RESIDUE
-    is_sound = np.zeros(len(whole), np.bool_)
-    rows: dict[RecordKind, RecordRows] = {}
-    for kind, dtype in _DTYPES.items():
-        # The kinds differ in width.
-        places = np.flatnonzero(may_be_sound & (widths == dtype.itemsize))
-        if not len(places):
-            continue
-        keys = np.frombuffer(b"".join([keys_of[place] for place in places.tolist()]), KEY_DTYPE)
-        values = np.frombuffer(b"".join([values_of[place] for place in places.tolist()]), dtype)
-        sound = values["kind"] == kind
-        is_sound[places] = sound
-        if sound.all():
-            rows[kind] = RecordRows(keys, values)
-        elif sound.any():
-            rows[kind] = RecordRows(keys[sound], values[sound])
-    damaged = [keys_of[place] for place in np.flatnonzero(~is_sound).tolist()]
-    return rows, damaged
+    left, damaged = iter(records), []
+    found: dict[RecordKind, list[Rows]] = {}
+    while some := list(islice(left, _DECODED_AT_ONCE)):
+        by_kind: dict[int, list[Record]] = {kind: [] for kind in RecordKind}
+        for key, value in some:
+            if (
+                len(key) != _KEY.size
+                or crc32(value, crc32(key)) != _CRC_RESIDUE
+                or value[0] not in by_kind
+            ):
+                damaged.append(key)
+            else:
+                by_kind[value[0]].append((key, value))
+        for kind in RecordKind:
+            if of_kind := by_kind[kind]:
+                rows, odd = _decoded(kind, of_kind)
+                damaged += odd
+                if len(rows):
+                    found.setdefault(kind, []).append(rows)
+    return {kind: np.concatenate(several) for kind, several in found.items()}, damaged
+
+
+def _decoded(kind: RecordKind, records: Sequence[Record]) -> tuple[Rows, list[bytes]]:
+    """Return the rows of records of one kind, and the keys of those that have other ones."""
+    counts = np.fromiter((value[1] for _, value in records), np.intp, len(records))
+    hashed = DIGEST_BYTES if kind is RecordKind.VIEW else 0
+    begins = (_HEAD_BYTES + hashed * counts).tolist()
+    numbers = [value[begin : -_CRC.size] for (_, value), begin in zip(records, begins, strict=True)]
+    ends_before = np.cumsum([0, *map(len, numbers)])
+    stream = b"".join(numbers)
+    is_last = np.frombuffer(stream, np.uint8) < MORE
+    numbers_before = np.concatenate(([0], np.cumsum(is_last)))[ends_before]
+    is_whole = (np.diff(numbers_before) == counts * _FIELDS[kind]) & (counts > 0)
+    is_whole &= np.concatenate(([False], is_last))[ends_before[1:]]
+    if not is_whole.all():
+        odd = [key for (key, _), whole in zip(records, is_whole, strict=True) if not whole]
+        whole_ones = list(compress(records, is_whole))
+        if not whole_ones:
+            return np.zeros(0, _DTYPES[kind]), odd
+        return _decoded(kind, whole_ones)[0], odd
+    keys = np.frombuffer(
+        b"".join([key for key, _ in records]),
+        np.dtype([("website", ">u4"), ("sequence", ">u8"), ("time_ms", ">u8")]),
+    )
+    matrix = decode_numbers(stream).reshape(-1, _FIELDS[kind])
+    rows = np.zeros(len(matrix), _DTYPES[kind])
+    rows["sequence"] = np.repeat(keys["sequence"], counts) - matrix[:, 0]
+    rows["time_ms"] = np.repeat(keys["time_ms"], counts) + signed(matrix[:, 1]).view(np.uint64)
+    if kind is RecordKind.VIEW:
+        beacons = b"".join(
+            [value[_HEAD_BYTES:begin] for (_, value), begin in zip(records, begins, strict=True)]
+        )
+        rows["beacon"] = np.frombuffer(beacons, f"V{DIGEST_BYTES}")
+        rows["arrived_ms"] = rows["time_ms"] + signed(matrix[:, 2]).view(np.uint64)
+        for column, name in enumerate(_AFTER_ARRIVAL, 3):
+            rows[name] = matrix[:, column]
+        rows["codes"] = matrix[:, -len(VIEW_DIMENSIONS) :]
+        return rows, []
+    after = _PLACE_FIELDS + _REFERENCES[kind]
+    names = _DTYPES[kind].names or ()
+    for column, name in enumerate(names[_PLACE_FIELDS:], _PLACE_FIELDS):
+        stored = matrix[:, column]
+        if column < after:
+            stored = np.where(stored, rows["sequence"] + np.uint64(1) - stored, stored)
+        rows[name] = stored
+    return rows, []
 
 
 _STORED: Final = struct.Struct(">QI")

@@ -29,7 +29,7 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
-from medamad.storage.wal.records import read_watermark, sequence_of
+from medamad.storage.wal.records import read_watermark, sequence_of, sound_rows
 from medamad.storage.websites import tombstones
 
 Row = dict[str, Any]
@@ -288,6 +288,15 @@ async def settled(store: Store, now_ms: int) -> None:
                 return
         await deferLater(reactor, 0.001)
     raise AssertionError("a deleted website is still there")
+
+
+def logged_rows(store: Store) -> int:
+    """Count the rows of all records in the write-ahead log."""
+    environment = store.environment
+    with environment.reading() as txn:
+        rows, damaged = sound_rows(txn.cursor(db=environment.databases.wal))
+    assert damaged == []
+    return sum(map(len, rows.values()))
 
 
 def durations(store: Store, website: Website) -> dict[str, int]:
