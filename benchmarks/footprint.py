@@ -3,8 +3,8 @@
     python benchmarks/footprint.py [--out DIR]
 
 An empty store and the daemon on it, and views that have been stored but not sealed into a segment:
-what each adds to the files, with its beacon and without unloads, in commits of a hundred and in
-commits of its own.
+what each adds to the pages in use, with its beacon but without properties or an unload, in commits
+of a hundred and in commits of its own.
 """
 
 import tempfile
@@ -18,6 +18,7 @@ from content import HOSTNAME
 from daemon_setup import daemon_on, disk_bytes
 from fill import hits_of
 from measurements import OUT, command, keep, machine, private_bytes
+from msgspec import structs
 from plan import Plan
 from tables import footprint_table
 from traffic import batches
@@ -27,9 +28,10 @@ from twisted.internet.defer import Deferred
 from medamad.domain.hits import View
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
+from medamad.storage.store import Store
 
 _IDLE_S: Final = 5.0
-_COMMITS: Final = {100: 300, 1: 10_000}
+_COMMITS: Final = {100: 300, 1: 5_000}
 """How many commits are measured, by the number of hits in each."""
 _BEFORE: Final = 20_000
 """Views stored before those: their texts are in the dictionary already, as in any used store."""
@@ -40,23 +42,30 @@ def live_views(count: int, website: int) -> Iterator[View]:
     until_ms = int(time.time() * 1000)
     plan = Plan(until_ms=until_ms, views=count, days=1, memtable=count)
     for series, bulk in enumerate(batches(plan)):
-        yield from (hit for hit in hits_of(bulk, website, series) if isinstance(hit, View))
+        for hit in hits_of(bulk, website, series):
+            if isinstance(hit, View):
+                yield structs.replace(hit, properties=())
 
 
 async def live_bytes(folder: Path, reactor: Any, size: int, commits: int) -> float:
-    """Return what each view adds to the files of a store, in commits of some size."""
+    """Return what each view adds to a store, in commits of some size."""
     store = start_store(folder, StoreSettings(), reactor)
     try:
         website = await store.add_website(HOSTNAME, int(time.time()))
         views = list(live_views(_BEFORE + size * commits, website.number))
         for start in range(0, _BEFORE, 1_000):
             await store.append(views[start : start + 1_000])
-        before = disk_bytes(folder)
+        before = _used_bytes(store)
         for start in range(_BEFORE, len(views), size):
             await store.append(views[start : start + size])
-        return (disk_bytes(folder) - before) / (size * commits)
+        return (_used_bytes(store) - before) / (size * commits)
     finally:
         await store.close()
+
+
+def _used_bytes(store: Store) -> int:
+    with store.environment.reading() as txn:
+        return store.environment.used_bytes(txn)
 
 
 async def live(reactor: Any, folder: Path) -> dict[str, float]:

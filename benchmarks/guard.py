@@ -83,7 +83,7 @@ def _of_footprint(result: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     yield "target of an empty store, to its size", EMPTY_STORE_BYTES / result["empty_store_bytes"]
     yield "target of idle memory, to what is used", IDLE_BYTES / result["idle_bytes"]
     for size, target in LIVE_BYTES.items():
-        title = f"target of a live view, to its size, commits of {size}"
+        title = f"target of a view that is not sealed yet, to its size, commits of {size}"
         yield title, target / result["live_bytes"][str(size)]
 
 

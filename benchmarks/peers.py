@@ -25,7 +25,7 @@ import tempfile
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -202,7 +202,8 @@ def on_one_core(peers: Sequence[Peer]) -> Iterator[None]:
 
 def _restrict(pid: int, cores: set[int]) -> None:
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        os.sched_setaffinity(int(thread.name), cores)
+        with suppress(ProcessLookupError):  # It has ended meanwhile.
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 def send(

@@ -311,7 +311,7 @@ def footprint_table(result: Result) -> str:
         commits = "a commit for each" if size == 1 else f"commits of {size}"
         rows.append(
             (
-                f"live view on disk, {commits}",
+                f"plain view that is not sealed yet, {commits}",
                 f"{measured:.0f} bytes",
                 f"{target} bytes",
                 _met(measured <= target),
