@@ -4,7 +4,8 @@ A part that is selected as a whole contributes its counters. The views of other 
 those of several parts at a time.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -19,10 +20,10 @@ from medamad.query.quantiles import Quartiles
 from medamad.query.request import NO_GAPS, DayGap, Gaps, Query
 from medamad.query.rollups import duration_gaps, durations_by_path, rollup_counters
 from medamad.query.rows import Columns, fractions
-from medamad.query.scan import Selection, ViewFilter
+from medamad.query.scan import Selection, ViewFilter, WantedColumns
 from medamad.storage.segments import counters as row_numbers
 from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters
-from medamad.storage.segments.parts import Part, ViewColumns
+from medamad.storage.segments.parts import Part
 
 _AT_ONCE: Final = 128
 """The views of this many parts are counted at a time."""
@@ -137,12 +138,17 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> Tally:
     Every selected view must be in a bucket.
     """
     accumulator = _Accumulator(len(buckets.dates), with_durations=True)
-    _add_parts(
-        selection,
-        accumulator,
-        lambda part: _counters_by_bucket(part, buckets),
-        lambda part: buckets.of(part.time_ms),
-    )
+
+    def scanned() -> Iterator[PartViews | Counters]:
+        for each in selection.candidates(partial(_counters_by_bucket, buckets)):
+            if isinstance(each, Counters):
+                yield each
+            else:
+                part = each.part
+                numbers = buckets.of(part.time_ms)
+                yield each.views(selection.filter, numbers, part.flags, part.duration_ms)
+
+    accumulator.add_all(selection, scanned())
     return Tally(accumulator.sums)
 
 
@@ -160,10 +166,8 @@ def quartiles_by_path(
     group_of[paths] = np.arange(len(paths), dtype=np.uint32)
 
     def views() -> Iterator[PartViews]:
-        for candidates in selection.all_candidates():
-            part = candidates.part
-            codes = part.codes(Dimension.PATH)
-            yield candidates.views(filter_, codes, duration_ms=part.duration_ms)
+        wanted = WantedColumns(Dimension.PATH, flags=False, durations=True)
+        yield from selection.all_part_views(wanted)
         for day in durations_by_path(selection):
             codes = np.repeat(day.codes, day.counts)
             matching = [None] * len(filter_.tables)
@@ -212,40 +216,29 @@ class _Accumulator:
         for row in range(SUMS if self.with_durations else row_numbers.TIMED_VISITORS):
             self.sums[row][where] += counters.sums[row]
 
+    def add_all(self, selection: Selection, scanned: Iterable[PartViews | Counters]) -> None:
+        """Add the counters and the views of parts that a selection has."""
+
+        def views() -> Iterator[PartViews]:
+            for each in scanned:
+                if isinstance(each, Counters):
+                    self.add(each)
+                else:
+                    yield each
+
+        added = LOOPS.tally(in_batches(views()), selection.filter.tables, self.size)
+        self.sums += added
+
 
 def _tally_parts(
     selection: Selection, dimension: Dimension, *, with_durations: bool
 ) -> _Accumulator:
     size = len(selection.snapshot.texts(dimension))
     accumulator = _Accumulator(size, with_durations)
-    _add_parts(
-        selection,
-        accumulator,
-        lambda part: part.counters(dimension),
-        lambda part: part.codes(dimension),
-    )
+    wanted = WantedColumns(dimension, flags=True, durations=with_durations)
+    scanned = selection.part_views(wanted, lambda part: part.counters(dimension))
+    accumulator.add_all(selection, scanned)
     return accumulator
-
-
-def _add_parts(
-    selection: Selection,
-    accumulator: _Accumulator,
-    counters_of: Callable[[Part], Counters | None],
-    numbers_of: Callable[[ViewColumns], NDArray[np.integer[Any]]],
-) -> None:
-    filter_ = selection.filter
-
-    def views() -> Iterator[PartViews]:
-        for scanned in selection.candidates(counters_of):
-            if isinstance(scanned, Counters):
-                accumulator.add(scanned)
-                continue
-            part = scanned.part
-            duration_ms = part.duration_ms if accumulator.with_durations else None
-            yield scanned.views(filter_, numbers_of(part), part.flags, duration_ms)
-
-    added = LOOPS.tally(in_batches(views()), filter_.tables, accumulator.size)
-    accumulator.sums += added
 
 
 def in_batches(views: Iterator[PartViews]) -> Iterator[Batch]:
@@ -278,7 +271,7 @@ def _masked(sums: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[
     return sums[:, :size] * mask[:size]
 
 
-def _counters_by_bucket(part: Part, buckets: Buckets) -> Counters | None:
+def _counters_by_bucket(buckets: Buckets, part: Part) -> Counters | None:
     """Return the counters of a part by bucket, if the buckets begin where its slots begin."""
     least_ms, greatest_ms = part.time_bounds
     if not buckets.are_aligned(SLOT_MS, least_ms, greatest_ms):

@@ -35,6 +35,8 @@ _MOST_GROUPS: Final = 1 << 17
 """For more groups, counting the durations in buckets would take too much memory."""
 _ANY_SIZE: Final = 1 << 32
 """No part has more views."""
+_OBJECTS_BYTES: Final = 1_000
+"""What the views of a part take besides their columns."""
 _WORTH_HALVING: Final = 1 << 19
 """For fewer views, another thread would begin too late to help."""
 _LINE: Final = 8
@@ -110,7 +112,7 @@ ONES: Final = CodeTable(np.array([False, True]))
 NO_COLUMN: Final = np.zeros(0, np.uint8)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class PartViews:
     """Views of a part: the rows from `begin` to before `end` that match every filter.
 
@@ -125,10 +127,22 @@ class PartViews:
     numbers: Integers = NO_COLUMN
     flags: NDArray[np.uint8] = NO_COLUMN
     duration_ms: Integers | None = None
+    _described: Sequence[int] | None = field(default=None, init=False)
+
+    def size_bytes(self) -> int:
+        """Return about the memory that they take, but for columns in the mapped file."""
+        columns = (self.numbers, self.flags, self.duration_ms, *self.matching)
+        return _OBJECTS_BYTES + sum(
+            column.nbytes
+            for column in columns
+            if column is not None and type(column) is not MappedColumn and any(column.strides)
+        )
 
     @property
-    def described(self) -> list[int]:
+    def described(self) -> Sequence[int]:
         """The `views` of kernel.c."""
+        if self._described is not None:
+            return self._described
         described = [self.begin, self.end]
         if self.numbers.strides == (0,):
             described += (_address_of(self.numbers[:1]), 0)
@@ -136,6 +150,8 @@ class PartViews:
             described += (_address_of(self.numbers), self.numbers.itemsize)
         for column in (self.flags, self.duration_ms, *self.matching):
             described += (0, 0) if column is None else (_address_of(column), column.itemsize)
+        # Assigned as a whole: other threads may do the same.
+        self._described = described
         return described
 
 

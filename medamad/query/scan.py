@@ -1,7 +1,8 @@
 """Which views of each part a query selects: filters as masks of codes, the period as times."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.filters import Mask
-from medamad.query.kernel import LOOPS, NO_COLUMN, ONES, CodeTable, PartViews
+from medamad.query.kernel import LOOPS, NO_COLUMN, ONES, CodeTable, PartViews, same_number
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
 from medamad.storage.segments.format import Integers, Segment, SegmentHeader
@@ -25,6 +26,8 @@ from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 
 T = TypeVar("T")
+
+_ZERO: Final = same_number(0)
 
 
 @frozen(eq=False)
@@ -273,6 +276,51 @@ class Candidates:
         return PartViews(begin, end, [*matching, self.mask], numbers, flags, duration_ms)
 
 
+@frozen
+class WantedColumns:
+    """What the views of parts are wanted with: codes of a dimension, or 0, and other columns."""
+
+    dimension: Dimension | None
+    flags: bool
+    durations: bool
+
+    def of(self, part: ViewColumns) -> tuple[Integers, NDArray[np.uint8], Integers | None]:
+        """Return the columns of a part."""
+        return (
+            _ZERO if self.dimension is None else part.codes(self.dimension),
+            part.flags if self.flags else NO_COLUMN,
+            part.duration_ms if self.durations else None,
+        )
+
+
+@frozen(eq=False)
+class MergedCandidates:
+    """All views of the members of a merged segment, which count if they match codes of a filter."""
+
+    snapshot: Snapshot
+    part: OpenMergedSegment
+    filter: ViewFilter
+
+    def views(self, filter_: ViewFilter, wanted: WantedColumns) -> Sequence[PartViews]:
+        """Return the views for the tables of a filter.
+
+        They are kept: to look all columns up takes as long as to read them.
+        """
+        used = tuple(each for each in filter_.codes if each in self.filter.codes)
+        alone = self.snapshot.only([self.part.segment])
+        what = (MergedCandidates, tuple(filter_.codes), used, wanted)
+        compute = partial(self._find, filter_, wanted)
+        return alone.kept(what, compute, lambda found: sum(map(PartViews.size_bytes, found)))
+
+    def _find(self, filter_: ViewFilter, wanted: WantedColumns) -> Sequence[PartViews]:
+        return [
+            Candidates(part, self.filter, slice(0, len(part)), None).views(
+                filter_, *wanted.of(part)
+            )
+            for part in leaves(self.part.members)
+        ]
+
+
 @frozen(eq=False)
 class Selection:
     """The views of a snapshot that match a filter and are in a period."""
@@ -300,11 +348,29 @@ class Selection:
 
     def candidates(self, whole: Callable[[Part], T | None]) -> Iterator[Candidates | T]:
         """Return the same as `scan`, with candidates in the place of selected views."""
-        return self._scan(self.snapshot.parts, self.filter, whole)
+        for scanned in self._scan(self.snapshot.parts, self.filter, whole):
+            if not isinstance(scanned, MergedCandidates):
+                yield scanned
 
     def all_candidates(self) -> Iterator[Candidates]:
         """Return the candidates of each part that may have selected views."""
         return self.candidates(_no_value)
+
+    def part_views(
+        self, wanted: WantedColumns, whole: Callable[[Part], T | None]
+    ) -> Iterator[PartViews | T]:
+        """Return the same as `candidates`, as views of parts for the tables of the filter."""
+        for scanned in self._scan(self.snapshot.parts, self.filter, whole, with_merged=True):
+            if isinstance(scanned, Candidates):
+                yield scanned.views(self.filter, *wanted.of(scanned.part))
+            elif isinstance(scanned, MergedCandidates):
+                yield from scanned.views(self.filter, wanted)
+            else:
+                yield scanned
+
+    def all_part_views(self, wanted: WantedColumns) -> Iterator[PartViews]:
+        """Return the views of each part that may have selected ones."""
+        return self.part_views(wanted, _no_value)
 
     def views(self) -> Iterator[SelectedViews]:
         """Return the selected views of each part that has any."""
@@ -372,8 +438,13 @@ class Selection:
         return evolve(self, filter=self.filter.without(dimension))
 
     def _scan(
-        self, parts: Iterable[Part], filter_: ViewFilter, whole: Callable[[Part], T | None]
-    ) -> Iterator[Candidates | T]:
+        self,
+        parts: Iterable[Part],
+        filter_: ViewFilter,
+        whole: Callable[[Part], T | None],
+        *,
+        with_merged: bool = False,
+    ) -> Iterator[Candidates | MergedCandidates | T]:
         for part in parts:
             self.cancellation.check()
             least_ms, greatest_ms = part.time_bounds
@@ -389,7 +460,16 @@ class Selection:
                     continue
             # A protocol is slow to ask.
             if not isinstance(part, OpenSegment) and isinstance(part, MergedSegment):
-                yield from self._scan(part.members, remaining, whole)
+                if (
+                    with_merged
+                    and isinstance(part, OpenMergedSegment)
+                    and part.is_of_leaves
+                    and not remaining.is_by_view
+                    and self.period.contains(least_ms, greatest_ms)
+                ):
+                    yield MergedCandidates(self.snapshot, part, remaining)
+                    continue
+                yield from self._scan(part.members, remaining, whole, with_merged=with_merged)
             else:
                 yield remaining.candidates(part, self.period)
 

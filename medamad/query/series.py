@@ -16,7 +16,7 @@ from medamad.query.period import Period
 from medamad.query.quantiles import GroupedDurations, median
 from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.rollups import SelectedRollup, selected_rollups
-from medamad.query.scan import SelectedViews, Selection
+from medamad.query.scan import SelectedViews, Selection, WantedColumns
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_of
 from medamad.storage.segments.format import Integers, Segment, SortedDurations
 from medamad.storage.segments.parts import NO_TIME, MergedSegment, Part
@@ -148,12 +148,13 @@ def _with_one_more(batches: Batches, batch: Batch) -> Iterator[Batch]:
 
 def _views_by_bucket(selection: Selection, buckets: Buckets | None) -> Iterator[PartViews]:
     """Return the views of each part that may be selected, those of each bucket on their own."""
+    if buckets is None:
+        yield from selection.all_part_views(WantedColumns(None, flags=True, durations=True))
+        return
     filter_, same = selection.filter, cache(same_number)
     for candidates in selection.all_candidates():
         part, window = candidates.part, candidates.window
-        if buckets is None:
-            yield candidates.views(filter_, same(0), part.flags, part.duration_ms)
-        elif not part.ascends:
+        if not part.ascends:
             numbers = buckets.of(part.time_ms)
             yield candidates.views(filter_, numbers, part.flags, part.duration_ms)
         elif window.start < window.stop:

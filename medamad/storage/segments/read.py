@@ -301,8 +301,13 @@ class OpenMergedSegment(OpenedBase, MergedSegment):
     def event_counts(self) -> EventCounts | None:
         return self._stored.event_counts()
 
+    @property
+    def is_of_leaves(self) -> bool:
+        """Whether none of its members is merged."""
+        return not self._stored.segment.members[0].members
+
     def durations(self) -> SortedDurations | None:
-        if self._stored.segment.members[0].members:
+        if not self.is_of_leaves:
             return None
         # A column comes in the narrowest type that holds it, which may be too narrow to compare.
         return SortedDurations(
