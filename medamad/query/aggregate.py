@@ -15,18 +15,29 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
-from medamad.query.kernel import LOOPS, Batch, Batches, CodeTable, Groups, PartViews
+from medamad.query.kernel import (
+    LOOPS,
+    Batch,
+    Batches,
+    CodeTable,
+    CountedDurations,
+    Groups,
+    PartViews,
+)
 from medamad.query.quantiles import Quartiles
 from medamad.query.request import NO_GAPS, DayGap, Gaps, Query
 from medamad.query.rollups import duration_gaps, durations_by_path, rollup_counters
 from medamad.query.rows import Columns, fractions
-from medamad.query.scan import Selection, ViewFilter, WantedColumns
+from medamad.query.scan import Selection, ViewFilter, WantedColumns, divide
 from medamad.storage.segments import counters as row_numbers
 from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters
 from medamad.storage.segments.parts import Part
 
 _AT_ONCE: Final = 128
 """The views of this many parts are counted at a time."""
+_TIMED_PATHS: Final = WantedColumns(Dimension.PATH, flags=False, durations=True)
+_KEPT_PATHS: Final = 1 << 14
+"""With more paths, what is counted of each would take too much memory to be kept."""
 _FEW_BATCHES: Final = 4
 """Copies of what is selected of more would take too much memory."""
 _SMALL: Final = Dimension.DEVICE
@@ -161,20 +172,47 @@ def quartiles_by_path(
     (see `with_single_durations`); those of which only some views are selected are left out, as
     they are in a tally by path.
     """
-    filter_ = selection.filter
+    filter_, counted = selection.filter, None
+    if filter_.matches_all and size <= _KEPT_PATHS:
+        selection, counted = _kept_counts(selection, paths, size)
     group_of = np.full(size + 1, len(paths), np.uint32)
     group_of[paths] = np.arange(len(paths), dtype=np.uint32)
 
     def views() -> Iterator[PartViews]:
-        wanted = WantedColumns(Dimension.PATH, flags=False, durations=True)
-        yield from selection.all_part_views(wanted)
+        yield from selection.all_part_views(_TIMED_PATHS)
         for day in durations_by_path(selection):
             codes = np.repeat(day.codes, day.counts)
             matching = [None] * len(filter_.tables)
             yield PartViews(0, len(codes), matching, codes, duration_ms=day.duration_ms)
 
     groups = Groups(group_of, len(paths))
-    return LOOPS.quartiles(*repeatable(views, filter_), groups)
+    return LOOPS.quartiles(*repeatable(views, filter_), groups, counted)
+
+
+def _kept_counts(
+    selection: Selection, paths: NDArray[np.integer[Any]], size: int
+) -> tuple[Selection, CountedDurations | None]:
+    """Return the selection without segments whose durations by path are counted, and the counts.
+
+    The counts of these segments are kept, which are in the period and never change.
+    """
+    whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
+    if not whole.segments:
+        return selection, None
+    of_whole = evolve(selection, snapshot=whole)
+    batches, tables = repeatable(lambda: of_whole.all_part_views(_TIMED_PATHS), selection.filter)
+    counts = whole.find_kept(CountedDurations)
+    if counts is None:
+        of_paths = Groups(np.arange(size + 1, dtype=np.uint32), size)
+        counts = LOOPS.count_durations(batches, tables, of_paths)
+        if counts is None:
+            return selection, None
+        whole.keep(CountedDurations, counts, counts.nbytes)
+    of_groups = np.zeros((2, len(paths) + 1, counts.shape[2]), np.uint32)
+    # Texts that were added since have no views in these segments.
+    known = int(np.searchsorted(paths, counts.shape[1] - 1))
+    of_groups[:, :known] = counts[:, paths[:known]]
+    return evolve(selection, snapshot=others), CountedDurations(batches, of_groups)
 
 
 def bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Query) -> Columns:

@@ -194,6 +194,7 @@ int64_t medamad_select(const int64_t *part, const filter *filters, int64_t filte
     return count;
 }
 
+/* Copy the columns of views that match; numbers may be NULL. */
 int64_t medamad_gather(const int64_t *parts, int64_t part_count, const filter *filters,
                        int64_t filter_count, uint32_t *restrict numbers, uint8_t *restrict flags,
                        uint32_t *restrict durations) {
@@ -204,7 +205,7 @@ int64_t medamad_gather(const int64_t *parts, int64_t part_count, const filter *f
         const views *part = views_at(parts, p, filter_count);
         for (int64_t first = part->begin; first < part->end; first += BLOCK) {
             block found = block_at(part, first, filters, filter_count, rows);
-            copy(part->number, first, found.rows, found.n, numbers + count);
+            if (numbers) copy(part->number, first, found.rows, found.n, numbers + count);
             copy(part->duration, first, found.rows, found.n, durations + count);
             if (part->flags.address) {
                 copy(part->flags, first, found.rows, found.n, some);
@@ -315,39 +316,32 @@ static void find_buckets(const uint32_t *duration_ms, int64_t n, uint32_t *restr
     }
 }
 
-/* Views are grouped by their numbers: groups[number], or groups[size] if it is no less than size. */
-typedef struct {
-    const uint32_t *of;
-    int64_t size;
-} grouping;
-
-/* Write the duration of each matching view of a block, and its place in a table of the buckets of
-   each group; return how many there are. */
+/* Write the number, the duration and the bucket of each matching view of a block, with size for
+   greater numbers; return how many there are. */
 static int64_t durations_of_block(const views *part, int64_t first, const filter *filters,
-                                  int64_t filter_count, grouping groups,
-                                  uint32_t *restrict durations, uint32_t *restrict at_place) {
+                                  int64_t filter_count, int64_t size, uint32_t *restrict numbers,
+                                  uint32_t *restrict durations, uint32_t *restrict buckets) {
     uint16_t rows[BLOCK];
-    uint32_t numbers[BLOCK];
     block found = block_at(part, first, filters, filter_count, rows);
     copy(part->number, first, found.rows, found.n, numbers);
     copy(part->duration, first, found.rows, found.n, durations);
-    find_buckets(durations, found.n, at_place);
+    find_buckets(durations, found.n, buckets);
+    uint32_t greatest = (uint32_t)size;
     for (int64_t i = 0; i < found.n; i++)
-        at_place[i] += BUCKETS * groups.of[numbers[i] < groups.size ? numbers[i] : groups.size];
+        numbers[i] = numbers[i] < greatest ? numbers[i] : greatest;
     return found.n;
 }
 
 void medamad_count_durations(const int64_t *parts, int64_t part_count, const filter *filters,
                              int64_t filter_count, const uint32_t *group_of, int64_t size,
                              uint32_t *restrict counts) {
-    uint32_t durations[BLOCK], at_place[BLOCK];
-    grouping groups = {group_of, size};
+    uint32_t numbers[BLOCK], durations[BLOCK], buckets[BLOCK];
     for (int64_t p = 0; p < part_count; p++) {
         const views *part = views_at(parts, p, filter_count);
         for (int64_t first = part->begin; first < part->end; first += BLOCK) {
-            int64_t n = durations_of_block(part, first, filters, filter_count, groups, durations,
-                                           at_place);
-            for (int64_t i = 0; i < n; i++) counts[at_place[i]]++;
+            int64_t n = durations_of_block(part, first, filters, filter_count, size, numbers,
+                                           durations, buckets);
+            for (int64_t i = 0; i < n; i++) counts[group_of[numbers[i]] * BUCKETS + buckets[i]]++;
         }
     }
 }
@@ -396,27 +390,27 @@ int64_t medamad_plan(const uint32_t *counts, int64_t group_count, uint32_t *rest
     return end;
 }
 
-/* Write the durations in numbered buckets. next has the place for the next one of each number. */
+/* Write the durations in numbered buckets. next has the place for the next one of each number, and
+   wanted a bit for each numbered bucket of the group of a view's number. */
 void medamad_collect_durations(const int64_t *parts, int64_t part_count, const filter *filters,
                                int64_t filter_count, const uint32_t *group_of, int64_t size,
-                               const uint32_t *slots, int64_t *restrict next,
-                               uint32_t *restrict out, int64_t end) {
-    uint32_t durations[BLOCK], at_place[BLOCK];
-    grouping groups = {group_of, size};
+                               const uint64_t *wanted, const uint32_t *slots,
+                               int64_t *restrict next, uint32_t *restrict out, int64_t end) {
+    uint32_t numbers[BLOCK], durations[BLOCK], buckets[BLOCK];
+    uint16_t rows[BLOCK];
     for (int64_t p = 0; p < part_count; p++) {
         const views *part = views_at(parts, p, filter_count);
         for (int64_t first = part->begin; first < part->end; first += BLOCK) {
-            int64_t n = durations_of_block(part, first, filters, filter_count, groups, durations,
-                                           at_place);
+            int64_t n = durations_of_block(part, first, filters, filter_count, size, numbers,
+                                           durations, buckets);
             int64_t count = 0;
             for (int64_t i = 0; i < n; i++) {
-                uint32_t slot = slots[at_place[i]];
-                at_place[count] = slot;
-                durations[count] = durations[i];
-                count += slot != 0;
+                rows[count] = (uint16_t)i;
+                count += wanted[numbers[i]] >> buckets[i] & 1;
             }
-            for (int64_t i = 0; i < count; i++) {
-                int64_t place = next[at_place[i]]++;
+            for (int64_t k = 0; k < count; k++) {
+                uint32_t i = rows[k];
+                int64_t place = next[slots[group_of[numbers[i]] * BUCKETS + buckets[i]]]++;
                 if (place < end) out[place] = durations[i];
             }
         }

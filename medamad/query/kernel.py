@@ -177,6 +177,14 @@ Batches: TypeAlias = Callable[[], Iterable[Batch]]
 """Returns the same batches each time."""
 
 
+@frozen(eq=False)
+class CountedDurations:
+    """Batches, and what `Loops.count_durations` has returned of them."""
+
+    batches: Batches
+    counts: NDArray[np.uint32]
+
+
 class Loops(Protocol):
     """The loops, compiled or not."""
 
@@ -208,8 +216,25 @@ class Loops(Protocol):
         numbers do not count. Either all of a batch have durations, or none.
         """
 
-    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
-        """Return the quartiles of the durations of the views that match, by group."""
+    def count_durations(
+        self, batches: Batches, tables: Sequence[CodeTable], groups: Groups
+    ) -> NDArray[np.uint32] | None:
+        """Count the durations of the views that match, as far as it helps to find quartiles.
+
+        Shape (2, groups + 1, b): a row for each group, and one for none. None if it does not help.
+        """
+
+    def quartiles(
+        self,
+        batches: Batches,
+        tables: Sequence[CodeTable],
+        groups: Groups,
+        counted: CountedDurations | None = None,
+    ) -> Quartiles:
+        """Return the quartiles of the durations of the views that match, by group.
+
+        They include those of other batches, which were counted.
+        """
 
 
 @frozen(eq=False)
@@ -269,8 +294,21 @@ class NumpyLoops:
             sums += sums_of(np.concatenate(keys), timed, size)
         return sums
 
-    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
+    def count_durations(
+        self, _batches: Batches, _tables: Sequence[CodeTable], _groups: Groups
+    ) -> None:
+        """Return None: all durations are sorted."""
+
+    def quartiles(
+        self,
+        batches: Batches,
+        tables: Sequence[CodeTable],
+        groups: Groups,
+        counted: CountedDurations | None = None,
+    ) -> Quartiles:
         """Return the quartiles of the durations of the views that match, by group."""
+        if counted is not None:
+            raise ValueError("these loops count no durations")
         durations = GroupedDurations(groups.count + 1)
         for views in chain.from_iterable(batches()):
             rows = self.select(views, tables)
@@ -347,7 +385,7 @@ class CompiledLoops:
         library.medamad_count_durations.restype = None
         library.medamad_plan.argtypes = (address, number, address, address)
         library.medamad_plan.restype = number
-        library.medamad_collect_durations.argtypes = (*views, address, address, address, number)
+        library.medamad_collect_durations.argtypes = (*views, *(address,) * 4, number)
         library.medamad_collect_durations.restype = None
         library.medamad_quartiles.argtypes = (address, number, *(address,) * 5)
         library.medamad_quartiles.restype = None
@@ -366,19 +404,22 @@ class CompiledLoops:
         """Return copies of the columns of the views that match."""
         filters = _described(tables)
         gathered = [PartViews(0, 0, [])] * 2
+        is_one_number = batch[0].numbers.strides == (0,) and all(
+            views.numbers is batch[0].numbers for views in batch
+        )
 
         def copy(half: int, batch: Batch) -> None:
             parts = _described(batch)
             # Memory that is not written to is not taken.
             size = sum(views.end - views.begin for views in batch)
-            numbers, duration_ms = np.empty((2, size), np.uint32)
-            flags = np.empty(size, np.uint8)
+            numbers = batch[0].numbers if is_one_number else np.empty(size, np.uint32)
+            duration_ms, flags = np.empty(size, np.uint32), np.empty(size, np.uint8)
             count = self._library.medamad_gather(
                 _address_of(parts),
                 len(batch),
                 _address_of(filters),
                 len(tables),
-                _address_of(numbers),
+                0 if is_one_number else _address_of(numbers),
                 _address_of(flags),
                 _address_of(duration_ms),
             )
@@ -435,37 +476,58 @@ class CompiledLoops:
             rows = self._scratch.rows = np.empty(size, np.intp)
         return rows
 
-    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
-        """Return the quartiles of the durations of the views that match, by group.
+    def count_durations(
+        self, batches: Batches, tables: Sequence[CodeTable], groups: Groups
+    ) -> NDArray[np.uint32]:
+        """Count the durations of the views that match in a few dozen buckets of each group.
 
-        The durations in a few dozen buckets of each group are counted first. Then only those are
-        collected that are in the bucket of a quartile.
+        By halves, as the helper divides the batches.
         """
-        if groups.count > _MOST_GROUPS:
-            return NumpyLoops().quartiles(batches, tables, groups)
-        library, filters = self._library, _described(tables)
-        of_groups = (_address_of(groups.of), len(groups.of) - 1)
-        counts_of_halves = np.zeros((2, (groups.count + 1) * _BUCKETS), np.uint32)
+        filters = _described(tables)
+        counts = np.zeros((2, groups.count + 1, _BUCKETS), np.uint32)
 
         def count(half: int, batch: Batch) -> None:
             parts = _described(batch)
-            library.medamad_count_durations(
+            self._library.medamad_count_durations(
                 _address_of(parts),
                 len(batch),
                 _address_of(filters),
                 len(tables),
-                *of_groups,
-                _address_of(counts_of_halves[half]),
+                _address_of(groups.of),
+                len(groups.of) - 1,
+                _address_of(counts[half].reshape(-1)),
             )
 
         for batch in batches():
             self._helper.do_halves(count, batch)
+        return counts
+
+    def quartiles(
+        self,
+        batches: Batches,
+        tables: Sequence[CodeTable],
+        groups: Groups,
+        counted: CountedDurations | None = None,
+    ) -> Quartiles:
+        """Return the quartiles of the durations of the views that match, by group.
+
+        Only those durations are collected that are in the bucket of a quartile.
+        """
+        if groups.count > _MOST_GROUPS and counted is None:
+            return NumpyLoops().quartiles(batches, tables, groups)
+        library, filters = self._library, _described(tables)
+        counts_of_halves = self.count_durations(batches, tables, groups)
+        if counted is not None:
+            counts_of_halves += counted.counts
+        counts_of_halves = counts_of_halves.reshape(2, -1)
         counts = counts_of_halves.sum(axis=0, dtype=np.uint32)
         slots = np.zeros(len(counts), np.uint32)
         begins = np.zeros(groups.count * _SLOTS + 1, np.int64)
         end = library.medamad_plan(
             _address_of(counts), groups.count, _address_of(slots), _address_of(begins)
         )
+        is_wanted = np.packbits(slots != 0, bitorder="little").view("<u8")
+        wanted = is_wanted.take(groups.of)
         durations = np.empty(end, np.uint32)
         # In each bucket, the durations of one half come before those of the other.
         places = np.stack([begins, begins])
@@ -479,14 +541,16 @@ class CompiledLoops:
                 len(batch),
                 _address_of(filters),
                 len(tables),
-                *of_groups,
+                _address_of(groups.of),
+                len(groups.of) - 1,
+                _address_of(wanted),
                 _address_of(slots),
                 _address_of(places[half]),
                 _address_of(durations),
                 end,
             )
 
-        for batch in batches():
+        for batch in chain(() if counted is None else counted.batches(), batches()):
             self._helper.do_halves(collect, batch)
         low_ms, high_ms = np.zeros((2, 3 * groups.count), np.int64)
         library.medamad_quartiles(
