@@ -167,9 +167,9 @@ def parse_filters(
     """Return the filters among the decoded parameters of a query string.
 
     `path[neq]=/x`, or `path=/x` for `eq`. All filters must hold. The lists of one operator on
-    one field form one list. Other parameters are ignored. `definitions` returns the goals that
-    filters can name. Raises BadRequest for an unknown operator or goal and for the first filter
-    beyond MAX_FILTERS.
+    one field form one list. Parameters without brackets that name no field are ignored.
+    `definitions` returns the goals that filters can name. Raises BadRequest for an unknown field in
+    front of brackets, operator or goal and for the first filter beyond MAX_FILTERS.
     """
     filters: dict[Filter, None] = {}
     lists: dict[tuple[str, str], list[str]] = {}
@@ -177,8 +177,10 @@ def parse_filters(
         field, bracket, rest = key.partition("[")
         if field == VISITOR_FIELD:
             filters[_visitor_filter(key, value)] = None
-        if field == GOAL_FIELD:
+        elif field == GOAL_FIELD:
             filters[_goal_filter(key, value, definitions)] = None
+        elif field not in FIELDS and rest.endswith("]"):
+            raise BadRequest(f"{key}: there is no such filter")
         if field not in FIELDS:
             continue
         operator = rest.removesuffix("]") if bracket else "eq"

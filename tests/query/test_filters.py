@@ -61,7 +61,7 @@ def test_fields_and_operators_match_the_openapi_document() -> None:
             (Filter("os", "in", ("a",)), Filter("os", "not_in", ("b",))),
         ),
         ([("path[contains]", "a,b")], (Filter("path", "contains", ("a,b",)),)),
-        ([("limit", "1"), ("colour[eq]", "red"), ("pathology", "x"), ("[eq]", "x")], ()),
+        ([("limit", "1"), ("colour", "red"), ("pathology", "x"), ("colour[", "x")], ()),
     ],
 )
 def test_filters(parameters: list[tuple[str, str]], filters: tuple[Filter, ...]) -> None:
@@ -85,6 +85,13 @@ def test_an_unknown_operator_is_rejected_by_name(key: str) -> None:
     with pytest.raises(BadRequest) as rejection:
         parse_filters([(key, "x")])
     assert str(rejection.value).startswith(f"{key}: expected one of the operators eq, neq, ")
+
+
+@pytest.mark.parametrize("key", ["colour[eq]", "exit_pages[starts_with]", "limit[eq]", "[eq]"])
+def test_a_filter_on_an_unknown_field_is_rejected_by_name(key: str) -> None:
+    with pytest.raises(BadRequest) as rejection:
+        parse_filters([(key, "x")])
+    assert str(rejection.value) == f"{key}: there is no such filter"
 
 
 def test_one_filter_too_many_is_rejected_by_name() -> None:
