@@ -23,6 +23,7 @@ import {
   showOnPage,
 } from "./support/page.tsx";
 
+const VALUE = "With this value (leave empty for any)";
 const WEEK = "?period=7d&compare=none";
 const GOALS_PATH = `websites/${HOSTNAME}/goals`;
 const FUNNELS_PATH = `websites/${HOSTNAME}/funnels`;
@@ -254,7 +255,7 @@ test("a goal of an event is made, under a name that is free", async () => {
   );
   await dialog.types("Name", "Paid");
   assert.equal(dialog.getByRole("alert").textContent, "");
-  await dialog.types("With this value (leave empty for any)", "2");
+  await dialog.types(VALUE, "2");
   await shown.person.click(dialog.save());
   await waitFor(() => assert.ok(!shown.queryByRole("dialog")));
   const made = { path: null, event: "total", revenue: null, currency: null };
@@ -262,6 +263,31 @@ test("a goal of an event is made, under a name that is free", async () => {
     ["POST", GOALS_PATH, { ...made, value: null, name: "total" }],
     ["POST", GOALS_PATH, { ...made, value: "2", name: "Paid" }],
   ]);
+});
+
+test("the values of an event and the property with its amount are suggested", async () => {
+  const shown = showPanel({
+    properties: ({ query }) =>
+      query.get("prop_name[eq]") === "event"
+        ? [
+            { name: "event", value: "order", events: 2, events_percentage: 0.5 },
+            { name: "event", value: "signup", events: 1, events_percentage: 0.25 },
+          ]
+        : [
+            { name: "event", events: 3, events_percentage: 0.75 },
+            { name: "total", events: 2, events_percentage: 0.5 },
+          ],
+  });
+  const dialog = await open(shown, "New goal");
+  await shown.person.selectOptions(dialog.getByLabelText("Reached when"), "an event happens");
+  const offered = (label: string) =>
+    texts(dialog.getByLabelText(label).parentElement as HTMLElement, "datalist option");
+  assert.deepEqual(offered(VALUE), []);
+  await shown.person.click(await dialog.findByRole("option", { name: "event 3" }));
+  await waitFor(() => assert.deepEqual(offered(VALUE), ["order", "signup"]));
+  assert.deepEqual(offered("Property with the amount (optional)"), ["event", "total"]);
+  await dialog.types(VALUE, "order");
+  assert.equal(dialog.getByLabelText<HTMLInputElement>("Name").placeholder, "order");
 });
 
 test("an asterisk in a path that exists is written as such", async () => {
@@ -286,6 +312,9 @@ test("a preview that is refused has no figures, and one of before is faded", asy
   await waitFor(() => assert.deepEqual(dialog.previewed(), ["7", "7 (100%)"]));
   await dialog.types("Page", "thanks");
   await waitFor(() => assert.deepEqual(dialog.previewed(), ["–", "–"]));
+  await shown.person.clear(dialog.getByLabelText("Page"));
+  assert.deepEqual(dialog.previewed(), ["–", "–"]);
+  assert.equal(dialog.element.querySelector(".preview .stale"), null);
   await dialog.types("Page", "/");
   await waitFor(() => assert.deepEqual(dialog.previewed(), ["7", "7 (100%)"]));
   await dialog.types("Page", "/t*");
@@ -409,7 +438,9 @@ function showFunnel(query = WEEK, answers: Answers = {}): Shown {
 }
 
 function texts(root: HTMLElement, selector: string) {
-  return [...root.querySelectorAll(selector)].map(({ textContent }) => textContent);
+  return [...root.querySelectorAll(selector)].map(
+    (found) => (found as HTMLOptionElement).value || found.textContent,
+  );
 }
 
 test("a funnel's page says how many went on from each step", async () => {
@@ -460,7 +491,20 @@ test("a funnel is renamed on its page", async () => {
   ]);
 });
 
+test("when a funnel is deleted on its page, that of the website follows", async () => {
+  const shown = showFunnel(`${WEEK}&goal[eq]=g1`);
+  const dialog = await open(shown, "Edit: Purchase");
+  await shown.person.click(dialog.getByRole("button", { name: "Delete" }));
+  await shown.person.click(dialog.getByRole("button", { name: "Press again to delete" }));
+  await waitFor(() => assert.equal(location.pathname, `/dashboard/websites/${HOSTNAME}`));
+  assert.equal(location.search, `${WEEK}&goal[eq]=g1`);
+});
+
 test("a funnel that is not there has no page", async () => {
-  const { findByRole } = showFunnel(WEEK, { "funnels/f1": refusal(404, "no such funnel") });
+  const { findByRole, getByRole } = showFunnel(WEEK, {
+    "funnels/f1": refusal(404, "no such funnel"),
+  });
   await findByRole("heading", { name: /^This page doesn/ });
+  const back = getByRole("link", { name: HOSTNAME });
+  assert.equal(back.getAttribute("href"), `/dashboard/websites/${HOSTNAME}`);
 });

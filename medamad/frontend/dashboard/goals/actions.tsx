@@ -24,15 +24,24 @@ interface Properties {
   isComplete: boolean;
   saving: Saving;
   onClose: () => void;
+  /** Called instead once it is deleted. */
+  onDelete?: (() => void) | undefined;
 }
 
 /** The buttons that save and delete. */
-export function Actions({ path, isDemo, isComplete, saving, onClose }: Properties) {
+export function Actions({
+  path,
+  isDemo,
+  isComplete,
+  saving,
+  onClose,
+  onDelete = onClose,
+}: Properties) {
   const [isSure, setSure] = useState(false);
   const remove = async () => {
     if (!isSure) return setSure(true);
     if (path && (await saving.save(() => change("DELETE", path)))) {
-      onClose();
+      onDelete();
       refresh();
     }
     return undefined;

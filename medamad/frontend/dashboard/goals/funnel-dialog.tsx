@@ -23,9 +23,11 @@ interface Properties {
   /** The id of the funnel, "" for a new one. */
   id: string;
   onClose: () => void;
+  /** Called instead once the funnel is deleted. */
+  onDelete?: () => void;
 }
 
-export function FunnelDialog({ id, onClose }: Properties) {
+export function FunnelDialog({ id, onClose, onDelete }: Properties) {
   const { hostname } = useViewing();
   const goals = useAsk<Goal[]>(pathOf(hostname, "goals"));
   const funnels = useAsk<Funnel[]>(pathOf(hostname, "funnels"));
@@ -40,7 +42,12 @@ export function FunnelDialog({ id, onClose }: Properties) {
       {!isReady && error && <Trouble error={error} />}
       {isReady && (
         <Unfiltered>
-          <FunnelForm funnel={funnel} goals={goals.data ?? []} onClose={onClose} />
+          <FunnelForm
+            funnel={funnel}
+            goals={goals.data ?? []}
+            onClose={onClose}
+            onDelete={onDelete}
+          />
         </Unfiltered>
       )}
     </Dialog>
@@ -51,9 +58,10 @@ interface FormProperties {
   funnel: Funnel | undefined;
   goals: readonly Goal[];
   onClose: () => void;
+  onDelete: (() => void) | undefined;
 }
 
-function FunnelForm({ funnel, goals, onClose }: FormProperties) {
+function FunnelForm({ funnel, goals, onClose, onDelete }: FormProperties) {
   const { hostname } = useViewing();
   const { isDemo } = useUsage();
   const path = pathOf(hostname, "funnels");
@@ -123,6 +131,7 @@ function FunnelForm({ funnel, goals, onClose }: FormProperties) {
         isComplete={name.trim() !== "" && chosen.length > 1 && !saving.isBusy}
         saving={saving}
         onClose={onClose}
+        onDelete={onDelete}
       />
     </form>
   );

@@ -2,7 +2,7 @@
 
 import { ArrowLeft } from "lucide";
 import { useEffect, useState } from "preact/hooks";
-import { useRoute } from "preact-iso";
+import { useLocation, useRoute } from "preact-iso";
 import type { FunnelFigures, Goal } from "../api/types.ts";
 import { FilterBar } from "../filters/filter-bar.tsx";
 import { figure, percent, t } from "../i18n/index.ts";
@@ -14,7 +14,7 @@ import { sitePath } from "../state/share.ts";
 import { nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
-import { NoSuchPage } from "../ui/no-such-page.tsx";
+import { NoFunnel } from "../ui/no-such-page.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { writeView } from "../view/address.ts";
 import { Controls } from "../view/controls.tsx";
@@ -48,6 +48,8 @@ function Page({ id }: { id: string }) {
   const { data, error, isStale } = useStatistic<FunnelFigures>(`funnels/${id}`);
   const { data: goals } = useAsk<Goal[]>(pathOf(hostname, "goals"));
   const [isEdited, setEdited] = useState(false);
+  const { route } = useLocation();
+  const back = sitePath(hostname) + writeView(view);
   const name = data?.name ?? "";
   const site = nameOf(hostname);
   useEffect(() => {
@@ -56,12 +58,12 @@ function Page({ id }: { id: string }) {
   useEffect(() => {
     if (goals) goalNames.value = Object.fromEntries(goals.map(({ id, name }) => [id, name]));
   }, [goals]);
-  if (error?.status === 404) return <NoSuchPage />;
+  if (error?.status === 404) return <NoFunnel hostname={hostname} />;
   return (
     <main class="page">
       <div class="view-head">
         <div class="funnel-head">
-          <a class="quiet" href={sitePath(hostname) + writeView(view)}>
+          <a class="quiet" href={back}>
             <Icon of={ArrowLeft} size={16} /> <bdi>{site}</bdi>
           </a>
           <h1>
@@ -82,7 +84,9 @@ function Page({ id }: { id: string }) {
           <Waiting count={3} />
         )}
       </section>
-      {isEdited && <FunnelDialog id={id} onClose={() => setEdited(false)} />}
+      {isEdited && (
+        <FunnelDialog id={id} onClose={() => setEdited(false)} onDelete={() => route(back, true)} />
+      )}
     </main>
   );
 }

@@ -1,18 +1,19 @@
 // Create, change or delete a goal.
 
 import type { TargetedSubmitEvent } from "preact";
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { change } from "../api/client.ts";
 import type { Goal } from "../api/types.ts";
 import { useSuggestions } from "../filters/suggestions.ts";
 import { ValueField } from "../filters/value-field.tsx";
 import { t } from "../i18n/index.ts";
+import type { ListRow } from "../panels/lists.ts";
 import { useSaving } from "../settings/form-state.ts";
 import { refresh, useAsk } from "../state/data.ts";
 import { useUsage } from "../state/usage.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
-import { useViewing } from "../view/page-state.ts";
+import { useStatistic, useViewing } from "../view/page-state.ts";
 import { Actions, pathOf } from "./actions.tsx";
 import { GoalPreview, Unfiltered } from "./preview.tsx";
 import "../style/funnels.css" with { type: "css" };
@@ -57,6 +58,9 @@ function GoalForm({ goal, path, onClose }: FormProperties) {
   const field = kind === "path" ? "path" : "prop_name";
   // What a pattern matches begins with, or contains, its first part.
   const suggestions = useSuggestions(field, kind === "path" ? text.replace(/\*.*/, "") : text);
+  const properties = useSuggestions("prop_name", "")?.map((one) => one.value) ?? [];
+  const values = useValues(kind === "event" && properties.includes(text) ? text : "");
+  const usualName = (kind === "event" && value) || text;
   const saving = useSaving();
   const isComplete = text.trim() !== "";
   const definition = {
@@ -70,7 +74,7 @@ function GoalForm({ goal, path, onClose }: FormProperties) {
   const counted = currency.trim() ? definition : { ...definition, revenue: null, currency: null };
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    const wanted = { ...definition, name: name.trim() || text };
+    const wanted = { ...definition, name: name.trim() || usualName };
     const save = () =>
       goal ? change("PATCH", `${path}/${goal.id}`, wanted) : change("POST", path, wanted);
     if (await saving.save(save)) {
@@ -107,11 +111,16 @@ function GoalForm({ goal, path, onClose }: FormProperties) {
       {kind === "path" ? (
         <p class="soft">{t("goals.wildcard")}</p>
       ) : (
-        <Field label={t("goals.value")} value={value} onInput={setValue} />
+        <OfferingField label={t("goals.value")} value={value} offered={values} onInput={setValue} />
       )}
-      <Field label={t("grants.name")} value={name} placeholder={text} onInput={setName} />
+      <Field label={t("grants.name")} value={name} placeholder={usualName} onInput={setName} />
       <div class="filter-choices">
-        <Field label={t("goals.revenue-from")} value={revenue} onInput={setRevenue} />
+        <OfferingField
+          label={t("goals.revenue-from")}
+          value={revenue}
+          offered={properties}
+          onInput={setRevenue}
+        />
         {revenue && (
           <Field
             label={t("goals.currency")}
@@ -157,4 +166,39 @@ function Field({ label, onInput, ...further }: FieldProperties) {
       />
     </label>
   );
+}
+
+interface OfferingProperties extends Pick<FieldProperties, "label" | "value" | "onInput"> {
+  offered: readonly string[];
+}
+
+/** A field that suggests what has been seen. */
+function OfferingField({ label, value, offered, onInput }: OfferingProperties) {
+  const id = useId();
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        list={id}
+        autocomplete="off"
+        spellcheck={false}
+        value={value}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+      <datalist id={id}>
+        {offered.map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+    </label>
+  );
+}
+
+/** The most frequent values of a property; none for "". */
+function useValues(property: string): string[] {
+  const { data } = useStatistic<ListRow[]>(property ? "properties" : null, {
+    "prop_name[eq]": property,
+    limit: "50",
+  });
+  return property && data ? data.map((row) => String(row.value)) : [];
 }

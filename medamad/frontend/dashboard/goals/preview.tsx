@@ -38,7 +38,7 @@ export function usePreview<T>(
   const { data, ...answer } = useStatistic<T>(settled ? `${what}/preview` : null, {
     definition: settled,
   });
-  const isStale = answer.isStale || settled !== wanted;
+  const isStale = wanted !== "" && (answer.isStale || settled !== wanted);
   const isKnown = settled && !(isStale && isAway.value);
   return { data: isKnown ? data : undefined, isStale };
 }
