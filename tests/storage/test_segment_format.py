@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import fields
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -35,7 +34,7 @@ def test_each_stored_field_of_a_view_has_its_own_column() -> None:
     assert all(36 <= column < 40 for column in numbers)
     names = [*FLAG_OF, *(each.attribute for each in (*VIEW_DIMENSIONS, *NUMBERS_OF_HITS))]
     assert len(names) == len(set(names))
-    assert set(names) <= {attribute.name for attribute in fields(View)}
+    assert set(names) <= set(View.__struct_fields__)
 
 
 WIDTHS = {np.uint8: 8, np.uint16: 16, np.uint32: 32, np.uint64: 64}
@@ -46,15 +45,21 @@ numbers = st.one_of(
 columns = st.tuples(
     numbers,
     st.sampled_from([0, 0, 1, 255, 256, 1 << 32, 1_790_000_000_000]),
-    st.sampled_from(["as it is", "ascending", "constant"]),
+    st.sampled_from(["as it is", "ascending", "constant", "few", "even"]),
 )
 
 
 def made(column: tuple[list[int], int, str]) -> list[int]:
     values, base, order = column
     values = [base + value for value in values]
+    if order == "even" and not values:
+        return values
     if order == "ascending":
         return sorted(values)
+    if order == "even":
+        return list(range(values[0], values[0] + 12 * (values[0] % 300 + 1), values[0] % 300 + 1))
+    if order == "few":
+        return [0] * 300 + values + [0] * 9
     return values[:1] * len(values) if order == "constant" else values
 
 
@@ -66,14 +71,14 @@ def decoded(key: bytes, value: bytes, dtype: Any) -> NDArray[Any]:
     return decode_column(key, memoryview(value), dtype, check=True)
 
 
-@given(columns, st.booleans(), st.data())
+@given(columns, st.booleans(), st.booleans(), st.data())
 def test_a_round_trip_keeps_everything(
-    column: tuple[list[int], int, str], deflate: bool, data: st.DataObject
+    column: tuple[list[int], int, str], deflate: bool, sparse: bool, data: st.DataObject
 ) -> None:
     values = made(column)
     assume(narrowest(values))
     written, read = (data.draw(st.sampled_from(narrowest(values))) for _ in range(2))
-    value = encode_column(KEY, np.array(values, written), deflate=deflate)
+    value = encode_column(KEY, np.array(values, written), deflate=deflate, sparse=sparse)
     found = decoded(KEY, value, read)
     assert found.tolist() == values
     assert found.dtype.kind == "u"
@@ -87,13 +92,14 @@ def test_times_may_be_negative(column: tuple[list[int], int, str]) -> None:
     assert decoded(KEY, value, np.int64).tolist() == values
 
 
-@given(columns, st.booleans(), st.data())
+@given(columns, st.booleans(), st.booleans(), st.data())
 def test_every_flipped_bit_is_detected(
-    column: tuple[list[int], int, str], deflate: bool, data: st.DataObject
+    column: tuple[list[int], int, str], deflate: bool, sparse: bool, data: st.DataObject
 ) -> None:
     values = made(column)
     assume(narrowest(values))
-    value = bytearray(encode_column(KEY, np.array(values, np.uint64), deflate=deflate))
+    column_of = np.array(values, np.uint64)
+    value = bytearray(encode_column(KEY, column_of, deflate=deflate, sparse=sparse))
     place = data.draw(st.integers(0, len(value) * 8 - 1))
     value[place // 8] ^= 1 << place % 8
     with pytest.raises(Damaged):
@@ -126,8 +132,10 @@ SHUFFLED = DAY_OF_TIMES[np.random.default_rng(1).permutation(1_000)]
         (np.arange(1_000) % 2, 1),
         (np.arange(1_000) % 257, 2),
         (np.arange(70_000), 4),
-        (DAY_OF_TIMES, 4),
-        (DAY_OF_TIMES // 400, 1),
+        (DAY_OF_TIMES, 4 / 1_000),
+        (DAY_OF_TIMES // 400, 1 / 1_000),
+        (np.array([*DAY_OF_TIMES[1:], DAY_OF_TIMES[-1]]), 4),
+        (np.array([*DAY_OF_TIMES[1:], DAY_OF_TIMES[-1]]) // 400, 1),
         (SHUFFLED, 4),
         (np.array([0, *SHUFFLED[1:]]), 8),
     ],
@@ -138,6 +146,26 @@ def test_a_column_uses_the_smallest_encoding(values: NDArray[Any], bytes_each: i
     header = len(encode_column(KEY, np.zeros(0, np.uint64)))
     assert len(value) == header + bytes_each * len(values)
     assert decoded(KEY, value, np.uint64).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("length", "others", "bytes_of_other"),
+    [(256, 10, 1 + 1), (257, 10, 2 + 1), (65_536, 600, 2 + 2), (65_537, 600, 4 + 2)],
+)
+def test_a_sparse_column_has_only_what_is_not_zero(
+    length: int, others: int, bytes_of_other: int
+) -> None:
+    values = np.zeros(length, np.uint32)
+    values[-others:] = np.arange(1, others + 1)
+    value = encode_column(KEY, values, sparse=True)
+    header = len(encode_column(KEY, np.zeros(0, np.uint64)))
+    assert len(value) == header + others * bytes_of_other
+    assert decoded(KEY, value, np.uint32).tolist() == values.tolist()
+
+
+def test_zeros_are_only_left_out_where_that_is_shorter() -> None:
+    values = np.arange(1_000) % 3
+    assert encode_column(KEY, values, sparse=True) == encode_column(KEY, values)
 
 
 def test_columns_are_compressed_only_if_that_makes_them_shorter() -> None:

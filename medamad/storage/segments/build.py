@@ -56,6 +56,20 @@ _COMPRESSED: Final = frozenset(
 """Columns that few queries read: no dimension that has a statistic of its own."""
 
 
+_MOSTLY_ZERO: Final = frozenset(
+    (
+        Dimension.UTM_SOURCE,
+        Dimension.UTM_MEDIUM,
+        Dimension.UTM_CAMPAIGN,
+        Dimension.UTM_TERM,
+        Dimension.UTM_CONTENT,
+        Column.OWN_LAG,
+    )
+)
+"""Columns of which few rows are not 0: few views come from campaigns, and most events with their
+views."""
+
+
 @frozen(eq=False)
 class Content:
     """The views and events that become a segment. Shapes and dtypes as of `parts.ViewColumns`.
@@ -268,7 +282,12 @@ def _segment_puts(
         Column.LOOSE_PROPERTY: loose.property,
     }
     for column, values in columns.items():
-        encoded = encode_column(key + bytes((column,)), values, deflate=column in _COMPRESSED)
+        encoded = encode_column(
+            key + bytes((column,)),
+            values,
+            deflate=column in _COMPRESSED,
+            sparse=column in _MOSTLY_ZERO,
+        )
         yield False, column, encoded
     if not header.has_counters:
         return

@@ -4,9 +4,10 @@ A segment has a header, up to some twenty columns, and the counters of its views
 has a header that names its members, their merged counters and their sorted durations. A rollup has
 a header, counters of views and of visits, and durations by path.
 
-A column has one of three encodings. CONSTANT: one number for all rows. PLAIN: the numbers, or their
+A column has one of five encodings. CONSTANT: one number for all rows. PLAIN: the numbers, or their
 differences from the least, in the narrowest unsigned type; read without a copy. STEPS: for
-ascending numbers, the difference of each from the one before.
+ascending numbers, the difference of each from the one before. EVEN: that difference, if all are the
+same. SPARSE: the rows whose number is not 0, and their numbers.
 """
 
 import struct
@@ -203,18 +204,27 @@ class Segment:
             yield from member.leaves()
 
 
-_CONSTANT, _PLAIN, _STEPS = range(3)
+_CONSTANT, _PLAIN, _STEPS, _SPARSE, _EVEN = range(5)
 _HEAD: Final = struct.Struct("<IBBBxI4xQ")
-"""Checksum, encoding, width in bytes, whether it is deflated, length, base."""
+"""Checksum, encoding, width in bytes, whether it is deflated, length, base. The base of a SPARSE
+column is how many of its numbers are not 0."""
 
 
-def encode_column(key: bytes, values: Integers, *, deflate: bool = False) -> bytes:
+def encode_column(
+    key: bytes, values: Integers, *, deflate: bool = False, sparse: bool = False
+) -> bytes:
     """Return non-negative numbers as stored, with a checksum over them and the key.
 
-    With `deflate` they are compressed, if that makes them shorter.
+    With `deflate` they are compressed, with `sparse` zeros are left out, if that makes them
+    shorter.
     """
     encoding, base, kept = _chosen(values)
     data = kept.tobytes()
+    if sparse and encoding == _PLAIN:
+        rows = np.flatnonzero(values)
+        left = rows.astype(_row_dtype(len(values))).tobytes() + kept[rows].tobytes()
+        if len(left) < len(data):
+            encoding, base, data = _SPARSE, len(rows), left
     deflated = False
     if deflate:
         packed = zlib.compress(data, 6)
@@ -236,10 +246,17 @@ def _chosen(values: Integers) -> tuple[int, int, Integers]:
         if np.all(values[1:] >= values[:-1]):
             steps = np.diff(values, prepend=values[:1])
             narrow = _narrowest(int(steps.max()))
+            if np.all(steps[1:] == steps[1]):
+                return _EVEN, least, steps[1:2].astype(narrow)
             if narrow.itemsize < above.itemsize:
                 return _STEPS, least, steps.astype(narrow)
         return _PLAIN, least, (values - values.dtype.type(least)).astype(above)
     return _PLAIN, 0, values.astype(plain)
+
+
+def _row_dtype(length: int) -> np.dtype[Any]:
+    """Return the type of the numbers of rows in a SPARSE column."""
+    return _narrowest(length - 1)
 
 
 def _narrowest(greatest: int) -> np.dtype[Any]:
@@ -264,9 +281,21 @@ def decode_column(key: bytes, value: memoryview, dtype: DTypeLike, *, check: boo
     data: Any = value[_HEAD.size :]
     if deflated:
         data = zlib.decompress(data)
+    if encoding == _SPARSE:
+        rows = np.frombuffer(data, _row_dtype(length), base)
+        numbers = np.zeros(length, f"<u{width}")
+        # Fancy indexing takes twice as long with narrow numbers.
+        numbers[rows.astype(np.intp)] = np.frombuffer(data, numbers.dtype, base, rows.nbytes)
+        return numbers
+    if encoding == _EVEN:
+        step = int(np.frombuffer(data, f"<u{width}")[0])
+        column: Integers = np.arange(length, dtype=dtype)
+        column *= column.dtype.type(step)
+        column += column.dtype.type(base)
+        return column
     kept = np.frombuffer(data, f"<u{width}", length)
     if encoding == _STEPS:
-        column: Integers = np.cumsum(kept, dtype=dtype)
+        column = np.cumsum(kept, dtype=dtype)
         column += column.dtype.type(base)
         return column
     if base:
