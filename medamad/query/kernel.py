@@ -269,7 +269,7 @@ class NumpyLoops:
         for views in batch:
             rows = self.select(views, tables)
             flags = views.flags.take(rows) if len(views.flags) else NO_COLUMN
-            columns = (views.numbers.take(rows), flags, _durations(views).take(rows))
+            columns = (views.numbers[rows], flags, _durations(views).take(rows))
             gathered.append(PartViews(0, len(rows), [], *columns))
         return gathered
 
@@ -283,7 +283,7 @@ class NumpyLoops:
             duration_ms: list[Integers] = []
             for views in batch:
                 rows = self.select(views, tables)
-                numbers = views.numbers.take(rows)
+                numbers = views.numbers[rows]
                 is_out = numbers >= size
                 if is_out.any():
                     rows, numbers = rows[~is_out], numbers[~is_out]
@@ -312,7 +312,7 @@ class NumpyLoops:
         durations = GroupedDurations(groups.count + 1)
         for views in chain.from_iterable(batches()):
             rows = self.select(views, tables)
-            of_rows = groups.of.take(views.numbers.take(rows), mode="clip")
+            of_rows = groups.of.take(views.numbers[rows], mode="clip")
             durations.add(of_rows, _durations(views).take(rows))
         found = durations.quartiles()
         return Quartiles(
@@ -404,15 +404,14 @@ class CompiledLoops:
         """Return copies of the columns of the views that match."""
         filters = _described(tables)
         gathered = [PartViews(0, 0, [])] * 2
-        is_one_number = batch[0].numbers.strides == (0,) and all(
-            views.numbers is batch[0].numbers for views in batch
-        )
+        first = batch[0].numbers if batch else NO_COLUMN
+        is_one_number = first.strides == (0,) and all(each.numbers is first for each in batch)
 
         def copy(half: int, batch: Batch) -> None:
             parts = _described(batch)
             # Memory that is not written to is not taken.
             size = sum(views.end - views.begin for views in batch)
-            numbers = batch[0].numbers if is_one_number else np.empty(size, np.uint32)
+            numbers = first if is_one_number else np.empty(size, np.uint32)
             duration_ms, flags = np.empty(size, np.uint32), np.empty(size, np.uint8)
             count = self._library.medamad_gather(
                 _address_of(parts),

@@ -1,6 +1,7 @@
 """Every statistic over random hits, periods, filters and parts, compared with the naive oracle."""
 
 import random
+import sys
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from support.query.oracle import Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
 from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
+
+from medamad.query.kernel import NumpyLoops
 
 
 def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str) -> None:
@@ -70,6 +73,18 @@ def test_random_queries_over_many_hits_match_the_oracle(endpoint: str, moments: 
             Cuts((100, 200, 300, 400), (True, True, False, True, False), grouped=3, in_parts=3),
         ):
             check(RandomTraffic(rng, moment, "day"), (600, 200), cuts, endpoint)
+
+
+def test_random_queries_match_the_oracle_without_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, module in sys.modules.items():
+        if name.startswith("medamad.query.") and hasattr(module, "LOOPS"):
+            monkeypatch.setattr(module, "LOOPS", NumpyLoops())
+    rng = random.Random(2)  # noqa: S311
+    cuts = Cuts((100, 200, 300), (True, True, False, True), grouped=3, in_parts=3)
+    for endpoint in (*ENDPOINTS, *GOAL_ENDPOINTS):
+        check(RandomTraffic(rng, MOMENTS[0], "day"), (400, 150), cuts, endpoint)
 
 
 def test_many_random_queries_have_results() -> None:

@@ -1,23 +1,29 @@
 """The compiled loops against those in numpy, and both against plain Python."""
 
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.query.oracle import quantile
 
 from medamad.query.kernel import (
     LOOPS,
     ONES,
     CodeTable,
     CompiledLoops,
+    CountedDurations,
+    Groups,
     Loops,
     NumpyLoops,
     PartViews,
     load_loops,
+    same_number,
 )
+from medamad.query.quantiles import Quartiles
 from medamad.storage.segments.format import BOUNCED, PAGE_VISITOR, TIMED, VISITOR
 
 BOTH = [NumpyLoops(), LOOPS]
@@ -132,6 +138,97 @@ def test_the_views_of_visits_are_found_by_their_offsets(
     for loops in BOTH:
         rows, places = loops.views_of_visits(offsets, place_of)
         assert list(zip(rows.tolist(), places.tolist(), strict=True)) == expected
+
+
+DURATIONS = [0, 0, 1, 255, 256, 257, 5000, 5000, 86_400_000, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
+
+
+def naive_quartiles(
+    parts: list[PartViews], tables: list[CodeTable], groups: Groups
+) -> list[tuple[int, list[int]]]:
+    durations: list[list[int]] = [[] for _ in range(groups.count + 1)]
+    for views in parts:
+        assert views.duration_ms is not None
+        for row in naive_rows(views, tables):
+            group = groups.of[min(int(views.numbers[row]), len(groups.of) - 1)]
+            if views.duration_ms[row]:
+                durations[group].append(int(views.duration_ms[row]))
+    return [
+        (len(each), [quantile(each, Fraction(q, 4)) for q in (1, 2, 3)])
+        for each in durations[: groups.count]
+    ]
+
+
+def quartiles_of(found: Quartiles) -> list[tuple[int, list[int]]]:
+    columns = [found.quartile(number).tolist() for number in (1, 2, 3)]
+    return [
+        (count, list(of_group))
+        for count, *of_group in zip(found.counts.tolist(), *columns, strict=True)
+    ]
+
+
+@given(views_and_tables(), st.integers(0, 1 << 32), st.sampled_from([1, 5, 400]))
+def test_quartiles_of_groups(
+    drawn: tuple[list[PartViews], list[CodeTable], int], seed: int, group_count: int
+) -> None:
+    parts, tables, size = drawn
+    rng = np.random.default_rng(seed)
+    for views in parts:
+        usual = rng.lognormal(9, 2, len(views.flags)).astype(np.uint32)
+        is_rare = rng.random(len(usual)) < 0.3
+        views.duration_ms = np.where(is_rare, rng.choice(DURATIONS, len(usual)), usual)
+        views.duration_ms = views.duration_ms.astype(np.uint32)
+    groups = Groups(rng.integers(0, group_count + 1, size + 1).astype(np.uint32), group_count)
+    expected = naive_quartiles(parts, tables, groups)
+    for loops in BOTH:
+        assert quartiles_of(loops.quartiles(lambda: [parts], tables, groups)) == expected
+        gathered = [loops.gather(parts, tables)]
+        assert quartiles_of(loops.quartiles(gathered.copy, [], groups)) == expected
+    counted, others = [parts[:1]], [parts[1:]]
+    counts = LOOPS.count_durations(lambda: counted, tables, groups)
+    assert counts is not None
+    found = LOOPS.quartiles(
+        lambda: others, tables, groups, CountedDurations(lambda: counted, counts)
+    )
+    assert quartiles_of(found) == expected
+
+
+def test_halves_of_much_work_are_put_together() -> None:
+    rng = np.random.default_rng(1)
+    parts = [
+        PartViews(
+            0,
+            size,
+            [rng.integers(0, 5, size, np.uint8)],
+            rng.integers(0, 300, size, np.uint16),
+            np.array(FLAGS, np.uint8)[rng.integers(0, len(FLAGS), size)],
+            rng.lognormal(9, 2, size).astype(np.uint32),
+        )
+        for size in [65_536] * 9 + [1, 7]
+    ]
+    tables = [CodeTable(np.array([True, False, True]))]
+    groups = Groups(np.arange(301, dtype=np.uint32), 300)
+    numpys = NumpyLoops()
+    expected = quartiles_of(numpys.quartiles(lambda: [parts], tables, groups))
+    assert quartiles_of(LOOPS.quartiles(lambda: [parts], tables, groups)) == expected
+    counts = LOOPS.count_durations(lambda: [parts], tables, groups)
+    assert counts is not None
+    assert (counts.sum(axis=(1, 2)) > 0).all(), "both halves have views"
+    found = LOOPS.quartiles(list, tables, groups, CountedDurations(lambda: [parts], counts))
+    assert quartiles_of(found) == expected
+    sums = numpys.tally([parts], tables, 300).tolist()
+    assert LOOPS.tally([parts], tables, 300).tolist() == sums
+    assert LOOPS.tally([LOOPS.gather(parts, tables)], [], 300).tolist() == sums
+
+
+@pytest.mark.parametrize("loops", BOTH, ids=["numpy", "compiled"])
+def test_one_number_stands_for_all_views(loops: Loops) -> None:
+    flags = np.array([VISITOR, VISITOR, PAGE_VISITOR], np.uint8)
+    codes = np.array([1, 0, 1], np.uint8)
+    views = PartViews(0, 3, [codes], same_number(2), flags, np.array([5, 6, 7], np.uint16))
+    sums = [[0, 0, 2], [0, 0, 1], [0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 12]]
+    assert loops.tally([[views]], [ONES], 3).tolist() == sums
+    assert loops.tally([loops.gather([views], [ONES])], [], 3).tolist() == sums
 
 
 @pytest.mark.parametrize("loops", BOTH, ids=["numpy", "compiled"])
