@@ -118,12 +118,14 @@ class Encoder:
                 self._names.state_of(self._txn, (website, dimension)).codes
                 for dimension in VIEW_DIMENSIONS
             ]
-        # Nearly all are known, and a call for each would take most of the time.
-        codes = [codes.get(text) for codes, text in zip(known, texts, strict=True)]
-        return [
-            self.code(website, dimension, text) if code is None else code
-            for code, dimension, text in zip(codes, VIEW_DIMENSIONS, texts, strict=True)
-        ]
+        try:
+            # Nearly all are known, and a call for each would take most of the time.
+            return [codes[text] for codes, text in zip(known, texts, strict=True)]
+        except KeyError:
+            return [
+                self.code(website, dimension, text)
+                for dimension, text in zip(VIEW_DIMENSIONS, texts, strict=True)
+            ]
 
     def any_code(self, website: int, dimension: Dimension, text: str) -> int:
         """Return the code of a text without regard to limits, for imports."""

@@ -234,7 +234,7 @@ def _room_bytes(env: lmdb.Environment, used: int) -> int:
 
 
 def _inode(path: Path) -> tuple[int, int]:
-    found = path.stat()
+    found = os.stat(path)  # noqa: PTH116 - Path.stat takes longer, and each commit calls this
     return found.st_dev, found.st_ino
 
 

@@ -139,9 +139,12 @@ class FreeSpace:
 
     def usage(self, txn: Txn) -> MapUsage:
         """Return how much of the store is in use."""
-        map_size = self._environment.lmdb.info()["map_size"]
-        used = self._environment.used_bytes(txn)
-        return MapUsage(used + self.long_readers.kept_bytes(used, map_size), map_size)
+        map_bytes, used = self._map_bytes(), self._environment.used_bytes(txn)
+        return MapUsage(used + self.long_readers.kept_bytes(used, map_bytes), map_bytes)
+
+    def _map_bytes(self) -> int:
+        size: int = self._environment.lmdb.info()["map_size"]
+        return size
 
     def free_disk(self) -> int:
         """Return the free bytes of the disk. Raises OSError if the folder is missing."""
@@ -160,9 +163,12 @@ class FreeSpace:
 
     def unavailable_reason(self, txn: Txn) -> str:
         """Return why there is too little space for hits, "" if there is enough."""
-        free = self.free_disk()
+        free, file_bytes = self.free_disk(), self._environment.file_bytes()
+        if free >= self.min_free_disk and file_bytes <= _FULL_MAP * self._map_bytes():
+            # No more can be in use, and adding up what is takes longer.
+            return ""
         usage = self.usage(txn)
-        within = self._environment.file_bytes() - usage.used
+        within = file_bytes - usage.used
         if free < self.min_free_disk and within < _ENOUGH_WITHIN:
             return (
                 f"{free // _MIB} MiB of the disk are free, "

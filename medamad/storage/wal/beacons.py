@@ -301,7 +301,10 @@ class BeaconIndex:
     def _find_stored(self, txn: Txn, digest: bytes, now_ms: int) -> bytes | None:
         # Hours from `_complete_since_hour` on are in memory. Future hours come last, stored
         # before the clock was set back.
-        begin = bisect_left(self._hours, max(0, now_ms - DAY_MS) // _HOUR_MS)
+        first_hour = max(0, now_ms - DAY_MS) // _HOUR_MS
+        if self._complete_since_hour <= first_hour:
+            return None
+        begin = bisect_left(self._hours, first_hour)
         ahead = bisect_right(self._hours, now_ms // _HOUR_MS)
         end = bisect_left(self._hours, self._complete_since_hour)
         for hour in self._hours[begin : min(ahead, end)][::-1] + self._hours[ahead:end]:

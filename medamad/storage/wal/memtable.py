@@ -177,7 +177,11 @@ class _Chunk:
         arrays = columns.arrays
         time_ms = rows["time_ms"].astype(np.int64)
         last_ms = int(arrays["time_ms"][columns.length - 1]) if columns.length else 0
-        self.ascends &= time_ms[0] >= last_ms and bool(np.all(time_ms[1:] >= time_ms[:-1]))
+        least_ms, greatest_ms = int(time_ms[0]), int(time_ms[-1])
+        if bool((time_ms[1:] < time_ms[:-1]).any()):
+            self.ascends = False
+            least_ms, greatest_ms = int(time_ms.min()), int(time_ms.max())
+        self.ascends &= least_ms >= last_ms
         arrays["time_ms"][span] = time_ms
         arrays["sequence"][span] = rows["sequence"]
         for name in _AS_RECORDED:
@@ -186,8 +190,8 @@ class _Chunk:
         columns.length += count
         first_visit = first_visit_of(arrays["sequence"][span], arrays["visit_offset"][span])
         self.first_visit = min(self.first_visit or first_visit, first_visit or self.first_visit)
-        self.least_ms = min(self.least_ms, int(time_ms.min()))
-        self.greatest_ms = max(self.greatest_ms, int(time_ms.max()))
+        self.least_ms = min(self.least_ms, least_ms)
+        self.greatest_ms = max(self.greatest_ms, greatest_ms)
         self.published = None
 
     def duration_ms(self, sequence: int) -> int:
@@ -359,13 +363,13 @@ class Memtable:
         return EventRows(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
 
     def _add_views(self, rows: Rows) -> None:
-        self.oldest_ms = min(self.oldest_ms, int(rows["time_ms"].min()))
         while len(rows):
             if not self.chunks or self.chunks[-1].is_closed:
                 self.chunks.append(_Chunk())
             chunk = self.chunks[-1]
             room = self.chunk_views - len(chunk)
             chunk.extend(rows[:room])
+            self.oldest_ms = min(self.oldest_ms, chunk.least_ms)
             chunk.is_closed = len(chunk) == self.chunk_views
             rows = rows[room:]
 
