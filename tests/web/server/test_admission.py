@@ -462,6 +462,17 @@ def test_work_is_done_at_once_up_to_the_bound(clock: Clock, scheduler: TurnSched
     assert clock.getDelayedCalls() == []
 
 
+def test_work_of_earlier_turns_takes_at_most_half_of_a_turn(
+    clock: Clock, scheduler: TurnScheduler[Work]
+) -> None:
+    for done in range(1, REQUESTS_PER_TURN):
+        assert scheduler.try_start()
+        clock.advance(0)
+        if done % 5 == 0:
+            assert all(scheduler.try_start() for _ in range(REQUESTS_PER_TURN // 2))
+            clock.advance(0)
+
+
 def test_removed_work_is_not_done(clock: Clock, scheduler: TurnScheduler[Work]) -> None:
     removed, kept = Work(scheduler), Work(scheduler)
     for work in (removed, kept):
