@@ -34,8 +34,8 @@ from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import StoreSettings
 from medamad.storage.store import Store
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, secret_of
-from medamad.storage.wal.log import WriteAheadLog, wal_records
-from medamad.storage.wal.records import RecordKind, sound_rows
+from medamad.storage.wal.log import WriteAheadLog
+from medamad.storage.wal.records import RecordKind, sound_rows_of_websites, website_of
 from medamad.storage.wal.visits import LiveVisits
 from medamad.storage.websites import Websites, tombstones
 
@@ -161,16 +161,22 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     for place in leftovers(txn, environment.databases):
         _log.error("data that belongs to no website is ignored: {place}", place=place)
     store.compactor.purge_queue.load(txn)
+    # All at once: to decode the few records of a small website costs as much as that of many.
+    with txn.cursor(db=environment.databases.wal) as cursor:
+        logged, damaged_keys = sound_rows_of_websites(cursor)
     to_trim, views = [], []
     for website in store.websites.all():
-        rows, damaged = sound_rows(wal_records(txn, environment.databases, website.number))
+        rows = logged.get(website.number, {})
+        damaged = [key for key in damaged_keys if website_of(key) == website.number]
         store.imports.load_all(txn, website)
         if store.partitions.load(txn, website.number, rows, damaged):
             to_trim.append(store.partitions.get_or_create(website.number))
         if RecordKind.VIEW in rows:
             views.append((website.number, rows[RecordKind.VIEW]))
-    store.wal.beacons.load_logged(views)
     store.wal.skip_to(store.partitions.greatest_sequence)
+    # Only the writer uses them, so it loads them before it does anything else.
+    loading = store.writer.submit(lambda begun: store.wal.beacons.load(begun.lmdb, views))
+    loading.addErrback(lambda failure: _log.failure("beacons could not be loaded", failure))
     return to_trim
 
 

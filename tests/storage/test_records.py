@@ -24,10 +24,12 @@ from medamad.storage.wal.records import (
     rows_of,
     sequence_of,
     sound_rows,
+    sound_rows_of_websites,
     time_of,
     view_row,
     wal_key,
     wal_key_from,
+    website_of,
     write_watermark,
 )
 
@@ -180,6 +182,27 @@ def test_a_damaged_record_does_not_hide_the_others() -> None:
         RecordKind.DURATION: 1,
     }
     assert keys == [view[0]]
+
+
+def test_records_of_several_websites_are_decoded_together() -> None:
+    kinds = (RecordKind.VIEW, RecordKind.DURATION)
+    records = [
+        record
+        for website in (1, 3, 300)
+        for kind in (kinds if website != 3 else kinds[:1])
+        for record in records_of(website, kind, [ROWS[kind]] * website)
+    ]
+    key, value = records[0]
+    found, damaged = sound_rows_of_websites([*records, (key, value[:-1] + b"x")])
+    assert damaged == [key]
+    assert list(map(website_of, damaged)) == [1]
+    for website, rows in found.items():
+        expected, _ = sound_rows(record for record in records if website_of(record[0]) == website)
+        assert rows.keys() == expected.keys()
+        for kind in rows:
+            assert rows[kind].tobytes() == expected[kind].tobytes()
+    assert list(found) == [1, 3, 300]
+    assert sound_rows_of_websites([]) == ({}, [])
 
 
 def test_the_key_of_a_record_is_described() -> None:

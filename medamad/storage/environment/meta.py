@@ -66,10 +66,19 @@ def with_checksum(key: bytes, value: bytes) -> bytes:
 
 def verified(key: bytes, stored: bytes) -> bytes:
     """Return the value of a stored form. Raises Damaged."""
-    value = stored[_CRC.size :]
-    if _CRC.pack(crc32(value, crc32(key))) != stored[: _CRC.size]:
+    if not is_verified(key, stored):
         raise Damaged("its checksum does not match")
-    return value
+    return without_checksum(stored)
+
+
+def is_verified(key: bytes, stored: bytes) -> bool:
+    """Return whether the checksum of a stored form matches."""
+    return _CRC.pack(crc32(without_checksum(stored), crc32(key))) == stored[: _CRC.size]
+
+
+def without_checksum(stored: bytes) -> bytes:
+    """Return the value of a stored form that is known to be sound."""
+    return stored[_CRC.size :]
 
 
 def read_number(txn: Txn, meta: Database, name: bytes) -> int:

@@ -32,9 +32,11 @@ from medamad.domain.zones import DAY_MS
 from medamad.storage.environment.environment import Databases, Environment, Txn
 from medamad.storage.environment.meta import (
     INDEXED_BEACONS,
+    is_verified,
     read_number,
     verified,
     with_checksum,
+    without_checksum,
     write_number,
 )
 from medamad.storage.environment.trusted_clock import JUMP_MS
@@ -48,6 +50,9 @@ _HOUR_MS: Final = 3_600_000
 _KEY: Final = struct.Struct(">I8s")
 _HOUR: Final = struct.Struct(">I")
 _VALUE: Final = struct.Struct(">IQQI")
+_VALUE_DTYPE: Final = np.dtype(
+    [("website", ">u4"), ("time_ms", ">u8"), ("number", ">u8"), ("distance", ">u4")]
+)
 _NUMBER: Final = slice(12, 20)
 """Where a value in memory has its sequence number or count, which can be compared as bytes."""
 _WRITTEN_AT_ONCE: Final = 500
@@ -129,54 +134,56 @@ class BeaconIndex:
         """Return the 64-bit keyed hash that a beacon id is stored under."""
         return blake2b(beacon.encode(), digest_size=DIGEST_BYTES, key=self._secret).digest()
 
-    def load(self, txn: Txn) -> None:
-        """Load the latest beacons on disk into memory, newest hours first."""
+    def load(self, txn: Txn, logged: Sequence[tuple[int, NDArray[Any]]] = ()) -> None:
+        """Load the latest beacons: those of the log, and the newest hours of those on disk.
+
+        `logged` has websites and the rows of their views in the log.
+        """
         self._indexed_up_to = read_number(txn, self._databases.meta, INDEXED_BEACONS)
+        self._load_logged(logged)
+        room = max(0, self._capacity - len(self._logged))
         with txn.cursor(db=self._databases.beacons) as cursor:
             has_hour = cursor.first()
             while has_hour:
                 self._hours.append(_HOUR.unpack_from(cursor.key())[0])
                 has_hour = cursor.set_range(cursor.key()[: _HOUR.size] + _AFTER_ANY)
-            latest = list(islice(cursor.iterprev(), self._capacity + 1)) if cursor.last() else []
-        newest = [(key, value) for key, stored in latest if (value := _stored_value(key, stored))]
-        if len(newest) < len(latest):
-            count = len(latest) - len(newest)
-            _log.error("damaged beacons ({count}) are ignored", count=count)
-        if len(latest) > self._capacity:
+            latest = list(islice(cursor.iterprev(), room + 1)) if cursor.last() else []
+        if len(latest) > room:
             # The oldest hour may be loaded only in part.
-            self._complete_since_hour = _HOUR.unpack_from(latest[-1][0])[0] + 1
-            newest = newest[: self._capacity]
+            self._complete_since_hour = _HOUR.unpack_from(latest.pop()[0])[0] + 1
+        sound = [(key, stored) for key, stored in latest if is_verified(key, stored)]
+        if len(sound) < len(latest):
+            count = len(latest) - len(sound)
+            _log.error("damaged beacons ({count}) are ignored", count=count)
         recent = self._recent
-        for key, value in reversed(newest):
+        for key, value in zip(
+            [key for key, _ in reversed(sound)], _values_of(sound[::-1]), strict=True
+        ):
             digest = key[_HOUR.size :]
             # Even where a clock was ahead, what was stored last has the greatest number.
             if value[_NUMBER] >= recent.get(digest, value)[_NUMBER]:
                 recent[digest] = value
 
-    def load_logged(self, websites: Sequence[tuple[int, NDArray[Any]]]) -> None:
-        """Load the beacons that the log alone has, from websites and the rows of their views."""
-        found: list[tuple[int, bytes, bytes]] = []
-        for website, views in websites:
-            rows = views[views["sequence"] > np.uint64(self._indexed_up_to)]
-            digests = rows["beacon"].tobytes()
-            found += (
-                (
-                    sequence,
-                    digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES],
-                    _VALUE.pack(website, arrived_ms, sequence, distance),
-                )
-                for place, (sequence, arrived_ms, distance) in enumerate(
-                    zip(
-                        rows["sequence"].tolist(),
-                        rows["arrived_ms"].tolist(),
-                        rows["visit_offset"].tolist(),
-                        strict=True,
-                    )
-                )
-            )
-        for _, digest, value in sorted(found):
-            self._log(digest, value)
-        self._evict()
+    def _load_logged(self, logged: Sequence[tuple[int, NDArray[Any]]]) -> None:
+        """Load the beacons that the log alone has."""
+        unindexed = [
+            (website, views[views["sequence"] > np.uint64(self._indexed_up_to)])
+            for website, views in logged
+        ]
+        if not unindexed:
+            return
+        views = np.concatenate([views for _, views in unindexed])
+        counts = [len(views) for _, views in unindexed]
+        websites = np.repeat([website for website, _ in unindexed], counts)
+        values = _packed(websites, views["arrived_ms"], views["sequence"], views["visit_offset"])
+        digests = _slices(views["beacon"].tobytes(), DIGEST_BYTES)
+        order = np.argsort(views["sequence"]).tolist()
+        pairs = [(digests[place], values[place]) for place in order]
+        self._logged.update(pairs)
+        if len(self._logged) < len(pairs):
+            # Of views with the same beacon, the last one counts, and its place.
+            for digest, value in pairs:
+                self._log(digest, value)
 
     def find(self, txn: Txn, digest: bytes, now_ms: int, of: type[T]) -> T | None:
         """Return what was stored under a digest in the 24 hours before `now_ms`, if anything.
@@ -311,19 +318,30 @@ class BeaconIndex:
             key = _KEY.pack(hour, digest)
             stored = txn.get(key, db=self._databases.beacons)
             if stored is not None:
-                return _stored_value(key, stored)
+                return _values_of([(key, stored)])[0] if is_verified(key, stored) else None
         return None
 
 
-def _stored_value(key: bytes, stored: bytes) -> bytes | None:
-    """Return a value on disk as it is kept in memory; None if it is damaged."""
-    try:
-        numbers = decode_numbers(verified(key, stored)).tolist()
-    except Damaged:
-        return None
-    website, in_hour_ms, number, distance = numbers
-    hour = _HOUR.unpack_from(key)[0]
-    return _VALUE.pack(website, hour * _HOUR_MS + in_hour_ms, number, distance)
+def _values_of(stored: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+    """Return verified values on disk as they are kept in memory, by their keys and stored forms."""
+    hours = np.frombuffer(b"".join([key[: _HOUR.size] for key, _ in stored]), ">u4")
+    numbers = decode_numbers(b"".join([without_checksum(form) for _, form in stored])).reshape(
+        -1, 4
+    )
+    time_ms = hours * np.uint64(_HOUR_MS) + numbers[:, 1]
+    return _packed(numbers[:, 0], time_ms, numbers[:, 2], numbers[:, 3])
+
+
+def _packed(*columns: NDArray[Any]) -> list[bytes]:
+    """Return the values of _VALUE with these columns."""
+    rows = np.zeros(len(columns[0]), _VALUE_DTYPE)
+    for name, column in zip(_VALUE_DTYPE.names or (), columns, strict=True):
+        rows[name] = column
+    return _slices(rows.tobytes(), _VALUE.size)
+
+
+def _slices(joined: bytes, size: int) -> list[bytes]:
+    return [joined[begin : begin + size] for begin in range(0, len(joined), size)]
 
 
 def _hour_of(value: bytes) -> int:

@@ -77,9 +77,8 @@ class WriteAheadLog:
     """The last number handed out. Grows even when a transaction fails: none is used twice."""
 
     def load(self, txn: Txn) -> None:
-        """Read the last sequence number, and beacons that are indexed on disk."""
+        """Read the last sequence number."""
         self._sequence = read_number(txn, self.databases.meta, SEQUENCE)
-        self.beacons.load(txn)
 
     def skip_to(self, sequence: int) -> None:
         """Continue the numbering after a number that was found in use."""

@@ -379,9 +379,10 @@ class Memtable:
         firsts = [chunk.first_sequence for chunk in self.chunks]
         views, durations = rows["view"], rows["duration_ms"]
         chunk_of = np.searchsorted(np.array(firsts, np.uint64), views, side="right") - 1
-        for number in np.unique(chunk_of[chunk_of >= 0]):
+        for number, chunk in enumerate(self.chunks):
             here = chunk_of == number
-            self.chunks[number].lengthen(views[here], durations[here])
+            if here.any():
+                chunk.lengthen(views[here], durations[here])
 
     def _add_properties(self, rows: Rows) -> None:
         self.oldest_ms = min(self.oldest_ms, int(rows["time_ms"].min()))
