@@ -152,8 +152,13 @@ class WholeHits:
 
 
 def _cut(head: bytes, name: bytes) -> tuple[bytes, bytes]:
-    """Return a head without its first field of a name, and the value of that, "" if not sent."""
+    """Return a head without its first field of a name, and the value of that, "" if not sent.
+
+    Some proxies write names in lower case.
+    """
     before, found, rest = head.partition(name)
+    if not found:
+        before, found, rest = head.partition(name.lower())
     if not found:
         return head, b""
     value, end, after = rest.partition(_LINE_END)

@@ -95,6 +95,9 @@ def changed(name: str, value: str) -> bytes:
         changed("x-forwarded-for", "192.0.2.9"),
         changed("Referer", "https://example.com/\r"),
         changed("Referer", "https://example.com/\n folded"),
+        HIT.replace(b"Content-Length", b"content-length"),
+        HIT.replace(b"Content-Length", b"content-length").replace(b"Referer", b"referer"),
+        HIT.replace(b"Content-Length", b"CONTENT-LENGTH"),
         HIT.replace(b"Host:", b"Host :"),
         HIT.replace(b"Host: ", b"Host: one\r\nHost: "),
         HIT.replace(b"HTTP/1.1", b"HTTP/1.0"),
@@ -162,10 +165,12 @@ async def test_a_hit_without_what_the_head_says_of_its_sender_is_of_somebody_els
     assert len({first.identity, other.identity, unknown.identity}) == 3
 
 
-def test_hits_that_arrive_whole_are_bounded_per_turn(server: Server) -> None:
+@pytest.mark.parametrize("name", [b"Content-Length", b"content-length"])
+def test_hits_that_arrive_whole_are_bounded_per_turn(server: Server, name: bytes) -> None:
     connections = [Connection(server.site) for _ in range(HITS_PER_TURN + REQUESTS_PER_TURN + 2)]
+    hit = encoded("POST", "/event/hit", {}, b"x").replace(b"Content-Length", name)
     for connection in connections:
-        connection.push(encoded("POST", "/event/hit", {}, b"x"))
+        connection.push(hit)
     assert answers(*connections) == HITS_PER_TURN + REQUESTS_PER_TURN
     server.reactor.advance(0)
     assert answers(*connections) == len(connections)
