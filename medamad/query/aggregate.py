@@ -38,8 +38,8 @@ _AT_ONCE: Final = 128
 _TIMED_PATHS: Final = WantedColumns(Dimension.PATH, flags=False, durations=True)
 _KEPT_PATHS: Final = 1 << 14
 """With more paths, what is counted of each would take too much memory to be kept."""
-_FEW_BATCHES: Final = 4
-"""Copies of what is selected of more would take too much memory."""
+_MOST_COPIES: Final = 1 << 23
+"""How many views are copied, each of which takes nine bytes."""
 _SMALL: Final = Dimension.DEVICE
 """A dimension with few texts, by which all views are counted fast."""
 
@@ -286,18 +286,24 @@ def in_batches(views: Iterator[PartViews]) -> Iterator[Batch]:
 
 
 def repeatable(
-    views: Callable[[], Iterator[PartViews]], filter_: ViewFilter
+    views: Callable[[], Iterator[PartViews]],
+    filter_: ViewFilter,
+    most_copies: int = _MOST_COPIES,
 ) -> tuple[Batches, list[CodeTable]]:
     """Return views for several passes, and the tables by which they still have to be selected.
 
-    Those of a few batches are selected at once, so that there is nothing left to do.
+    They are selected at once, unless there are so many that their copies would take much memory.
     """
-    few = list(islice(in_batches(views()), _FEW_BATCHES + 1))
-    if len(few) > _FEW_BATCHES:
-        return lambda: in_batches(views()), filter_.tables
     if filter_.matches_all:
-        return lambda: few, filter_.tables
-    selected = [LOOPS.gather(batch, filter_.tables) for batch in few]
+        all_views = list(in_batches(views()))
+        return lambda: all_views, filter_.tables
+    selected: list[Batch] = []
+    count = 0
+    for batch in in_batches(views()):
+        selected.append(LOOPS.gather(batch, filter_.tables))
+        count += sum(each.end - each.begin for each in selected[-1])
+        if count > most_copies:
+            return lambda: in_batches(views()), filter_.tables
     return lambda: selected, []
 
 

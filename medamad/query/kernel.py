@@ -33,6 +33,7 @@ _SLOTS: Final = 6
 """The most buckets that the three quartiles of a group are in."""
 _MOST_GROUPS: Final = 1 << 17
 """For more groups, counting the durations in buckets would take too much memory."""
+_SPARSE: Final = 4
 _ANY_SIZE: Final = 1 << 32
 """No part has more views."""
 _OBJECTS_BYTES: Final = 1_000
@@ -422,6 +423,10 @@ class CompiledLoops:
                 _address_of(flags),
                 _address_of(duration_ms),
             )
+            if count < size // _SPARSE:
+                # Memory comes in large pages, of which little may be used.
+                numbers = first if is_one_number else numbers[:count].copy()
+                flags, duration_ms = flags[:count].copy(), duration_ms[:count].copy()
             gathered[half] = PartViews(0, count, [], numbers, flags, duration_ms)
 
         self._helper.do_halves(copy, batch)

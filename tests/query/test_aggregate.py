@@ -4,11 +4,12 @@ from support.query.hits import NOON, view
 from support.query.snapshots import Cuts, snapshot_of
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.aggregate import Tally, tally, tally_all, tally_buckets
+from medamad.query.aggregate import Tally, repeatable, tally, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
+from medamad.query.kernel import LOOPS
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, ViewFilter
+from medamad.query.scan import Selection, ViewFilter, WantedColumns
 
 VIEWS = [
     view(1, "pq", 5000, path="/a"),
@@ -87,6 +88,18 @@ def test_durations_can_be_left_out(cuts: Cuts) -> None:
 def test_sums_of_a_series(cuts: Cuts, edges: tuple[int, ...], views: list[int]) -> None:
     buckets = Buckets(np.array(edges), [""] * (len(edges) - 1))
     assert tally_buckets(selected(cuts), buckets).views.tolist() == views
+
+
+@pytest.mark.parametrize("most_copies", [0, 5])
+def test_views_for_several_passes_are_the_same_each_time(most_copies: int) -> None:
+    selection = selected(CUTS[2], PATH=[False, True, False, True])
+    wanted = WantedColumns(Dimension.PATH, flags=True, durations=True)
+    batches, tables = repeatable(
+        lambda: selection.all_part_views(wanted), selection.filter, most_copies
+    )
+    assert len(tables) == (0 if most_copies else 2)
+    for _ in range(2):
+        assert LOOPS.tally(batches(), tables, 4)[0].tolist() == [0, 3, 0, 1]
 
 
 def test_sums_of_groups() -> None:
