@@ -207,7 +207,6 @@ def _import_everything() -> None:
     import_module("twisted.internet.default")
     files = import_module("medamad.web.routes.files")
     files.read_dashboard()
-    files.read_scripts()
     import_module("medamad.lookup.referrers").Sources.shipped()
     import_module("medamad.ingest.pipeline").load_tables()
     endpoints = import_module("twisted.internet.endpoints")

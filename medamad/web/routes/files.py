@@ -140,9 +140,9 @@ _SCRIPT_HEADERS: Final[Headers] = (
 
 
 @cache
-def read_scripts() -> Mapping[str, Asset]:
-    """Return every script by the name of its file."""
-    return {name: read_asset(file, _SCRIPT_HEADERS) for name, file in files_below(SCRIPTS).items()}
+def read_script(name: str) -> Asset:
+    """Return a script by the name of its file. There are many, of which few are requested."""
+    return read_asset(SCRIPTS / name, _SCRIPT_HEADERS)
 
 
 def file_name(features: Collection[str]) -> str:
@@ -163,7 +163,7 @@ class Scripts:
         event_name = call.backend.settings.event_name
         if call.backend.pipeline.rules.has_returning:
             name = _RETURNING + name
-        script = read_scripts()[name]
+        script = read_script(name)
         if event_name == EVENT_NAME:
             return script(call)
         if event_name != self._event_name:
@@ -201,7 +201,6 @@ def add_to(routes: Routes) -> None:
     routes.add("GET", "/dashboard/<path:place>", open_dashboard, Access.OPEN)
     routes.add("GET", "/share/<share>", open_share, Access.OPEN)
     routes.add("GET", "/share/<share>/funnels/<funnel>", open_share, Access.OPEN)
-    read_scripts()
     scripts = Scripts()
     routes.add("GET", f"/{SCRIPT}", scripts.selected, Access.SCRIPT)
     routes.add("GET", "/scripts/<name>", scripts.named, Access.SCRIPT)
