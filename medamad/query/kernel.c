@@ -298,6 +298,25 @@ int64_t medamad_views_of_visits(const void *offsets, int64_t width, int64_t n,
     return count;
 }
 
+/* Set the mask of the views that have a row of an event with a matching property. */
+void medamad_mark_views(const column *columns, int64_t n, const filter *by, uint8_t *restrict mask,
+                        int64_t views) {
+    const uint8_t *matches = (const uint8_t *)(intptr_t)by->matches;
+    uint32_t properties[BLOCK], rows[BLOCK], greatest = (uint32_t)by->size;
+    for (int64_t first = 0; first < n; first += BLOCK) {
+        int64_t some = n - first < BLOCK ? n - first : BLOCK, count = 0;
+        copy(columns[0], first, NULL, some, properties);
+        copy(columns[1], first, NULL, some, rows);
+        for (int64_t i = 0; i < some; i++) {
+            uint32_t row = rows[i];
+            rows[count] = row;
+            count += matches[properties[i] < greatest ? properties[i] : greatest];
+        }
+        for (int64_t k = 0; k < count; k++)
+            if (rows[k] < views) mask[rows[k]] = 1;
+    }
+}
+
 /* Durations fall into buckets: 0 for unknown ones, 1 for those below 256 ms, and then four for each
    doubling. The last one has all that are longer. */
 enum { BUCKETS = 64, MANTISSA_BITS = 23, FIRST = (127 + 8) * 4 - 2 };

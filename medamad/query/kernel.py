@@ -217,6 +217,11 @@ class Loops(Protocol):
         numbers do not count. Either all of a batch have durations, or none.
         """
 
+    def mark_views(
+        self, properties: Integers, rows: Integers, table: CodeTable, mask: NDArray[np.bool_]
+    ) -> None:
+        """Set the mask of the rows of views that have an event with a matching property."""
+
     def count_durations(
         self, batches: Batches, tables: Sequence[CodeTable], groups: Groups
     ) -> NDArray[np.uint32] | None:
@@ -294,6 +299,12 @@ class NumpyLoops:
             timed = np.concatenate(duration_ms) if duration_ms else None
             sums += sums_of(np.concatenate(keys), timed, size)
         return sums
+
+    def mark_views(
+        self, properties: Integers, rows: Integers, table: CodeTable, mask: NDArray[np.bool_]
+    ) -> None:
+        """Set the mask of the rows of views that have an event with a matching property."""
+        mask[rows.compress(table.matches(properties))] = True
 
     def count_durations(
         self, _batches: Batches, _tables: Sequence[CodeTable], _groups: Groups
@@ -384,6 +395,8 @@ class CompiledLoops:
         views = (*parts, address, number)
         library.medamad_count_durations.argtypes = (*views, address)
         library.medamad_count_durations.restype = None
+        library.medamad_mark_views.argtypes = (address, number, address, address, number)
+        library.medamad_mark_views.restype = None
         library.medamad_plan.argtypes = (address, number, address, address)
         library.medamad_plan.restype = number
         library.medamad_collect_durations.argtypes = (*views, *(address,) * 4, number)
@@ -479,6 +492,20 @@ class CompiledLoops:
         if rows is None or len(rows) < size:
             rows = self._scratch.rows = np.empty(size, np.intp)
         return rows
+
+    def mark_views(
+        self, properties: Integers, rows: Integers, table: CodeTable, mask: NDArray[np.bool_]
+    ) -> None:
+        """Set the mask of the rows of views that have an event with a matching property."""
+        columns = [(_address_of(each), each.itemsize) for each in (properties, rows)]
+        described, filters = np.array(columns, np.int64).reshape(-1), _described([table])
+        self._library.medamad_mark_views(
+            _address_of(described),
+            len(properties),
+            _address_of(filters),
+            _address_of(mask),
+            len(mask),
+        )
 
     def count_durations(
         self, batches: Batches, tables: Sequence[CodeTable], groups: Groups

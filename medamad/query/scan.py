@@ -112,8 +112,7 @@ class PropertyFilter:
         mask = np.zeros(len(part), np.bool_)
         own = part.own
         if len(own):
-            rows = LOOPS.select(PartViews(0, len(own), [own.property]), [self._table])
-            mask[own.view.take(rows)] = True
+            LOOPS.mark_views(own.property, own.view, self._table, mask)
         first, last = part.sequence_bounds
         begin, end = np.searchsorted(self.loose_views, np.array((first, last + 1), np.uint64))
         if begin < end:

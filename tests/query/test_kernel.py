@@ -193,6 +193,25 @@ def test_quartiles_of_groups(
     assert quartiles_of(found) == expected
 
 
+@given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.tuples(*[st.sampled_from(DTYPES)] * 2))
+def test_views_are_marked_by_their_events(
+    seed: int, size: int, dtypes: tuple[type[np.unsignedinteger], type[np.unsignedinteger]]
+) -> None:
+    rng = np.random.default_rng(seed)
+    properties = rng.integers(0, 9, size).astype(dtypes[0])
+    rows = rng.integers(0, 50, size).astype(dtypes[1])
+    table = CodeTable(rng.random(7) < 0.4)
+    marked = {
+        int(row)
+        for row, code in zip(rows, properties, strict=True)
+        if code < len(table.mask) and table.mask[code]
+    }
+    for loops in BOTH:
+        mask = np.zeros(50, np.bool_)
+        loops.mark_views(properties, rows, table, mask)
+        assert set(np.flatnonzero(mask).tolist()) == marked
+
+
 def test_halves_of_much_work_are_put_together() -> None:
     rng = np.random.default_rng(1)
     parts = [
