@@ -124,7 +124,9 @@ def test_networks_behind_a_proxy_alternate_too(server: Server, written: ProxyHea
         connection = Connection(server.site, "127.0.0.1")
         # Headers in a body are not believed.
         body = b"\r\n%b: 192.0.2.8\r\n" % written.encode()
-        connection.push(encoded("POST", "/event/hit", {written.lower(): value}, body))
+        # With a cookie, so that it is not taken as a hit that arrives whole.
+        headers = {written.lower(): value, "Cookie": "a=b"}
+        connection.push(encoded("POST", "/event/hit", headers, body))
         return connection
 
     many = [passed_on("203.0.113.9") for _ in range(REQUESTS_PER_TURN * 3)]
