@@ -76,7 +76,7 @@ class GatheredViews:
 
     @property
     def sequence(self) -> NDArray[np.uint64]:
-        return self._column("sequence", lambda: np.sort(self._gather(lambda part: part.sequence)))
+        return self.column("sequence", lambda: np.sort(self._gather(lambda part: part.sequence)))
 
     @property
     def flags(self) -> NDArray[np.uint8]:
@@ -88,7 +88,7 @@ class GatheredViews:
 
     @property
     def own(self) -> EventColumns:
-        rows = self._column("events", self._gather_events)
+        rows = self.column("events", self._gather_events)
         view, property_ = rows[2].astype(np.uint64), rows[3].astype(np.uint32)
         return EventRows(rows[0].astype(np.uint64), rows[1], view, property_)
 
@@ -97,7 +97,7 @@ class GatheredViews:
         return NO_EVENTS
 
     def views_with_late_events(self) -> NDArray[np.integer[Any]]:
-        _, time_ms, view, _ = self._column("events", self._gather_events)
+        _, time_ms, view, _ = self.column("events", self._gather_events)
         late: NDArray[np.int64] = view[time_ms > self.time_ms[view]]
         return late
 
@@ -119,7 +119,8 @@ class GatheredViews:
     def __len__(self) -> int:
         return sum(map(len, self.rows))
 
-    def _column(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    def column(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """Return an array that is computed from the views, and kept as they are."""
         if what not in self._columns:
             self._columns[what] = self.keep(what, compute)
         return self._columns[what]
@@ -128,14 +129,14 @@ class GatheredViews:
         self, what: Hashable, column_of: Callable[[ViewColumns], NDArray[Any]]
     ) -> NDArray[Any]:
         def compute() -> NDArray[Any]:
-            order = self._column(
+            order = self.column(
                 "order",
                 lambda: np.argsort(self._gather(lambda part: part.sequence), kind="stable"),
             )
             column: NDArray[Any] = self._gather(column_of)[order]
             return column
 
-        return self._column(what, compute)
+        return self.column(what, compute)
 
     def _gather(self, column_of: Callable[[ViewColumns], NDArray[Any]]) -> NDArray[Any]:
         leaves = self.snapshot.leaves(self.bounds)

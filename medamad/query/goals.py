@@ -13,11 +13,11 @@ from medamad.domain.goals import Goal
 from medamad.domain.paths import PathPattern
 from medamad.query.filters import Mask, cached_mask
 from medamad.query.kernel import LOOPS, CodeTable, PartViews
+from medamad.query.part_visits import AnyVisits
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, Selection, ViewFilter
 from medamad.query.visit_groups import selecting_views, visits_in_groups
 from medamad.query.visit_search import FoundEvents, VisitSearch
-from medamad.query.visits import Visits
 from medamad.storage.segments.parts import CodeTexts, ViewColumns
 
 Moments: TypeAlias = NDArray[np.int64]
@@ -125,7 +125,7 @@ class GoalSearch:
         ends = list(accumulate(map(len, rows), initial=0))
         return np.concatenate([_NO_ROWS, *rows]), list(starmap(slice, pairwise(ends)))
 
-    def have_reached(self, visits: Visits, part: ViewColumns) -> NDArray[np.bool_]:
+    def have_reached(self, visits: AnyVisits, part: ViewColumns) -> NDArray[np.bool_]:
         """Return which of n visits, that have no views elsewhere, reached each goal.
 
         Shape (goals, n).
@@ -168,7 +168,7 @@ def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> Iterator[tuple[i
                 yield place, Reached(each.part, events.views, events)
 
 
-def have_reached(visits: Visits, goals: Sequence[Goal]) -> list[Mask]:
+def have_reached(visits: AnyVisits, goals: Sequence[Goal]) -> list[Mask]:
     """Return for each goal which of some visits reached it, shape (n,)."""
     masks = [np.zeros(len(visits), np.bool_) for _ in goals]
     for goal, reached in find_reached(VisitSearch.among(visits), goals):
@@ -199,7 +199,7 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     return counts
 
 
-def _count_steps(visits: Visits, part: ViewColumns, search: GoalSearch) -> NDArray[np.int64]:
+def _count_steps(visits: AnyVisits, part: ViewColumns, search: GoalSearch) -> NDArray[np.int64]:
     """Return how many visits of one part reached each goal after all goals before it."""
     counts = np.zeros(len(search.goals), np.int64)
     never = np.iinfo(np.int64).max

@@ -475,3 +475,110 @@ void medamad_quartiles(const uint32_t *counts, int64_t group_count, const uint32
         }
     }
 }
+
+/* Write the row of the first view of each view's visit, -1 if none of the part's views is known to be
+   it. The views are those in rows or, if that is NULL, the n from row begin on. */
+#define FIRST_ROWS(TYPE)                                                                           \
+    do {                                                                                           \
+        const TYPE *numbers = (const TYPE *)offsets;                                               \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            uint64_t row = (uint64_t)(rows ? rows[i] : begin + i);                                 \
+            uint64_t before = row < (uint64_t)size ? (uint64_t)numbers[row] - 1 : UINT64_MAX;      \
+            first_rows[i] = before <= row ? (int64_t)(row - before) : -1;                          \
+        }                                                                                          \
+    } while (0)
+
+void medamad_first_rows(const void *offsets, int64_t width, int64_t size, const int64_t *rows,
+                        int64_t begin, int64_t n, int64_t *restrict first_rows) {
+    switch (width) {
+        case 1: FIRST_ROWS(uint8_t); break;
+        case 2: FIRST_ROWS(number16); break;
+        case 4: FIRST_ROWS(number32); break;
+        default: FIRST_ROWS(number64);
+    }
+}
+
+#define MARK_FIRST(TYPE)                                                                           \
+    do {                                                                                           \
+        const TYPE *numbers = (const TYPE *)offsets;                                               \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            uint64_t row = (uint64_t)(rows ? rows[i] : begin + i);                                 \
+            uint64_t before = row < (uint64_t)size ? (uint64_t)numbers[row] - 1 : UINT64_MAX;      \
+            place_of[before <= row ? (int64_t)(row - before) : size] = 1;                          \
+        }                                                                                          \
+    } while (0)
+
+/* Write the rows, of size, where the visits of n views begin, and what place_of is in
+   medamad_views_of_visits; return how many visits there are. Those that begin in some rows are left
+   out. The views are given as in medamad_first_rows. */
+int64_t medamad_begin_visits(const void *offsets, int64_t width, int64_t size, const int64_t *rows,
+                             int64_t begin, int64_t n, const int64_t *left_out,
+                             int64_t left_out_count, int32_t *restrict place_of,
+                             int64_t *restrict begins) {
+    __builtin_memset(place_of, 0, (size_t)(size + 1) * sizeof *place_of);
+    switch (width) {
+        case 1: MARK_FIRST(uint8_t); break;
+        case 2: MARK_FIRST(number16); break;
+        case 4: MARK_FIRST(number32); break;
+        default: MARK_FIRST(number64);
+    }
+    for (int64_t i = 0; i < left_out_count; i++) place_of[left_out[i]] = 0;
+    place_of[size] = -1;
+    int32_t visits = 0;
+    for (int64_t row = 0; row < size; row++) {
+        int32_t is_begin = place_of[row];
+        begins[visits] = row;
+        place_of[row] = is_begin ? visits : -1;
+        visits += is_begin;
+    }
+    return visits;
+}
+
+#define TAKE(TYPE)                                                                                 \
+    for (int64_t i = 0; i < count; i++) durations[i] = *(const TYPE *)at(duration, some[i])
+
+/* Add up the views of each visit, and their durations if there are any, and mark the visits that
+   have a view with late events. */
+void medamad_sum_visits(const int64_t *rows, const int32_t *places, int64_t n,
+                        const int64_t *duration_column, const uint8_t *is_late, int64_t *restrict views,
+                        int64_t *restrict duration_ms, uint8_t *restrict has_late) {
+    uint64_t durations[BLOCK];
+    column duration = {duration_column[0], duration_column[1]};
+    for (int64_t first = 0; first < n; first += BLOCK) {
+        int64_t count = n - first < BLOCK ? n - first : BLOCK;
+        const int64_t *some = rows + first;
+        const int32_t *of = places + first;
+        for (int64_t i = 0; i < count; i++) views[of[i]]++;
+        if (is_late)
+            for (int64_t i = 0; i < count; i++) has_late[of[i]] |= is_late[some[i]];
+        if (!duration.address) continue;
+        switch (duration.width) {
+            case 1: TAKE(uint8_t); break;
+            case 2: TAKE(number16); break;
+            case 4: TAKE(number32); break;
+            default: TAKE(number64);
+        }
+        for (int64_t i = 0; i < count; i++) duration_ms[of[i]] += (int64_t)durations[i];
+    }
+}
+
+/* Write the places of the first of each of the different pairs of a visit and a number; return how
+   many. known has 2**bits zeros, which are more than n. */
+int64_t medamad_distinct_pairs(const int32_t *visits, const uint32_t *numbers, int64_t n,
+                               uint32_t *restrict known, int64_t bits, int64_t *restrict out) {
+    uint64_t last = ((uint64_t)1 << bits) - 1;
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t pair = (uint64_t)(uint32_t)visits[i] << 32 | numbers[i];
+        uint64_t place = pair * 0x9E3779B97F4A7C15u >> (64 - bits);
+        while (known[place]) {
+            uint32_t other = known[place] - 1;
+            if (visits[other] == visits[i] && numbers[other] == numbers[i]) break;
+            place = (place + 1) & last;
+        }
+        if (known[place]) continue;
+        known[place] = (uint32_t)i + 1;
+        out[count++] = i;
+    }
+    return count;
+}

@@ -172,6 +172,39 @@ class Groups:
     count: int
 
 
+PartRows: TypeAlias = NDArray[np.intp] | slice
+"""Rows of a part."""
+
+
+@frozen(eq=False)
+class PlacedViews:
+    """Views of visits, shape (n,): their rows in a part, and the place of the visit of each.
+
+    `duration_ms` is a column of the part, and so is `is_late`: whether a view has an event that
+    happened after it. None counts for zeros.
+    """
+
+    rows: NDArray[np.intp]
+    visits: NDArray[np.int32]
+    duration_ms: Integers | None
+    is_late: NDArray[np.bool_] | None
+
+
+@frozen(eq=False)
+class SumsOfVisits:
+    """By the place of a visit: its views, their durations, and whether there are late events."""
+
+    views: NDArray[np.int64]
+    duration_ms: NDArray[np.int64]
+    has_late: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, size: int) -> Self:
+        """Return the sums of visits without views."""
+        views, duration_ms = np.zeros((2, size), np.int64)
+        return cls(views, duration_ms, np.zeros(size, np.bool_))
+
+
 Batch: TypeAlias = Sequence[PartViews]
 """Views of some parts."""
 Batches: TypeAlias = Callable[[], Iterable[Batch]]
@@ -198,6 +231,28 @@ class Loops(Protocol):
         unknown. `place_of`, shape (n + 1,), has the place of the visit that each view begins, -1
         for none and at the end.
         """
+
+    def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
+        """Return the row of the first view of the visit of each of some views.
+
+        It is -1 if it is unknown or before the part, and for rows that the part does not have.
+        """
+
+    def begin_visits(
+        self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return where the visits of some views begin, ascending, but for some rows.
+
+        And `place_of` for `views_of_visits`: the visits are numbered in this order.
+        """
+
+    def sum_visits(self, views: PlacedViews, sums: SumsOfVisits) -> None:
+        """Add views to the sums of the visits that they belong to."""
+
+    def distinct_pairs(
+        self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
+    ) -> NDArray[np.intp]:
+        """Return the indices of the first of each of the different pairs, ascending."""
 
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
@@ -257,6 +312,44 @@ class NumpyLoops:
         places = place_of.take(first_rows, mode="wrap")
         rows = np.flatnonzero(places >= 0)
         return rows, places[rows]
+
+    def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
+        """Return the row of the first view of the visit of each of some views."""
+        if isinstance(rows, slice):
+            rows = np.arange(len(offsets))[rows]
+        is_here = (rows >= 0) & (rows < len(offsets))
+        first_rows: NDArray[np.intp] = rows + 1
+        first_rows[is_here] -= offsets[rows[is_here]].astype(np.intp)
+        first_rows[~is_here | (first_rows < 0) | (first_rows > rows)] = -1
+        return first_rows
+
+    def begin_visits(
+        self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return where the visits of some views begin, and their numbers in this order."""
+        # The last place is that of -1.
+        is_begin = np.zeros(len(offsets) + 1, np.bool_)
+        is_begin[self.first_rows(offsets, rows)] = True
+        is_begin[-1] = False
+        is_begin[left_out] = False
+        begins = np.flatnonzero(is_begin)
+        return begins, place_table(begins, len(offsets))
+
+    def sum_visits(self, views: PlacedViews, sums: SumsOfVisits) -> None:
+        """Add views to the sums of the visits that they belong to."""
+        np.add.at(sums.views, views.visits, 1)
+        if views.duration_ms is not None:
+            added = views.duration_ms[views.rows].astype(np.int64)
+            np.add.at(sums.duration_ms, views.visits, added)
+        if views.is_late is not None:
+            sums.has_late[views.visits[views.is_late[views.rows]]] = True
+
+    def distinct_pairs(
+        self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
+    ) -> NDArray[np.intp]:
+        """Return the indices of the first of each of the different pairs, ascending."""
+        pairs = visits.astype(np.int64) << 32 | numbers
+        return np.sort(np.unique(pairs, return_index=True)[1])
 
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
@@ -390,6 +483,17 @@ class CompiledLoops:
         library.medamad_gather.restype = number
         library.medamad_views_of_visits.argtypes = (address, number, number, *(address,) * 3)
         library.medamad_views_of_visits.restype = number
+        of_rows = (address, number, number, address, number, number)
+        library.medamad_first_rows.argtypes = (*of_rows, address)
+        library.medamad_first_rows.restype = None
+        begun = (address, number, address, address)
+        library.medamad_begin_visits.argtypes = (*of_rows, *begun)
+        library.medamad_begin_visits.restype = number
+        library.medamad_sum_visits.argtypes = (address, address, number, *(address,) * 5)
+        library.medamad_sum_visits.restype = None
+        pairs = (address, address, number)
+        library.medamad_distinct_pairs.argtypes = (*pairs, address, number, address)
+        library.medamad_distinct_pairs.restype = number
         library.medamad_sums.argtypes = (address, number, address)
         library.medamad_sums.restype = None
         views = (*parts, address, number)
@@ -486,6 +590,78 @@ class CompiledLoops:
             _address_of(places),
         )
         return rows[:count].copy(), places[:count].copy()
+
+    def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
+        """Return the row of the first view of the visit of each of some views."""
+        begin, count, address = _rows_of_part(rows, len(offsets))
+        first_rows = np.empty(count, np.intp)
+        self._library.medamad_first_rows(
+            _address_of(offsets),
+            offsets.itemsize,
+            len(offsets),
+            address,
+            begin,
+            count,
+            _address_of(first_rows),
+        )
+        return first_rows
+
+    def begin_visits(
+        self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return where the visits of some views begin, and their numbers in this order."""
+        size = len(offsets)
+        begins, place_of = self._rows(size), np.empty(size + 1, np.int32)
+        begin, count, address = _rows_of_part(rows, size)
+        visits = self._library.medamad_begin_visits(
+            _address_of(offsets),
+            offsets.itemsize,
+            size,
+            address,
+            begin,
+            count,
+            _address_of(left_out),
+            len(left_out),
+            _address_of(place_of),
+            _address_of(begins),
+        )
+        return begins[:visits].copy(), place_of
+
+    def sum_visits(self, views: PlacedViews, sums: SumsOfVisits) -> None:
+        """Add views to the sums of the visits that they belong to."""
+        duration_ms, is_late = views.duration_ms, views.is_late
+        column = (0, 0)
+        if duration_ms is not None:
+            column = (_address_of(duration_ms), duration_ms.itemsize)
+        described = np.array(column, np.int64)
+        self._library.medamad_sum_visits(
+            _address_of(views.rows),
+            _address_of(views.visits),
+            len(views.rows),
+            _address_of(described),
+            0 if is_late is None else _address_of(is_late),
+            _address_of(sums.views),
+            _address_of(sums.duration_ms),
+            _address_of(sums.has_late),
+        )
+
+    def distinct_pairs(
+        self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
+    ) -> NDArray[np.intp]:
+        """Return the indices of the first of each of the different pairs, ascending."""
+        size = len(visits)
+        # Half of it at least stays empty, so that searches are short.
+        bits = max((2 * size).bit_length(), 1)
+        known, found = np.zeros(1 << bits, np.uint32), np.empty(size, np.intp)
+        count = self._library.medamad_distinct_pairs(
+            _address_of(visits),
+            _address_of(numbers),
+            size,
+            _address_of(known),
+            bits,
+            _address_of(found),
+        )
+        return found[:count]
 
     def _rows(self, size: int) -> NDArray[np.intp]:
         rows: NDArray[np.intp] | None = getattr(self._scratch, "rows", None)
@@ -596,6 +772,21 @@ class CompiledLoops:
         known = counts.reshape(-1, _BUCKETS)[: groups.count, 1:].sum(axis=1, dtype=np.int64)
         shape = (3, groups.count)
         return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
+
+
+def place_table(begins: NDArray[np.intp], size: int) -> NDArray[np.int32]:
+    """Return `place_of` for `Loops.views_of_visits`, of visits that begin in some of n rows."""
+    table = np.full(size + 1, -1, np.int32)
+    table[begins] = np.arange(len(begins), dtype=np.int32)
+    return table
+
+
+def _rows_of_part(rows: PartRows, size: int) -> tuple[int, int, int]:
+    """Return the first of rows and their number, if they are a slice, and the address if not."""
+    if isinstance(rows, slice):
+        begin, end, _ = rows.indices(size)
+        return begin, max(end - begin, 0), 0
+    return 0, len(rows), _address_of(rows)
 
 
 def _durations(views: PartViews) -> Integers:

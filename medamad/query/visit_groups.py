@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import ViewNumber
 from medamad.query.gathered import GatheredViews, KeptArrays, keep_nothing
+from medamad.query.kernel import LOOPS
+from medamad.query.part_visits import PartVisits
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, Selection, divide, loose_events
@@ -23,10 +25,9 @@ from medamad.query.visits import (
     distinct,
     find_ascending,
     find_visits,
+    row_offsets,
     rows_of_first_views,
-    snapshot_of_part,
     visit_numbers,
-    visits_of_part,
 )
 from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
@@ -127,7 +128,7 @@ def selecting_views_of(part: ViewColumns, selection: Selection) -> SelectedViews
 
 def visits_in_groups(
     selection: Selection, find_views: FindViews = selecting_views, begun: Period | None = None
-) -> Iterator[tuple[Visits, SelectedViews]]:
+) -> Iterator[tuple[PartVisits, SelectedViews]]:
     """Return the visits that have a selected view and began in the period, in groups.
 
     Each visit is in one group, whose snapshot is one part with all views and events of the visits.
@@ -150,16 +151,19 @@ def visits_in_groups(
 
     for selected, elsewhere in in_parts():
         part = selected.part
-        # The last place is that of -1.
-        is_begin = np.zeros(len(part) + 1, np.bool_)
-        is_begin[rows_of_first_views(part, selected.rows)] = True
-        is_begin[-1] = False
-        is_begin[find_ascending(part, elsewhere)[1]] = False
-        begins = np.flatnonzero(is_begin)
+        left_out = find_ascending(part, elsewhere)[1]
+        begins, place_of = LOOPS.begin_visits(row_offsets(part), selected.rows, left_out)
+        alone = snapshot_of_part(selection.snapshot, part)
+        visits = PartVisits(alone, cancellation, part, begins, place_of)
         if not period.contains(*part.time_bounds):
-            begins = begins[period.mask(part.time_ms[begins])]
-        if len(begins):
-            yield visits_of_part(selection.snapshot, cancellation, part, begins), selected
+            visits = visits.take(period.mask(part.time_ms[begins]))
+        if len(visits):
+            yield visits, selected
+
+
+def snapshot_of_part(snapshot: Snapshot, part: ViewColumns) -> Snapshot:
+    """Return a snapshot of one part, with the texts of another."""
+    return Snapshot(texts=snapshot.texts, chunks=(part,))
 
 
 def _gather_all(

@@ -13,6 +13,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.goals import GoalSearch
 from medamad.query.kept_sums import sum_visits
+from medamad.query.part_visits import count_pages_beside
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation, Gaps, Query, Result
 from medamad.query.rollup_visits import visits_by_code, visits_by_end, with_rollups
@@ -31,7 +32,6 @@ from medamad.query.visit_sums import (
     Totals,
     VisitSums,
 )
-from medamad.query.visits import count_pages_beside
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.snapshot import Snapshot
 

@@ -8,6 +8,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.query.filters import Mask
+from medamad.query.part_visits import AnyVisits
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, ViewFilter, leaves, loose_events
@@ -93,7 +94,7 @@ class VisitSearch:
         return cls(snapshot, cancellation, first, last)
 
     @classmethod
-    def among(cls, visits: Visits) -> Self:
+    def among(cls, visits: AnyVisits) -> Self:
         """Return the search for some visits."""
         first, last = visits.number_bounds
         return cls(visits.snapshot, visits.cancellation, first, last)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.goals import have_reached
+from medamad.query.kernel import LOOPS, PlacedViews, SumsOfVisits
+from medamad.query.part_visits import AnyVisits
 from medamad.query.scan import ViewFilter, loose_events
 from medamad.query.visits import (
     Numbers,
-    Visits,
     VisitViews,
     distinct,
-    distinct_sorted,
     find_ascending,
 )
 from medamad.storage.segments.counters import SLOT_MS
@@ -33,8 +33,6 @@ _EVERYTHING: Final = ViewFilter({})
 _SPARSE: Final = 4
 _AT_ONCE: Final = 1 << 17
 """Rows of so many visits, or pages that they saw, are summed together."""
-_NARROW_BITS: Final = 16
-_NARROW_BYTES: Final = 2
 _WIDE_BITS: Final = 32
 
 
@@ -181,16 +179,16 @@ class Kind(ABC):
     """A kind of sums. It is hashable, and equal to any other that has the same sums."""
 
     @abstractmethod
-    def collector(self, visits: Visits) -> Collector:
+    def collector(self, visits: AnyVisits) -> Collector:
         """Return what collects these sums."""
 
 
-def collect(visits: Visits, kinds: Sequence[Kind]) -> list[VisitSums]:
+def collect(visits: AnyVisits, kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of visits, going through their views once."""
     return collect_groups([visits], kinds)
 
 
-def collect_groups(groups: Iterable[Visits], kinds: Sequence[Kind]) -> list[VisitSums]:
+def collect_groups(groups: Iterable[AnyVisits], kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of groups of visits, going through the views of each once."""
     totals = [NO_SUMS for _ in kinds]
     waiting: list[list[Rows]] = [[] for _ in kinds]
@@ -213,7 +211,7 @@ def _added(total: VisitSums, rows: Sequence[Rows]) -> VisitSums:
     return add_up([total, _summed(np.concatenate(codes), tuple(added))])
 
 
-def _collect(visits: Visits, kinds: Sequence[Kind]) -> list[Rows]:
+def _collect(visits: AnyVisits, kinds: Sequence[Kind]) -> list[Rows]:
     collectors = [kind.collector(visits) for kind in kinds]
     adding = [collector for collector in collectors if collector.wants_views]
     for views in visits.views() if adding else ():
@@ -229,35 +227,33 @@ NumbersOfViews: TypeAlias = Callable[[ViewColumns, NDArray[np.intp]], NDArray[np
 class _ByFirstViews:
     """Sums by a number of the visit's first view."""
 
-    visits: Visits
+    visits: AnyVisits
     number_of: NumbersOfViews
     with_durations: bool = True
     wants_views: bool = True
     _codes: NDArray[np.int64] = field(init=False)
-    _views: NDArray[np.int64] = field(init=False)
-    _duration_ms: NDArray[np.int64] = field(init=False)
-    _has_events: NDArray[np.bool_] = field(init=False)
+    _sums: SumsOfVisits = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         size = len(self.visits)
-        self._codes, self._views = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        self._duration_ms, self._has_events = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+        self._codes, self._sums = np.zeros(size, np.int64), SumsOfVisits.of(size)
 
     def add(self, views: VisitViews) -> None:
         part = views.part
         self._codes[views.own] = self.number_of(part, views.begins)
-        _add_at(self._views, views.visits)
-        if self.with_durations:
-            _add_at(self._duration_ms, views.visits, part.duration_ms[views.rows])
+        duration_ms = part.duration_ms if self.with_durations else None
+        is_late = None
         if len(part.own):
-            is_engaged = np.zeros(len(part), np.bool_)
-            is_engaged[part.views_with_late_events()] = True
-            self._has_events[views.visits[is_engaged[views.rows]]] = True
+            is_late = np.zeros(len(part), np.bool_)
+            is_late[part.views_with_late_events()] = True
+        placed = PlacedViews(views.rows, views.visits, duration_ms, is_late)
+        LOOPS.sum_visits(placed, self._sums)
 
     def rows(self) -> Rows:
         self._mark_loose_events()
-        bounced = (self._views == 1) & ~self._has_events
-        columns = (self._views, bounced, self._duration_ms)
+        sums = self._sums
+        bounced = (sums.views == 1) & ~sums.has_late
+        columns = (sums.views, bounced, sums.duration_ms)
         return self._codes, columns if self.with_durations else columns[:BOUNCES]
 
     def _mark_loose_events(self) -> None:
@@ -280,20 +276,7 @@ class _ByFirstViews:
             near, rows = find_ascending(part, views)
             late = rows[time_ms[near] > part.time_ms[rows]]
             engaged = visits.places_of_rows(part, late)
-            self._has_events[engaged[engaged >= 0]] = True
-
-
-def _add_at(
-    sums: NDArray[np.int64], places: NDArray[Any], added: NDArray[Any] | None = None
-) -> None:
-    """Add a number, or 1, at each place. Most places are close to each other."""
-    low, high = int(places.min()), int(places.max()) + 1
-    if high - low <= _SPARSE * len(places):
-        # Weights are floats, which are exact for these sums.
-        near = np.bincount(places - low, added, high - low)
-        sums[low:high] += near.astype(np.int64, copy=False)
-    else:
-        np.add.at(sums, places, 1 if added is None else added)
+            self._sums.has_late[engaged[engaged >= 0]] = True
 
 
 @frozen
@@ -303,7 +286,7 @@ class FirstViews(Kind):
     dimension: Dimension
     with_durations: bool = True
 
-    def collector(self, visits: Visits) -> Collector:
+    def collector(self, visits: AnyVisits) -> Collector:
         return _ByFirstViews(
             visits, lambda part, rows: part.codes(self.dimension)[rows], self.with_durations
         )
@@ -315,7 +298,7 @@ class Beginnings(Kind):
 
     slot_ms: int = SLOT_MS
 
-    def collector(self, visits: Visits) -> Collector:
+    def collector(self, visits: AnyVisits) -> Collector:
         return _ByFirstViews(visits, lambda part, rows: part.time_ms[rows] // self.slot_ms)
 
 
@@ -323,7 +306,7 @@ class Beginnings(Kind):
 class Totals(Kind):
     """Sums of all visits, under the code 0."""
 
-    def collector(self, visits: Visits) -> Collector:
+    def collector(self, visits: AnyVisits) -> Collector:
         return _ByFirstViews(visits, lambda _, rows: np.zeros(len(rows), np.int64))
 
 
@@ -344,7 +327,7 @@ class _ByLastPage:
 class LastPages(Kind):
     """The number of visits by the path of their last view."""
 
-    def collector(self, visits: Visits) -> Collector:
+    def collector(self, visits: AnyVisits) -> Collector:
         return _ByLastPage(np.zeros(len(visits), np.int64))
 
 
@@ -352,35 +335,27 @@ class LastPages(Kind):
 class _ByPage:
     _goes_on: NDArray[np.bool_]
     """Which visits have views in several parts."""
-    _pairs: list[tuple[int, NDArray[np.integer[Any]]]] = field(factory=list)
-    """A visit's place, shifted by some bits, and the code of a page that it saw."""
+    _visits: list[Numbers] = field(factory=lambda: [_NONE])
+    """The places of visits."""
+    _codes: list[NDArray[Any]] = field(factory=lambda: [np.zeros(0, np.uint32)])
+    """The code of a page that each of them saw."""
     wants_views: bool = True
 
     def add(self, views: VisitViews) -> None:
-        codes = views.part.codes(Dimension.PATH)[views.rows]
-        # Sorting narrow numbers takes half the time of sorting wide ones.
-        is_narrow = codes.itemsize <= _NARROW_BYTES and len(self._goes_on) <= 1 << _NARROW_BITS
-        bits = _NARROW_BITS if is_narrow else _WIDE_BITS
-        pairs: NDArray[np.integer[Any]]
-        pairs = views.visits.astype(np.uint32 if is_narrow else np.int64)
-        pairs <<= pairs.dtype.type(bits)
-        pairs |= codes
-        pairs.sort()
-        self._pairs.append((bits, distinct_sorted(pairs)))
+        codes = views.part.codes(Dimension.PATH).take(views.rows).astype(np.uint32, copy=False)
+        found = LOOPS.distinct_pairs(views.visits, codes)
+        self._visits.append(views.visits[found].astype(np.int64))
+        self._codes.append(codes[found])
         if len(self._goes_on) > views.own.stop - views.own.start:
             is_own = (views.visits >= views.own.start) & (views.visits < views.own.stop)
             self._goes_on[views.visits[~is_own]] = True
 
     def rows(self) -> Rows:
-        visits, codes = [_NONE], [_NONE]
-        for bits, pairs in self._pairs:
-            codes.append(pairs & ((1 << bits) - 1))
-            visits.append(pairs >> bits)
-        found = np.concatenate(codes)
+        codes = np.concatenate(self._codes)
         if not self._goes_on.any():
-            return found, ()
+            return codes, ()
         # Only a visit that goes on in another part can have a page there again.
-        pairs = np.concatenate(visits).astype(np.int64) << _WIDE_BITS | found
+        pairs = np.concatenate(self._visits) << _WIDE_BITS | codes
         again = self._goes_on[pairs >> _WIDE_BITS]
         pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
         return pairs & ((1 << _WIDE_BITS) - 1), ()
@@ -390,7 +365,7 @@ class _ByPage:
 class SeenPages(Kind):
     """The number of visits by the pages that they saw."""
 
-    def collector(self, visits: Visits) -> Collector:
+    def collector(self, visits: AnyVisits) -> Collector:
         return _ByPage(np.zeros(len(visits), np.bool_))
 
 
@@ -416,10 +391,10 @@ class Count(Kind):
     dimension: Dimension | None = None
     slot_ms: int | None = None
 
-    def collector(self, visits: Visits) -> Collector:
+    def collector(self, visits: AnyVisits) -> Collector:
         return _WithoutViews(lambda: (self._codes(visits), ()))
 
-    def _codes(self, visits: Visits) -> NDArray[np.int64]:
+    def _codes(self, visits: AnyVisits) -> NDArray[np.int64]:
         codes = np.zeros(len(visits), np.int64)
         if self.dimension is None and self.slot_ms is None:
             return codes
@@ -438,10 +413,10 @@ class ReachedGoal(Kind):
     goal: Goal
     kind: Kind
 
-    def collector(self, visits: Visits) -> Collector:
+    def collector(self, visits: AnyVisits) -> Collector:
         return _WithoutViews(lambda: self._rows(visits))
 
-    def _rows(self, visits: Visits) -> Rows:
+    def _rows(self, visits: AnyVisits) -> Rows:
         (reached,) = have_reached(visits, [self.goal])
         (rows,) = _collect(visits.take(reached), [self.kind])
         return rows

@@ -8,7 +8,7 @@ parts have their first views. What is computed for them are arrays in this order
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import field, frozen
@@ -28,7 +28,7 @@ Places = NDArray[np.int32]
 Numbers = NDArray[np.int64]
 """Numbers of visits, or sequence numbers of views."""
 
-Rows: TypeAlias = NDArray[np.intp] | NDArray[np.bool_] | slice
+Rows: TypeAlias = NDArray[np.intp] | slice
 """Rows of a part."""
 
 _NONE: Final[Numbers] = np.zeros(0, np.int64)
@@ -53,7 +53,7 @@ def sequences_of(part: ViewColumns, rows: Rows = slice(None)) -> Numbers:
     if not _is_dense(part):
         return part.sequence[rows].astype(np.int64)
     first, last = part.sequence_bounds
-    if isinstance(rows, np.ndarray) and rows.dtype != np.bool_:
+    if isinstance(rows, np.ndarray):
         return rows + first
     return np.arange(first, last + 1)[rows]
 
@@ -63,28 +63,36 @@ def rows_of_first_views(part: ViewColumns, rows: Rows = slice(None)) -> NDArray[
 
     It is -1 if the part does not have it, or the visit is unknown.
     """
-    offset = part.numbers(ViewNumber.VISIT_OFFSET)[rows]
-    if not _is_dense(part):
-        numbers = visit_numbers(part, rows)
-        is_here = numbers >= part.sequence_bounds[0]
-        if is_here.all():
-            return _rows_of(part, numbers)
-        found = np.full(len(numbers), -1, np.intp)
-        found[is_here] = _rows_of(part, numbers[is_here])
-        return found
-    first_rows: NDArray[Any]
-    if isinstance(rows, np.ndarray) and rows.dtype != np.bool_:
-        first_rows = rows + 1
-    else:
-        # Narrow numbers are computed faster, but wide ones looked up.
-        first_rows = np.arange(1, len(part) + 1, dtype=np.int32)[rows]
-    # Of two types, a third one would be computed with.
-    first_rows -= offset.astype(first_rows.dtype)
-    is_unknown = offset == 0
-    if is_unknown.any():
-        first_rows[is_unknown] = -1
-    np.maximum(first_rows, -1, out=first_rows)
-    return first_rows.astype(np.intp, copy=False)
+    if _is_dense(part) or isinstance(part, GatheredViews):
+        return LOOPS.first_rows(row_offsets(part), rows)
+    return _find_first_rows(part, rows)
+
+
+def row_offsets(part: ViewColumns) -> NDArray[np.unsignedinteger[Any]]:
+    """Return how many rows before each view of a part its visit's first view is, plus 1.
+
+    If the part does not have it, or it is unknown, the number is 0 or greater than that of the row.
+    """
+    if _is_dense(part):
+        return part.numbers(ViewNumber.VISIT_OFFSET)
+
+    def find() -> NDArray[np.uint32]:
+        first_rows = _find_first_rows(part, slice(None))
+        offsets = np.arange(1, len(part) + 1) - first_rows
+        offsets[first_rows < 0] = 0
+        return offsets.astype(np.uint32)
+
+    return part.column("row offsets", find) if isinstance(part, GatheredViews) else find()
+
+
+def _find_first_rows(part: ViewColumns, rows: Rows) -> NDArray[np.intp]:
+    numbers = visit_numbers(part, rows)
+    is_here = numbers >= part.sequence_bounds[0]
+    if is_here.all():
+        return _rows_of(part, numbers)
+    found = np.full(len(numbers), -1, np.intp)
+    found[is_here] = _rows_of(part, numbers[is_here])
+    return found
 
 
 def _is_dense(part: ViewColumns) -> bool:
@@ -208,12 +216,9 @@ class Visits:
         """Return the place of the visit of each of some views of a part, -1 for none."""
         return self._places_by_first(part, rows_of_first_views(part, rows), rows)
 
-    def views(self, *, backwards: bool = False) -> Iterator[VisitViews]:
-        """Return the views of the visits part by part; those of a visit by sequence number.
-
-        With `backwards`, the last part comes first.
-        """
-        for part in reversed(list(self.parts())) if backwards else self.parts():
+    def views(self) -> Iterator[VisitViews]:
+        """Return the views of the visits part by part; those of a visit by sequence number."""
+        for part in self.parts():
             rows, visits = self._views_in(part)
             if len(rows):
                 own, begins = self._begun_in(part)
@@ -243,15 +248,14 @@ class Visits:
     def begins_in(self, part: ViewColumns) -> NDArray[np.intp]:
         """Return the rows of the first views that a part has, ascending."""
         if isinstance(part, GatheredViews):
-            return np.flatnonzero(self.mask(part) & (part.numbers(ViewNumber.VISIT_OFFSET) == 1))
+            return np.flatnonzero(self._table_of_gathered(part)[:-1] >= 0)
         return self._begun_in(part)[1]
 
     def mask(self, part: ViewColumns) -> NDArray[np.bool_]:
         """Return which views of a part belong to the visits, shape (n,)."""
         if isinstance(part, GatheredViews):
-            numbers, among = visit_numbers(part), np.sort(self.numbers())
-            places = np.minimum(np.searchsorted(among, numbers), len(among) - 1)
-            return among[places] == numbers if len(among) else np.zeros(len(part), np.bool_)
+            places = self._table_of_gathered(part).take(rows_of_first_views(part), mode="wrap")
+            return places >= 0
         return self.places_in(part) >= 0
 
     def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -312,6 +316,23 @@ class Visits:
             self._tables.clear()
             self._tables[first] = table
         return self._tables[first]
+
+    def _table_of_gathered(self, part: GatheredViews) -> Places:
+        """Return the same of a part that has all views of its visits, and may have others'."""
+        begins = part.column(
+            "begins", lambda: np.flatnonzero(part.numbers(ViewNumber.VISIT_OFFSET) == 1)
+        )
+        # Ascending, as the views are.
+        numbers = sequences_of(part, begins)
+        table = np.full(len(part) + 1, -1, np.int32)
+        for begun in self._begun:
+            low, high = np.searchsorted(numbers, begun.bounds)
+            high += 1
+            distances = (numbers[low:high] - begun.first).astype(np.int64)
+            found = np.minimum(np.searchsorted(begun.distances, distances), len(begun) - 1)
+            is_here = begun.distances[found] == distances
+            table[begins[low:high][is_here]] = begun.base + found[is_here]
+        return table
 
     def _places_by_first(
         self,
@@ -377,19 +398,6 @@ def find_visits(
             begun.append(_Begun.of(part, sequences_of(part, rows), base))
             base += len(rows)
     return Visits(snapshot, cancellation, begun)
-
-
-def snapshot_of_part(snapshot: Snapshot, part: ViewColumns) -> Snapshot:
-    """Return a snapshot of one part, with the texts of another."""
-    return Snapshot(texts=snapshot.texts, chunks=(part,))
-
-
-def visits_of_part(
-    snapshot: Snapshot, cancellation: Cancellation, part: ViewColumns, begins: NDArray[np.intp]
-) -> Visits:
-    """Return the visits that begin with some views of a part, as far as the part has them."""
-    begun = [_Begun.of(part, sequences_of(part, begins), 0)]
-    return Visits(snapshot_of_part(snapshot, part), cancellation, begun)
 
 
 def find_ascending(
@@ -474,31 +482,3 @@ def _numbers_of(selected: SelectedViews) -> Numbers:
         return numbers
     elsewhere = selected.of(np.arange(len(part)))[first_rows < 0]
     return np.concatenate([distinct([visit_numbers(part, elsewhere)]), numbers])
-
-
-def count_pages_beside(
-    visits: Visits, selected: SelectedViews, *, step: Literal[1, -1], size: int
-) -> NDArray[np.int64]:
-    """Count the pages that come next after some views of visits or, with a step of -1, before them.
-
-    The visits and the views are of one part. Returns the counts by code of Dimension.PATH, and at
-    `size` that of views which end, or begin, their visit.
-    """
-    counts = np.zeros(size + 1, np.int64)
-    for some in visits.views():
-        part = some.part
-        keys = some.visits.astype(np.int64)
-        keys <<= 32
-        keys |= some.rows
-        # The views of each visit follow each other. Sorting keys is faster than sorting rows.
-        keys.sort()
-        keys = keys[::step]
-        rows, of_rows = keys & 0xFFFF_FFFF, keys >> 32
-        is_in_question = np.zeros(len(part), np.bool_)
-        is_in_question[selected.rows] = True
-        found = np.flatnonzero(is_in_question[rows])
-        is_last = np.concatenate((of_rows[1:] != of_rows[:-1], [True]))[found]
-        beside = rows[found[~is_last] + 1]
-        counts[:size] += np.bincount(part.codes(Dimension.PATH)[beside], minlength=size)
-        counts[size] += np.count_nonzero(is_last)
-    return counts
