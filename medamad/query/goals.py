@@ -1,6 +1,6 @@
 """Goals: which visits reached them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise, starmap
 from typing import Final, TypeAlias
 
@@ -119,6 +119,13 @@ class GoalSearch:
             self._found[place] = self._find_rows(part, place)
         return self._found[place]
 
+    def reaching_first(self, parts: Iterable[ViewColumns]) -> Iterator[SelectedViews]:
+        """Return the views of parts by which, or by whose events, the first goal was reached."""
+        for part in parts:
+            rows, _ = self.rows_in(part, 0)
+            if len(rows):
+                yield SelectedViews(part, rows)
+
     def all_rows_in(self, part: ViewColumns) -> tuple[NDArray[np.intp], list[slice]]:
         """Return the rows of the views of all goals, and where those of each goal are."""
         rows = [self.rows_in(part, place)[0] for place in range(len(self.goals))]
@@ -187,10 +194,7 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     search = GoalSearch.of(goals, selection.snapshot.texts, selection.cancellation)
 
     def reaching_first(selection: Selection) -> Iterator[SelectedViews]:
-        for part in selection.parts_in_period():
-            rows, _ = search.rows_in(part, 0)
-            if len(rows):
-                yield SelectedViews(part, rows)
+        return search.reaching_first(selection.parts_in_period())
 
     # Without a filter, no others can reach the first goal.
     find_views = reaching_first if selection.filter.matches_all else selecting_views

@@ -52,6 +52,7 @@ static inline const views *views_at(const int64_t *parts, int64_t place, int64_t
 typedef VECTOR(uint8_t) vector8;
 typedef VECTOR(uint16_t) vector16;
 typedef VECTOR(uint32_t) vector32;
+typedef VECTOR(int32_t) places;
 typedef __attribute__((ext_vector_type(64))) _Bool bits;
 
 static inline uint64_t word_of(bits from) {
@@ -504,7 +505,7 @@ void medamad_first_rows(const void *offsets, int64_t width, int64_t size, const 
         for (int64_t i = 0; i < n; i++) {                                                          \
             uint64_t row = (uint64_t)(rows ? rows[i] : begin + i);                                 \
             uint64_t before = row < (uint64_t)size ? (uint64_t)numbers[row] - 1 : UINT64_MAX;      \
-            place_of[before <= row ? (int64_t)(row - before) : size] = 1;                          \
+            place_of[before <= row ? (int64_t)(row - before) : size] = 0;                          \
         }                                                                                          \
     } while (0)
 
@@ -515,21 +516,29 @@ int64_t medamad_begin_visits(const void *offsets, int64_t width, int64_t size, c
                              int64_t begin, int64_t n, const int64_t *left_out,
                              int64_t left_out_count, int32_t *restrict place_of,
                              int64_t *restrict begins) {
-    __builtin_memset(place_of, 0, (size_t)(size + 1) * sizeof *place_of);
+    /* All of these are -1, and those that are not become 0 first. */
+    __builtin_memset(place_of, 0xFF, (size_t)(size + 1) * sizeof *place_of);
     switch (width) {
         case 1: MARK_FIRST(uint8_t); break;
         case 2: MARK_FIRST(number16); break;
         case 4: MARK_FIRST(number32); break;
         default: MARK_FIRST(number64);
     }
-    for (int64_t i = 0; i < left_out_count; i++) place_of[left_out[i]] = 0;
+    for (int64_t i = 0; i < left_out_count; i++) place_of[left_out[i]] = -1;
     place_of[size] = -1;
     int32_t visits = 0;
-    for (int64_t row = 0; row < size; row++) {
-        int32_t is_begin = place_of[row];
-        begins[visits] = row;
-        place_of[row] = is_begin ? visits : -1;
-        visits += is_begin;
+    for (int64_t first = 0; first < size; first += 64) {
+        uint64_t word = 0;
+        if (first + 64 <= size)
+            word = word_of(__builtin_convertvector(*(const places *)(place_of + first) == 0, bits));
+        else
+            for (int64_t i = first; i < size; i++)
+                word |= (uint64_t)(place_of[i] == 0) << (i - first);
+        for (; word; word &= word - 1) {
+            int64_t row = first + __builtin_ctzll(word);
+            begins[visits] = row;
+            place_of[row] = visits++;
+        }
     }
     return visits;
 }
@@ -538,7 +547,7 @@ int64_t medamad_begin_visits(const void *offsets, int64_t width, int64_t size, c
     for (int64_t i = 0; i < count; i++) durations[i] = *(const TYPE *)at(duration, some[i])
 
 /* Add up the views of each visit, and their durations if there are any, and mark the visits that
-   have a view with late events. */
+   have a view with late events: is_late has a bit for each row, and may be NULL. */
 void medamad_sum_visits(const int64_t *rows, const int32_t *places, int64_t n,
                         const int64_t *duration_column, const uint8_t *is_late, int64_t *restrict views,
                         int64_t *restrict duration_ms, uint8_t *restrict has_late) {
@@ -550,7 +559,8 @@ void medamad_sum_visits(const int64_t *rows, const int32_t *places, int64_t n,
         const int32_t *of = places + first;
         for (int64_t i = 0; i < count; i++) views[of[i]]++;
         if (is_late)
-            for (int64_t i = 0; i < count; i++) has_late[of[i]] |= is_late[some[i]];
+            for (int64_t i = 0; i < count; i++) 
+                has_late[of[i]] |= is_late[some[i] >> 3] >> (some[i] & 7) & 1;
         if (!duration.address) continue;
         switch (duration.width) {
             case 1: TAKE(uint8_t); break;
@@ -581,4 +591,38 @@ int64_t medamad_distinct_pairs(const int32_t *visits, const uint32_t *numbers, i
         out[count++] = i;
     }
     return count;
+}
+
+#define WIDEN(TYPE)                                                                                \
+    for (int64_t i = 0; i < n; i++) out[i] = ((const TYPE *)at(of, first))[i]
+
+static void widen(column of, int64_t first, int64_t n, uint64_t *restrict out) {
+    switch (of.width) {
+        case 1: WIDEN(uint8_t); break;
+        case 2: WIDEN(number16); break;
+        case 4: WIDEN(number32); break;
+        default: WIDEN(number64);
+    }
+}
+
+/* For each of n rows, add 1 to the first of the sums of its code, and to each of the others the
+   number in another column. The codes are the first column, and the sums begin with those of the
+   least code, of which there are size; one more row of sums takes what is beyond. */
+void medamad_add_by_code(const int64_t *columns, int64_t column_count, int64_t n, int64_t least,
+                         int64_t size, int64_t *restrict sums) {
+    uint64_t codes[BLOCK], added[BLOCK];
+    const column *from = (const column *)columns;
+    for (int64_t first = 0; first < n; first += BLOCK) {
+        int64_t count = n - first < BLOCK ? n - first : BLOCK;
+        widen(from[0], first, count, codes);
+        for (int64_t i = 0; i < count; i++) {
+            uint64_t place = codes[i] - (uint64_t)least;
+            codes[i] = (place < (uint64_t)size ? place : (uint64_t)size) * (uint64_t)column_count;
+            sums[codes[i]]++;
+        }
+        for (int64_t k = 1; k < column_count; k++) {
+            widen(from[k], first, count, added);
+            for (int64_t i = 0; i < count; i++) sums[codes[i] + (uint64_t)k] += (int64_t)added[i];
+        }
+    }
 }

@@ -180,14 +180,14 @@ PartRows: TypeAlias = NDArray[np.intp] | slice
 class PlacedViews:
     """Views of visits, shape (n,): their rows in a part, and the place of the visit of each.
 
-    `duration_ms` is a column of the part, and so is `is_late`: whether a view has an event that
-    happened after it. None counts for zeros.
+    `duration_ms` is a column of the part; `is_late` has a bit for each of its rows, the lowest of a
+    byte first: whether the view has an event that happened after it. None counts for zeros.
     """
 
     rows: NDArray[np.intp]
     visits: NDArray[np.int32]
     duration_ms: Integers | None
-    is_late: NDArray[np.bool_] | None
+    is_late: NDArray[np.uint8] | None
 
 
 @frozen(eq=False)
@@ -253,6 +253,19 @@ class Loops(Protocol):
         self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
     ) -> NDArray[np.intp]:
         """Return the indices of the first of each of the different pairs, ascending."""
+
+    def add_by_code(
+        self,
+        codes: NDArray[Any],
+        columns: Sequence[NDArray[Any]],
+        least: int,
+        sums: NDArray[np.int64],
+    ) -> None:
+        """Add rows to the sums of their codes: 1, and what each column has.
+
+        `sums`, shape (k + 1, 1 + columns), has those of the codes from `least` on, and may be used
+        for anything in its last row.
+        """
 
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
@@ -342,7 +355,8 @@ class NumpyLoops:
             added = views.duration_ms[views.rows].astype(np.int64)
             np.add.at(sums.duration_ms, views.visits, added)
         if views.is_late is not None:
-            sums.has_late[views.visits[views.is_late[views.rows]]] = True
+            is_late = np.unpackbits(views.is_late, bitorder="little").astype(np.bool_)
+            sums.has_late[views.visits[is_late[views.rows]]] = True
 
     def distinct_pairs(
         self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
@@ -350,6 +364,22 @@ class NumpyLoops:
         """Return the indices of the first of each of the different pairs, ascending."""
         pairs = visits.astype(np.int64) << 32 | numbers
         return np.sort(np.unique(pairs, return_index=True)[1])
+
+    def add_by_code(
+        self,
+        codes: NDArray[Any],
+        columns: Sequence[NDArray[Any]],
+        least: int,
+        sums: NDArray[np.int64],
+    ) -> None:
+        """Add rows to the sums of their codes: 1, and what each column has."""
+        places = codes.astype(np.int64) - least
+        size = len(sums) - 1
+        places[(places < 0) | (places > size)] = size
+        sums[:, 0] += np.bincount(places, minlength=size + 1)
+        for place, column in enumerate(columns, start=1):
+            # Weights are floats, which are exact for these sums.
+            sums[:, place] += np.bincount(places, column, size + 1).astype(np.int64)
 
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
@@ -494,6 +524,8 @@ class CompiledLoops:
         pairs = (address, address, number)
         library.medamad_distinct_pairs.argtypes = (*pairs, address, number, address)
         library.medamad_distinct_pairs.restype = number
+        library.medamad_add_by_code.argtypes = (address, *(number,) * 4, address)
+        library.medamad_add_by_code.restype = None
         library.medamad_sums.argtypes = (address, number, address)
         library.medamad_sums.restype = None
         views = (*parts, address, number)
@@ -662,6 +694,26 @@ class CompiledLoops:
             _address_of(found),
         )
         return found[:count]
+
+    def add_by_code(
+        self,
+        codes: NDArray[Any],
+        columns: Sequence[NDArray[Any]],
+        least: int,
+        sums: NDArray[np.int64],
+    ) -> None:
+        """Add rows to the sums of their codes: 1, and what each column has."""
+        described = np.array(
+            [(_address_of(column), column.itemsize) for column in (codes, *columns)], np.int64
+        )
+        self._library.medamad_add_by_code(
+            _address_of(described),
+            len(described),
+            len(codes),
+            least,
+            len(sums) - 1,
+            _address_of(sums),
+        )
 
     def _rows(self, size: int) -> NDArray[np.intp]:
         rows: NDArray[np.intp] | None = getattr(self._scratch, "rows", None)

@@ -68,6 +68,14 @@ class PartVisits:
         places: Places = self.place_of.take(rows_of_first_views(part, rows), mode="wrap")
         return places
 
+    def codes_of_last_views(self, dimension: Dimension) -> NDArray[np.int64]:
+        """Return the code of each visit's last view."""
+        codes = np.zeros(len(self), np.int64)
+        for views in self.views():
+            # Of several views of a visit, the last one remains.
+            codes[views.visits] = views.part.codes(dimension)[views.rows]
+        return codes
+
     def take(self, mask: NDArray[np.bool_]) -> "PartVisits":
         """Return some of the visits."""
         begins = self.begins[mask]

@@ -11,10 +11,10 @@ from medamad.lookup.referrers import Sources
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
-from medamad.query.scan import Selection, ViewFilter, find_views, leaves
+from medamad.query.scan import Selection, ViewFilter, leaves
 from medamad.query.selection import matching_visits, select
 from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Visits, distinct, select_visits
+from medamad.query.visits import Visits, distinct, find_ascending, select_visits
 from medamad.storage.segments.parts import (
     CodeTexts,
     EventColumns,
@@ -313,11 +313,15 @@ class EventFilter:
             return events, gaps
         mask = np.full(len(events), self.without_view)
         is_found = np.zeros(len(events), np.bool_)
+        of_views = np.flatnonzero(events.view)
+        order = of_views[np.argsort(events.view[of_views], kind="stable")]
+        views = events.view[order].astype(np.int64)
         for part in leaves(self.snapshot.parts):
             self.cancellation.check()
-            indices, places = find_views(part, events.view)
-            is_found[indices] = True
-            if len(indices):
+            found, places = find_ascending(part, views)
+            if len(found):
+                indices = order[found]
+                is_found[indices] = True
                 mask[indices] = self.views.mask_of(part, places)
         for rollup in self.snapshot.rollups:
             low, high = rollup.sequence_bounds

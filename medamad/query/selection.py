@@ -1,9 +1,12 @@
 """What a query selects: its filters on views, on properties and on visits."""
 
+from collections.abc import Iterator
+
 import numpy as np
+from attrs import evolve
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
 from medamad.query.filters import (
     ENTRY_FIELDS,
@@ -14,7 +17,9 @@ from medamad.query.filters import (
     code_masks,
     property_mask,
 )
-from medamad.query.goals import find_reached, have_reached
+from medamad.query.goals import GoalSearch
+from medamad.query.part_visits import PartVisits
+from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation, Query
 from medamad.query.scan import (
     PropertyFilter,
@@ -23,8 +28,9 @@ from medamad.query.scan import (
     ViewFilter,
     loose_events,
 )
+from medamad.query.visit_groups import FindViews, join_groups, visits_in_groups
 from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Visits, visit_numbers, visits_begun
+from medamad.query.visits import Visits, visits_begun
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -68,25 +74,36 @@ def matching_visits(
         for fields in (ENTRY_FIELDS, EXIT_FIELDS)
     )
     search = VisitSearch.during(snapshot, query.period, cancellation)
-    found: Visits | None = None
-    if entries:
-        views = search.views(ViewFilter(entries))
-        found = visits_begun(snapshot, cancellation, ((each.part, _begun(each)) for each in views))
-    if exits:
-        (mask,) = exits.values()
-        if found is None:
-            seen = search.views(ViewFilter(exits))
-            found = search.visits(views.of(visit_numbers(views.part)) for views in seen)
-        found = found.take(mask.take(found.codes_of_last_views(Dimension.PATH)))
-    goals = query.goals
-    if found is None:
-        first = find_reached(search, goals[:1])
-        found = search.visits(visit_numbers(reached.part, reached.rows) for _, reached in first)
-        goals = goals[1:]
-    return found.take(np.logical_and.reduce(have_reached(found, goals))) if goals else found
+    if entries and not exits and not query.goals:
+        return visits_begun(snapshot, cancellation, search.begins(ViewFilter(entries)))
+    exiting = next(iter(exits.values()), None)
+    goals = GoalSearch.of(query.goals, snapshot.texts, cancellation)
+
+    def find_views(among: Selection) -> Iterator[SelectedViews]:
+        here = evolve(search, snapshot=among.snapshot)
+        if entries:
+            return (SelectedViews(*found) for found in here.begins(ViewFilter(entries)))
+        if exits:
+            return here.views(ViewFilter(exits))
+        return goals.reaching_first(here.parts())
+
+    groups = _matching_groups(snapshot, cancellation, find_views, exiting, goals)
+    return join_groups(snapshot, cancellation, groups)
 
 
-def _begun(views: SelectedViews) -> NDArray[np.intp]:
-    """Return the rows of those views that begin a visit."""
-    begins = np.flatnonzero(views.of(views.part.numbers(ViewNumber.VISIT_OFFSET)) == 1)
-    return views.rows_of(begins)
+def _matching_groups(
+    snapshot: Snapshot,
+    cancellation: Cancellation,
+    find_views: FindViews,
+    exiting: Mask | None,
+    goals: GoalSearch,
+) -> Iterator[PartVisits]:
+    """Return the visits of some views that ended on some pages, and reached all of some goals."""
+    everything = Selection(snapshot, ALWAYS, ViewFilter({}), cancellation)
+    for visits, _ in visits_in_groups(everything, find_views):
+        found = visits
+        if exiting is not None:
+            found = found.take(exiting[found.codes_of_last_views(Dimension.PATH)])
+        if goals.goals:
+            found = found.take(np.logical_and.reduce(goals.have_reached(found, found.part)))
+        yield found

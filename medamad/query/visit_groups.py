@@ -27,7 +27,9 @@ from medamad.query.visits import (
     find_visits,
     row_offsets,
     rows_of_first_views,
+    sequences_of,
     visit_numbers,
+    visits_begun,
 )
 from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
@@ -161,9 +163,34 @@ def visits_in_groups(
             yield visits, selected
 
 
+def join_groups(
+    snapshot: Snapshot, cancellation: Cancellation, groups: Iterable[PartVisits]
+) -> Visits:
+    """Return the visits of groups together."""
+    begins: dict[int, tuple[ViewColumns, list[NDArray[np.intp]]]] = {}
+
+    def add(part: ViewColumns, rows: NDArray[np.intp]) -> None:
+        begins.setdefault(part.sequence_bounds[0], (part, []))[1].append(rows)
+
+    elsewhere = [_NONE]
+    for visits in groups:
+        if isinstance(visits.part, GatheredViews):
+            elsewhere.append(sequences_of(visits.part, visits.begins))
+        else:
+            add(visits.part, visits.begins)
+    numbers = distinct(elsewhere)
+    bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
+    for part in snapshot.leaves(bounds):
+        add(part, find_ascending(part, numbers)[1])
+    found = ((part, np.sort(np.concatenate(rows))) for part, rows in begins.values())
+    return visits_begun(snapshot, cancellation, found)
+
+
 def snapshot_of_part(snapshot: Snapshot, part: ViewColumns) -> Snapshot:
-    """Return a snapshot of one part, with the texts of another."""
-    return Snapshot(texts=snapshot.texts, chunks=(part,))
+    """Return the snapshot of one part alone."""
+    return Snapshot(
+        texts=snapshot.texts, chunks=(part,), overlays=snapshot.overlays, reader=snapshot.reader
+    )
 
 
 def _gather_all(

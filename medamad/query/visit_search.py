@@ -7,12 +7,14 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from medamad.domain.dimensions import ViewNumber
 from medamad.query.filters import Mask
+from medamad.query.kernel import LOOPS, ONES, PartViews
 from medamad.query.part_visits import AnyVisits
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews, ViewFilter, leaves, loose_events
-from medamad.query.visits import Numbers, Visits, find_ascending, find_visits
+from medamad.query.visits import Numbers, find_ascending
 from medamad.storage.segments.parts import (
     Codes,
     EventColumns,
@@ -105,6 +107,21 @@ class VisitSearch:
             if (selected := remaining.select(part, ALWAYS)) is not None:
                 yield selected
 
+    def begins(self, filter_: ViewFilter) -> Iterator[tuple[ViewColumns, NDArray[np.intp]]]:
+        """Return the rows of the views that match codes and begin a visit, part by part."""
+        for part, remaining in self._parts(self.snapshot.parts, filter_):
+            matching = [*map(part.codes, remaining.codes), part.numbers(ViewNumber.VISIT_OFFSET)]
+            tables = [*map(remaining.table, remaining.codes), ONES]
+            rows = LOOPS.select(PartViews(0, len(part), matching), tables)
+            if len(rows):
+                yield part, rows
+
+    def parts(self) -> Iterator[ViewColumns]:
+        """Return the parts that may have views of the visits."""
+        for part in self.snapshot.leaves((self.first, self.last)):
+            self.cancellation.check()
+            yield part
+
     def events(self, properties: Mask) -> Iterator[FoundEvents]:
         """Return the rows of events that have any of some properties, by the part of their view."""
         for part in self._parts_with(self.snapshot.parts, properties):
@@ -113,11 +130,6 @@ class VisitSearch:
             if len(rows):
                 yield FoundEvents.of(part, rows)
         yield from self._loose_events(properties)
-
-    def visits(self, numbers: Iterable[Numbers]) -> Visits:
-        """Return the visits with some numbers, as `find_visits` does."""
-        found = np.concatenate([np.zeros(0, np.int64), *numbers])
-        return find_visits(self.snapshot, self.cancellation, found)
 
     def _includes(self, part: Part) -> bool:
         """Return whether a part may have views of the visits."""
@@ -163,7 +175,7 @@ class VisitSearch:
         loose = EventRows(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
         order = np.argsort(loose.view, kind="stable")
         views = loose.view[order].astype(np.int64)
-        for part in self.snapshot.leaves((self.first, self.last)):
+        for part in self.parts():
             found, rows = find_ascending(part, views)
             if len(rows):
                 yield FoundEvents(part, rows, loose, order[found])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
+from medamad.query.gathered import GatheredViews
 from medamad.query.goals import have_reached
 from medamad.query.kernel import LOOPS, PlacedViews, SumsOfVisits
 from medamad.query.part_visits import AnyVisits
@@ -25,6 +26,7 @@ from medamad.query.visits import (
 )
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.parts import ViewColumns
+from medamad.storage.segments.snapshot import Snapshot
 
 VISITS, VIEWS, BOUNCES, DURATION_MS = range(4)
 
@@ -137,28 +139,6 @@ def add_up(parts: Sequence[VisitSums]) -> VisitSums:
     return VisitSums(codes, sums)
 
 
-def _summed(codes: NDArray[np.int64], columns: Sequence[NDArray[Any]] = ()) -> VisitSums:
-    """Return the sums of rows by code: their number, and for each column that of its values."""
-    if not len(codes):
-        return NO_SUMS
-    least = int(codes.min())
-    size = int(codes.max()) - least + 1
-    different: NDArray[np.int64] | None = None
-    places = codes - least
-    if size > _SPARSE * len(codes):
-        different, places = np.unique(codes, return_inverse=True)
-        size = len(different)
-    sums = np.zeros((1 + len(columns), size), np.int64)
-    sums[0] = np.bincount(places, minlength=size)
-    for row, column in enumerate(columns, start=1):
-        # Weights are floats, which are exact for these sums.
-        sums[row] = np.bincount(places, column, size)
-    if different is not None:
-        return VisitSums(different, sums)
-    used = np.flatnonzero(sums[0])
-    return VisitSums(used + least, sums[:, used])
-
-
 Rows: TypeAlias = tuple[NDArray[Any], tuple[NDArray[Any], ...]]
 """A code for each row, and columns of what is added up besides the number of rows."""
 
@@ -203,12 +183,25 @@ def collect_groups(groups: Iterable[AnyVisits], kinds: Sequence[Kind]) -> list[V
     return list(map(_added, totals, waiting))
 
 
-def _added(total: VisitSums, rows: Sequence[Rows]) -> VisitSums:
-    if not rows:
+def _added(total: VisitSums, pieces: Sequence[Rows]) -> VisitSums:
+    """Return sums with those of further rows: by code their number, and that of each column."""
+    pieces = [piece for piece in pieces if len(piece[0])]
+    if not pieces:
         return total
-    codes, columns = zip(*rows, strict=True)
-    added = map(np.concatenate, zip(*columns, strict=True))
-    return add_up([total, _summed(np.concatenate(codes), tuple(added))])
+    least = min(int(codes.min()) for codes, _ in pieces)
+    size = max(int(codes.max()) for codes, _ in pieces) - least + 1
+    different = None
+    if size > _SPARSE * sum(len(codes) for codes, _ in pieces):
+        codes, columns = zip(*pieces, strict=True)
+        different, places = np.unique(np.concatenate(codes), return_inverse=True)
+        pieces = [(places, tuple(map(np.concatenate, zip(*columns, strict=True))))]
+        least, size = 0, len(different)
+    sums = np.zeros((size + 1, 1 + len(pieces[0][1])), np.int64)
+    for codes_of_piece, columns_of_piece in pieces:
+        LOOPS.add_by_code(codes_of_piece, columns_of_piece, least, sums)
+    used = np.flatnonzero(sums[:-1, 0])
+    found = used + least if different is None else different[used].astype(np.int64)
+    return add_up([total, VisitSums(found, sums[used].T)])
 
 
 def _collect(visits: AnyVisits, kinds: Sequence[Kind]) -> list[Rows]:
@@ -242,10 +235,7 @@ class _ByFirstViews:
         part = views.part
         self._codes[views.own] = self.number_of(part, views.begins)
         duration_ms = part.duration_ms if self.with_durations else None
-        is_late = None
-        if len(part.own):
-            is_late = np.zeros(len(part), np.bool_)
-            is_late[part.views_with_late_events()] = True
+        is_late = late_views(self.visits.snapshot, part)
         placed = PlacedViews(views.rows, views.visits, duration_ms, is_late)
         LOOPS.sum_visits(placed, self._sums)
 
@@ -277,6 +267,22 @@ class _ByFirstViews:
             late = rows[time_ms[near] > part.time_ms[rows]]
             engaged = visits.places_of_rows(part, late)
             self._sums.has_late[engaged[engaged >= 0]] = True
+
+
+def late_views(snapshot: Snapshot, part: ViewColumns) -> NDArray[np.uint8] | None:
+    """Return which views of a part have late own events, as `PlacedViews` has it."""
+    if not len(part.own):
+        return None
+
+    def find() -> NDArray[np.uint8]:
+        is_late = np.zeros(len(part), np.bool_)
+        is_late[part.views_with_late_events()] = True
+        return np.packbits(is_late, bitorder="little")
+
+    if isinstance(part, GatheredViews):
+        return part.column("late events", find)
+    alone = snapshot.alone(part)
+    return find() if alone is None else alone.kept(late_views, find, lambda found: found.nbytes)
 
 
 @frozen

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.domain.dimensions import ViewNumber
 from medamad.query.gathered import GatheredViews
 from medamad.query.kernel import LOOPS
 from medamad.query.period import ALWAYS, Period
@@ -135,6 +135,12 @@ class _Begun:
         first, last = part.sequence_bounds
         return cls(first, (numbers - first).astype(np.min_scalar_type(last - first)), base)
 
+    @classmethod
+    def at_rows(cls, part: ViewColumns, rows: NDArray[np.intp], base: int) -> "_Begun":
+        if not _is_dense(part):
+            return cls.of(part, sequences_of(part, rows), base)
+        return cls(part.sequence_bounds[0], rows.astype(np.min_scalar_type(len(part))), base)
+
     def __len__(self) -> int:
         return len(self.distances)
 
@@ -230,14 +236,6 @@ class Visits:
             own, begins = self._begun_in(part)
             if len(begins):
                 yield part, begins, own
-
-    def codes_of_last_views(self, dimension: Dimension) -> NDArray[np.int64]:
-        """Return the code of each visit's last view."""
-        codes = np.zeros(len(self), np.int64)
-        for views in self.views():
-            # Of several views of a visit, the last one remains.
-            codes[views.visits] = views.part.codes(dimension)[views.rows]
-        return codes
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a view of the visits, without looking at its views."""
@@ -366,7 +364,7 @@ def visits_begun(
     begun: list[_Begun] = []
     base = 0
     for _, part, rows in sorted(found, key=itemgetter(0)):
-        begun.append(_Begun.of(part, sequences_of(part, rows), base))
+        begun.append(_Begun.at_rows(part, rows, base))
         base += len(rows)
     return Visits(snapshot, cancellation, begun)
 

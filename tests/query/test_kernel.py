@@ -20,6 +20,8 @@ from medamad.query.kernel import (
     Loops,
     NumpyLoops,
     PartViews,
+    PlacedViews,
+    SumsOfVisits,
     load_loops,
     same_number,
 )
@@ -248,6 +250,105 @@ def test_one_number_stands_for_all_views(loops: Loops) -> None:
     sums = [[0, 0, 2], [0, 0, 1], [0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 12]]
     assert loops.tally([[views]], [ONES], 3).tolist() == sums
     assert loops.tally([loops.gather([views], [ONES])], [], 3).tolist() == sums
+
+
+@given(
+    st.integers(0, 1 << 32),
+    st.sampled_from(EDGES),
+    st.sampled_from(DTYPES),
+    st.sampled_from([1, 5, 300]),
+    st.sampled_from([0.001, 0.3, 1]),
+)
+def test_visits_begin_where_their_first_views_are(
+    seed: int, size: int, dtype: type[np.unsignedinteger], greatest: int, share: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    offsets = rng.integers(0, min(greatest, np.iinfo(dtype).max), size, dtype, endpoint=True)
+    rows = rng.permutation(np.flatnonzero(rng.random(size) < share))
+    left_out = np.flatnonzero(rng.random(size) < 0.1)
+    begin, end = sorted(rng.integers(0, size, 2, endpoint=True).tolist())
+
+    def first_row(row: int) -> int:
+        first = row + 1 - int(offsets[row]) if row < size else -1
+        return first if 0 <= first <= row else -1
+
+    beyond = np.concatenate([rows, [size]])
+    for some in (beyond, slice(begin, end), slice(None)):
+        chosen = np.arange(size)[some] if isinstance(some, slice) else some
+        expected = [first_row(row) for row in chosen.tolist()]
+        begun = sorted({*expected} - {-1, *left_out.tolist()})
+        places = {row: place for place, row in enumerate(begun)}
+        for loops in BOTH:
+            assert loops.first_rows(offsets, some).tolist() == expected
+            begins, place_of = loops.begin_visits(offsets, some, left_out)
+            assert begins.tolist() == begun
+            assert place_of.tolist() == [places.get(row, -1) for row in range(size + 1)]
+
+
+@given(
+    st.integers(0, 1 << 32),
+    st.sampled_from(EDGES),
+    st.sampled_from(DTYPES),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_views_of_visits_are_added_up(
+    seed: int,
+    size: int,
+    dtype: type[np.unsignedinteger],
+    has_durations: bool,
+    has_late: bool,
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = np.flatnonzero(rng.random(size) < 0.7)
+    visits = rng.integers(0, 50, len(rows), np.int32)
+    duration_ms = rng.integers(0, min(86_400_000, np.iinfo(dtype).max), size, dtype)
+    is_late = rng.random(size) < 0.1
+    expected = SumsOfVisits.of(50)
+    for row, visit in zip(rows.tolist(), visits.tolist(), strict=True):
+        expected.views[visit] += 1
+        expected.duration_ms[visit] += int(duration_ms[row]) * has_durations
+        expected.has_late[visit] |= bool(is_late[row]) and has_late
+    placed = PlacedViews(
+        rows,
+        visits,
+        duration_ms if has_durations else None,
+        np.packbits(is_late, bitorder="little") if has_late else None,
+    )
+    for loops in BOTH:
+        sums = SumsOfVisits.of(50)
+        loops.sum_visits(placed, sums)
+        assert sums.views.tolist() == expected.views.tolist()
+        assert sums.duration_ms.tolist() == expected.duration_ms.tolist()
+        assert sums.has_late.tolist() == expected.has_late.tolist()
+
+
+@given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([1, 3, 1000, 1 << 31]))
+def test_different_pairs_are_found(seed: int, size: int, greatest: int) -> None:
+    rng = np.random.default_rng(seed)
+    visits = rng.integers(0, greatest, size, np.int32)
+    numbers = rng.integers(0, 2 * greatest, size, np.uint32)
+    seen: dict[tuple[int, int], int] = {}
+    for place, pair in enumerate(zip(visits.tolist(), numbers.tolist(), strict=True)):
+        seen.setdefault(pair, place)
+    for loops in BOTH:
+        assert loops.distinct_pairs(visits, numbers).tolist() == list(seen.values())
+
+
+@given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([*DTYPES, np.int64]))
+def test_rows_are_added_up_by_code(seed: int, size: int, dtype: type[np.integer]) -> None:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 100, size, dtype)
+    columns = [rng.random(size) < 0.5, rng.integers(0, 1 << 40, size, np.int64)]
+    expected = np.ones((31, 3), np.int64)
+    for row, code in enumerate(codes.tolist()):
+        if 20 <= code < 50:
+            added = [1, int(columns[0][row]), int(columns[1][row])]
+            expected[code - 20] += added
+    for loops in BOTH:
+        sums = np.ones((31, 3), np.int64)
+        loops.add_by_code(codes, columns, 20, sums)
+        assert sums[:-1].tolist() == expected[:-1].tolist()
 
 
 @pytest.mark.parametrize("loops", BOTH, ids=["numpy", "compiled"])
