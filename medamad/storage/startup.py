@@ -176,6 +176,8 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     store.wal.skip_to(store.partitions.greatest_sequence)
     # Only the writer uses them, so it loads them before it does anything else.
     loading = store.writer.submit(lambda begun: store.wal.beacons.load(begun.lmdb, views))
+    # Unavailable if the store has failed, which the writer reports.
+    loading.addErrback(lambda failure: failure.trap(Unavailable))
     loading.addErrback(lambda failure: _log.failure("beacons could not be loaded", failure))
     return to_trim
 
