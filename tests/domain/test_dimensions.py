@@ -1,5 +1,4 @@
 import pytest
-from attrs import fields
 
 from medamad.domain.dimensions import (
     NUMBERS_OF_HITS,
@@ -16,9 +15,7 @@ from medamad.domain.hits import View
 
 
 def test_every_dimension_is_an_attribute_of_a_view() -> None:
-    assert {dimension.attribute for dimension in VIEW_DIMENSIONS} <= {
-        attribute.name for attribute in fields(View)
-    }
+    assert {dimension.attribute for dimension in VIEW_DIMENSIONS} <= {*View.__struct_fields__}
 
 
 def test_the_numbers_that_are_stored_never_change() -> None:
