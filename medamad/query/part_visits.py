@@ -1,7 +1,7 @@
 """Visits of which all views are in one part, and what comes beside a page."""
 
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 from attrs import evolve, frozen
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.kernel import LOOPS, place_table
+from medamad.query.period import Period
 from medamad.query.request import Cancellation
 from medamad.query.scan import SelectedViews
 from medamad.query.visits import (
@@ -37,6 +38,17 @@ class PartVisits:
     part: ViewColumns
     begins: NDArray[np.intp]
     place_of: Places
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        cancellation: Cancellation,
+        part: ViewColumns,
+        begins: NDArray[np.intp],
+    ) -> Self:
+        """Return the visits that begin in some rows of a part, ascending."""
+        return cls(snapshot, cancellation, part, begins, place_table(begins, len(part)))
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -80,6 +92,12 @@ class PartVisits:
         """Return some of the visits."""
         begins = self.begins[mask]
         return evolve(self, begins=begins, place_of=place_table(begins, len(self.part)))
+
+    def begun_in(self, period: Period) -> "PartVisits":
+        """Return the visits that began in a period."""
+        if period.contains(*self.part.time_bounds):
+            return self
+        return self.take(period.mask(self.part.time_ms[self.begins]))
 
 
 AnyVisits: TypeAlias = Visits | PartVisits

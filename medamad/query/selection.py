@@ -28,7 +28,7 @@ from medamad.query.scan import (
     ViewFilter,
     loose_events,
 )
-from medamad.query.visit_groups import FindViews, join_groups, visits_in_groups
+from medamad.query.visit_groups import FindViews, FoundVisits, visits_in_groups
 from medamad.query.visit_search import VisitSearch
 from medamad.query.visits import Visits, visits_begun
 from medamad.storage.segments.snapshot import Snapshot
@@ -62,7 +62,7 @@ def _loose_views(
 
 def matching_visits(
     snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
-) -> Visits | None:
+) -> Visits | FoundVisits | None:
     """Return the visits that match a query's filters on visits, or None if there are none.
 
     They include all of those that have views or events in the period.
@@ -87,8 +87,15 @@ def matching_visits(
             return here.views(ViewFilter(exits))
         return goals.reaching_first(here.parts())
 
-    groups = _matching_groups(snapshot, cancellation, find_views, exiting, goals)
-    return join_groups(snapshot, cancellation, groups)
+    # All visits that are found by the only goal have reached it.
+    is_found_by_goal = len(query.goals) == 1 and not entries and not exits
+    return FoundVisits(
+        snapshot,
+        cancellation,
+        lambda: _matching_groups(
+            snapshot, cancellation, find_views, exiting, None if is_found_by_goal else goals
+        ),
+    )
 
 
 def _matching_groups(
@@ -96,7 +103,7 @@ def _matching_groups(
     cancellation: Cancellation,
     find_views: FindViews,
     exiting: Mask | None,
-    goals: GoalSearch,
+    goals: GoalSearch | None,
 ) -> Iterator[PartVisits]:
     """Return the visits of some views that ended on some pages, and reached all of some goals."""
     everything = Selection(snapshot, ALWAYS, ViewFilter({}), cancellation)
@@ -104,6 +111,6 @@ def _matching_groups(
         found = visits
         if exiting is not None:
             found = found.take(exiting[found.codes_of_last_views(Dimension.PATH)])
-        if goals.goals:
+        if goals is not None and goals.goals:
             found = found.take(np.logical_and.reduce(goals.have_reached(found, found.part)))
         yield found

@@ -5,14 +5,16 @@ takes arrays of the size of the part, and no search. Almost all visits are in on
 views of others are gathered to one more part. Those of segments, which never change, stay gathered.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import ViewNumber
+from medamad.query.filters import Mask
 from medamad.query.gathered import GatheredViews, KeptArrays, keep_nothing
 from medamad.query.kernel import LOOPS
 from medamad.query.part_visits import PartVisits
@@ -31,7 +33,7 @@ from medamad.query.visits import (
     visit_numbers,
     visits_begun,
 )
-from medamad.storage.segments.parts import ViewColumns
+from medamad.storage.segments.parts import Part, Rollup, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 FindViews: TypeAlias = Callable[[Selection], Iterable[SelectedViews]]
@@ -121,6 +123,8 @@ def selecting_views(selection: Selection) -> Iterator[SelectedViews]:
 def selecting_views_of(part: ViewColumns, selection: Selection) -> SelectedViews | None:
     """Return the same of a part, None if there are none."""
     visits = selection.filter.only_visits
+    if isinstance(visits, FoundVisits):
+        visits = visits.joined()
     if not isinstance(visits, Visits):
         return selection.filter.select(part, selection.period)
     # The first view of each visit that began in the period is one of them.
@@ -139,6 +143,11 @@ def visits_in_groups(
     """
     cancellation = selection.cancellation
     period = selection.period if begun is None else begun
+    found = selection.filter.only_visits
+    if find_views is selecting_views and isinstance(found, FoundVisits):
+        for visits in found.groups(period):
+            yield visits, SelectedViews(visits.part, visits.begins)
+        return
     gathered = _gather_all(selection.snapshot, cancellation)
     going_on = distinct([numbers for _, numbers in gathered])
 
@@ -156,11 +165,72 @@ def visits_in_groups(
         left_out = find_ascending(part, elsewhere)[1]
         begins, place_of = LOOPS.begin_visits(row_offsets(part), selected.rows, left_out)
         alone = snapshot_of_part(selection.snapshot, part)
-        visits = PartVisits(alone, cancellation, part, begins, place_of)
-        if not period.contains(*part.time_bounds):
-            visits = visits.take(period.mask(part.time_ms[begins]))
+        visits = PartVisits(alone, cancellation, part, begins, place_of).begun_in(period)
         if len(visits):
             yield visits, selected
+
+
+@define(eq=False)
+class FoundVisits:
+    """Visits of a snapshot that match a filter, found in groups when they are first needed.
+
+    Where they begin is kept, so that they are looked for once.
+    """
+
+    snapshot: Snapshot
+    cancellation: Cancellation
+    _find_groups: Callable[[], Iterable[PartVisits]]
+    _begins: dict[int | GatheredViews, NDArray[np.uint32]] | None = field(default=None, init=False)
+    """By the part, or its first sequence number: to keep parts open would keep what they read."""
+    _joined: Visits | None = field(default=None, init=False)
+
+    def groups(self, period: Period) -> Iterator[PartVisits]:
+        """Return the visits that began in a period, in groups as `visits_in_groups` has them."""
+        for visits in self._look() if self._begins is None else self._again(self._begins):
+            begun = visits.begun_in(period)
+            if len(begun):
+                yield begun
+
+    def joined(self) -> Visits:
+        """Return the visits together."""
+        if self._joined is None:
+            groups = self.groups(ALWAYS)
+            self._joined = join_groups(self.snapshot, self.cancellation, groups)
+        return self._joined
+
+    def may_match(self, part: Part | Rollup) -> bool:
+        """Return whether a part may have a view of the visits, without looking at its views."""
+        return isinstance(part, Rollup) or self.joined().may_match(part)
+
+    def mask(self, part: ViewColumns) -> Mask:
+        """Return which views of a part belong to the visits, shape (n,)."""
+        return self.joined().mask(part)
+
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        """Return which of some views of a part belong to the visits."""
+        return self.joined().mask_of(part, rows)
+
+    def _look(self) -> Iterator[PartVisits]:
+        found: dict[int | GatheredViews, NDArray[np.uint32]] = {}
+        for visits in self._find_groups():
+            found[_key_of(visits.part)] = visits.begins.astype(np.uint32)
+            yield visits
+        self._begins = found
+
+    def _again(
+        self, found: Mapping[int | GatheredViews, NDArray[np.uint32]]
+    ) -> Iterator[PartVisits]:
+        gathered = [part for part in found if isinstance(part, GatheredViews)]
+        for part in chain(self.snapshot.leaves(), gathered):
+            self.cancellation.check()
+            begins = found.get(_key_of(part))
+            if begins is not None:
+                alone = snapshot_of_part(self.snapshot, part)
+                yield PartVisits.of(alone, self.cancellation, part, begins.astype(np.intp))
+
+
+def _key_of(part: ViewColumns) -> int | GatheredViews:
+    return part if isinstance(part, GatheredViews) else part.sequence_bounds[0]
 
 
 def join_groups(

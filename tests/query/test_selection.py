@@ -4,8 +4,11 @@ import pytest
 from support.query.hits import event, view
 from support.query.snapshots import SOURCES, Cuts, answer, query_from, snapshot_of
 
+from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.query.selection import matching_visits
+from medamad.query.visit_groups import FoundVisits
+from medamad.query.visits import Visits, sequences_of
 from medamad.storage.segments.snapshot import Snapshot
 
 HOUR_MS = 3_600_000
@@ -54,7 +57,26 @@ def test_only_visits_that_can_have_views_or_events_in_the_period_are_looked_for(
     def numbers(*filters: tuple[str, str]) -> list[int]:
         query = query_from([("start", "1970-01-01T06:00:00Z"), *filters])
         found = matching_visits(snapshot(), query, SOURCES, Cancellation())
-        return [] if found is None else found.numbers().tolist()
+        return found.numbers().tolist() if isinstance(found, Visits) else []
 
     assert numbers(("entry_page[starts_with]", "/")) == [1, 3, 6]
     assert numbers(("path", "/a")) == []
+
+
+@pytest.mark.parametrize("joined_first", [False, True])
+def test_visits_are_the_same_in_groups_and_together(*, joined_first: bool) -> None:
+    query = query_from([("exit_page[starts_with]", "/")])
+    found = matching_visits(snapshot(), query, SOURCES, Cancellation())
+    assert isinstance(found, FoundVisits)
+    if joined_first:
+        found.joined()
+    begins = [
+        sorted(
+            number
+            for visits in found.groups(period)
+            for number in sequences_of(visits.part, visits.begins).tolist()
+        )
+        for period in (ALWAYS, ALWAYS, Period(4 * HOUR_MS, 6 * HOUR_MS))
+    ]
+    assert begins == [[1, 3, 6], [1, 3, 6], [6]]
+    assert found.joined().numbers().tolist() == [1, 3, 6]
