@@ -371,7 +371,8 @@ async def test_a_hit_for_a_website_deleted_meanwhile_is_not_found(
     pipeline: Pipeline, store: Store
 ) -> None:
     deleted = Deferred.fromCoroutine(store.delete_website(store.websites.all()[0]))
-    with pytest.raises(NotFound, match="deleted"):
+    # It depends on the threads whether the website is gone before its host is looked up.
+    with pytest.raises(NotFound, match=r"deleted|no website is registered"):
         await send(pipeline)
     await deleted
 
