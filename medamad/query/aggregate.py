@@ -15,20 +15,14 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
-from medamad.query.kernel import (
-    LOOPS,
-    Batch,
-    Batches,
-    CodeTable,
-    CountedDurations,
-    Groups,
-    PartViews,
-)
+from medamad.query.kernel import LOOPS
+from medamad.query.loops import Batch, Batches, CodeTable, CountedDurations, Groups, PartViews
 from medamad.query.quantiles import Quartiles
 from medamad.query.request import NO_GAPS, DayGap, Gaps, Query
 from medamad.query.rollups import duration_gaps, durations_by_path, rollup_counters
 from medamad.query.rows import Columns, fractions
-from medamad.query.scan import Selection, ViewFilter, WantedColumns, divide
+from medamad.query.scan import Selection, WantedColumns, divide
+from medamad.query.view_filter import ViewFilter
 from medamad.storage.segments import counters as row_numbers
 from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters
 from medamad.storage.segments.parts import Part

@@ -20,14 +20,15 @@ from medamad.query.aggregate import count_views_of_parts
 from medamad.query.buckets import MAX_BUCKETS, Buckets, make_buckets
 from medamad.query.filters import Mask, matches_without_view
 from medamad.query.goals import GoalSearch, count_steps, goal_mask
-from medamad.query.kernel import lookup
+from medamad.query.loops import lookup
 from medamad.query.period import ALWAYS, Period
 from medamad.query.properties import EventFilter
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query, Result
 from medamad.query.rows import fractions
-from medamad.query.scan import SelectedViews, Selection, divide, find_views, leaves, loose_events
+from medamad.query.scan import Selection, divide, leaves, loose_events
 from medamad.query.selection import select
 from medamad.query.series import series_bounds
+from medamad.query.view_filter import SelectedViews, find_views
 from medamad.query.visit_groups import selecting_views, selecting_views_of
 from medamad.query.visit_reports import count_reached
 from medamad.storage.segments.parts import EventColumns, ViewColumns

@@ -12,10 +12,12 @@ from medamad.domain.dimensions import Dimension, ViewNumber, split_property
 from medamad.domain.goals import Goal
 from medamad.domain.paths import PathPattern
 from medamad.query.filters import Mask, cached_mask
-from medamad.query.kernel import LOOPS, CodeTable, PartViews
+from medamad.query.kernel import LOOPS
+from medamad.query.loops import CodeTable, PartViews
 from medamad.query.part_visits import AnyVisits
 from medamad.query.request import Cancellation
-from medamad.query.scan import SelectedViews, Selection, ViewFilter
+from medamad.query.scan import Selection
+from medamad.query.view_filter import SelectedViews, ViewFilter
 from medamad.query.visit_groups import selecting_views, visits_in_groups
 from medamad.query.visit_search import FoundEvents, VisitSearch
 from medamad.storage.segments.parts import CodeTexts, ViewColumns

@@ -14,7 +14,8 @@ from attrs import evolve, frozen
 
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, ViewFilter, divide
+from medamad.query.scan import Selection, divide
+from medamad.query.view_filter import ViewFilter
 from medamad.query.visit_groups import Beyond, find_beyond, visits_in_groups, visits_of_views
 from medamad.query.visit_sums import Kind, VisitSums, add_up, collect, collect_groups
 from medamad.query.visits import Visits, find_visits, select_visits

@@ -8,10 +8,11 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.kernel import LOOPS, place_table
+from medamad.query.kernel import LOOPS
+from medamad.query.loops import place_table
 from medamad.query.period import Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import SelectedViews
+from medamad.query.view_filter import SelectedViews
 from medamad.query.visits import (
     Places,
     Visits,

@@ -11,8 +11,9 @@ from medamad.lookup.referrers import Sources
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
-from medamad.query.scan import Selection, ViewFilter, leaves
+from medamad.query.scan import Selection, leaves
 from medamad.query.selection import matching_visits, select
+from medamad.query.view_filter import ViewFilter
 from medamad.query.visit_search import VisitSearch
 from medamad.query.visits import Visits, distinct, find_ascending, select_visits
 from medamad.storage.segments.parts import (

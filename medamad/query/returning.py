@@ -22,7 +22,8 @@ from medamad.query.filters import GOAL_FIELD, Mask
 from medamad.query.period import Period
 from medamad.query.request import PROPERTY_FIELDS, Query
 from medamad.query.rows import Columns
-from medamad.query.scan import SelectedViews, Selection
+from medamad.query.scan import Selection
+from medamad.query.view_filter import SelectedViews
 from medamad.storage.segments.counters import VISITORS, Counters
 from medamad.storage.segments.format import VISITOR
 from medamad.storage.segments.parts import Part

@@ -21,13 +21,8 @@ from medamad.query.goals import GoalSearch
 from medamad.query.part_visits import PartVisits
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation, Query
-from medamad.query.scan import (
-    PropertyFilter,
-    SelectedViews,
-    Selection,
-    ViewFilter,
-    loose_events,
-)
+from medamad.query.scan import Selection, loose_events
+from medamad.query.view_filter import PropertyFilter, SelectedViews, ViewFilter
 from medamad.query.visit_groups import FindViews, FoundVisits, visits_in_groups
 from medamad.query.visit_search import VisitSearch
 from medamad.query.visits import Visits, visits_begun

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from medamad.query.aggregate import Tally, repeatable, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
-from medamad.query.kernel import LOOPS, Batch, Batches, Groups, PartViews, same_number
+from medamad.query.kernel import LOOPS
+from medamad.query.loops import Batch, Batches, Groups, PartViews, same_number
 from medamad.query.period import Period
 from medamad.query.quantiles import GroupedDurations, median
 from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.rollups import SelectedRollup, selected_rollups
-from medamad.query.scan import SelectedViews, Selection, WantedColumns
+from medamad.query.scan import Selection, WantedColumns
+from medamad.query.view_filter import SelectedViews
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_of
 from medamad.storage.segments.format import Integers, Segment, SortedDurations
 from medamad.storage.segments.parts import NO_TIME, MergedSegment, Part

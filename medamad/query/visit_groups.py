@@ -20,7 +20,8 @@ from medamad.query.kernel import LOOPS
 from medamad.query.part_visits import PartVisits
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import SelectedViews, Selection, divide, loose_events
+from medamad.query.scan import Selection, divide, loose_events
+from medamad.query.view_filter import SelectedViews
 from medamad.query.visits import (
     Numbers,
     Visits,

@@ -18,8 +18,9 @@ from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation, Gaps, Query, Result
 from medamad.query.rollup_visits import visits_by_code, visits_by_end, with_rollups
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
-from medamad.query.scan import SelectedViews, Selection
+from medamad.query.scan import Selection
 from medamad.query.selection import select
+from medamad.query.view_filter import SelectedViews
 from medamad.query.visit_groups import FindViews, selecting_views, visits_in_groups
 from medamad.query.visit_sums import (
     Beginnings,

@@ -15,9 +15,11 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.gathered import GatheredViews
 from medamad.query.goals import have_reached
-from medamad.query.kernel import LOOPS, PlacedViews, SumsOfVisits
+from medamad.query.kernel import LOOPS
+from medamad.query.loops import PlacedViews, SumsOfVisits
 from medamad.query.part_visits import AnyVisits
-from medamad.query.scan import ViewFilter, loose_events
+from medamad.query.scan import loose_events
+from medamad.query.view_filter import ViewFilter
 from medamad.query.visits import (
     Numbers,
     VisitViews,

@@ -19,7 +19,8 @@ from medamad.query.gathered import GatheredViews
 from medamad.query.kernel import LOOPS
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import SelectedViews, Selection
+from medamad.query.scan import Selection
+from medamad.query.view_filter import SelectedViews
 from medamad.storage.segments.parts import Part, Rollup, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 

@@ -12,7 +12,7 @@ from support.query.oracle import Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
 from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
 
-from medamad.query.kernel import NumpyLoops
+from medamad.query.numpy_loops import NumpyLoops
 
 
 def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str) -> None:

@@ -9,7 +9,8 @@ from medamad.query.buckets import Buckets
 from medamad.query.kernel import LOOPS
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, ViewFilter, WantedColumns
+from medamad.query.scan import Selection, WantedColumns
+from medamad.query.view_filter import ViewFilter
 
 VIEWS = [
     view(1, "pq", 5000, path="/a"),

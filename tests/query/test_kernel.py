@@ -10,21 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.query.oracle import quantile
 
-from medamad.query.kernel import (
-    LOOPS,
+from medamad.query.kernel import LOOPS, CompiledLoops, load_loops
+from medamad.query.loops import (
     ONES,
     CodeTable,
-    CompiledLoops,
     CountedDurations,
     Groups,
     Loops,
-    NumpyLoops,
     PartViews,
     PlacedViews,
     SumsOfVisits,
-    load_loops,
     same_number,
 )
+from medamad.query.numpy_loops import NumpyLoops
 from medamad.query.quantiles import Quartiles
 from medamad.storage.segments.format import BOUNCED, PAGE_VISITOR, TIMED, VISITOR
 

@@ -20,8 +20,9 @@ from medamad.query.kept_sums import sum_visits
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reports import SummaryOptions, summary
 from medamad.query.request import Cancellation, Filter, Query
-from medamad.query.scan import Selection, ViewFilter
+from medamad.query.scan import Selection
 from medamad.query.selection import select
+from medamad.query.view_filter import ViewFilter
 from medamad.query.visit_groups import visits_in_groups
 from medamad.query.visit_sums import (
     Beginnings,

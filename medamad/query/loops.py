@@ -1,0 +1,292 @@
+"""What the inner loops of queries take and return, however they run."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol, Self, TypeAlias
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from medamad.query.quantiles import Quartiles
+from medamad.storage.segments.format import Integers, MappedColumn
+
+_FEW: Final = 4
+"""Comparing with a few codes is faster than looking each of them up."""
+_SMALL_CODES: Final = 1 << 16
+"""Codes below this are looked up without a comparison."""
+_ANY_SIZE: Final = 1 << 32
+"""No part has more views."""
+_OBJECTS_BYTES: Final = 1_000
+"""What the views of a part take besides their columns."""
+
+
+def address_of(column: NDArray[Any]) -> int:
+    """Return where a column is in memory. Raises ValueError if its numbers are not in a row."""
+    if isinstance(column, MappedColumn) and hasattr(column, "address"):
+        return column.address
+    if not column.flags.c_contiguous:
+        raise ValueError("the numbers of a column must follow each other")
+    address: int = column.__array_interface__["data"][0]
+    return address
+
+
+@frozen(eq=False)
+class CodeTable:
+    """Which codes match: `mask[code]`. Greater codes do not."""
+
+    mask: NDArray[np.bool_]
+    _few: tuple[int, ...] | None = field(init=False)
+    """The matching codes, None if there are more than a few."""
+    _entries: NDArray[np.bool_] = field(init=False)
+    """The mask with zeros after it."""
+    described: list[int] = field(init=False)
+    """The `filter` of kernel.c."""
+
+    @_few.default
+    def _find_few(self) -> tuple[int, ...] | None:
+        codes = np.flatnonzero(self.mask)
+        return tuple(codes.tolist()) if len(codes) <= _FEW else None
+
+    @_entries.default
+    def _pad(self) -> NDArray[np.bool_]:
+        entries = np.zeros(max(len(self.mask), _SMALL_CODES) + 1, np.bool_)
+        entries[: len(self.mask)] = self.mask
+        return entries
+
+    def matches(self, codes: Integers) -> NDArray[np.bool_]:
+        """Return which codes match."""
+        if self._few is None:
+            return self._entries.take(codes, mode="clip")
+        return _equal_to_any(codes, self._few)
+
+    @described.default
+    def _describe(self) -> list[int]:
+        few = () if self._few is None else self._few
+        count = -1 if self._few is None else len(few)
+        padding = (0,) * (_FEW - len(few))
+        return [address_of(self._entries), len(self._entries) - 1, count, *few, *padding]
+
+
+def lookup(codes: Integers, matching_codes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which codes match, none of which may be beyond the matching ones."""
+    few = np.flatnonzero(matching_codes)
+    return matching_codes.take(codes) if len(few) > _FEW else _equal_to_any(codes, few.tolist())
+
+
+def _equal_to_any(codes: Integers, few: Iterable[int]) -> NDArray[np.bool_]:
+    mask = np.zeros(len(codes), np.bool_)
+    greatest = np.iinfo(codes.dtype).max
+    for code in few:
+        if code <= greatest:
+            mask |= codes == codes.dtype.type(code)
+    return mask
+
+
+ONES: Final = CodeTable(np.array([False, True]))
+"""Matches the ones of a mask that stands in the place of codes."""
+NO_COLUMN: Final = np.zeros(0, np.uint8)
+
+
+@define(eq=False)
+class PartViews:
+    """Views of a part: the rows from `begin` to before `end` that match every filter.
+
+    `matching` has the column that each filter looks at, None where all views match. `numbers` are
+    what the views are added up by, with their flags and durations. All are columns of the part.
+    `same_number` makes such a column.
+    """
+
+    begin: int
+    end: int
+    matching: Sequence[NDArray[Any] | None]
+    numbers: Integers = NO_COLUMN
+    flags: NDArray[np.uint8] = NO_COLUMN
+    duration_ms: Integers | None = None
+    _described: Sequence[int] | None = field(default=None, init=False)
+
+    def size_bytes(self) -> int:
+        """Return about the memory that they take, but for columns in the mapped file."""
+        columns = (self.numbers, self.flags, self.duration_ms, *self.matching)
+        return _OBJECTS_BYTES + sum(
+            column.nbytes
+            for column in columns
+            if column is not None and type(column) is not MappedColumn and any(column.strides)
+        )
+
+    @property
+    def described(self) -> Sequence[int]:
+        """The `views` of kernel.c."""
+        if self._described is not None:
+            return self._described
+        described = [self.begin, self.end]
+        if self.numbers.strides == (0,):
+            described += (address_of(self.numbers[:1]), 0)
+        else:
+            described += (address_of(self.numbers), self.numbers.itemsize)
+        for column in (self.flags, self.duration_ms, *self.matching):
+            described += (0, 0) if column is None else (address_of(column), column.itemsize)
+        # Assigned as a whole: other threads may do the same.
+        self._described = described
+        return described
+
+
+def same_number(number: int) -> NDArray[np.uint32]:
+    """Return a column for any part that has the same number for each view."""
+    return np.broadcast_to(np.array(number, np.uint32), (_ANY_SIZE,))
+
+
+@frozen(eq=False)
+class Groups:
+    """Groups 0 to count - 1 of numbers: `of[number]`, or the last one of `of` for greater numbers.
+
+    The group `count` stands for none.
+    """
+
+    of: NDArray[np.uint32]
+    count: int
+
+
+PartRows: TypeAlias = NDArray[np.intp] | slice
+"""Rows of a part."""
+
+
+@frozen(eq=False)
+class PlacedViews:
+    """Views of visits, shape (n,): their rows in a part, and the place of the visit of each.
+
+    `duration_ms` is a column of the part; `is_late` has a bit for each of its rows, the lowest of a
+    byte first: whether the view has an event that happened after it. None counts for zeros.
+    """
+
+    rows: NDArray[np.intp]
+    visits: NDArray[np.int32]
+    duration_ms: Integers | None
+    is_late: NDArray[np.uint8] | None
+
+
+@frozen(eq=False)
+class SumsOfVisits:
+    """By the place of a visit: its views, their durations, and whether there are late events."""
+
+    views: NDArray[np.int64]
+    duration_ms: NDArray[np.int64]
+    has_late: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, size: int) -> Self:
+        """Return the sums of visits without views."""
+        views, duration_ms = np.zeros((2, size), np.int64)
+        return cls(views, duration_ms, np.zeros(size, np.bool_))
+
+
+Batch: TypeAlias = Sequence[PartViews]
+"""Views of some parts."""
+Batches: TypeAlias = Callable[[], Iterable[Batch]]
+"""Returns the same batches each time."""
+
+
+@frozen(eq=False)
+class CountedDurations:
+    """Batches, and what `Loops.count_durations` has returned of them."""
+
+    batches: Batches
+    counts: NDArray[np.uint32]
+
+
+class Loops(Protocol):
+    """The loops, compiled or not."""
+
+    def views_of_visits(
+        self, offsets: Integers, place_of: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return the rows of the n views whose visit has a place, ascending, and these places.
+
+        A visit's first view is `offset - 1` rows before each of its views; an offset of 0 is
+        unknown. `place_of`, shape (n + 1,), has the place of the visit that each view begins, -1
+        for none and at the end.
+        """
+
+    def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
+        """Return the row of the first view of the visit of each of some views.
+
+        It is -1 if it is unknown or before the part, and for rows that the part does not have.
+        """
+
+    def begin_visits(
+        self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return where the visits of some views begin, ascending, but for some rows.
+
+        And `place_of` for `views_of_visits`: the visits are numbered in this order.
+        """
+
+    def sum_visits(self, views: PlacedViews, sums: SumsOfVisits) -> None:
+        """Add views to the sums of the visits that they belong to."""
+
+    def distinct_pairs(
+        self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
+    ) -> NDArray[np.intp]:
+        """Return the indices of the first of each of the different pairs, ascending."""
+
+    def add_by_code(
+        self,
+        codes: NDArray[Any],
+        columns: Sequence[NDArray[Any]],
+        least: int,
+        sums: NDArray[np.int64],
+    ) -> None:
+        """Add rows to the sums of their codes: 1, and what each column has.
+
+        `sums`, shape (k + 1, 1 + columns), has those of the codes from `least` on, and may be used
+        for anything in its last row.
+        """
+
+    def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
+        """Return the rows of the views that match, ascending."""
+
+    def gather(self, batch: Batch, tables: Sequence[CodeTable]) -> Batch:
+        """Return copies of the columns of the views that match, in no order.
+
+        Their durations must be known. Without flags, the copies have none.
+        """
+
+    def tally(
+        self, batches: Iterable[Batch], tables: Sequence[CodeTable], size: int
+    ) -> NDArray[np.int64]:
+        """Return the sums of the views that match, by their numbers 0 to size - 1.
+
+        Shape (SUMS, size), in the order of medamad.storage.segments.counters. Views with other
+        numbers do not count. Either all of a batch have durations, or none.
+        """
+
+    def mark_views(
+        self, properties: Integers, rows: Integers, table: CodeTable, mask: NDArray[np.bool_]
+    ) -> None:
+        """Set the mask of the rows of views that have an event with a matching property."""
+
+    def count_durations(
+        self, batches: Batches, tables: Sequence[CodeTable], groups: Groups
+    ) -> NDArray[np.uint32] | None:
+        """Count the durations of the views that match, as far as it helps to find quartiles.
+
+        Shape (2, groups + 1, b): a row for each group, and one for none. None if it does not help.
+        """
+
+    def quartiles(
+        self,
+        batches: Batches,
+        tables: Sequence[CodeTable],
+        groups: Groups,
+        counted: CountedDurations | None = None,
+    ) -> Quartiles:
+        """Return the quartiles of the durations of the views that match, by group.
+
+        They include those of other batches, which were counted.
+        """
+
+
+def place_table(begins: NDArray[np.intp], size: int) -> NDArray[np.int32]:
+    """Return `place_of` for `Loops.views_of_visits`, of visits that begin in some of n rows."""
+    table = np.full(size + 1, -1, np.int32)
+    table[begins] = np.arange(len(begins), dtype=np.int32)
+    return table

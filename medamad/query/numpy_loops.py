@@ -1,0 +1,174 @@
+"""The inner loops of queries in numpy, for machines without the library of kernel.c."""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.query.loops import (
+    NO_COLUMN,
+    Batch,
+    Batches,
+    CodeTable,
+    CountedDurations,
+    Groups,
+    PartRows,
+    PartViews,
+    PlacedViews,
+    SumsOfVisits,
+    place_table,
+)
+from medamad.query.quantiles import GroupedDurations, Quartiles
+from medamad.storage.segments.counters import SUMS, keys_of, sums_of
+from medamad.storage.segments.format import Integers
+
+
+@frozen(eq=False)
+class NumpyLoops:
+    """The loops in numpy."""
+
+    def views_of_visits(
+        self, offsets: Integers, place_of: NDArray[np.int32]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return the rows of the views whose visit has a place, ascending, and these places."""
+        rows = np.arange(len(offsets))
+        first_rows = rows + 1 - offsets.astype(np.int64)
+        first_rows[(first_rows < 0) | (first_rows > rows)] = -1
+        places = place_of.take(first_rows, mode="wrap")
+        rows = np.flatnonzero(places >= 0)
+        return rows, places[rows]
+
+    def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
+        """Return the row of the first view of the visit of each of some views."""
+        if isinstance(rows, slice):
+            rows = np.arange(len(offsets))[rows]
+        is_here = (rows >= 0) & (rows < len(offsets))
+        first_rows: NDArray[np.intp] = rows + 1
+        first_rows[is_here] -= offsets[rows[is_here]].astype(np.intp)
+        first_rows[~is_here | (first_rows < 0) | (first_rows > rows)] = -1
+        return first_rows
+
+    def begin_visits(
+        self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return where the visits of some views begin, and their numbers in this order."""
+        # The last place is that of -1.
+        is_begin = np.zeros(len(offsets) + 1, np.bool_)
+        is_begin[self.first_rows(offsets, rows)] = True
+        is_begin[-1] = False
+        is_begin[left_out] = False
+        begins = np.flatnonzero(is_begin)
+        return begins, place_table(begins, len(offsets))
+
+    def sum_visits(self, views: PlacedViews, sums: SumsOfVisits) -> None:
+        """Add views to the sums of the visits that they belong to."""
+        np.add.at(sums.views, views.visits, 1)
+        if views.duration_ms is not None:
+            added = views.duration_ms[views.rows].astype(np.int64)
+            np.add.at(sums.duration_ms, views.visits, added)
+        if views.is_late is not None:
+            is_late = np.unpackbits(views.is_late, bitorder="little").astype(np.bool_)
+            sums.has_late[views.visits[is_late[views.rows]]] = True
+
+    def distinct_pairs(
+        self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
+    ) -> NDArray[np.intp]:
+        """Return the indices of the first of each of the different pairs, ascending."""
+        pairs = visits.astype(np.int64) << 32 | numbers
+        return np.sort(np.unique(pairs, return_index=True)[1])
+
+    def add_by_code(
+        self,
+        codes: NDArray[Any],
+        columns: Sequence[NDArray[Any]],
+        least: int,
+        sums: NDArray[np.int64],
+    ) -> None:
+        """Add rows to the sums of their codes: 1, and what each column has."""
+        places = codes.astype(np.int64) - least
+        size = len(sums) - 1
+        places[(places < 0) | (places > size)] = size
+        sums[:, 0] += np.bincount(places, minlength=size + 1)
+        for place, column in enumerate(columns, start=1):
+            # Weights are floats, which are exact for these sums.
+            sums[:, place] += np.bincount(places, column, size + 1).astype(np.int64)
+
+    def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
+        """Return the rows of the views that match, ascending."""
+        mask = np.ones(views.end - views.begin, np.bool_)
+        for column, table in zip(views.matching, tables, strict=True):
+            if column is not None:
+                some = column[views.begin : views.end]
+                mask &= some if some.dtype == np.bool_ else table.matches(some)
+        rows = np.flatnonzero(mask)
+        rows += views.begin
+        return rows
+
+    def gather(self, batch: Batch, tables: Sequence[CodeTable]) -> Batch:
+        """Return copies of the columns of the views that match."""
+        gathered = []
+        for views in batch:
+            rows = self.select(views, tables)
+            flags = views.flags.take(rows) if len(views.flags) else NO_COLUMN
+            columns = (views.numbers[rows], flags, _durations(views).take(rows))
+            gathered.append(PartViews(0, len(rows), [], *columns))
+        return gathered
+
+    def tally(
+        self, batches: Iterable[Batch], tables: Sequence[CodeTable], size: int
+    ) -> NDArray[np.int64]:
+        """Return the sums of the views that match, by their numbers 0 to size - 1."""
+        sums = np.zeros((SUMS, size), np.int64)
+        for batch in batches:
+            keys: list[Integers] = [np.zeros(0, np.uint16)]
+            duration_ms: list[Integers] = []
+            for views in batch:
+                rows = self.select(views, tables)
+                numbers = views.numbers[rows]
+                is_out = numbers >= size
+                if is_out.any():
+                    rows, numbers = rows[~is_out], numbers[~is_out]
+                keys.append(keys_of(numbers, views.flags.take(rows)))
+                if views.duration_ms is not None:
+                    duration_ms.append(views.duration_ms.take(rows))
+            timed = np.concatenate(duration_ms) if duration_ms else None
+            sums += sums_of(np.concatenate(keys), timed, size)
+        return sums
+
+    def mark_views(
+        self, properties: Integers, rows: Integers, table: CodeTable, mask: NDArray[np.bool_]
+    ) -> None:
+        """Set the mask of the rows of views that have an event with a matching property."""
+        mask[rows.compress(table.matches(properties))] = True
+
+    def count_durations(
+        self, _batches: Batches, _tables: Sequence[CodeTable], _groups: Groups
+    ) -> None:
+        """Return None: all durations are sorted."""
+
+    def quartiles(
+        self,
+        batches: Batches,
+        tables: Sequence[CodeTable],
+        groups: Groups,
+        counted: CountedDurations | None = None,
+    ) -> Quartiles:
+        """Return the quartiles of the durations of the views that match, by group."""
+        if counted is not None:
+            raise ValueError("these loops count no durations")
+        durations = GroupedDurations(groups.count + 1)
+        for views in chain.from_iterable(batches()):
+            rows = self.select(views, tables)
+            of_rows = groups.of.take(views.numbers[rows], mode="clip")
+            durations.add(of_rows, _durations(views).take(rows))
+        found = durations.quartiles()
+        return Quartiles(
+            *(column[..., : groups.count] for column in (found.counts, found.low_ms, found.high_ms))
+        )
+
+
+def _durations(views: PartViews) -> Integers:
+    return NO_COLUMN if views.duration_ms is None else views.duration_ms

@@ -1,0 +1,298 @@
+"""The filters of a query on the views of one part, and the views that they select."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from attrs import evolve, field, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension
+from medamad.query.filters import Mask
+from medamad.query.kernel import LOOPS
+from medamad.query.loops import NO_COLUMN, ONES, CodeTable, PartViews
+from medamad.query.period import Period
+from medamad.storage.segments.format import Integers
+from medamad.storage.segments.parts import Codes, Part, Rollup, ViewColumns
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
+
+
+@frozen(eq=False)
+class SelectedViews:
+    """The selected views of one part, as columns of equal length.
+
+    `index` has their places in the part. None selects all of them.
+    """
+
+    part: ViewColumns
+    index: NDArray[np.intp] | slice | None = None
+
+    @property
+    def rows(self) -> NDArray[np.intp] | slice:
+        """Their places in the part, as an index."""
+        return slice(None) if self.index is None else self.index
+
+    def rows_of(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the places in the part of some of the selected views."""
+        rows = self.index
+        if isinstance(rows, slice):
+            rows = np.arange(len(self.part))[rows]
+        return places if rows is None else rows[places]
+
+    def of(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of the selected views from a column of the part."""
+        if self.index is None:
+            return column
+        return (
+            column[self.index]
+            if isinstance(self.index, slice)
+            else column.take(self.index, mode="clip")
+        )
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        """Unix milliseconds."""
+        return self.of(self.part.time_ms)
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        """The flags that medamad.storage.segments.format defines."""
+        return self.of(self.part.flags)
+
+    @property
+    def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
+        """Milliseconds on the page, 0 if unknown."""
+        return self.of(self.part.duration_ms)
+
+    def codes(self, dimension: Dimension) -> Codes:
+        """Return the codes of the views' texts in one of VIEW_DIMENSIONS, of any unsigned dtype."""
+        return self.of(self.part.codes(dimension))
+
+
+@frozen(eq=False)
+class PropertyFilter:
+    """Matches the views that have an event with a matching property.
+
+    `properties` has the matching codes of Dimension.PROPERTY; `loose_views`, ascending, the
+    sequence numbers of the views of matching events that are not stored with their view.
+    """
+
+    properties: Mask
+    loose_views: NDArray[np.uint64]
+    _table: CodeTable = field(init=False)
+
+    @_table.default
+    def _make_table(self) -> CodeTable:
+        return CodeTable(self.properties)
+
+    def may_match(self, part: Part | Rollup) -> bool:
+        """Return whether a part may have a matching view, without looking at its views."""
+        codes = _event_codes(part)
+        if codes is None or self.properties.take(codes).any():
+            return True
+        loose, bounds = self.loose_views, part.sequence_bounds
+        low, high = np.searchsorted(loose, np.array(bounds, np.uint64))
+        return bool(low < high or (low < len(loose) and loose[low] in bounds))
+
+    def mask(self, part: ViewColumns) -> Mask:
+        """Return which views of a part match, shape (n,)."""
+        mask = np.zeros(len(part), np.bool_)
+        own = part.own
+        if len(own):
+            LOOPS.mark_views(own.property, own.view, self._table, mask)
+        first, last = part.sequence_bounds
+        begin, end = np.searchsorted(self.loose_views, np.array((first, last + 1), np.uint64))
+        if begin < end:
+            mask[find_views(part, self.loose_views[begin:end])[1]] = True
+        return mask
+
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        """Return which of some views of a part match."""
+        return self.mask(part)[rows]
+
+
+class VisitFilter(Protocol):
+    """Matches the views of some visits."""
+
+    def may_match(self, part: Part | Rollup) -> bool:
+        """Return whether a part may have a matching view, without looking at its views."""
+
+    def mask(self, part: ViewColumns) -> Mask:
+        """Return which views of a part match, shape (n,)."""
+
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        """Return which of some views of a part match."""
+
+
+@frozen(eq=False)
+class ViewFilter:
+    """All filters of a query on views: which codes match, by dimension, properties and visits."""
+
+    codes: Mapping[Dimension, Mask]
+    properties: PropertyFilter | None = None
+    visits: VisitFilter | None = None
+    _tables: dict[Dimension, CodeTable] = field(factory=dict)
+    """The masks of `codes` as tables, those that were needed."""
+
+    @property
+    def matches_all(self) -> bool:
+        """Whether every view matches."""
+        return not self.codes and not self._by_view
+
+    @property
+    def is_by_view(self) -> bool:
+        """Whether no counters decide which views match."""
+        return bool(self._by_view)
+
+    @property
+    def _by_view(self) -> list[PropertyFilter | VisitFilter]:
+        """The filters that no counters decide."""
+        return [each for each in (self.properties, self.visits) if each is not None]
+
+    @property
+    def only_visits(self) -> VisitFilter | None:
+        """The filter on visits, if there is no other."""
+        return None if self.codes or self.properties else self.visits
+
+    def without(self, dimension: Dimension) -> "ViewFilter":
+        """Return the filter without the one on a dimension."""
+        return evolve(
+            self, codes={key: mask for key, mask in self.codes.items() if key != dimension}
+        )
+
+    def mask(self, part: ViewColumns, window: slice = slice(None)) -> Mask | None:
+        """Return which views in a slice of a part match, or None if there is no filter."""
+        mask = self._mask_by_view(part)
+        if mask is not None:
+            mask = mask[window]
+        for dimension in self.codes:
+            matches = self.table(dimension).matches(part.codes(dimension)[window])
+            mask = matches if mask is None else mask & matches
+        return mask
+
+    @property
+    def tables(self) -> list[CodeTable]:
+        """The tables of the filtered dimensions, and one for a mask of the others."""
+        return [*map(self.table, self.codes), ONES]
+
+    def table(self, dimension: Dimension) -> CodeTable:
+        """Return which codes of one of the filtered dimensions match."""
+        table = self._tables.get(dimension)
+        if table is None:
+            table = self._tables[dimension] = CodeTable(self.codes[dimension])
+        return table
+
+    def _mask_by_view(self, part: ViewColumns) -> Mask | None:
+        mask: Mask | None = None
+        for filter_ in self._by_view:
+            matches = filter_.mask(part)
+            mask = matches if mask is None else mask & matches
+        return mask
+
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        """Return which of some views of a part match, which is fast for few of them."""
+        mask = np.ones(len(rows), np.bool_)
+        for dimension, matching_codes in self.codes.items():
+            mask &= matching_codes.take(part.codes(dimension)[rows])
+        for filter_ in self._by_view:
+            mask &= filter_.mask_of(part, rows)
+        return mask
+
+    def remaining(self, part: Part | Rollup) -> "ViewFilter | None":
+        """Return what must still be compared view by view, or None if no view can match."""
+        if not all(filter_.may_match(part) for filter_ in self._by_view):
+            return None
+        remaining: ViewFilter = self
+        for dimension, matching_codes in self.codes.items():
+            codes = _counted_codes(part, dimension)
+            if codes is not None:
+                matches = matching_codes.take(codes)
+                if not matches.any():
+                    return None
+                if matches.all():
+                    remaining = remaining.without(dimension)
+        return remaining
+
+    def candidates(self, part: ViewColumns, period: Period) -> "Candidates":
+        """Return the views of a part, of which those that match and are in a period count."""
+        window, mask = slice(0, len(part)), self._mask_by_view(part)
+        if not period.contains(*part.time_bounds):
+            if part.ascends:
+                window = period.slice_of(part.time_ms)
+            else:
+                is_in = period.mask(part.time_ms)
+                mask = is_in if mask is None else mask & is_in
+        return Candidates(part, self, window, mask)
+
+    def select(self, part: ViewColumns, period: Period) -> SelectedViews | None:
+        """Return the views of a part that match and are in a period, or None if there are none."""
+        return self.candidates(part, period).selected()
+
+
+@frozen(eq=False)
+class Candidates:
+    """Views of one part, which count if they match the codes of a filter and a mask of the part."""
+
+    part: ViewColumns
+    filter: ViewFilter
+    window: slice
+    mask: Mask | None
+
+    def selected(self) -> SelectedViews | None:
+        """Return the views that match, or None if there are none."""
+        part, window = self.part, self.window
+        if self.filter.codes or self.mask is not None:
+            index = LOOPS.select(self.views(self.filter), self.filter.tables)
+            return SelectedViews(part, index) if len(index) else None
+        if window.stop - window.start == len(part):
+            return SelectedViews(part)
+        return SelectedViews(part, window) if window.stop > window.start else None
+
+    def views(
+        self,
+        filter_: ViewFilter,
+        numbers: Integers = NO_COLUMN,
+        flags: NDArray[np.uint8] = NO_COLUMN,
+        duration_ms: Integers | None = None,
+    ) -> PartViews:
+        """Return the views for the tables of a filter, with columns of the part."""
+        codes = self.filter.codes
+        matching = [self.part.codes(each) if each in codes else None for each in filter_.codes]
+        begin, end = self.window.start, self.window.stop
+        return PartViews(begin, end, [*matching, self.mask], numbers, flags, duration_ms)
+
+
+def _counted_codes(part: Part | Rollup, dimension: Dimension) -> Integers | None:
+    """Return the codes that a part's views have, None where that takes a scan."""
+    if isinstance(part, OpenSegment | OpenMergedSegment):
+        return part.counted_codes(dimension)
+    counters = part.counters(dimension)
+    return None if counters is None else counters.codes
+
+
+def _event_codes(part: Part | Rollup) -> Integers | None:
+    """Return the properties that a part's events have, None where that takes a scan."""
+    if isinstance(part, OpenSegment | OpenMergedSegment):
+        return part.event_codes()
+    counts = part.event_counts()
+    return None if counts is None else counts.codes
+
+
+def find_views(
+    part: ViewColumns, sequences: NDArray[np.uint64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find views by their sequence numbers.
+
+    Return the indices of those in `sequences` that the part has, and their places in the part.
+    """
+    low, high = part.sequence_bounds
+    near = np.flatnonzero((sequences >= low) & (sequences <= high))
+    if not len(part) or not len(near):
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    wanted = sequences[near]
+    if high - low + 1 == len(part):
+        return near, (wanted - np.uint64(low)).astype(np.intp)
+    known = part.sequence
+    places = np.searchsorted(known, wanted)
+    is_found = known[places] == wanted
+    return near[is_found], places[is_found]
