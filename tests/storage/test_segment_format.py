@@ -131,7 +131,10 @@ SHUFFLED = DAY_OF_TIMES[np.random.default_rng(1).permutation(1_000)]
         (np.full(1_000, 1 << 63, np.uint64), 0),
         (np.arange(1_000) % 2, 1),
         (np.arange(1_000) % 257, 2),
-        (np.arange(70_000), 4),
+        (np.arange(70_000)[::-1], 4),
+        (np.arange(70_000), 1 / 70_000),
+        (np.cumsum(np.arange(1_000) % 200), 1),
+        (np.cumsum(np.arange(200) % 100), 2),
         (DAY_OF_TIMES, 4 / 1_000),
         (DAY_OF_TIMES // 400, 1 / 1_000),
         (np.array([*DAY_OF_TIMES[1:], DAY_OF_TIMES[-1]]), 4),
@@ -141,7 +144,7 @@ SHUFFLED = DAY_OF_TIMES[np.random.default_rng(1).permutation(1_000)]
     ],
 )
 def test_a_column_uses_the_smallest_encoding(values: NDArray[Any], bytes_each: int) -> None:
-    """STEPS is chosen only if a copy is needed anyway."""
+    """Numbers of one or two bytes are stored as they are, which reading them needs no copy for."""
     value = encode_column(KEY, values.astype(np.uint64))
     header = len(encode_column(KEY, np.zeros(0, np.uint64)))
     assert len(value) == header + bytes_each * len(values)

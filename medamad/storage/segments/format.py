@@ -242,14 +242,15 @@ def _chosen(values: Integers) -> tuple[int, int, Integers]:
     if least == greatest:
         return _CONSTANT, least, np.zeros(0, np.uint8)
     plain, above = _narrowest(greatest), _narrowest(greatest - least)
+    # Numbers of one or two bytes are read in place; wider ones are worth a copy.
+    if plain.itemsize > 2 and np.all(values[1:] >= values[:-1]):  # noqa: PLR2004 - as above
+        steps = np.diff(values, prepend=values[:1])
+        narrow = _narrowest(int(steps.max()))
+        if np.all(steps[1:] == steps[1]):
+            return _EVEN, least, steps[1:2].astype(narrow)
+        if narrow.itemsize < above.itemsize:
+            return _STEPS, least, steps.astype(narrow)
     if above.itemsize < plain.itemsize:
-        if np.all(values[1:] >= values[:-1]):
-            steps = np.diff(values, prepend=values[:1])
-            narrow = _narrowest(int(steps.max()))
-            if np.all(steps[1:] == steps[1]):
-                return _EVEN, least, steps[1:2].astype(narrow)
-            if narrow.itemsize < above.itemsize:
-                return _STEPS, least, steps.astype(narrow)
         return _PLAIN, least, (values - values.dtype.type(least)).astype(above)
     return _PLAIN, 0, values.astype(plain)
 
