@@ -165,7 +165,8 @@ def make_site(
     check_frontend()
     root = Root(backend, site)
     site.root = root
-    site.take_hit = WholeHits(backend, site, root.is_hit).take
+    hits = WholeHits(backend, site, root.is_hit)
+    site.take_hit, site.is_head_of_hit = hits.take, hits.is_head
     return site
 
 

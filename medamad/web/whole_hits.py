@@ -3,7 +3,8 @@
 Making a request object and parsing its head would take longer than everything else about a hit. So
 heads are remembered, without the fields that differ from visitor to visitor; most hits of a busy
 website repeat one of them. What is not taken here is left to the connection's parser: what arrives
-in parts or with more behind it, heads with any other field, and all that is malformed.
+in other parts than head and body or with more behind it, heads with any other field, and all that
+is malformed.
 """
 
 import re
@@ -34,6 +35,7 @@ _HEAD_END: Final = b"\r\n\r\n"
 _POST: Final = b"POST "
 _LENGTH: Final = b"\r\nContent-Length: "
 _REFERER: Final = b"\r\nReferer: "
+_SHORT_LENGTH: Final = re.compile(rb"[1-9][0-9]{0,3}\Z")
 _VALUE: Final = re.compile(rb"[^\r\n\0]*\Z")
 """What a field may have as its value."""
 
@@ -66,20 +68,13 @@ class WholeHits:
         """Take a hit and respond to it later; return whether what arrived is one, and no more."""
         if not arrived.startswith(_POST) or self._site.is_closing:
             return False
-        settings = self._backend.settings
-        if settings is not self._settings:
-            # They determine which heads are those of hits.
-            self._known.clear()
-            self._settings = settings
-            self._forwarded = b"\r\n%b: " % settings.proxy_header.encode("ascii")
         head, _, body = arrived.partition(_HEAD_END)
+        settings = self._apply_settings()
         head, length = _cut(head, _LENGTH)
         if length != b"%d" % len(body) or len(body) > settings.max_body_bytes:
             return False
-        head, forwarded = _cut(head, self._forwarded)
-        head, referer = _cut(head, _REFERER)
-        known = self._known.get(head) or self._learn(head)
-        if known is None or not _VALUE.match(forwarded) or not _VALUE.match(referer):
+        known, forwarded = self._read(head)
+        if known is None:
             return False
         if not self._site.hits.try_start():
             return False
@@ -96,6 +91,41 @@ class WholeHits:
         )
         self._receive(channel, arrived, body, sender)
         return True
+
+    def is_head(self, arrived: bytes) -> bool:
+        """Return whether what arrived is the head of a hit, and `take` may take it with its body.
+
+        It is counted as a hit, since it takes as long.
+        """
+        if not arrived.startswith(_POST) or not arrived.endswith(_HEAD_END):
+            return False
+        settings = self._apply_settings()
+        head, length = _cut(arrived.removesuffix(_HEAD_END), _LENGTH)
+        if not _SHORT_LENGTH.match(length) or int(length) > settings.max_body_bytes:
+            return False
+        return self._read(head)[0] is not None and self._site.hits.try_start()
+
+    def _apply_settings(self) -> WebSettings:
+        """Return the settings, and forget the heads if they have changed."""
+        settings = self._backend.settings
+        if settings is not self._settings:
+            # They determine which heads are those of hits.
+            self._known.clear()
+            self._settings = settings
+            self._forwarded = b"\r\n%b: " % settings.proxy_header.encode("ascii")
+        return settings
+
+    def _read(self, head: bytes) -> tuple[_KnownHead | None, bytes]:
+        """Return what a head without its length says, None if it is not taken here.
+
+        And what a proxy says about the client.
+        """
+        head, forwarded = _cut(head, self._forwarded)
+        head, referer = _cut(head, _REFERER)
+        known = self._known.get(head) or self._learn(head)
+        if not _VALUE.match(forwarded) or not _VALUE.match(referer):
+            return None, b""
+        return known, forwarded
 
     def _receive(self, channel: Channel, arrived: bytes, body: bytes, sender: Sender) -> None:
         channel.begin_hit()

@@ -91,7 +91,7 @@ def test_expensive_requests_are_bounded_per_turn(server: Server, parts: list[byt
     [
         [encoded("GET", PING, {})],
         [encoded("GET", PING, {"X-A": "a" * SHORT_BYTES})],
-        [encoded("POST", "/event/hit", {}, b"x")[:-1], b"x"],
+        [encoded("POST", "/event/hit", {}, b"xx")[:-1], b"x"],
         [encoded("POST", "/event/hit", {"Transfer-Encoding": "chunked"}) + b"1\r\nx\r\n0\r\n\r\n"],
     ],
 )

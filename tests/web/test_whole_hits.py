@@ -81,7 +81,9 @@ def changed(name: str, value: str) -> bytes:
         changed("Connection", "keep-alive"),
         changed("Cookie", "a=b"),
         changed("Expect", "100-continue"),
+        changed("TE", "trailers"),
         changed("Content-Length", str(len(BODY) - 1)),
+        changed("Content-Length", "0"),
         changed("Content-Length", f"0{len(BODY)}"),
         changed("Content-Length", f"+{len(BODY)}"),
         changed("content-length", str(len(BODY))),
@@ -124,8 +126,11 @@ async def test_a_hit_is_taken_as_one_that_arrives_in_parts(
         assert await respond(server, request_) == in_parts
         assert stored == hits
         stored.clear()
-    assert in_parts == await respond(server, request_, len(request_) - 1)
-    assert stored == hits
+    head = request_.index(b"\r\n\r\n") + 4
+    for parts in ([len(request_) - 1], [head], [head, head + 1], [head - 1, head]):
+        stored.clear()
+        assert in_parts == await respond(server, request_, *parts)
+        assert stored == hits
 
 
 @pytest_twisted.ensureDeferred
@@ -174,6 +179,47 @@ def test_hits_that_arrive_whole_are_bounded_per_turn(server: Server, name: bytes
     assert answers(*connections) == HITS_PER_TURN + REQUESTS_PER_TURN
     server.reactor.advance(0)
     assert answers(*connections) == len(connections)
+
+
+def test_heads_that_arrive_before_their_bodies_count_as_hits(server: Server) -> None:
+    connections = [Connection(server.site) for _ in range(HITS_PER_TURN // 2)]
+    head, end, body = encoded("POST", "/event/hit", {}, b"x").partition(b"\r\n\r\n")
+    for connection in connections:
+        connection.push(head + end)
+    assert answers(*connections) == 0
+    for connection in connections:
+        connection.push(body)
+    assert answers(*connections) == len(connections)
+    # Further ones are parsed in two parts, each of which counts as a request.
+    further = [Connection(server.site) for _ in range(REQUESTS_PER_TURN)]
+    for connection in further:
+        connection.push(head + end)
+        connection.push(body)
+    assert answers(*further) == REQUESTS_PER_TURN // 2
+
+
+def test_the_body_of_a_hit_is_no_hit_itself(server: Server, stored: list[Hit]) -> None:
+    connection = Connection(server.site)
+    connection.push(encoded("POST", "/event/hit", {}, HIT).removesuffix(HIT))
+    # The transport's buffer was full, and no longer is.
+    connection.channel.pauseProducing()
+    connection.channel.resumeProducing()
+    server.reactor.advance(0)
+    connection.push(HIT)
+    server.reactor.advance(0)
+    assert answers(connection) == 1
+    assert stored == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_request_follows_a_head_whose_hit_is_ignored(server: Server) -> None:
+    connection = Connection(server.site)
+    request = changed("User-Agent", "Googlebot/2.1")
+    for _ in range(3):
+        connection.push(request.removesuffix(BODY))
+        connection.push(BODY)
+        assert (await connection.answer()).status == 204
+    assert not server.reactor.getDelayedCalls()
 
 
 def test_a_long_hit_is_no_hit_that_arrives_whole(server: Server) -> None:

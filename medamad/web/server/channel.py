@@ -76,6 +76,10 @@ class Owner(Protocol):
     def take_hit(self) -> "Callable[[Channel, bytes], bool]":
         """Takes a hit that arrived whole, and returns whether what arrived is one, and no more."""
 
+    @property
+    def is_head_of_hit(self) -> Callable[[bytes], bool]:
+        """Returns whether what arrived is the head of a hit that `take_hit` takes with its body."""
+
     def make_request(self, channel: "Channel", head: RequestHead, /) -> Any:
         """Make a request whose body is still to come."""
 
@@ -123,6 +127,8 @@ class Channel(TwistedProtocol):
         self._received = 0
         """How much has arrived of the request that is being read."""
         self._dropped = 0
+        self._head = b""
+        """The head of a hit that is taken whole once its body arrives."""
         self._is_scheduled = False
         self._is_parsing = False
         self._has_responded = False
@@ -206,9 +212,9 @@ class Channel(TwistedProtocol):
                 self.abort()
             return
         is_first = self.state is ConnectionState.IDLE
-        if is_first:
-            is_ready = not (self._is_client_slow or self._is_scheduled)
-            if is_ready and len(data) <= SHORT_BYTES and self.site.take_hit(self, data):
+        if is_first or self._head:
+            data = self._head + data
+            if self._take_hit(data):
                 return
             self.state = ConnectionState.READING
         self._parser.feed(data)
@@ -225,6 +231,21 @@ class Channel(TwistedProtocol):
         if is_first and self.state is ConnectionState.READING:
             # Most requests arrive whole, and are already being answered.
             self._enter(ConnectionState.READING, self.site.settings.request_seconds)
+
+    def _take_hit(self, arrived: bytes) -> bool:
+        """Take a hit that has arrived whole, or the head of one; return whether this is either.
+
+        Some proxies, such as Caddy, send the head first. It waits for the body.
+        """
+        is_first, self._head = not self._head, b""
+        if self._is_client_slow or self._is_scheduled or len(arrived) > SHORT_BYTES:
+            return False
+        if self.site.take_hit(self, arrived):
+            return True
+        if is_first and self.site.is_head_of_hit(arrived):
+            self._head = arrived
+            self._enter(ConnectionState.READING, self.site.settings.request_seconds)
+        return bool(self._head)
 
     def _is_long(self) -> bool:
         return self._received > SHORT_BYTES or self._parser.is_in_chunks

@@ -33,7 +33,7 @@ REPEATED: Final = frozenset(
         *(b"content-length", b"content-type", b"dnt", b"host", b"origin", b"pragma", b"priority"),
         *(b"sec-ch-ua", b"sec-ch-ua-mobile", b"sec-ch-ua-platform", b"sec-fetch-dest"),
         *(b"sec-fetch-mode", b"sec-fetch-site", b"sec-fetch-storage-access", b"sec-gpc"),
-        *(b"user-agent", b"via", b"x-forwarded-host", b"x-forwarded-proto"),
+        *(b"te", b"user-agent", b"via", b"x-forwarded-host", b"x-forwarded-proto"),
     )
 )
 """Fields that most requests repeat, and that identify nobody."""

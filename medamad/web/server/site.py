@@ -43,7 +43,7 @@ _RETRY_AFTER_S: Final = 10
 _log: Final = Logger()
 
 
-def _take_none(_channel: Channel, _arrived: bytes) -> bool:
+def _none(*_arrived: object) -> bool:
     return False
 
 
@@ -78,7 +78,8 @@ class Site(Factory):
         """Apart, so that no request waits for them."""
         self.hits: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater, HITS_PER_TURN)
         """Apart, since a hit takes a fraction of the time of another request."""
-        self.take_hit: Callable[[Channel, bytes], bool] = _take_none
+        self.take_hit: Callable[[Channel, bytes], bool] = _none
+        self.is_head_of_hit: Callable[[bytes], bool] = _none
         self.decryptions: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater)
         self.records: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater, HITS_PER_TURN)
         """Of short TLS records that arrive alone, as those of most hits do."""
