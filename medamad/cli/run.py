@@ -63,6 +63,8 @@ def run_daemon(
     """
     # Until the daemon has started: collecting garbage between imports finds none, and takes long.
     gc.disable()
+    # Of numpy's OpenBLAS, which is never called, but would start a thread for each processor.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     kinds = {text.partition(":")[0] for text in config.server.listen}
     with without_openssl() if kinds <= {*_WITHOUT_TLS} else nullcontext():
         from twisted.internet import reactor as installed  # noqa: PLC0415 - this installs it

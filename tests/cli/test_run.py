@@ -3,6 +3,7 @@ import pty
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,25 @@ def test_without_a_terminal_only_the_log_is_written(tmp_path: Path) -> None:
         "made the account ada, as given",
         f"listening on tcp:{daemon.port}:interface=127.0.0.1",
     ]
+
+
+def test_only_threads_of_python_run(tmp_path: Path) -> None:
+    program = """
+import os, threading
+from medamad.cli.run import run_daemon
+from medamad.config.schema import Config
+
+def tell(_started):
+    print(len(os.listdir("/proc/self/task")), threading.active_count(), flush=True)
+    os._exit(0)
+
+config = Config().with_overrides(None, ["unix:socket"])
+run_daemon(config, read_config=Config, started=tell)
+"""
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    of_process, of_python = ended.stdout.split()
+    assert of_process == of_python
 
 
 def test_a_port_in_use_ends_it(tmp_path: Path) -> None:

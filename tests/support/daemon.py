@@ -220,7 +220,12 @@ class Daemon:
         where = ["--data", str(self.data), "--listen", f"tcp:{self.port}:interface=127.0.0.1"]
         arguments = ["--config", str(file), *where, *self.arguments]
         folder = Path(__file__).parents[2]
-        environ = os.environ | {"MEDAMAD_USERNAME": USERNAME, "MEDAMAD_PASSWORD": PASSWORD}
+        environ = os.environ | {
+            "MEDAMAD_USERNAME": USERNAME,
+            "MEDAMAD_PASSWORD": PASSWORD,
+            # As where it is installed: pip compiles what it installs.
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
         with (
             Path(os.devnull).open("rb") as nothing,
             (self.folder / "output.txt").open("ab") as output,

@@ -31,7 +31,7 @@ CHUNK_VIEWS: Final = 65_536
 """The views of a full chunk."""
 
 _COUNTED_FROM: Final = 1_024
-_FIRST_CAPACITY: Final = 64
+_FIRST_CAPACITY: Final = 8
 _POSITION: Final = {dimension: position for position, dimension in enumerate(VIEW_DIMENSIONS)}
 _VIEW_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
     "time_ms": np.dtype(np.int64),
@@ -299,10 +299,9 @@ class Memtable:
 
     def publish(self) -> tuple[tuple[ViewColumns, ...], tuple[EventColumns, ...]]:
         """Return the present views and events, which never change."""
-        events = self._published_events()
         return (
             tuple(chunk.publish() for chunk in self.chunks),
-            (events,) if len(events) else (),
+            (self._published_events(),) if self.events.length else (),
         )
 
     def cut(self, *, everything: bool) -> Cut:

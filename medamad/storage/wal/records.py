@@ -64,8 +64,8 @@ _HEAD_BYTES: Final = 2
 _MOST_ROWS: Final = 255
 _MOST_BYTES: Final = 980
 """The size of a value beyond which rows go to the next record: four fill a page of LMDB."""
-_DECODED_AT_ONCE: Final = 1_024
-"""How many records are decoded together, which takes some megabytes."""
+_DECODED_AT_ONCE: Final = 256
+"""How many records are decoded together: larger arrays would be new memory for each."""
 
 _PLACE: Final = (("sequence", "<u8"), ("time_ms", "<u8"))
 _DTYPES: Final = {
