@@ -67,6 +67,7 @@ BAD_ZONES = (
         ("website/example.com/summary", "start", BAD_DATES),
         ("website/example.com/summary", "interval", (*BAD_TEXTS, "year", "Day", "day ")),
         ("website/example.com/summary", "timezone", BAD_ZONES),
+        ("website/example.com/next", "of", ("",)),
     ],
 )
 def test_parameters(sender: Any, path: str, name: str, texts: tuple[str, ...]) -> None:

@@ -191,7 +191,7 @@ async def list_pages_beside(call: Call, hostname: str, step: Literal[1, -1]) -> 
     _check_visits(call)
     parameters, website = call.parameters, call.website(hostname)
     path = parameters.text("of")
-    if path is None:
+    if not path:
         raise BadRequest("of: required, the path of a page")
     report = partial(pages_beside, path=path, step=step)
     return await _respond(call, website, _query_of_rows(call, website), report)
