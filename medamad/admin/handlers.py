@@ -116,9 +116,9 @@ class AdminHandlers:
 
     def _limit_warnings(self) -> Iterator[str]:
         backend = self.site.backend
-        now_ms = int(backend.clock() * 1000)
+        limits = backend.store.limits_reached(int(backend.clock() * 1000))
         for website in backend.store.websites.all():
-            for dimension in backend.store.limits_reached(website, now_ms):
+            for dimension in limits.get(website.number, ()):
                 yield limit_warning(website.hostname, dimension)
 
     def _warnings(self, used_bytes: int, max_bytes: int) -> Iterator[str]:

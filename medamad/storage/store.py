@@ -159,14 +159,13 @@ class Store:
         """Count the views of the last five minutes whose page was not left."""
         return self.read(website, lambda snapshot: visitors.live_visitors(snapshot, now_ms))
 
-    def limits_reached(self, website: Website, now_ms: int) -> list[Dimension]:
-        """Return the dimensions whose new values count as OTHER today (UTC)."""
+    def limits_reached(self, now_ms: int) -> dict[int, list[Dimension]]:
+        """Return the dimensions whose new values count as OTHER today (UTC), by website number."""
         reached, day = self.dictionary.reached, day_of(now_ms)
-        return sorted(
-            dimension
-            for (number, dimension), last in reached.items()
-            if number == website.number and last == day
-        )
+        found: dict[int, list[Dimension]] = {}
+        for number, dimension in sorted(space for space, last in reached.items() if last == day):
+            found.setdefault(number, []).append(dimension)
+        return found
 
     def usage(self) -> MapUsage:
         """Return how much of the store's space is in use."""

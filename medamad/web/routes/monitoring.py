@@ -55,15 +55,12 @@ class Metrics(Collector):
         yield _gauge("ready", "Whether hits are accepted.", float(not site.unavailable_reasons()))
         yield _gauge("connections", "Open connections.", len(site.connections))
         yield _gauge("websites", "Registered websites.", len(backend.store.websites.all()))
-        now_ms = int(backend.clock() * 1000)
+        limits = backend.store.limits_reached(int(backend.clock() * 1000))
         yield _gauge(
             "new_values_limits_reached",
             "Daily limits on new values of which all, or one network's quarter, is used up today; "
             "the log names the websites.",
-            sum(
-                len(backend.store.limits_reached(website, now_ms))
-                for website in backend.store.websites.all()
-            ),
+            sum(map(len, limits.values())),
         )
         yield _gauge(
             "websites_quiet",

@@ -1,5 +1,6 @@
 """The registered websites."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -22,31 +23,40 @@ class WebsiteDetails(msgspec.Struct):
 _DETAILS: Final = msgspec.json.Decoder(WebsiteDetails)
 
 
-def _website(website: Website, backend: Backend) -> dict[str, Any]:
-    shown: dict[str, Any] = {"hostname": website.hostname}
-    if (since := backend.quiet.get(website.number)) is not None:
-        shown["quietSince"] = since
-    if limited := backend.store.limits_reached(website, int(backend.clock() * 1000)):
-        shown["limitsReached"] = [dimension.attribute for dimension in limited]
-    return shown
+def _details(websites: Sequence[Website], backend: Backend) -> list[dict[str, Any]]:
+    """Return what is shown of each website."""
+    limits = backend.store.limits_reached(int(backend.clock() * 1000))
+    details: list[dict[str, Any]] = []
+    for website in websites:
+        shown: dict[str, Any] = {"hostname": website.hostname}
+        if (since := backend.quiet.get(website.number)) is not None:
+            shown["quietSince"] = since
+        if limited := limits.get(website.number):
+            shown["limitsReached"] = [dimension.attribute for dimension in limited]
+        details.append(shown)
+    return details
+
+
+def _response(website: Website, backend: Backend, status: int = HTTPStatus.OK) -> Response:
+    (shown,) = _details([website], backend)
+    return json_response(shown, status)
 
 
 async def list_websites(call: Call) -> Response:
     """Return all websites by hostname, with the visitors of the last day on request."""
     backend, store = call.backend, call.backend.store
     websites = [website for website in store.websites.all() if call.caller.may_see(website)]
+    details = _details(websites, backend)
     if not call.parameters.boolean("summary", default=False):
-        return json_response([_website(website, backend) for website in websites])
+        return json_response(details)
     now_ms = int(backend.clock() * 1000)
-    visitors = await call.run_query(
-        lambda: [store.visitors_last_day(website, now_ms) for website in websites]
-    )
-    return json_response(
-        [
-            {**_website(website, backend), "summary": {"visitors": count}}
-            for website, count in zip(websites, visitors, strict=True)
-        ]
-    )
+
+    def with_visitors() -> Response:
+        for website, shown in zip(websites, details, strict=True):
+            shown["summary"] = {"visitors": store.visitors_last_day(website, now_ms)}
+        return json_response(details)
+
+    return await call.run_query(with_visitors)
 
 
 async def register_website(call: Call) -> Response:
@@ -54,12 +64,12 @@ async def register_website(call: Call) -> Response:
     call.caller.check_all()
     hostname = canonical_hostname(call.body(_DETAILS).hostname)
     website = await call.backend.store.add_website(hostname, int(call.backend.clock()))
-    return json_response(_website(website, call.backend), HTTPStatus.CREATED)
+    return _response(website, call.backend, HTTPStatus.CREATED)
 
 
 def read_website(call: Call, hostname: str) -> Response:
     """Return one website."""
-    return json_response(_website(call.website(hostname), call.backend))
+    return _response(call.website(hostname), call.backend)
 
 
 async def rename_website(call: Call, hostname: str) -> Response:
@@ -72,7 +82,7 @@ async def rename_website(call: Call, hostname: str) -> Response:
         website = await call.backend.store.rename_website(
             website, wanted, int(call.backend.clock())
         )
-    return json_response(_website(website, call.backend))
+    return _response(website, call.backend)
 
 
 async def delete_website(call: Call, hostname: str) -> Response:
