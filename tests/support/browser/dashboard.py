@@ -165,8 +165,14 @@ class Dashboard:
         return {scheme: violations for scheme, violations in found.items() if violations}
 
     def is_wider_than_the_window(self) -> bool:
-        """Return whether the page scrolls sideways."""
-        return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+        """Return whether the page scrolls sideways, even when its charts have been redrawn."""
+        try:
+            self.page.wait_for_function(
+                "document.documentElement.scrollWidth <= innerWidth", timeout=5_000
+            )
+        except NotInTime:
+            return True
+        return False
 
     def hear(self, message: ConsoleMessage) -> None:
         """Note an error or a fault of the daemon.
