@@ -21,5 +21,6 @@ What these leave is done by functions of texts, visits and columns:
 - `goals.goal_mask`: the codes that reach a goal
 - `goals.GoalSearch`, `goals.count_steps`: the visits that reached each goal, and their numbers by
   step of a funnel
+- `names.display_names`, `names.order_of_texts`: the names of rows, and their order
 - `rows.page_of_rows`, `rows.make_rows`: the page of rows to return
 """

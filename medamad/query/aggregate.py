@@ -4,7 +4,7 @@ A part that is selected as a whole contributes its counters. The views of other 
 those of several parts at a time.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -16,24 +16,29 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
 from medamad.query.kernel import LOOPS
-from medamad.query.loops import Batch, Batches, CodeTable, CountedDurations, Groups, PartViews
-from medamad.query.quantiles import Quartiles
+from medamad.query.loops import Batch, Batches, CodeTable, Groups, PartViews
+from medamad.query.quantiles import NearDurations, Quartiles
 from medamad.query.request import NO_GAPS, DayGap, Gaps, Query
 from medamad.query.rollups import duration_gaps, durations_by_path, rollup_counters
 from medamad.query.rows import Columns, fractions
 from medamad.query.scan import Selection, WantedColumns, divide
-from medamad.query.view_filter import ViewFilter
+from medamad.query.view_filter import MASKS, ViewFilter
 from medamad.storage.segments import counters as row_numbers
-from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters
+from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters, compact
 from medamad.storage.segments.parts import Part
+from medamad.storage.segments.snapshot import Snapshot
 
 _AT_ONCE: Final = 128
 """The views of this many parts are counted at a time."""
 _TIMED_PATHS: Final = WantedColumns(Dimension.PATH, flags=False, durations=True)
 _KEPT_PATHS: Final = 1 << 14
 """With more paths, what is counted of each would take too much memory to be kept."""
+_WINDOWS: Final = (NearDurations, "windows")
+"""What the windows are kept as."""
 _MOST_COPIES: Final = 1 << 23
 """How many views are copied, each of which takes nine bytes."""
+_KEPT_CODES: Final = 1 << 16
+"""With more codes, their sums would take too much memory to be kept."""
 _SMALL: Final = Dimension.DEVICE
 """A dimension with few texts, by which all views are counted fast."""
 
@@ -151,9 +156,9 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> Tally:
             else:
                 part = each.part
                 numbers = buckets.of(part.time_ms)
-                yield each.views(selection.filter, numbers, part.flags, part.duration_ms)
+                yield each.views(numbers, part.flags, part.duration_ms)
 
-    accumulator.add_all(selection, scanned())
+    accumulator.add_all(scanned())
     return Tally(accumulator.sums)
 
 
@@ -166,47 +171,73 @@ def quartiles_by_path(
     (see `with_single_durations`); those of which only some views are selected are left out, as
     they are in a tally by path.
     """
-    filter_, counted = selection.filter, None
-    if filter_.matches_all and size <= _KEPT_PATHS:
-        selection, counted = _kept_counts(selection, paths, size)
+    if selection.filter.matches_all and size <= _KEPT_PATHS:
+        whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
+        if whole.segments:
+            of_others = evolve(selection, snapshot=others)
+            found = _quartiles_near_kept(whole, of_others, paths, size)
+            if found is not None:
+                return found
+            every = np.arange(size + 1)
+            found = LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(every, size))
+            windows = found.windows()
+            whole.keep(_WINDOWS, windows, windows.nbytes)
+            return found.take(paths)
+    return LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(paths, size))
+
+
+def _quartiles_near_kept(
+    whole: Snapshot, others: Selection, paths: NDArray[np.integer[Any]], size: int
+) -> Quartiles | None:
+    """Return the quartiles of the durations in both, if they are in the windows that are kept.
+
+    The segments of `whole` never change. The windows are kept by the first query about them, what
+    is in the windows by the second, so that one that is not repeated takes no longer.
+    """
+    windows: NDArray[np.uint32] | None = whole.find_kept(_WINDOWS)
+    if windows is None:
+        return None
+    kept: NearDurations | None = whole.find_kept(NearDurations)
+    if kept is None or kept.windows is not windows:
+        every = np.arange(len(windows))
+        kept = _near(evolve(others, snapshot=whole), every, len(windows) - 1, windows)
+        whole.keep(NearDurations, kept, kept.nbytes)
+    # Texts that were added since have no views in these segments, like the last group.
+    near = kept.take(np.minimum(paths, len(windows) - 1))
+    return LOOPS.near_quartiles(near, _near(others, paths, size, near.windows))
+
+
+def _near(
+    selection: Selection,
+    paths: NDArray[np.integer[Any]],
+    size: int,
+    windows: NDArray[np.uint32],
+) -> NearDurations:
+    """Return the durations of some pages that are in some windows."""
+    batches, tables = _timed_views(selection)
+    return LOOPS.find_near(batches(), tables, _paths_as_groups(paths, size), windows)
+
+
+def _paths_as_groups(paths: NDArray[np.integer[Any]], size: int) -> Groups:
+    """Return paths as groups, of which all are below `size` or that, which stands for none."""
     group_of = np.full(size + 1, len(paths), np.uint32)
     group_of[paths] = np.arange(len(paths), dtype=np.uint32)
+    group_of[size] = len(paths)
+    return Groups(group_of, len(paths))
+
+
+def _timed_views(selection: Selection) -> tuple[Batches, Sequence[CodeTable]]:
+    """Return the selected views with their paths and durations."""
+    filter_ = selection.filter
 
     def views() -> Iterator[PartViews]:
         yield from selection.all_part_views(_TIMED_PATHS)
         for day in durations_by_path(selection):
             codes = np.repeat(day.codes, day.counts)
-            matching = [None] * len(filter_.tables)
+            matching = [None] * len(MASKS)
             yield PartViews(0, len(codes), matching, codes, duration_ms=day.duration_ms)
 
-    groups = Groups(group_of, len(paths))
-    return LOOPS.quartiles(*repeatable(views, filter_), groups, counted)
-
-
-def _kept_counts(
-    selection: Selection, paths: NDArray[np.integer[Any]], size: int
-) -> tuple[Selection, CountedDurations | None]:
-    """Return the selection without segments whose durations by path are counted, and the counts.
-
-    The counts of these segments are kept, which are in the period and never change.
-    """
-    whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
-    if not whole.segments:
-        return selection, None
-    of_whole = evolve(selection, snapshot=whole)
-    batches, tables = repeatable(lambda: of_whole.all_part_views(_TIMED_PATHS), selection.filter)
-    counts = whole.find_kept(CountedDurations)
-    if counts is None:
-        of_paths = Groups(np.arange(size + 1, dtype=np.uint32), size)
-        counts = LOOPS.count_durations(batches, tables, of_paths)
-        if counts is None:
-            return selection, None
-        whole.keep(CountedDurations, counts, counts.nbytes)
-    of_groups = np.zeros((2, len(paths) + 1, counts.shape[2]), np.uint32)
-    # Texts that were added since have no views in these segments.
-    known = int(np.searchsorted(paths, counts.shape[1] - 1))
-    of_groups[:, :known] = counts[:, paths[:known]]
-    return evolve(selection, snapshot=others), CountedDurations(batches, of_groups)
+    return repeatable(views, filter_)
 
 
 def bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Query) -> Columns:
@@ -248,7 +279,7 @@ class _Accumulator:
         for row in range(SUMS if self.with_durations else row_numbers.TIMED_VISITORS):
             self.sums[row][where] += counters.sums[row]
 
-    def add_all(self, selection: Selection, scanned: Iterable[PartViews | Counters]) -> None:
+    def add_all(self, scanned: Iterable[PartViews | Counters]) -> None:
         """Add the counters and the views of parts that a selection has."""
 
         def views() -> Iterator[PartViews]:
@@ -258,7 +289,7 @@ class _Accumulator:
                 else:
                     yield each
 
-        added = LOOPS.tally(in_batches(views()), selection.filter.tables, self.size)
+        added = LOOPS.tally(in_batches(views()), MASKS, self.size)
         self.sums += added
 
 
@@ -267,10 +298,32 @@ def _tally_parts(
 ) -> _Accumulator:
     size = len(selection.snapshot.texts(dimension))
     accumulator = _Accumulator(size, with_durations)
+    if selection.filter.matches_all and size <= _KEPT_CODES:
+        selection = _add_kept(selection, dimension, accumulator)
     wanted = WantedColumns(dimension, flags=True, durations=with_durations)
     scanned = selection.part_views(wanted, lambda part: part.counters(dimension))
-    accumulator.add_all(selection, scanned)
+    accumulator.add_all(scanned)
     return accumulator
+
+
+def _add_kept(selection: Selection, dimension: Dimension, accumulator: _Accumulator) -> Selection:
+    """Add the sums of the segments that never change and are in the period, which are kept.
+
+    Return the selection without these segments.
+    """
+    whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
+    if len(whole.segments) <= 1:
+        return selection
+
+    def add_up() -> Counters:
+        sums = _Accumulator(accumulator.size, with_durations=True)
+        of_whole = evolve(selection, snapshot=whole)
+        wanted = WantedColumns(dimension, flags=True, durations=True)
+        sums.add_all(of_whole.part_views(wanted, lambda part: part.counters(dimension)))
+        return compact(sums.sums)
+
+    accumulator.add(whole.kept((Tally, dimension), add_up, Counters.size_bytes))
+    return evolve(selection, snapshot=others)
 
 
 def in_batches(views: Iterator[PartViews]) -> Iterator[Batch]:
@@ -283,21 +336,21 @@ def repeatable(
     views: Callable[[], Iterator[PartViews]],
     filter_: ViewFilter,
     most_copies: int = _MOST_COPIES,
-) -> tuple[Batches, list[CodeTable]]:
+) -> tuple[Batches, Sequence[CodeTable]]:
     """Return views for several passes, and the tables by which they still have to be selected.
 
     They are selected at once, unless there are so many that their copies would take much memory.
     """
     if filter_.matches_all:
         all_views = list(in_batches(views()))
-        return lambda: all_views, filter_.tables
+        return lambda: all_views, MASKS
     selected: list[Batch] = []
     count = 0
     for batch in in_batches(views()):
-        selected.append(LOOPS.gather(batch, filter_.tables))
+        selected.append(LOOPS.gather(batch, MASKS))
         count += sum(each.end - each.begin for each in selected[-1])
         if count > most_copies:
-            return lambda: in_batches(views()), filter_.tables
+            return lambda: in_batches(views()), MASKS
     return lambda: selected, []
 
 

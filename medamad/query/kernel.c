@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BLOCK = 4096, FEW = 4, SUMS = 6 };
+/* The numbers of a column of BITS are a bit for each row, the lowest of a byte first. */
+enum { BLOCK = 4096, FEW = 4, SUMS = 6, BITS = -1 };
 /* As in medamad/storage/segments/format.py. */
 enum { VISITOR = 1, PAGE_VISITOR = 2, TIMED = 4, BOUNCED = 8, FLAGS = 16 };
 
@@ -19,7 +20,7 @@ typedef uint64_t __attribute__((aligned(1), may_alias)) number64;
 
 typedef struct {
     int64_t address; /* 0 for no column */
-    int64_t width;   /* bytes of a number, 0 if one of 4 bytes stands for all rows */
+    int64_t width;   /* bytes of a number, 0 if one of 4 bytes stands for all rows, or BITS */
 } column;
 
 /* Which codes match: matches[code] is 1 or 0, and 0 at the end, which is matches[size]. There are at
@@ -95,11 +96,22 @@ static inline uint64_t word_of(bits from) {
         }                                                                                          \
     } while (0)
 
+/* Clear the bits of the rows that are not set in a mask, of which 64 bits can be read at any row. */
+static void keep_bits(column of, int64_t first, int64_t n, uint64_t *restrict mask) {
+    const uint8_t *set = (const uint8_t *)(intptr_t)of.address + (first >> 3);
+    int64_t shift = first & 7;
+    for (int64_t w = 0; w * 64 < n; w++) {
+        uint64_t low = *(const number64 *)(set + w * 8), high = set[w * 8 + 8];
+        mask[w] &= low >> shift | high << 1 << (63 - shift);
+    }
+}
+
 static void keep(column of, int64_t first, int64_t n, const filter *by, uint64_t *restrict mask) {
     const uint8_t *restrict matches = (const uint8_t *)(intptr_t)by->matches;
     uint64_t size = (uint64_t)by->size;
     int is_few = by->count >= 0;
     switch (of.width) {
+        case BITS: keep_bits(of, first, n, mask); break;
         case 1:
             if (is_few) KEEP_FEW(uint8_t, vector8);
             else KEEP(uint8_t, number);
@@ -125,14 +137,20 @@ static int64_t places_of(const uint64_t *mask, int64_t n, uint16_t *restrict row
     return count;
 }
 
-/* Write the rows of a block of n views that match, relative to its first; return how many. */
-static int64_t matching(const views *part, int64_t first, int64_t n, const filter *filters,
-                        int64_t filter_count, uint16_t *restrict rows) {
-    uint64_t mask[BLOCK / 64];
+/* Write a bit for each of a block of n views: whether it matches. */
+static void match(const views *part, int64_t first, int64_t n, const filter *filters,
+                  int64_t filter_count, uint64_t *restrict mask) {
     for (int64_t w = 0; w * 64 < n; w++)
         mask[w] = n - w * 64 < 64 ? ((uint64_t)1 << (n - w * 64)) - 1 : UINT64_MAX;
     for (int64_t k = 0; k < filter_count; k++)
         if (part->filtered[k].address) keep(part->filtered[k], first, n, filters + k, mask);
+}
+
+/* Write the rows of a block of n views that match, relative to its first; return how many. */
+static int64_t matching(const views *part, int64_t first, int64_t n, const filter *filters,
+                        int64_t filter_count, uint16_t *restrict rows) {
+    uint64_t mask[BLOCK / 64];
+    match(part, first, n, filters, filter_count, mask);
     return places_of(mask, n, rows);
 }
 
@@ -193,6 +211,18 @@ int64_t medamad_select(const int64_t *part, const filter *filters, int64_t filte
         count += found.n;
     }
     return count;
+}
+
+/* Write a bit for each of the first views of a part: whether it matches. */
+void medamad_match(const int64_t *part, const filter *filters, int64_t filter_count,
+                   uint8_t *restrict out) {
+    const views *of = (const views *)part;
+    uint64_t mask[BLOCK / 64];
+    for (int64_t first = 0; first < of->end; first += BLOCK) {
+        int64_t n = of->end - first < BLOCK ? of->end - first : BLOCK;
+        match(of, first, n, filters, filter_count, mask);
+        __builtin_memcpy(out + first / 8, mask, (size_t)(n + 7) / 8);
+    }
 }
 
 /* Copy the columns of views that match; numbers may be NULL. */
@@ -299,8 +329,8 @@ int64_t medamad_views_of_visits(const void *offsets, int64_t width, int64_t n,
     return count;
 }
 
-/* Set the mask of the views that have a row of an event with a matching property. */
-void medamad_mark_views(const column *columns, int64_t n, const filter *by, uint8_t *restrict mask,
+/* Set the bits of the views that have a row of an event with a matching property. */
+void medamad_mark_views(const column *columns, int64_t n, const filter *by, uint8_t *restrict set,
                         int64_t views) {
     const uint8_t *matches = (const uint8_t *)(intptr_t)by->matches;
     uint32_t properties[BLOCK], rows[BLOCK], greatest = (uint32_t)by->size;
@@ -314,8 +344,35 @@ void medamad_mark_views(const column *columns, int64_t n, const filter *by, uint
             count += matches[properties[i] < greatest ? properties[i] : greatest];
         }
         for (int64_t k = 0; k < count; k++)
-            if (rows[k] < views) mask[rows[k]] = 1;
+            if (rows[k] < views) set[rows[k] >> 3] |= (uint8_t)(1 << (rows[k] & 7));
     }
+}
+
+/* Add the rows of events with a matching property, of views whose bit is set, to the counts of their
+   properties, with those from size on in one more; return how many events these are. begins has a
+   bit for each row: whether it begins an event. */
+int64_t medamad_count_events(const column *columns, int64_t n, const filter *by,
+                             const uint8_t *set, int64_t views, const uint8_t *begins,
+                             int64_t *restrict counts, int64_t size) {
+    const uint8_t *matches = (const uint8_t *)(intptr_t)by->matches;
+    uint32_t properties[BLOCK], rows[BLOCK], greatest = (uint32_t)by->size, is_counted = 0;
+    int64_t events = 0;
+    for (int64_t first = 0; first < n; first += BLOCK) {
+        int64_t some = n - first < BLOCK ? n - first : BLOCK;
+        copy(columns[0], first, NULL, some, properties);
+        copy(columns[1], first, NULL, some, rows);
+        for (int64_t i = 0; i < some; i++) {
+            uint32_t property = properties[i], row = rows[i];
+            uint32_t is_set = row < views ? set[row >> 3] >> (row & 7) & 1 : 0;
+            uint32_t is_found = is_set & matches[property < greatest ? property : greatest];
+            uint32_t is_begin = begins[(first + i) >> 3] >> ((first + i) & 7) & 1;
+            counts[property < size ? property : size] += is_found;
+            is_counted &= is_begin ^ 1;
+            events += is_found & (is_counted ^ 1);
+            is_counted |= is_found;
+        }
+    }
+    return events;
 }
 
 /* Durations fall into buckets: 0 for unknown ones, 1 for those below 256 ms, and then four for each
@@ -475,6 +532,96 @@ void medamad_quartiles(const uint32_t *counts, int64_t group_count, const uint32
                                     places.high - before);
         }
     }
+}
+
+/* For each group the least and the greatest durations of three windows; the fourth one is empty. */
+typedef uint32_t __attribute__((ext_vector_type(4), aligned(4))) four;
+typedef struct {
+    four least, greatest;
+} windows;
+
+/* How many durations of a group are below each window, and how many there are. */
+enum { WINDOWS = 3, KNOWN = 3 };
+
+/* Count the durations of each group, and write those in its windows, each with the number of its
+   window above it; return how many. out has room for WINDOWS durations of each view. */
+int64_t medamad_find_near(const int64_t *parts, int64_t part_count, const filter *filters,
+                          int64_t filter_count, const uint32_t *group_of, int64_t size,
+                          const windows *of_groups, int64_t group_count, four *restrict counts,
+                          uint64_t *restrict out) {
+    uint16_t rows[BLOCK];
+    uint32_t numbers[BLOCK], durations[BLOCK], greatest = (uint32_t)size;
+    int64_t count = 0;
+    for (int64_t p = 0; p < part_count; p++) {
+        const views *part = views_at(parts, p, filter_count);
+        for (int64_t first = part->begin; first < part->end; first += BLOCK) {
+            block found = block_at(part, first, filters, filter_count, rows);
+            copy(part->number, first, found.rows, found.n, numbers);
+            copy(part->duration, first, found.rows, found.n, durations);
+            for (int64_t i = 0; i < found.n; i++) {
+                uint32_t number = numbers[i] < greatest ? numbers[i] : greatest;
+                uint32_t group = durations[i] ? group_of[number] : (uint32_t)group_count;
+                const windows *of = of_groups + group;
+                four below = (four)(durations[i] < of->least);
+                four inside = ~below & (four)(durations[i] <= of->greatest);
+                below[KNOWN] = UINT32_MAX;
+                counts[group] -= below;
+                if (!__builtin_reduce_or(inside)) continue;
+                for (uint64_t window = 0; window < WINDOWS; window++) {
+                    out[count] = ((uint64_t)group * WINDOWS + window) << 32 | durations[i];
+                    count += inside[window] & 1;
+                }
+            }
+        }
+    }
+    return count;
+}
+
+/* Durations in the windows of groups, and how many are below these. Those in window w ascend from
+   begins[w] up to ends[w]. */
+typedef struct {
+    const uint32_t *durations, *begins, *ends;
+    const four *counts;
+} near;
+
+/* Return the number at a place among n and m numbers that ascend. */
+static uint32_t number_of_two(const uint32_t *some, int64_t n, const uint32_t *others, int64_t m,
+                              int64_t place) {
+    int64_t least = place > m ? place - m : 0, greatest = place < n ? place : n;
+    while (least < greatest) {
+        int64_t middle = least + (greatest - least) / 2;
+        if (some[middle] < others[place - middle - 1])
+            least = middle + 1;
+        else
+            greatest = middle;
+    }
+    /* So many of some are among those before the place. */
+    if (least == n) return others[place - least];
+    if (place - least == m) return some[least];
+    return some[least] < others[place - least] ? some[least] : others[place - least];
+}
+
+/* Write what medamad_quartiles does, of durations in the same windows in two places. Return whether
+   all quartiles are in their windows. */
+int64_t medamad_near_quartiles(const near *some, const near *others, int64_t group_count,
+                               int64_t *restrict low, int64_t *restrict high) {
+    for (int64_t group = 0; group < group_count; group++) {
+        four counts = some->counts[group] + others->counts[group];
+        for (int64_t q = 1; q <= WINDOWS && counts[KNOWN]; q++) {
+            int64_t window = group * WINDOWS + q - 1, found = (q - 1) * group_count + group;
+            const uint32_t *of_some = some->durations + some->begins[window];
+            const uint32_t *of_others = others->durations + others->begins[window];
+            int64_t n = some->ends[window] - some->begins[window];
+            int64_t m = others->ends[window] - others->begins[window];
+            quartile places = quartile_of(counts[KNOWN], q);
+            places.low -= counts[q - 1];
+            places.high -= counts[q - 1];
+            if (places.low < 0 || places.high >= n + m) return 0;
+            low[found] = number_of_two(of_some, n, of_others, m, places.low);
+            high[found] = number_of_two(of_some, n, of_others, m, places.high);
+        }
+    }
+    return 1;
 }
 
 /* Write the row of the first view of each view's visit, -1 if none of the part's views is known to be

@@ -23,17 +23,18 @@ from medamad.query.loops import (
     Batch,
     Batches,
     CodeTable,
-    CountedDurations,
     Groups,
     Loops,
+    OwnEvents,
     PartRows,
     PartViews,
     PlacedViews,
+    RowMask,
     SumsOfVisits,
     address_of,
 )
 from medamad.query.numpy_loops import NumpyLoops
-from medamad.query.quantiles import Quartiles
+from medamad.query.quantiles import WINDOWS, NearDurations, Quartiles
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.format import Integers
 
@@ -101,6 +102,8 @@ class CompiledLoops:
         address, number = ctypes.c_void_p, ctypes.c_int64
         library.medamad_select.argtypes = (address, address, number, address)
         library.medamad_select.restype = number
+        library.medamad_match.argtypes = (address, address, number, address)
+        library.medamad_match.restype = None
         parts = (address, number, address, number)
         library.medamad_tally.argtypes = (*parts, address, number)
         library.medamad_tally.restype = None
@@ -128,12 +131,19 @@ class CompiledLoops:
         library.medamad_count_durations.restype = None
         library.medamad_mark_views.argtypes = (address, number, address, address, number)
         library.medamad_mark_views.restype = None
+        of_events = (address, number, address, address, number, address)
+        library.medamad_count_events.argtypes = (*of_events, address, number)
+        library.medamad_count_events.restype = number
         library.medamad_plan.argtypes = (address, number, address, address)
         library.medamad_plan.restype = number
         library.medamad_collect_durations.argtypes = (*views, *(address,) * 4, number)
         library.medamad_collect_durations.restype = None
         library.medamad_quartiles.argtypes = (address, number, *(address,) * 5)
         library.medamad_quartiles.restype = None
+        library.medamad_find_near.argtypes = (*views, address, number, address, address)
+        library.medamad_find_near.restype = number
+        library.medamad_near_quartiles.argtypes = (address, address, number, address, address)
+        library.medamad_near_quartiles.restype = number
         return cls(library)
 
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
@@ -316,64 +326,73 @@ class CompiledLoops:
             rows = self._scratch.rows = np.empty(size, np.intp)
         return rows
 
+    def match(self, views: PartViews, tables: Sequence[CodeTable]) -> RowMask:
+        """Return which of the views of a part match."""
+        described, filters = _described([views]), _described(tables)
+        mask = RowMask.of_none(views.end)
+        self._library.medamad_match(
+            address_of(described), address_of(filters), len(tables), address_of(mask.bits)
+        )
+        return mask
+
     def mark_views(
-        self, properties: Integers, rows: Integers, table: CodeTable, mask: NDArray[np.bool_]
+        self, properties: Integers, rows: Integers, table: CodeTable, mask: RowMask
     ) -> None:
-        """Set the mask of the rows of views that have an event with a matching property."""
+        """Add the rows of views that have an event with a matching property to a mask."""
         columns = [(address_of(each), each.itemsize) for each in (properties, rows)]
         described, filters = np.array(columns, np.int64).reshape(-1), _described([table])
         self._library.medamad_mark_views(
             address_of(described),
             len(properties),
             address_of(filters),
-            address_of(mask),
-            len(mask),
+            address_of(mask.bits),
+            mask.size,
         )
 
-    def count_durations(
-        self, batches: Batches, tables: Sequence[CodeTable], groups: Groups
-    ) -> NDArray[np.uint32]:
-        """Count the durations of the views that match in a few dozen buckets of each group.
+    def count_events(
+        self, events: OwnEvents, table: CodeTable, views: RowMask, counts: NDArray[np.int64]
+    ) -> int:
+        """Count rows of events with matching properties, of views that match, by their property."""
+        columns = [(address_of(each), each.itemsize) for each in (events.properties, events.views)]
+        described, filters = np.array(columns, np.int64).reshape(-1), _described([table])
+        count: int = self._library.medamad_count_events(
+            address_of(described),
+            len(events.properties),
+            address_of(filters),
+            address_of(views.bits),
+            views.size,
+            address_of(events.begins.bits),
+            address_of(counts),
+            len(counts) - 1,
+        )
+        return count
 
-        By halves, as the helper divides the batches.
+    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
+        """Return the quartiles of the durations of the views that match, by group.
+
+        They are counted in a few dozen buckets of each group, and only those are collected that are
+        in the bucket of a quartile.
         """
-        filters = _described(tables)
-        counts = np.zeros((2, groups.count + 1, _BUCKETS), np.uint32)
+        if groups.count > _MOST_GROUPS:
+            return NumpyLoops().quartiles(batches, tables, groups)
+        library, filters = self._library, _described(tables)
+        # By halves, as the helper divides the batches.
+        counts_of_halves = np.zeros((2, (groups.count + 1) * _BUCKETS), np.uint32)
 
         def count(half: int, batch: Batch) -> None:
             parts = _described(batch)
-            self._library.medamad_count_durations(
+            library.medamad_count_durations(
                 address_of(parts),
                 len(batch),
                 address_of(filters),
                 len(tables),
                 address_of(groups.of),
                 len(groups.of) - 1,
-                address_of(counts[half].reshape(-1)),
+                address_of(counts_of_halves[half]),
             )
 
         for batch in batches():
             self._helper.do_halves(count, batch)
-        return counts
-
-    def quartiles(
-        self,
-        batches: Batches,
-        tables: Sequence[CodeTable],
-        groups: Groups,
-        counted: CountedDurations | None = None,
-    ) -> Quartiles:
-        """Return the quartiles of the durations of the views that match, by group.
-
-        Only those durations are collected that are in the bucket of a quartile.
-        """
-        if groups.count > _MOST_GROUPS and counted is None:
-            return NumpyLoops().quartiles(batches, tables, groups)
-        library, filters = self._library, _described(tables)
-        counts_of_halves = self.count_durations(batches, tables, groups)
-        if counted is not None:
-            counts_of_halves += counted.counts
-        counts_of_halves = counts_of_halves.reshape(2, -1)
         counts = counts_of_halves.sum(axis=0, dtype=np.uint32)
         slots = np.zeros(len(counts), np.uint32)
         begins = np.zeros(groups.count * _SLOTS + 1, np.int64)
@@ -404,7 +423,7 @@ class CompiledLoops:
                 end,
             )
 
-        for batch in chain(() if counted is None else counted.batches(), batches()):
+        for batch in batches():
             self._helper.do_halves(collect, batch)
         low_ms, high_ms = np.zeros((2, 3 * groups.count), np.int64)
         library.medamad_quartiles(
@@ -418,6 +437,62 @@ class CompiledLoops:
         )
         known = counts.reshape(-1, _BUCKETS)[: groups.count, 1:].sum(axis=1, dtype=np.int64)
         shape = (3, groups.count)
+        return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
+
+    def find_near(
+        self,
+        batches: Iterable[Batch],
+        tables: Sequence[CodeTable],
+        groups: Groups,
+        windows: NDArray[np.uint32],
+    ) -> NearDurations:
+        """Return the durations of the views that match, as far as they are in some windows."""
+        filters = _described(tables)
+        # With an empty fourth window, and empty ones for the group of none.
+        of_groups = np.zeros((groups.count + 1, 2, WINDOWS + 1), np.uint32)
+        of_groups[:, 0] = 1
+        of_groups[:-1, :, :WINDOWS] = windows
+        counts = np.zeros((2, groups.count + 1, WINDOWS + 1), np.uint32)
+        pieces: list[NDArray[np.uint64]] = []
+
+        def find(half: int, batch: Batch) -> None:
+            parts = _described(batch)
+            # Memory that is not written to is not taken.
+            size = sum(views.end - views.begin for views in batch)
+            found = np.empty(size * WINDOWS, np.uint64)
+            count = self._library.medamad_find_near(
+                address_of(parts),
+                len(batch),
+                address_of(filters),
+                len(tables),
+                address_of(groups.of),
+                len(groups.of) - 1,
+                address_of(of_groups),
+                groups.count,
+                address_of(counts[half]),
+                address_of(found),
+            )
+            pieces.append(found[:count].copy())
+
+        for batch in batches:
+            self._helper.do_halves(find, batch)
+        return NearDurations.of(windows, counts[0, :-1] + counts[1, :-1], pieces)
+
+    def near_quartiles(self, some: NearDurations, others: NearDurations) -> Quartiles | None:
+        """Return the quartiles of all durations of groups."""
+        size = len(some.counts)
+        columns = [
+            (each.duration_ms, each.begins, each.ends, each.counts) for each in (some, others)
+        ]
+        described = [np.array(list(map(address_of, each)), np.int64) for each in columns]
+        low_ms, high_ms = np.zeros((2, WINDOWS * size), np.int64)
+        is_found = self._library.medamad_near_quartiles(
+            *map(address_of, described), size, address_of(low_ms), address_of(high_ms)
+        )
+        if not is_found:
+            return None
+        known = some.counts[:, WINDOWS].astype(np.int64) + others.counts[:, WINDOWS]
+        shape = (WINDOWS, size)
         return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.query.quantiles import Quartiles
+from medamad.query.quantiles import NearDurations, Quartiles
 from medamad.storage.segments.format import Integers, MappedColumn
 
 _FEW: Final = 4
@@ -85,28 +85,62 @@ def _equal_to_any(codes: Integers, few: Iterable[int]) -> NDArray[np.bool_]:
 ONES: Final = CodeTable(np.array([False, True]))
 """Matches the ones of a mask that stands in the place of codes."""
 NO_COLUMN: Final = np.zeros(0, np.uint8)
+_WORD_BYTES: Final = 8
+_BITS: Final = -1
+"""The width of a mask in kernel.c."""
+
+
+@frozen(eq=False)
+class RowMask:
+    """Which of the rows 0 to size - 1 match: a bit for each, the lowest of a byte first.
+
+    The other bits are zeros, of which there are enough to read 64 bits at any row.
+    """
+
+    size: int
+    bits: NDArray[np.uint8]
+
+    @classmethod
+    def of_none(cls, size: int) -> Self:
+        """Return the mask without any row."""
+        return cls(size, np.zeros(size // 8 + 2 * _WORD_BYTES, np.uint8))
+
+    def with_rows(self, rows: NDArray[np.intp]) -> "RowMask":
+        """Return the mask with some more rows."""
+        bits = self.bits.copy()
+        np.bitwise_or.at(bits, rows >> 3, np.uint8(1) << (rows & 7).astype(np.uint8))
+        return RowMask(self.size, bits)
+
+    def of(self, rows: Integers) -> NDArray[np.bool_]:
+        """Return which of some rows match."""
+        bits = self.bits.take(rows >> 3) >> (rows & 7).astype(np.uint8)
+        return (bits & 1).view(np.bool_)
+
+    def unpacked(self) -> NDArray[np.bool_]:
+        """Return which rows match, shape (size,)."""
+        return np.unpackbits(self.bits, count=self.size, bitorder="little").view(np.bool_)
 
 
 @define(eq=False)
 class PartViews:
     """Views of a part: the rows from `begin` to before `end` that match every filter.
 
-    `matching` has the column that each filter looks at, None where all views match. `numbers` are
-    what the views are added up by, with their flags and durations. All are columns of the part.
-    `same_number` makes such a column.
+    `matching` has the column that each filter looks at, or a mask of the part, None where all views
+    match. `numbers` are what the views are added up by, with their flags and durations. All are
+    columns of the part. `same_number` makes such a column.
     """
 
     begin: int
     end: int
-    matching: Sequence[NDArray[Any] | None]
+    matching: Sequence[NDArray[Any] | RowMask | None]
     numbers: Integers = NO_COLUMN
     flags: NDArray[np.uint8] = NO_COLUMN
     duration_ms: Integers | None = None
     _described: Sequence[int] | None = field(default=None, init=False)
 
     def size_bytes(self) -> int:
-        """Return about the memory that they take, but for columns in the mapped file."""
-        columns = (self.numbers, self.flags, self.duration_ms, *self.matching)
+        """Return about the memory that they take, but for filters and the mapped file."""
+        columns = (self.numbers, self.flags, self.duration_ms)
         return _OBJECTS_BYTES + sum(
             column.nbytes
             for column in columns
@@ -124,10 +158,25 @@ class PartViews:
         else:
             described += (address_of(self.numbers), self.numbers.itemsize)
         for column in (self.flags, self.duration_ms, *self.matching):
-            described += (0, 0) if column is None else (address_of(column), column.itemsize)
+            if isinstance(column, RowMask):
+                described += (address_of(column.bits), _BITS)
+            else:
+                described += (0, 0) if column is None else (address_of(column), column.itemsize)
         # Assigned as a whole: other threads may do the same.
         self._described = described
         return described
+
+    def matched(self, *masks: RowMask | None) -> "PartViews":
+        """Return the views that also match further masks."""
+        matching = [*self.matching, *masks]
+        views = PartViews(
+            self.begin, self.end, matching, self.numbers, self.flags, self.duration_ms
+        )
+        described = [*self.described]
+        for mask in masks:
+            described += (0, 0) if mask is None else (address_of(mask.bits), _BITS)
+        views._described = described
+        return views
 
 
 def same_number(number: int) -> NDArray[np.uint32]:
@@ -144,6 +193,18 @@ class Groups:
 
     of: NDArray[np.uint32]
     count: int
+
+
+@frozen(eq=False)
+class OwnEvents:
+    """Events of a part's own views by row: properties, rows of their views, and where they begin.
+
+    The rows of an event follow each other.
+    """
+
+    properties: Integers
+    views: Integers
+    begins: RowMask
 
 
 PartRows: TypeAlias = NDArray[np.intp] | slice
@@ -183,14 +244,6 @@ Batch: TypeAlias = Sequence[PartViews]
 """Views of some parts."""
 Batches: TypeAlias = Callable[[], Iterable[Batch]]
 """Returns the same batches each time."""
-
-
-@frozen(eq=False)
-class CountedDurations:
-    """Batches, and what `Loops.count_durations` has returned of them."""
-
-    batches: Batches
-    counts: NDArray[np.uint32]
 
 
 class Loops(Protocol):
@@ -259,29 +312,39 @@ class Loops(Protocol):
         numbers do not count. Either all of a batch have durations, or none.
         """
 
+    def match(self, views: PartViews, tables: Sequence[CodeTable]) -> RowMask:
+        """Return which of the views of a part match, of which they are the first."""
+
     def mark_views(
-        self, properties: Integers, rows: Integers, table: CodeTable, mask: NDArray[np.bool_]
+        self, properties: Integers, rows: Integers, table: CodeTable, mask: RowMask
     ) -> None:
-        """Set the mask of the rows of views that have an event with a matching property."""
+        """Add the rows of views that have an event with a matching property to a mask."""
 
-    def count_durations(
-        self, batches: Batches, tables: Sequence[CodeTable], groups: Groups
-    ) -> NDArray[np.uint32] | None:
-        """Count the durations of the views that match, as far as it helps to find quartiles.
+    def count_events(
+        self, events: OwnEvents, table: CodeTable, views: RowMask, counts: NDArray[np.int64]
+    ) -> int:
+        """Count rows of events with matching properties, of views that match, by their property.
 
-        Shape (2, groups + 1, b): a row for each group, and one for none. None if it does not help.
+        Add them to `counts[property]`, or to the last of these for greater properties. Return how
+        many events they belong to.
         """
 
-    def quartiles(
+    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
+        """Return the quartiles of the durations of the views that match, by group."""
+
+    def find_near(
         self,
-        batches: Batches,
+        batches: Iterable[Batch],
         tables: Sequence[CodeTable],
         groups: Groups,
-        counted: CountedDurations | None = None,
-    ) -> Quartiles:
-        """Return the quartiles of the durations of the views that match, by group.
+        windows: NDArray[np.uint32],
+    ) -> NearDurations:
+        """Return the durations of the views that match, as far as they are in some windows."""
 
-        They include those of other batches, which were counted.
+    def near_quartiles(self, some: NearDurations, others: NearDurations) -> Quartiles | None:
+        """Return the quartiles of the durations that two were found among, with the same windows.
+
+        None if one of them is in none of its windows.
         """
 
 

@@ -13,15 +13,16 @@ from medamad.query.loops import (
     Batch,
     Batches,
     CodeTable,
-    CountedDurations,
     Groups,
+    OwnEvents,
     PartRows,
     PartViews,
     PlacedViews,
+    RowMask,
     SumsOfVisits,
     place_table,
 )
-from medamad.query.quantiles import GroupedDurations, Quartiles
+from medamad.query.quantiles import WINDOWS, GroupedDurations, NearDurations, Quartiles
 from medamad.storage.segments.counters import SUMS, keys_of, sums_of
 from medamad.storage.segments.format import Integers
 
@@ -100,7 +101,9 @@ class NumpyLoops:
         """Return the rows of the views that match, ascending."""
         mask = np.ones(views.end - views.begin, np.bool_)
         for column, table in zip(views.matching, tables, strict=True):
-            if column is not None:
+            if isinstance(column, RowMask):
+                mask &= column.unpacked()[views.begin : views.end]
+            elif column is not None:
                 some = column[views.begin : views.end]
                 mask &= some if some.dtype == np.bool_ else table.matches(some)
         rows = np.flatnonzero(mask)
@@ -138,27 +141,30 @@ class NumpyLoops:
             sums += sums_of(np.concatenate(keys), timed, size)
         return sums
 
+    def match(self, views: PartViews, tables: Sequence[CodeTable]) -> RowMask:
+        """Return which of the views of a part match."""
+        return RowMask.of_none(views.end).with_rows(self.select(views, tables))
+
     def mark_views(
-        self, properties: Integers, rows: Integers, table: CodeTable, mask: NDArray[np.bool_]
+        self, properties: Integers, rows: Integers, table: CodeTable, mask: RowMask
     ) -> None:
-        """Set the mask of the rows of views that have an event with a matching property."""
-        mask[rows.compress(table.matches(properties))] = True
+        """Add the rows of views that have an event with a matching property to a mask."""
+        marked = rows.compress(table.matches(properties)).astype(np.intp)
+        mask.bits[:] = mask.with_rows(marked[marked < mask.size]).bits
 
-    def count_durations(
-        self, _batches: Batches, _tables: Sequence[CodeTable], _groups: Groups
-    ) -> None:
-        """Return None: all durations are sorted."""
+    def count_events(
+        self, events: OwnEvents, table: CodeTable, views: RowMask, counts: NDArray[np.int64]
+    ) -> int:
+        """Count rows of events with matching properties, of views that match, by their property."""
+        mask = table.matches(events.properties)
+        mask &= np.append(views.unpacked(), False).take(events.views, mode="clip")
+        found = np.minimum(events.properties[mask], len(counts) - 1).astype(np.intp)
+        counts += np.bincount(found, minlength=len(counts))
+        numbers = np.cumsum(events.begins.unpacked())[mask]
+        return int(np.count_nonzero(np.diff(numbers, prepend=-1)))
 
-    def quartiles(
-        self,
-        batches: Batches,
-        tables: Sequence[CodeTable],
-        groups: Groups,
-        counted: CountedDurations | None = None,
-    ) -> Quartiles:
+    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
         """Return the quartiles of the durations of the views that match, by group."""
-        if counted is not None:
-            raise ValueError("these loops count no durations")
         durations = GroupedDurations(groups.count + 1)
         for views in chain.from_iterable(batches()):
             rows = self.select(views, tables)
@@ -168,6 +174,53 @@ class NumpyLoops:
         return Quartiles(
             *(column[..., : groups.count] for column in (found.counts, found.low_ms, found.high_ms))
         )
+
+    def find_near(
+        self,
+        batches: Iterable[Batch],
+        tables: Sequence[CodeTable],
+        groups: Groups,
+        windows: NDArray[np.uint32],
+    ) -> NearDurations:
+        """Return the durations of the views that match, as far as they are in some windows."""
+        counts = np.zeros((groups.count, WINDOWS + 1), np.uint32)
+        keys = []
+        for views in chain.from_iterable(batches):
+            rows = self.select(views, tables)
+            of_rows = groups.of.take(views.numbers[rows], mode="clip").astype(np.intp)
+            duration_ms = _durations(views).take(rows)
+            counted = np.flatnonzero((duration_ms > 0) & (of_rows < groups.count))
+            of_rows, duration_ms = of_rows[counted], duration_ms[counted].astype(np.uint64)
+            counts[:, WINDOWS] += _occurrences(of_rows, groups.count)
+            for window in range(WINDOWS):
+                least, greatest = windows[of_rows, :, window].T
+                counts[:, window] += _occurrences(of_rows[duration_ms < least], groups.count)
+                is_in = (duration_ms >= least) & (duration_ms <= greatest)
+                numbers = (of_rows[is_in] * WINDOWS + window).astype(np.uint64)
+                keys.append(numbers << np.uint64(32) | duration_ms[is_in])
+        return NearDurations.of(windows, counts, keys)
+
+    def near_quartiles(self, some: NearDurations, others: NearDurations) -> Quartiles | None:
+        """Return the quartiles of all durations of groups."""
+        counts = some.counts + others.counts
+        both = NearDurations.of(some.windows, counts, [some.keys(), others.keys()])
+        known = counts[:, WINDOWS].astype(np.int64)
+        # Shape (3, n) each.
+        places = np.maximum(known - 1, 0) * np.arange(1, WINDOWS + 1)[:, np.newaxis]
+        low, high = (each - counts[:, :WINDOWS].T for each in (places // 4, (places + 3) // 4))
+        sizes = both.ends.astype(np.int64) - both.begins
+        if np.any(((low < 0) | (high >= sizes.T)) & (known > 0)):
+            return None
+        begins = both.begins.T
+        duration_ms = np.append(both.duration_ms, np.uint32(0)).astype(np.int64)
+        low_ms, high_ms = (
+            duration_ms.take(np.where(known, begins + each, -1)) for each in (low, high)
+        )
+        return Quartiles(known, low_ms, high_ms)
+
+
+def _occurrences(groups: NDArray[np.intp], count: int) -> NDArray[np.uint32]:
+    return np.bincount(groups, minlength=count).astype(np.uint32)
 
 
 def _durations(views: PartViews) -> Integers:

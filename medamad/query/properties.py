@@ -1,6 +1,7 @@
 """The number of events by property name, or by property."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
@@ -9,11 +10,13 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
+from medamad.query.kernel import LOOPS
+from medamad.query.loops import CodeTable, OwnEvents, RowMask
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
-from medamad.query.scan import Selection, leaves
-from medamad.query.selection import matching_visits, select
-from medamad.query.view_filter import ViewFilter
+from medamad.query.scan import Selection, loose_events
+from medamad.query.selection import matching_visits, select, written
+from medamad.query.view_filter import ViewFilter, event_codes
 from medamad.query.visit_search import VisitSearch
 from medamad.query.visits import Visits, distinct, find_ascending, select_visits
 from medamad.storage.segments.parts import (
@@ -28,6 +31,7 @@ from medamad.storage.segments.parts import (
     ViewColumns,
     joined,
 )
+from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -64,11 +68,14 @@ def count_properties(
     views = ViewFilter(
         code_masks(snapshot.texts, query, sources, cancellation),
         visits=matching_visits(snapshot, query, sources, cancellation),
+        written=written(query, sources),
     )
     filter_ = EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
-    loose = list(snapshot.events)
+    loose: list[EventColumns] = []
     for part in snapshot.parts:
         loose += _count_part(part, filter_, counter)
+    # Without a filter on views, counters have those of some segments.
+    loose += snapshot.events if views.matches_all else loose_events(snapshot, cancellation)
     gaps: set[DayGap] = set()
     for rollup in snapshot.rollups:
         cancellation.check()
@@ -102,7 +109,7 @@ def _visits_by_label(visits: Visits, labels: "_Labels") -> NDArray[np.int64]:
 def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iterator[EventColumns]:
     """Count a part's events of its own views, by its counters if these are enough.
 
-    Return the loose events that are still to be counted.
+    Without a filter on views, return the loose events that are still to be counted.
     """
     filter_.cancellation.check()
     bounds = part.event_time_bounds
@@ -116,9 +123,14 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
         for member in part.members:
             yield from _count_part(member, filter_, counter)
     else:
-        has_distinct_names = part.event_counts() is not None
-        counter.add(part.own, filter_.own(part), has_distinct_names=has_distinct_names)
-        yield part.loose
+        has_distinct_names = event_codes(part) is not None
+        matching = filter_.matching_own(part) if has_distinct_names else None
+        if matching is None:
+            counter.add(part.own, filter_.own(part), has_distinct_names=has_distinct_names)
+        else:
+            counter.count(*matching)
+        if filter_.views.matches_all and len(part.loose):
+            yield part.loose
 
 
 def _count_rollup(rollup: Rollup, filter_: "EventFilter", counter: "_Counter") -> bool:
@@ -138,14 +150,15 @@ class _Labels:
     """What events are counted by: property names, or whole properties, which sort by name first.
 
     The labels are the first `size` of `texts`. `of_code` has the number of the label of each
-    property. `mask` has the properties that match, or is None for all of them; `is_one_name` is
-    true if those have the same name.
+    property. `mask` has the properties that match, or is None for all of them; `table` has them in
+    any case; `is_one_name` is true if those have the same name.
     """
 
     texts: Sequence[str]
     of_code: NDArray[np.int64]
     size: int
     mask: Mask | None
+    table: CodeTable
     is_one_name: bool
     by_value: bool
 
@@ -163,6 +176,7 @@ class _Labels:
             of_code=np.arange(size) if by_value else names.of_code,
             size=size if by_value else len(names.texts),
             mask=mask if query.has_property_filter else None,
+            table=CodeTable(mask),
             is_one_name=len(matched) > 0 and bool(matched.min() == matched.max()),
             by_value=by_value,
         )
@@ -200,7 +214,8 @@ class _Counter:
     _total: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self._by_code = np.zeros(len(self.labels.of_code), np.int64)
+        # One more takes what is out of bounds.
+        self._by_code = np.zeros(len(self.labels.of_code) + 1, np.int64)
         self._by_label = np.zeros(self.labels.size, np.int64)
 
     def add_counts(self, counts: EventCounts) -> bool:
@@ -271,10 +286,14 @@ class _Counter:
         once = np.flatnonzero(np.diff(pairs, prepend=-1))
         self._by_label += np.bincount(pairs[once] % size, minlength=size)
 
+    def count(self, events: OwnEvents, views: RowMask) -> None:
+        """Add the events of some views, none of which has a name twice."""
+        self._total += LOOPS.count_events(events, self.labels.table, views, self._by_code)
+
     def result(self) -> tuple[NDArray[np.int64], int]:
         """Return the number of events with each label, shape (n,), and of those with any."""
         counts = self._by_label.copy()
-        np.add.at(counts, self.labels.of_code, self._by_code)
+        np.add.at(counts, self.labels.of_code, self._by_code[:-1])
         return counts, self._total
 
 
@@ -288,13 +307,30 @@ class EventFilter:
     without_view: bool
     cancellation: Cancellation
 
+    def matching_own(self, part: ViewColumns) -> tuple[OwnEvents, RowMask] | None:
+        """Return the own events of a segment, and the views whose events match.
+
+        None if those of some views match by their time, or of views that match by their visit.
+        """
+        views, snapshot = self.views, self.snapshot
+        if views.visits is not None or not self.period.contains(*part.event_time_bounds):
+            return None
+        matching = views.matching(part, snapshot)
+        if matching is None or not isinstance(part, OpenSegment):
+            return None
+        own = part.own
+        begins = snapshot.kept_mask(
+            part, OwnEvents, lambda: _begins(own.event), lambda mask: mask.bits.nbytes
+        )
+        return OwnEvents(own.property, own.view, begins), matching
+
     def own(self, part: ViewColumns) -> Mask | None:
         """Return which rows of a part's own events match, or None for all."""
         events = part.own
         mask = None
         if len(events) and not self.period.contains(*part.event_time_bounds):
             mask = self.period.mask(events.time_ms)
-        views = self.views.mask(part) if len(events) else None
+        views = self.views.mask(part, self.snapshot) if len(events) else None
         if views is not None:
             matches = views.take(events.view)
             mask = matches if mask is None else mask & matches
@@ -317,7 +353,7 @@ class EventFilter:
         of_views = np.flatnonzero(events.view)
         order = of_views[np.argsort(events.view[of_views], kind="stable")]
         views = events.view[order].astype(np.int64)
-        for part in leaves(self.snapshot.parts):
+        for part in _parts_with(views, self.snapshot.parts):
             self.cancellation.check()
             found, places = find_ascending(part, views)
             if len(found):
@@ -331,6 +367,25 @@ class EventFilter:
                 mask[is_gone] = False
                 gaps.add((Gap.FIGURES, rollup.day))
         return _some(events, mask), gaps
+
+
+def _begins(events: NDArray[np.unsignedinteger[Any]]) -> RowMask:
+    """Return which rows begin an event."""
+    begins = np.append(0, np.flatnonzero(events[1:] != events[:-1]) + 1)
+    return RowMask.of_none(len(events)).with_rows(begins[: len(events)])
+
+
+def _parts_with(views: NDArray[np.int64], parts: Iterable[Part]) -> Iterator[ViewColumns]:
+    """Return the parts, none merged, that may have views of some ascending sequence numbers."""
+    for part in parts:
+        first, last = part.sequence_bounds
+        begin, end = np.searchsorted(views, np.array((first, last + 1)))
+        if begin == end:
+            continue
+        if isinstance(part, MergedSegment):
+            yield from _parts_with(views, part.members)
+        else:
+            yield part
 
 
 def _some(events: EventColumns, mask: NDArray[np.bool_]) -> EventColumns:

@@ -13,6 +13,8 @@ _NARROW_BITS: Final = 32
 _DURATION_BITS: Final = 32
 _USUAL_BITS: Final = 19
 """Enough for a duration of almost nine minutes. Few are longer."""
+WINDOWS: Final = 3
+"""One around each quartile of a group."""
 
 
 @define(eq=False)
@@ -128,6 +130,79 @@ class Quartiles:
         quarters = np.maximum(self.counts - 1, 0) * number % 4
         between = _between(self.low_ms[number - 1], self.high_ms[number - 1], quarters)
         return np.where(self.counts, between, 0)
+
+    def take(self, groups: NDArray[np.integer[Any]]) -> "Quartiles":
+        """Return the quartiles of some groups, in that order."""
+        return Quartiles(self.counts[groups], self.low_ms[:, groups], self.high_ms[:, groups])
+
+    def windows(self) -> NDArray[np.uint32]:
+        """Return bounds around the quartiles, for `NearDurations`.
+
+        The quartiles should stay in them while there are a few hundredths more durations, if those
+        are not very different. A window has a third of a hundred durations, and a three-hundredth
+        of a million.
+        """
+        counts = np.maximum(self.counts, 1)
+        share = 1 / 256 + 16 / counts + 0.6 / np.sqrt(counts)
+        greatest = np.iinfo(np.uint32).max
+        low_ms = np.floor(self.low_ms * (1 - np.minimum(share, 1)))
+        high_ms = np.where(share < 1, np.ceil(self.high_ms * (1 + share)), greatest)
+        bounds = np.stack([low_ms.T, np.minimum(high_ms, greatest).T], axis=1)
+        return bounds.astype(np.uint32)
+
+
+@frozen(eq=False)
+class NearDurations:
+    """How many durations n groups have, and those in a window around each of their quartiles.
+
+    `windows` has the least and the greatest durations in them, shape (n, 2, 3). `counts` has how
+    many are below each, and how many there are in all, shape (n, 4). Those in a window are
+    `begins[group, window]` up to `ends[group, window]` of `duration_ms`, ascending. Both are of
+    shape (n, 3).
+    """
+
+    windows: NDArray[np.uint32]
+    counts: NDArray[np.uint32]
+    begins: NDArray[np.uint32]
+    ends: NDArray[np.uint32]
+    duration_ms: NDArray[np.uint32]
+
+    @classmethod
+    def of(
+        cls,
+        windows: NDArray[np.uint32],
+        counts: NDArray[np.uint32],
+        pieces: Sequence[NDArray[np.uint64]],
+    ) -> "NearDurations":
+        """Take durations below the number of their window, which is group * WINDOWS + window."""
+        keys = np.concatenate([np.zeros(0, np.uint64), *pieces])
+        keys.sort()
+        numbers = (keys >> np.uint64(32)).astype(np.intp)
+        sizes = np.bincount(numbers, minlength=len(windows) * WINDOWS).reshape(-1, WINDOWS)
+        ends = np.cumsum(sizes).astype(np.uint32).reshape(sizes.shape)
+        begins = ends - sizes.astype(np.uint32)
+        return cls(windows, counts, begins, ends, keys.astype(np.uint32))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        columns = (self.windows, self.counts, self.begins, self.ends, self.duration_ms)
+        return sum(column.nbytes for column in columns)
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Return the durations in windows as in `of`."""
+        begins = self.begins.reshape(-1).astype(np.intp)
+        sizes = self.ends.reshape(-1) - begins
+        windows = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
+        places = np.arange(len(windows)) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)
+        keys: NDArray[np.uint64] = (windows << np.uint64(32)) | self.duration_ms[places]
+        return keys
+
+    def take(self, groups: NDArray[np.integer[Any]]) -> "NearDurations":
+        """Return those of some groups, in that order."""
+        columns = (self.windows, self.counts, self.begins, self.ends)
+        windows, counts, begins, ends = (column.take(groups, axis=0) for column in columns)
+        return NearDurations(windows, counts, begins, ends, self.duration_ms)
 
 
 def _between(

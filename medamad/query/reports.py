@@ -21,6 +21,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query import rows
 from medamad.query.aggregate import Tally, bounces_and_durations, quartiles_by_path, tally
 from medamad.query.buckets import Buckets, make_buckets
+from medamad.query.names import display_names, order_of_texts
 from medamad.query.period import Period, previous_period
 from medamad.query.properties import count_properties
 from medamad.query.request import Cancellation, Gap, Query, Result
@@ -178,7 +179,8 @@ def views_by_dimension(
     selection = select(snapshot, query, sources, cancellation)
     sums = tally(selection, dimension, with_durations=not query.is_brief)
     cancellation.check()
-    names = snapshot.texts(dimension)
+    names: Sequence[str] = snapshot.texts(dimension)
+    order = order_of_texts(snapshot.texts, dimension)
     visits = None
     gaps = sums.gaps | selection.left_out
     if query.with_visits or query.conversions or query.order == "visits":
@@ -195,18 +197,20 @@ def views_by_dimension(
     codes = np.flatnonzero(sums.views if visits is None else sums.views + visits.visits)
     numbers_of_rows, groups = codes, None
     if naming is not rows.as_stored:
-        groups, names = _by_name(codes, names, naming, sources)
+        named, order = display_names(snapshot.texts, dimension, naming, sources, cancellation)
+        groups, names = named.numbers_of(codes), named.names
         sums = sums.take(codes).grouped(groups, len(names))
         if visits is not None:
             visits = visits.grouped(codes, groups, len(names))
-        numbers_of_rows = np.arange(len(names))
+        numbers_of_rows = np.unique(groups)
     views = sums.views
     visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
     numbers, shown_names = page_of_rows(
         numbers_of_rows,
         _order(query, visitors, views, visits),
-        names.__getitem__,
+        names,
         query.row_slice,
+        order,
     )
     columns: Columns = {
         column: shown_names,
@@ -280,17 +284,6 @@ def _order(
     return (visitors, views) if query.order == "visitors" else (views,)
 
 
-def _by_name(
-    codes: NDArray[np.intp], texts: Sequence[str], name_of: Naming, sources: Sources
-) -> tuple[NDArray[np.intp], list[str]]:
-    """Return the number of the name of each code, and the names."""
-    numbers: dict[str, int] = {}
-    groups = (
-        numbers.setdefault(name_of(texts[code], sources), len(numbers)) for code in codes.tolist()
-    )
-    return np.fromiter(groups, np.intp, len(codes)), list(numbers)
-
-
 def time_on_page(
     snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
 ) -> Result[list[Row]]:
@@ -312,7 +305,8 @@ def time_on_page(
     quartiles = quartiles_by_path(selection, shown, len(texts))
     medians_ms = np.zeros(len(total_ms), np.int64)
     medians_ms[shown] = quartiles.quartile(2)[: len(shown)]
-    codes, paths = page_of_rows(shown, (first, medians_ms), texts.__getitem__, row_slice)
+    order = order_of_texts(snapshot.texts, Dimension.PATH)
+    codes, paths = page_of_rows(shown, (first, medians_ms), texts, row_slice, order)
     columns: Columns = {
         "path": paths,
         "duration": medians_ms[codes],
@@ -360,7 +354,7 @@ def events_by_property(
     by_value = by_value or bool(query.filters_on(("prop_name",)))
     counts = count_properties(snapshot, query, sources, cancellation, by_value=by_value)
     numbers, labels = page_of_rows(
-        np.flatnonzero(counts.events), (counts.events,), counts.labels.__getitem__, query.row_slice
+        np.flatnonzero(counts.events), (counts.events,), counts.labels, query.row_slice
     )
     columns: Columns = {"name": [split_property(label)[0] for label in labels]}
     if by_value:

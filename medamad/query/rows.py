@@ -14,6 +14,7 @@ from medamad.domain.dimensions import Since
 from medamad.lookup.countries import country_name
 from medamad.lookup.languages import language_name, locale_name
 from medamad.lookup.referrers import Sources
+from medamad.storage.dictionary.decode import TextList
 
 Row: TypeAlias = msgspec.Struct
 """A row. It is encoded as an object of its attributes."""
@@ -22,6 +23,8 @@ Columns: TypeAlias = dict[str, Sequence[str] | NDArray[Any]]
 
 _AT_ONCE: Final = 1_000
 """How many names are sorted, or rows made, at a time. No other thread can run meanwhile."""
+_FEW: Final = 100
+"""So few rows are ordered faster without the order of all names."""
 
 
 def fractions(
@@ -61,38 +64,66 @@ def rows_in_reach(
 def page_of_rows(
     numbers: NDArray[np.integer],
     descending: Sequence[NDArray[Any]],
-    name_of: Callable[[int], str],
+    names: Sequence[str],
     row_slice: slice,
+    order: Callable[[], NDArray[np.integer] | None] = lambda: None,
 ) -> tuple[NDArray[np.intp], list[str]]:
     """Return a page of ordered numbers, and their names.
 
     The order is descending by each column (`column[number]`), then ascending by name, by code
-    point. Only names that are on the page, or tied with one that is, are looked up.
+    point. `order` may return the numbers of all names in that order. Without it, only names that
+    are on the page, or tied with one that is, are looked up.
     """
+    numbers, row_slice = rows_in_reach(numbers, descending[0], row_slice)
+    by_name = order() if len(numbers) > _FEW else None
+    if by_name is not None:
+        is_wanted = np.zeros(len(by_name), np.bool_)
+        is_wanted[numbers] = True
+        numbers = by_name[is_wanted[by_name]]
     columns = [column[numbers] for column in descending]
-    order = np.lexsort([-column for column in reversed(columns)])
-    differs = np.zeros(max(len(order) - 1, 0), np.bool_)
+    in_order = _descending(columns)
+    if by_name is not None:
+        page = np.asarray(numbers[in_order[row_slice]], np.intp)
+        return page, _names_of(names, page)
+    differs = np.zeros(max(len(in_order) - 1, 0), np.bool_)
     for column in columns:
-        ordered = column[order]
+        ordered = column[in_order]
         differs |= ordered[1:] != ordered[:-1]
     # Runs of equal values: run i is bounds[i] ≤ place < bounds[i + 1].
-    bounds = np.concatenate(([0], np.flatnonzero(differs) + 1, [len(order)]))
+    bounds = np.concatenate(([0], np.flatnonzero(differs) + 1, [len(in_order)]))
     first = int(np.searchsorted(bounds, row_slice.start, side="right")) - 1
-    last = int(np.searchsorted(bounds, min(row_slice.stop, len(order)), side="left"))
+    last = int(np.searchsorted(bounds, min(row_slice.stop, len(in_order)), side="left"))
     begin = int(bounds[first])
-    candidates = np.asarray(numbers[order[begin : bounds[last]]], np.intp)
-    names = [name_of(number) for number in candidates.tolist()]
+    candidates = np.asarray(numbers[in_order[begin : bounds[last]]], np.intp)
+    names = _names_of(names, candidates)
     shown = slice(row_slice.start - begin, row_slice.stop - begin)
     for run in np.flatnonzero(np.diff(bounds[first : last + 1]) > 1).tolist():
         tied = slice(bounds[first + run] - begin, bounds[first + run + 1] - begin)
-        ordered = _first_of(names[tied], shown.stop - tied.start)
+        ordered = first_in_order(names[tied], shown.stop - tied.start)
         filled = slice(tied.start, tied.start + len(ordered))
         candidates[filled] = candidates[tied][ordered]
         names[filled] = [names[tied.start + place] for place in ordered]
     return candidates[shown], names[shown]
 
 
-def _first_of(names: Sequence[str], count: int) -> list[int]:
+def _descending(columns: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
+    """Return the stable order that is descending by each column, as `np.lexsort` of negated ones.
+
+    It takes half the time.
+    """
+    in_order = np.argsort(-columns[-1], kind="stable")
+    for column in columns[-2::-1]:
+        in_order = in_order[np.argsort(-column[in_order], kind="stable")]
+    return in_order
+
+
+def _names_of(names: Sequence[str], numbers: NDArray[np.intp]) -> list[str]:
+    if isinstance(names, TextList):
+        return names.take(numbers.tolist())
+    return [names[number] for number in numbers.tolist()]
+
+
+def first_in_order(names: Sequence[str], count: int) -> list[int]:
     """Return the places of the first `count` names in ascending order."""
     pieces = (
         sorted(range(begin, min(begin + _AT_ONCE, len(names))), key=names.__getitem__)

@@ -47,30 +47,25 @@ class WantedColumns:
 
 @frozen(eq=False)
 class MergedCandidates:
-    """All views of the members of a merged segment, which count if they match codes of a filter."""
+    """All views of the members of a merged segment, which count if they match a filter."""
 
     snapshot: Snapshot
     part: OpenMergedSegment
     filter: ViewFilter
 
-    def views(self, filter_: ViewFilter, wanted: WantedColumns) -> Sequence[PartViews]:
-        """Return the views for the tables of a filter.
+    def views(self, wanted: WantedColumns) -> Iterator[PartViews]:
+        """Return the views for MASKS.
 
-        They are kept: to look all columns up takes as long as to read them.
+        Their columns are kept: to look them all up takes as long as to read them.
         """
-        used = tuple(each for each in filter_.codes if each in self.filter.codes)
         alone = self.snapshot.only([self.part.segment])
-        what = (MergedCandidates, tuple(filter_.codes), used, wanted)
-        compute = partial(self._find, filter_, wanted)
-        return alone.kept(what, compute, lambda found: sum(map(PartViews.size_bytes, found)))
+        what, compute = (MergedCandidates, wanted), partial(self._find, wanted)
+        found = alone.kept(what, compute, lambda found: sum(map(PartViews.size_bytes, found)))
+        for part, views in zip(self.part.leaves, found, strict=True):
+            yield views.matched(self.filter.matching(part, self.snapshot), None)
 
-    def _find(self, filter_: ViewFilter, wanted: WantedColumns) -> Sequence[PartViews]:
-        return [
-            Candidates(part, self.filter, slice(0, len(part)), None).views(
-                filter_, *wanted.of(part)
-            )
-            for part in leaves(self.part.members)
-        ]
+    def _find(self, wanted: WantedColumns) -> Sequence[PartViews]:
+        return [PartViews(0, len(part), [], *wanted.of(part)) for part in self.part.leaves]
 
 
 @frozen(eq=False)
@@ -111,12 +106,12 @@ class Selection:
     def part_views(
         self, wanted: WantedColumns, whole: Callable[[Part], T | None]
     ) -> Iterator[PartViews | T]:
-        """Return the same as `candidates`, as views of parts for the tables of the filter."""
+        """Return the same as `candidates`, as views of parts for MASKS."""
         for scanned in self._scan(self.snapshot.parts, self.filter, whole, with_merged=True):
             if isinstance(scanned, Candidates):
-                yield scanned.views(self.filter, *wanted.of(scanned.part))
+                yield scanned.views(*wanted.of(scanned.part))
             elif isinstance(scanned, MergedCandidates):
-                yield from scanned.views(self.filter, wanted)
+                yield from scanned.views(wanted)
             else:
                 yield scanned
 
@@ -216,14 +211,14 @@ class Selection:
                     with_merged
                     and isinstance(part, OpenMergedSegment)
                     and part.is_of_leaves
-                    and not remaining.is_by_view
+                    and remaining.visits is None
                     and self.period.contains(least_ms, greatest_ms)
                 ):
                     yield MergedCandidates(self.snapshot, part, remaining)
                     continue
                 yield from self._scan(part.members, remaining, whole, with_merged=with_merged)
             else:
-                yield remaining.candidates(part, self.period)
+                yield remaining.candidates(part, self.period, self.snapshot)
 
 
 def damaged_days(snapshot: Snapshot, period: Period) -> Gaps:

@@ -1,6 +1,6 @@
 """What a query selects: its filters on views, on properties and on visits."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 from attrs import evolve
@@ -12,6 +12,7 @@ from medamad.query.filters import (
     ENTRY_FIELDS,
     EXIT_FIELDS,
     GOAL_FIELD,
+    VIEW_FIELDS,
     VISIT_FIELDS,
     Mask,
     code_masks,
@@ -20,7 +21,7 @@ from medamad.query.filters import (
 from medamad.query.goals import GoalSearch
 from medamad.query.part_visits import PartVisits
 from medamad.query.period import ALWAYS
-from medamad.query.request import Cancellation, Query
+from medamad.query.request import PROPERTY_FIELDS, Cancellation, Query
 from medamad.query.scan import Selection, loose_events
 from medamad.query.view_filter import PropertyFilter, SelectedViews, ViewFilter
 from medamad.query.visit_groups import FindViews, FoundVisits, visits_in_groups
@@ -39,7 +40,13 @@ def select(
         mask = property_mask(snapshot.texts, query, cancellation)
         properties = PropertyFilter(mask, _loose_views(snapshot, mask, cancellation))
     visits = matching_visits(snapshot, query, sources, cancellation)
-    return Selection(snapshot, query.period, ViewFilter(codes, properties, visits), cancellation)
+    filter_ = ViewFilter(codes, properties, visits, written(query, sources))
+    return Selection(snapshot, query.period, filter_, cancellation)
+
+
+def written(query: Query, sources: Sources) -> Hashable:
+    """Return a query's filters on codes and properties as they are written."""
+    return tuple(query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS))), sources
 
 
 def _loose_views(
@@ -47,12 +54,13 @@ def _loose_views(
 ) -> NDArray[np.uint64]:
     """Return the views that loose events with matching properties refer to, ascending."""
     views = [
-        events.view[properties.take(events.property)].astype(np.uint64)
+        events.view.compress(properties.take(events.property)).astype(np.uint64, copy=False)
         for events in loose_events(snapshot, cancellation)
         if len(events)
     ]
-    loose = np.unique(np.concatenate(views)) if views else np.zeros(0, np.uint64)
-    return loose[loose > 0]
+    loose = np.concatenate([np.zeros(0, np.uint64), *views])
+    loose.sort()
+    return loose[np.searchsorted(loose, 1) :]
 
 
 def matching_visits(

@@ -153,14 +153,14 @@ def _views_by_bucket(selection: Selection, buckets: Buckets | None) -> Iterator[
     if buckets is None:
         yield from selection.all_part_views(WantedColumns(None, flags=True, durations=True))
         return
-    filter_, same = selection.filter, cache(same_number)
+    same = cache(same_number)
     for candidates in selection.all_candidates():
         part, window = candidates.part, candidates.window
         if not part.ascends:
             numbers = buckets.of(part.time_ms)
-            yield candidates.views(filter_, numbers, part.flags, part.duration_ms)
+            yield candidates.views(numbers, part.flags, part.duration_ms)
         elif window.start < window.stop:
-            whole = candidates.views(filter_, flags=part.flags, duration_ms=part.duration_ms)
+            whole = candidates.views(flags=part.flags, duration_ms=part.duration_ms)
             for bucket, begin, end in _cut_at_buckets(
                 SelectedViews(part, window), buckets
             ).buckets():

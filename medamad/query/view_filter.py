@@ -1,7 +1,8 @@
 """The filters of a query on the views of one part, and the views that they select."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import Any, Final, Protocol
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -10,11 +11,18 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.query.filters import Mask
 from medamad.query.kernel import LOOPS
-from medamad.query.loops import NO_COLUMN, ONES, CodeTable, PartViews
+from medamad.query.loops import NO_COLUMN, ONES, CodeTable, PartViews, RowMask
 from medamad.query.period import Period
 from medamad.storage.segments.format import Integers
 from medamad.storage.segments.parts import Codes, Part, Rollup, ViewColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
+from medamad.storage.segments.snapshot import Snapshot
+
+MASKS: Final = (ONES, ONES)
+"""The tables for both masks of candidates: by codes and properties, and by visits and times."""
+
+
+_NO_ROWS: Final = np.zeros(0, np.intp)
 
 
 @frozen(eq=False)
@@ -87,28 +95,29 @@ class PropertyFilter:
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a matching view, without looking at its views."""
-        codes = _event_codes(part)
+        codes = event_codes(part)
         if codes is None or self.properties.take(codes).any():
             return True
         loose, bounds = self.loose_views, part.sequence_bounds
         low, high = np.searchsorted(loose, np.array(bounds, np.uint64))
         return bool(low < high or (low < len(loose) and loose[low] in bounds))
 
-    def mask(self, part: ViewColumns) -> Mask:
-        """Return which views of a part match, shape (n,)."""
-        mask = np.zeros(len(part), np.bool_)
-        own = part.own
+    def own(self, part: ViewColumns) -> RowMask:
+        """Return which views of a part match by events that are stored with them."""
+        mask, own = RowMask.of_none(len(part)), part.own
         if len(own):
             LOOPS.mark_views(own.property, own.view, self._table, mask)
+        return mask
+
+    def loose(self, part: ViewColumns) -> NDArray[np.intp]:
+        """Return the rows of a part that match by other events."""
         first, last = part.sequence_bounds
         begin, end = np.searchsorted(self.loose_views, np.array((first, last + 1), np.uint64))
-        if begin < end:
-            mask[find_views(part, self.loose_views[begin:end])[1]] = True
-        return mask
+        return find_views(part, self.loose_views[begin:end])[1] if begin < end else _NO_ROWS
 
     def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
         """Return which of some views of a part match."""
-        return self.mask(part)[rows]
+        return self.own(part).with_rows(self.loose(part)).of(rows)
 
 
 class VisitFilter(Protocol):
@@ -126,11 +135,16 @@ class VisitFilter(Protocol):
 
 @frozen(eq=False)
 class ViewFilter:
-    """All filters of a query on views: which codes match, by dimension, properties and visits."""
+    """All filters of a query on views: which codes match, by dimension, properties and visits.
+
+    If `written` is set, it has the filters on codes and on properties as they are written, and what
+    else decides which codes match: what matches in segments is kept by it.
+    """
 
     codes: Mapping[Dimension, Mask]
     properties: PropertyFilter | None = None
     visits: VisitFilter | None = None
+    written: Hashable = None
     _tables: dict[Dimension, CodeTable] = field(factory=dict)
     """The masks of `codes` as tables, those that were needed."""
 
@@ -160,20 +174,41 @@ class ViewFilter:
             self, codes={key: mask for key, mask in self.codes.items() if key != dimension}
         )
 
-    def mask(self, part: ViewColumns, window: slice = slice(None)) -> Mask | None:
-        """Return which views in a slice of a part match, or None if there is no filter."""
-        mask = self._mask_by_view(part)
-        if mask is not None:
-            mask = mask[window]
-        for dimension in self.codes:
-            matches = self.table(dimension).matches(part.codes(dimension)[window])
-            mask = matches if mask is None else mask & matches
+    def mask(self, part: ViewColumns, snapshot: Snapshot) -> Mask | None:
+        """Return which views of a part of a snapshot match, or None if there is no filter."""
+        matching = self.matching(part, snapshot)
+        mask = None if matching is None else matching.unpacked()
+        if self.visits is None:
+            return mask
+        return self.visits.mask(part) if mask is None else mask & self.visits.mask(part)
+
+    def matching(self, part: ViewColumns, snapshot: Snapshot) -> RowMask | None:
+        """Return which views of a part match codes and properties, or None if all do.
+
+        It is kept for segments: the requests of a dashboard have the same filters.
+        """
+        if not self.codes and self.properties is None:
+            return None
+        if self.written is not None and isinstance(part, OpenSegment):
+            what = (self.written, *self.codes, self.properties is None)
+            compute = partial(self._matching, part)
+            mask = snapshot.kept_mask(part, what, compute, lambda mask: mask.bits.nbytes)
+        else:
+            mask = self._matching(part)
+        if self.properties is not None:
+            rows = self.properties.loose(part)
+            if len(rows):
+                return mask.with_rows(rows[self._codes_match(part, rows)])
         return mask
 
-    @property
-    def tables(self) -> list[CodeTable]:
-        """The tables of the filtered dimensions, and one for a mask of the others."""
-        return [*map(self.table, self.codes), ONES]
+    def _matching(self, part: ViewColumns) -> RowMask:
+        """Return which views of a part match codes, and properties by their own events."""
+        own = None if self.properties is None else self.properties.own(part)
+        if own is not None and not self.codes:
+            return own
+        columns = [*map(part.codes, self.codes), own]
+        tables = [*map(self.table, self.codes), ONES]
+        return LOOPS.match(PartViews(0, len(part), columns), tables)
 
     def table(self, dimension: Dimension) -> CodeTable:
         """Return which codes of one of the filtered dimensions match."""
@@ -182,18 +217,15 @@ class ViewFilter:
             table = self._tables[dimension] = CodeTable(self.codes[dimension])
         return table
 
-    def _mask_by_view(self, part: ViewColumns) -> Mask | None:
-        mask: Mask | None = None
-        for filter_ in self._by_view:
-            matches = filter_.mask(part)
-            mask = matches if mask is None else mask & matches
+    def _codes_match(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        mask = np.ones(len(rows), np.bool_)
+        for dimension, matching_codes in self.codes.items():
+            mask &= matching_codes.take(part.codes(dimension)[rows])
         return mask
 
     def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
         """Return which of some views of a part match, which is fast for few of them."""
-        mask = np.ones(len(rows), np.bool_)
-        for dimension, matching_codes in self.codes.items():
-            mask &= matching_codes.take(part.codes(dimension)[rows])
+        mask = self._codes_match(part, rows)
         for filter_ in self._by_view:
             mask &= filter_.mask_of(part, rows)
         return mask
@@ -213,36 +245,37 @@ class ViewFilter:
                     remaining = remaining.without(dimension)
         return remaining
 
-    def candidates(self, part: ViewColumns, period: Period) -> "Candidates":
+    def candidates(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> "Candidates":
         """Return the views of a part, of which those that match and are in a period count."""
-        window, mask = slice(0, len(part)), self._mask_by_view(part)
+        window = slice(0, len(part))
+        mask = None if self.visits is None else self.visits.mask(part)
         if not period.contains(*part.time_bounds):
             if part.ascends:
                 window = period.slice_of(part.time_ms)
             else:
                 is_in = period.mask(part.time_ms)
                 mask = is_in if mask is None else mask & is_in
-        return Candidates(part, self, window, mask)
+        return Candidates(part, window, self.matching(part, snapshot), mask)
 
-    def select(self, part: ViewColumns, period: Period) -> SelectedViews | None:
+    def select(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> SelectedViews | None:
         """Return the views of a part that match and are in a period, or None if there are none."""
-        return self.candidates(part, period).selected()
+        return self.candidates(part, period, snapshot).selected()
 
 
 @frozen(eq=False)
 class Candidates:
-    """Views of one part, which count if they match the codes of a filter and a mask of the part."""
+    """Views of one part, which count if they are in both masks of the part, where there are any."""
 
     part: ViewColumns
-    filter: ViewFilter
     window: slice
+    matching: RowMask | None
     mask: Mask | None
 
     def selected(self) -> SelectedViews | None:
         """Return the views that match, or None if there are none."""
         part, window = self.part, self.window
-        if self.filter.codes or self.mask is not None:
-            index = LOOPS.select(self.views(self.filter), self.filter.tables)
+        if self.matching is not None or self.mask is not None:
+            index = LOOPS.select(self.views(), MASKS)
             return SelectedViews(part, index) if len(index) else None
         if window.stop - window.start == len(part):
             return SelectedViews(part)
@@ -250,16 +283,13 @@ class Candidates:
 
     def views(
         self,
-        filter_: ViewFilter,
         numbers: Integers = NO_COLUMN,
         flags: NDArray[np.uint8] = NO_COLUMN,
         duration_ms: Integers | None = None,
     ) -> PartViews:
-        """Return the views for the tables of a filter, with columns of the part."""
-        codes = self.filter.codes
-        matching = [self.part.codes(each) if each in codes else None for each in filter_.codes]
+        """Return the views for MASKS, with columns of the part."""
         begin, end = self.window.start, self.window.stop
-        return PartViews(begin, end, [*matching, self.mask], numbers, flags, duration_ms)
+        return PartViews(begin, end, [self.matching, self.mask], numbers, flags, duration_ms)
 
 
 def _counted_codes(part: Part | Rollup, dimension: Dimension) -> Integers | None:
@@ -270,7 +300,7 @@ def _counted_codes(part: Part | Rollup, dimension: Dimension) -> Integers | None
     return None if counters is None else counters.codes
 
 
-def _event_codes(part: Part | Rollup) -> Integers | None:
+def event_codes(part: Part | Rollup) -> Integers | None:
     """Return the properties that a part's events have, None where that takes a scan."""
     if isinstance(part, OpenSegment | OpenMergedSegment):
         return part.event_codes()

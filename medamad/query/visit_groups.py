@@ -127,7 +127,7 @@ def selecting_views_of(part: ViewColumns, selection: Selection) -> SelectedViews
     if isinstance(visits, FoundVisits):
         visits = visits.joined()
     if not isinstance(visits, Visits):
-        return selection.filter.select(part, selection.period)
+        return selection.filter.select(part, selection.period, selection.snapshot)
     # The first view of each visit that began in the period is one of them.
     begins = visits.begins_in(part)
     return SelectedViews(part, begins) if len(begins) else None

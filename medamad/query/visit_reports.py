@@ -1,6 +1,6 @@
 """The reports of visits: entry and exit pages, what comes before and after a page, and columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.goals import GoalSearch
 from medamad.query.kept_sums import sum_visits
+from medamad.query.names import order_of_texts
 from medamad.query.part_visits import count_pages_beside
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation, Gaps, Query, Result
@@ -34,6 +35,7 @@ from medamad.query.visit_sums import (
     VisitSums,
 )
 from medamad.storage.segments.counters import SLOT_MS
+from medamad.storage.segments.parts import CodeTexts
 from medamad.storage.segments.snapshot import Snapshot
 
 END: Final = ""
@@ -202,12 +204,11 @@ def entry_pages(
     Path, visits and their share; unless the report is to be brief, also their means.
     """
     selection = select(snapshot, query, sources, cancellation)
-    texts = snapshot.texts(Dimension.PATH)
     kind = Count(Dimension.PATH) if query.is_brief else FirstViews(Dimension.PATH)
     (sums,) = sum_visits(selection, [kind])
     days = visits_by_end(selection, with_pages=False, with_exits=False)
     sums = days.of_first_views(sums)
-    rows, paths = _page_of_paths(sums, texts, query)
+    rows, paths = _page_of_paths(sums, snapshot.texts, query)
     columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
     if not query.is_brief:
         columns |= _means(sums.take(rows))
@@ -223,31 +224,29 @@ def exit_pages(
     that saw the page.
     """
     selection = select(snapshot, query, sources, cancellation)
-    texts = snapshot.texts(Dimension.PATH)
     kinds = [LastPages()] if query.is_brief else [LastPages(), SeenPages()]
     sums, *seen = sum_visits(selection, kinds)
     days = visits_by_end(selection, with_pages=not query.is_brief, with_exits=True)
     sums = days.of_last_views(sums)
-    rows, paths = _page_of_paths(sums, texts, query)
+    rows, paths = _page_of_paths(sums, snapshot.texts, query)
     columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
     if seen:
         (pages,) = map(days.of_any_views, seen)
-        shown = pages.dense(len(texts)).take(sums.codes[rows])
+        shown = pages.dense(len(snapshot.texts(Dimension.PATH))).take(sums.codes[rows])
         columns["exit_percentage"] = fractions(sums.visits[rows], shown.visits)
     return Result(make_rows(columns), days.gaps | selection.left_out)
 
 
 def _page_of_paths(
-    sums: VisitSums, texts: Sequence[str], query: Query
+    sums: VisitSums, texts: CodeTexts, query: Query
 ) -> tuple[NDArray[np.intp], list[str]]:
     """Return the places in some sums, and the paths, of the rows that a query asks for."""
-    rows, paths = page_of_rows(
-        np.flatnonzero(sums.visits),
-        (sums.visits,),
-        lambda place: texts[int(sums.codes[place])],
-        query.row_slice,
-    )
-    return rows, paths
+    of_codes = texts(Dimension.PATH)
+    visits = np.zeros(len(of_codes), np.int64)
+    visits[sums.codes] = sums.visits
+    order = order_of_texts(texts, Dimension.PATH)
+    codes, paths = page_of_rows(np.flatnonzero(visits), (visits,), of_codes, query.row_slice, order)
+    return np.searchsorted(sums.codes, codes), paths
 
 
 def _page_columns(paths: list[str], visits: NDArray[np.int64], total: np.int64) -> Columns:
@@ -286,9 +285,7 @@ def pages_beside(
     for visits, views in visits_in_groups(selection, views_of_page, ALWAYS):
         counts += count_pages_beside(visits, views, step=step, size=len(texts))
     names = [*texts[: len(counts) - 1], END]
-    rows, paths = page_of_rows(
-        np.flatnonzero(counts), (counts,), names.__getitem__, query.row_slice
-    )
+    rows, paths = page_of_rows(np.flatnonzero(counts), (counts,), names, query.row_slice)
     columns: Columns = {
         "path": paths,
         "views": counts[rows],

@@ -106,7 +106,7 @@ class VisitSearch:
     def views(self, filter_: ViewFilter) -> Iterator[SelectedViews]:
         """Return the views that match a filter, part by part."""
         for part, remaining in self._parts(self.snapshot.parts, filter_):
-            if (selected := remaining.select(part, ALWAYS)) is not None:
+            if (selected := remaining.select(part, ALWAYS, self.snapshot)) is not None:
                 yield selected
 
     def begins(self, filter_: ViewFilter) -> Iterator[tuple[ViewColumns, NDArray[np.intp]]]:

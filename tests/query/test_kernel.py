@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from support.query.oracle import quantile
@@ -14,11 +15,12 @@ from medamad.query.kernel import LOOPS, CompiledLoops, load_loops
 from medamad.query.loops import (
     ONES,
     CodeTable,
-    CountedDurations,
     Groups,
     Loops,
+    OwnEvents,
     PartViews,
     PlacedViews,
+    RowMask,
     SumsOfVisits,
     same_number,
 )
@@ -63,6 +65,9 @@ def views_and_tables(draw: st.DrawFn) -> tuple[list[PartViews], list[CodeTable],
         ]
         flags = np.array(FLAGS, np.uint8)[rng.integers(0, len(FLAGS), size)]
         matching.append((rng.random(size) < 0.5) if draw(st.booleans()) else None)
+        rows = np.flatnonzero(rng.random(size) < 0.5)
+        masked = draw(st.booleans())
+        matching.append(RowMask.of_none(size).with_rows(rows) if masked else None)
         parts.append(
             PartViews(
                 begin,
@@ -73,13 +78,16 @@ def views_and_tables(draw: st.DrawFn) -> tuple[list[PartViews], list[CodeTable],
                 column(86_400_000) if has_durations else None,
             )
         )
-    return parts, [*tables, ONES], draw(st.sampled_from([1, 5, 400]))
+    return parts, [*tables, ONES, ONES], draw(st.sampled_from([1, 5, 400]))
 
 
 def naive_rows(views: PartViews, tables: list[CodeTable]) -> list[int]:
     def matches(row: int) -> bool:
         for column, table in zip(views.matching, tables, strict=True):
-            if column is not None:
+            if isinstance(column, RowMask):
+                if not column.of(np.array([row])).all():
+                    return False
+            elif column is not None:
                 code = int(column[row])
                 if code >= len(table.mask) or not table.mask[code]:
                     return False
@@ -113,6 +121,9 @@ def test_views_are_selected_and_added_up(
             rows = loops.select(views, tables)
             assert rows.dtype == np.intp
             assert rows.tolist() == naive_rows(views, tables)
+            from_first = evolve(views, begin=0)
+            mask = loops.match(from_first, tables)
+            assert np.flatnonzero(mask.unpacked()).tolist() == naive_rows(from_first, tables)
         assert loops.tally([parts], tables, size).tolist() == sums
 
 
@@ -184,13 +195,41 @@ def test_quartiles_of_groups(
         assert quartiles_of(loops.quartiles(lambda: [parts], tables, groups)) == expected
         gathered = [loops.gather(parts, tables)]
         assert quartiles_of(loops.quartiles(gathered.copy, [], groups)) == expected
-    counted, others = [parts[:1]], [parts[1:]]
-    counts = LOOPS.count_durations(lambda: counted, tables, groups)
-    assert counts is not None
-    found = LOOPS.quartiles(
-        lambda: others, tables, groups, CountedDurations(lambda: counted, counts)
-    )
-    assert quartiles_of(found) == expected
+    some, others = [parts[:1]], [parts[1:]]
+    of_all = LOOPS.quartiles(lambda: [parts], tables, groups)
+    of_some = LOOPS.quartiles(lambda: some, tables, groups)
+    windows_of_all = of_all.windows()
+    for windows in (windows_of_all, of_some.windows()):
+        is_found = set()
+        for loops in BOTH:
+            near = [loops.find_near(each, tables, groups, windows) for each in (some, others)]
+            found = loops.near_quartiles(near[0], near[1])
+            is_found.add(found is not None)
+            if found is not None:
+                assert quartiles_of(found) == expected
+                order = rng.permutation(group_count)
+                taken = loops.near_quartiles(*(each.take(order) for each in near))
+                assert taken is not None
+                assert quartiles_of(taken) == [expected[group] for group in order]
+        assert len(is_found) == 1
+        if windows is windows_of_all:
+            assert is_found == {True}
+
+
+def test_quartiles_that_are_in_no_window_are_not_found() -> None:
+    def durations(*values_ms: int) -> list[list[PartViews]]:
+        numbers = np.zeros(len(values_ms), np.uint8)
+        return [[PartViews(0, len(numbers), [], numbers, duration_ms=np.array(values_ms))]]
+
+    groups = Groups(np.array([0, 1], np.uint32), 1)
+    hundred = durations(*range(10_000, 10_100))
+    windows = LOOPS.quartiles(lambda: hundred, [], groups).windows()
+    for loops in BOTH:
+        some = loops.find_near(hundred, [], groups, windows)
+        assert 0 < len(some.duration_ms) <= 3 * 100
+        for added, is_found in [((1,), True), ((1,) * 40, False), ((90_000,) * 40, False)]:
+            others = loops.find_near(durations(*added), [], groups, windows)
+            assert (loops.near_quartiles(some, others) is not None) == is_found
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.tuples(*[st.sampled_from(DTYPES)] * 2))
@@ -207,9 +246,36 @@ def test_views_are_marked_by_their_events(
         if code < len(table.mask) and table.mask[code]
     }
     for loops in BOTH:
-        mask = np.zeros(50, np.bool_)
+        mask = RowMask.of_none(50)
         loops.mark_views(properties, rows, table, mask)
-        assert set(np.flatnonzero(mask).tolist()) == marked
+        assert set(np.flatnonzero(mask.unpacked()).tolist()) == marked
+
+
+@given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.tuples(*[st.sampled_from(DTYPES)] * 2))
+def test_events_are_counted_by_their_properties_and_views(
+    seed: int, size: int, dtypes: tuple[type[np.unsignedinteger], type[np.unsignedinteger]]
+) -> None:
+    rng = np.random.default_rng(seed)
+    properties = rng.integers(0, 9, size).astype(dtypes[0])
+    rows = rng.integers(0, 55, size).astype(dtypes[1])
+    event = np.cumsum(rng.random(size) < 0.6)
+    begins = np.flatnonzero(np.diff(event, prepend=-1))
+    matching = rng.random(50) < 0.4
+    table = CodeTable(rng.random(8) < 0.6)
+    found = [
+        (number, min(code, 6))
+        for number, code, row in zip(
+            event.tolist(), properties.tolist(), rows.tolist(), strict=True
+        )
+        if row < 50 and matching[row] and code < 8 and table.mask[code]
+    ]
+    expected = Counter(code for _, code in found)
+    for loops in BOTH:
+        counts = np.ones(7, np.int64)
+        events = OwnEvents(properties, rows, RowMask.of_none(size).with_rows(begins))
+        views = RowMask.of_none(50).with_rows(np.flatnonzero(matching))
+        assert loops.count_events(events, table, views, counts) == len({n for n, _ in found})
+        assert counts.tolist() == [1 + expected[code] for code in range(7)]
 
 
 def test_halves_of_much_work_are_put_together() -> None:
@@ -230,11 +296,12 @@ def test_halves_of_much_work_are_put_together() -> None:
     numpys = NumpyLoops()
     expected = quartiles_of(numpys.quartiles(lambda: [parts], tables, groups))
     assert quartiles_of(LOOPS.quartiles(lambda: [parts], tables, groups)) == expected
-    counts = LOOPS.count_durations(lambda: [parts], tables, groups)
-    assert counts is not None
-    assert (counts.sum(axis=(1, 2)) > 0).all(), "both halves have views"
-    found = LOOPS.quartiles(list, tables, groups, CountedDurations(lambda: [parts], counts))
-    assert quartiles_of(found) == expected
+    windows = LOOPS.quartiles(lambda: [parts], tables, groups).windows()
+    for loops in BOTH:
+        near = loops.find_near([parts], tables, groups, windows)
+        found = loops.near_quartiles(near, loops.find_near([], tables, groups, windows))
+        assert found is not None
+        assert quartiles_of(found) == expected
     sums = numpys.tally([parts], tables, 300).tolist()
     assert LOOPS.tally([parts], tables, 300).tolist() == sums
     assert LOOPS.tally([LOOPS.gather(parts, tables)], [], 300).tolist() == sums

@@ -1,3 +1,6 @@
+from collections.abc import Iterable
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -23,6 +26,18 @@ def test_fractions_that_end_in_a_half(whole: int) -> None:
     assert fractions(parts, np.full(whole + 1, whole)).tolist() == expected
 
 
+class LookedUp(list[str]):
+    """A list that notes which of its items are looked up."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(names)
+        self.looked_up: list[int] = []
+
+    def __getitem__(self, number: Any) -> Any:
+        self.looked_up.append(number)
+        return super().__getitem__(number)
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 2), st.text("ab\uffff\U0001d4b3", max_size=2))
@@ -34,23 +49,18 @@ def test_a_page_of_rows_is_a_slice_of_the_whole_order(
     rows: list[tuple[int, int, str]], offset: int, limit: int
 ) -> None:
     rows = list({name: (first, second, name) for first, second, name in rows}.values())
-    looked_up: list[int] = []
-
-    def name_of(number: int) -> str:
-        looked_up.append(number)
-        return rows[number][2]
-
+    names_of_rows = LookedUp(name for *_, name in rows)
     numbers, names = page_of_rows(
         np.arange(len(rows)),
         [np.array([row[place] for row in rows], np.int64) for place in (0, 1)],
-        name_of,
+        names_of_rows,
         slice(offset, offset + limit),
     )
     ordered = sorted(rows, key=lambda row: (-row[0], -row[1], row[2]))[offset : offset + limit]
     assert [rows[number] for number in numbers] == ordered
     assert names == [name for *_, name in ordered]
     shown = {row[:2] for row in ordered}
-    assert all(rows[number][:2] in shown for number in looked_up)
+    assert all(rows[number][:2] in shown for number in names_of_rows.looked_up)
 
 
 def test_rows_are_plain_values() -> None:
@@ -73,11 +83,13 @@ def test_rows_are_built_in_pieces() -> None:
     assert make_rows({"path": [], "visitors": visitors[:0]}) == []
 
 
-def test_a_page_of_many_equal_rows() -> None:
+@pytest.mark.parametrize("with_order", [False, True])
+def test_a_page_of_many_equal_rows(*, with_order: bool) -> None:
     # More than are sorted in one go.
     names = [f"{number * 7_919 % 20_011:05}" for number in range(20_000)]
     views = np.array([3] * 10 + [2] * 15_000 + [1] * 4_990)
-    numbers, shown = page_of_rows(np.arange(20_000), [views], names.__getitem__, slice(5, 5_005))
+    order = np.argsort(np.array(names)) if with_order else None
+    numbers, shown = page_of_rows(np.arange(20_000), [views], names, slice(5, 5_005), lambda: order)
     expected = [*sorted(names[:10]), *sorted(names[10:15_010])][5:5_005]
     assert shown == expected
     assert [names[number] for number in numbers] == expected

@@ -1,20 +1,22 @@
-"""The kept sums of visits in segments, compared with those of each visit by itself."""
+"""The kept sums of segments, compared with those of each visit and view by itself."""
 
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
+import numpy as np
 import pytest
 import pytest_twisted
 from support.storage.contents import idle
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view
 
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.domain.hits import Event, Hit, Unload
 from medamad.lookup.referrers import Sources
+from medamad.query.aggregate import tally
 from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
 from medamad.query.kept_sums import sum_visits
 from medamad.query.period import ALWAYS, Period
@@ -37,6 +39,7 @@ from medamad.query.visit_sums import (
 )
 from medamad.query.visits import select_visits, sequences_of
 from medamad.storage.compaction.planner import Sizes
+from medamad.storage.segments.counters import SUMS, VIEWS, keys_of, sums_of
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
 
@@ -112,6 +115,21 @@ def agree(periods: Sequence[Period], snapshot: Snapshot) -> int:
     return visits
 
 
+def agree_on_views(periods: Sequence[Period], snapshot: Snapshot) -> None:
+    """Check the sums of views in some periods by the codes of each dimension."""
+    for period, dimension in product(periods, VIEW_DIMENSIONS):
+        selection = Selection(snapshot, period, ViewFilter({}), Cancellation())
+        size = len(snapshot.texts(dimension))
+        exact = np.zeros((SUMS, size), np.int64)
+        for views in selection.views():
+            keys = keys_of(views.codes(dimension), views.flags)
+            exact += sums_of(keys, views.duration_ms, size)
+        for _ in range(2):
+            assert tally(selection, dimension).sums.tolist() == exact.tolist()
+        brief = tally(selection, dimension, with_durations=False)
+        assert brief.views.tolist() == exact[VIEWS].tolist()
+
+
 def agree_on_goals(period: Period, snapshot: Snapshot) -> None:
     """Check the conversions and the revenue of a period, which are those of its hours together."""
     query = Query(period, with_visits=True)
@@ -164,7 +182,7 @@ async def test_kept_sums_are_those_of_each_visit(
                         website.number,
                         beacon=beacons[-1],
                         time_ms=now_ms,
-                        first_today=False,
+                        first_today=len(beacons) % 3 == 0,
                         path=f"/{rng.randint(1, 12)}",
                         browser=rng.choice(("Firefox", "Chrome")),
                         identity=rng.choice((b"", b"ann", b"bob", b"eve")),
@@ -181,6 +199,7 @@ async def test_kept_sums_are_those_of_each_visit(
             *(Period(start, start + rng.randint(1, 3 * DAY_MS)) for start in starts_ms),
         ]
         compared += store.read(website, partial(agree, periods))
+        store.read(website, partial(agree_on_views, periods))
         store.read(website, partial(agree_on_goals, periods[1]))
         store.read(website, partial(agree_under_filters, periods[2]))
         merged += store.read(website, lambda snapshot: any(s.members for s in snapshot.segments))

@@ -7,7 +7,7 @@ from attrs import evolve
 from medamad.domain.dimensions import Dimension
 from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.parts import NO_TIME
-from medamad.storage.segments.snapshot import EMPTY, split_merged, with_members
+from medamad.storage.segments.snapshot import EMPTY, ResultCache, split_merged, with_members
 
 
 def segment(number: int, *members: Segment) -> Segment:
@@ -56,3 +56,14 @@ def test_segments_cannot_be_read_without_opening_the_snapshot() -> None:
     snapshot = evolve(EMPTY, segments=(LEAVES[0],))
     with pytest.raises(RuntimeError, match="has not been opened"):
         list(snapshot.parts)
+
+
+def test_what_was_not_used_for_longest_makes_room() -> None:
+    results = ResultCache(max_bytes=10)
+    for key in "abc":
+        results.put(key, key.upper(), 4)
+        assert results.get("a") == "A"
+    assert [results.get(key) for key in "abc"] == ["A", None, "C"]
+    # A value for which there is no room at all takes it from no other.
+    results.put("d", "D", 11)
+    assert [results.get(key) for key in "acd"] == ["A", "C", None]

@@ -44,6 +44,12 @@ def test_a_text_list_reads_like_a_list() -> None:
             made[beyond]
 
 
+@pytest.mark.parametrize("count", [0, 3, 9_000])
+def test_texts_can_be_taken_from_some_places(count: int) -> None:
+    places = [place * 7_919 % 10_000 for place in range(count)]
+    assert FULL.take(places) == [TEXTS[place] for place in places]
+
+
 def test_the_garbage_collector_scans_only_the_last_piece() -> None:
     made = growing([f"other {number}" for number in range(20_000)])
     gc.collect()

@@ -1,7 +1,7 @@
 """Dictionary decoding: the texts behind codes, held in memory while they are in use."""
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from threading import Lock
@@ -78,6 +78,14 @@ class TextList(Sequence[str]):
         if place < 0:
             raise IndexError(index)
         return self._pieces[place >> _BITS][place & _SIZE - 1]
+
+    def take(self, places: Collection[int]) -> list[str]:
+        """Return the texts in some places, none of which is negative."""
+        if len(places) > len(self) >> 2:
+            texts = self[:]
+            return [texts[place] for place in places]
+        pieces = self._pieces
+        return [pieces[place >> _BITS][place & _SIZE - 1] for place in places]
 
     def __len__(self) -> int:
         pieces = self._pieces

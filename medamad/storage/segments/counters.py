@@ -57,6 +57,10 @@ class Counters:
     codes: Integers
     sums: tuple[Integers, ...]
 
+    def size_bytes(self) -> int:
+        """Return the memory that they take."""
+        return sum(column.nbytes for column in (self.codes, *self.sums))
+
     def __len__(self) -> int:
         return len(self.codes)
 
@@ -128,6 +132,21 @@ def merge(parts: Sequence[Counters]) -> Counters:
         for row in range(size)
     )
     return Counters(codes[begins], tuple(np.add.reduceat(row, begins) for row in sums))
+
+
+def compact(sums: NDArray[np.int64]) -> Counters:
+    """Return counters in narrow types from sums by code, shape (SUMS, n)."""
+    codes = np.flatnonzero(sums[VIEWS])
+    columns = [_narrow(column) for column in (codes, *sums.take(codes, axis=1))]
+    return Counters(columns[0], tuple(columns[1:]))
+
+
+def _narrow(numbers: Integers) -> Integers:
+    narrow = narrowed(numbers)
+    if narrow is None:
+        return np.zeros(len(numbers), np.uint8)
+    # numpy adds unsigned and signed numbers of 64 bits as floats.
+    return narrow.astype(np.int64) if narrow.itemsize == _WIDEST else narrow
 
 
 @frozen(eq=False)

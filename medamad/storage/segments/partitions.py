@@ -34,6 +34,11 @@ from medamad.storage.wal.records import RecordKind, Rows, describe_record, read_
 T = TypeVar("T")
 
 _log: Final = Logger()
+_MASKS_BYTES: Final = 8 << 20
+"""What the masks that queries keep may take: a bit for each row of views and of events.
+
+The views of 30 days of a website that has a million a day take half of it.
+"""
 
 
 @define(eq=False)
@@ -50,6 +55,7 @@ class Partitions:
     _published: dict[int, Snapshot] = field(factory=dict)
     _visitors: dict[int, VisitorsLastDay] = field(factory=dict)
     _results: ResultCache = field(factory=ResultCache)
+    _masks: ResultCache = field(factory=lambda: ResultCache(_MASKS_BYTES))
     greatest_sequence: int = 0
     """The greatest sequence number that is in use, as `load` found."""
 
@@ -73,7 +79,7 @@ class Partitions:
             partition = self.find(website)
             damage = Damage() if partition is None else partition.damage
             reader = SnapshotReader(
-                access, environment.databases, damage.add_segment, self._results
+                access, environment.databases, damage.add_segment, self._results, self._masks
             )
             yield evolve(published.without(damage.numbers), reader=reader)
 
@@ -231,7 +237,8 @@ class Partitions:
                 _log.error("a damaged correction is ignored: {place}", place=correction)
             else:
                 corrections.append(correction)
-        partition.add_corrections(corrections, WriterAccess(txn))
+        if corrections:
+            partition.add_corrections(corrections, WriterAccess(txn))
         self.publish(partition)
         return any(len(unflushed[kind]) < len(found) for kind, found in rows.items())
 
@@ -260,7 +267,8 @@ class Partitions:
         return headers
 
     def _last_day(self, website: int) -> VisitorsLastDay:
-        return self._visitors.setdefault(website, VisitorsLastDay())
+        found = self._visitors.get(website)
+        return self._visitors.setdefault(website, VisitorsLastDay()) if found is None else found
 
 
 def tree_of(website: int, headers: Mapping[int, SegmentHeader]) -> list[Segment]:

@@ -302,6 +302,12 @@ class OpenMergedSegment(OpenedBase, MergedSegment):
         return self._stored.event_counts()
 
     @property
+    def leaves(self) -> Iterator[OpenSegment]:
+        """Its members, if none of them is merged."""
+        for member in self.segment.members:
+            yield open_segment(member, None, self._reading, self._databases)
+
+    @property
     def is_of_leaves(self) -> bool:
         """Whether none of its members is merged."""
         return not self._stored.segment.members[0].members

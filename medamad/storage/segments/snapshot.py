@@ -53,7 +53,12 @@ class ResultCache:
             return self._values[key][0]
 
     def put(self, key: Hashable, value: object, size: int) -> None:
-        """Store a value of some bytes, and drop those that were not used for longest."""
+        """Store a value of some bytes, and drop those that were not used for longest.
+
+        A value for which there is no room at all is not stored.
+        """
+        if size > self.max_bytes:
+            return
         with self._lock:
             self._bytes += size - self._values.pop(key, (None, 0))[1]
             self._values[key] = (value, size)
@@ -70,6 +75,7 @@ class SnapshotReader:
     report_damage: Callable[[DamagedSegment], None]
     """Called for each segment that is left out because it is damaged."""
     results: ResultCache = field(factory=ResultCache)
+    masks: ResultCache = field(factory=ResultCache)
 
 
 @frozen(kw_only=True, eq=False)
@@ -241,6 +247,24 @@ class Snapshot:
     def keep(self, what: Hashable, value: object, size: int) -> None:
         """Keep what was computed from the segments, which takes some bytes."""
         self._ready_reader().results.put(self._key_of(what), value, size)
+
+    def kept_mask(
+        self,
+        part: OpenSegment,
+        what: Hashable,
+        compute: Callable[[], T],
+        size_of: Callable[[T], int],
+    ) -> T:
+        """Return which rows of a segment match something, or compute it and keep it.
+
+        No correction may change it.
+        """
+        key, masks = (part.segment.website, part.segment.number, what), self._ready_reader().masks
+        found: T | None = masks.get(key)
+        if found is None:
+            found = compute()
+            masks.put(key, found, size_of(found))
+        return found
 
     def _key_of(self, what: Hashable) -> Hashable:
         return (self.segments[0].website, what, *(segment.number for segment in self.segments))

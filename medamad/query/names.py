@@ -1,0 +1,93 @@
+"""The names of rows: display names of a dimension's texts, and the order of names, both kept."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import Final, Self, TypeAlias
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension
+from medamad.lookup.referrers import Sources
+from medamad.query.filters import text_pieces
+from medamad.query.request import Cancellation
+from medamad.query.rows import Naming, first_in_order
+from medamad.storage.dictionary.decode import TextCache
+from medamad.storage.segments.parts import CodeTexts
+
+NameOrder: TypeAlias = Callable[[], NDArray[np.uint32] | None]
+"""Returns the numbers of all names in ascending order of these, None if that would take long."""
+
+_ORDERED: Final = 1 << 16
+"""Up to this many names, the order of all of them is kept."""
+
+
+@frozen(eq=False)
+class DisplayNames:
+    """The display names of a dimension's texts: that of a code is `names[numbers_of(code)]`."""
+
+    names: tuple[str, ...] = ()
+    _number_of: NDArray[np.uint32] = field(factory=lambda: np.zeros(0, np.uint32))
+
+    def numbers_of(self, codes: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the number of the name of each code."""
+        return self._number_of[codes].astype(np.intp)
+
+    def with_texts(self, added: Iterable[Sequence[str]], name_of: Callable[[str], str]) -> Self:
+        """Return these names with those of further texts, which come in pieces."""
+        numbers = {name: number for number, name in enumerate(self.names)}
+        pieces = [self._number_of]
+        for piece in added:
+            places = (numbers.setdefault(name_of(text), len(numbers)) for text in piece)
+            pieces.append(np.fromiter(places, np.uint32, len(piece)))
+        return type(self)(tuple(numbers), np.concatenate(pieces))
+
+    def __len__(self) -> int:
+        """Return how many texts have a name."""
+        return len(self._number_of)
+
+
+def display_names(
+    texts: CodeTexts,
+    dimension: Dimension,
+    naming: Naming,
+    sources: Sources,
+    cancellation: Cancellation,
+) -> tuple[DisplayNames, NameOrder]:
+    """Return the display names of all texts of a dimension, and their order.
+
+    Only texts that are not in the cache are named.
+    """
+    key = (DisplayNames, dimension, naming, sources)
+    found: DisplayNames = texts.cache.get(key) or DisplayNames()
+    if len(found) < len(texts(dimension)):
+        added = text_pieces(texts, dimension, len(found), cancellation)
+        found = found.with_texts(added, lambda text: naming(text, sources))
+    texts.cache.put(key, found)
+    return found, partial(_order, texts.cache, key, found.names)
+
+
+def order_of_texts(texts: CodeTexts, dimension: Dimension) -> NameOrder:
+    """Return the order of the texts of a dimension."""
+    return partial(_order, texts.cache, dimension, texts(dimension))
+
+
+def _order(cache: TextCache, key: Hashable, names: Sequence[str]) -> NDArray[np.uint32] | None:
+    """Return the order of names; only those that are not in the cache are sorted."""
+    size = len(names)
+    if size > _ORDERED:
+        return None
+    key = (_order, key)
+    order: NDArray[np.uint32] | None = cache.get(key)
+    if order is None:
+        order = np.zeros(0, np.uint32)
+    known = len(order)
+    if known < size:
+        added = names[known:size]
+        places = first_in_order(added, len(added))
+        before = [bisect_right(order, added[place], key=names.__getitem__) for place in places]
+        order = np.insert(order, before, np.array(places, np.uint32) + np.uint32(known))
+    cache.put(key, order)
+    return order

@@ -1,0 +1,89 @@
+"""The quartiles of pages from kept durations, compared with those of all durations."""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest_twisted
+from support.query.oracle import quantile
+from support.storage.contents import idle
+from support.storage.hits import DAY_MS, NOW_MS, a_view, unload
+
+from medamad.domain.dimensions import Dimension
+from medamad.query.aggregate import quartiles_by_path
+from medamad.query.period import ALWAYS, Period
+from medamad.query.quantiles import NearDurations
+from medamad.query.request import Cancellation
+from medamad.query.scan import Selection, divide
+from medamad.query.view_filter import ViewFilter
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+PATHS = 6
+
+
+def kept(snapshot: Snapshot) -> NearDurations | None:
+    """Return what is kept of all segments that never change."""
+    whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
+    found: NearDurations | None = whole.find_kept(NearDurations) if whole.segments else None
+    return found
+
+
+def agrees(snapshot: Snapshot) -> NearDurations | None:
+    """Compare the quartiles of all pages, and of some; return what is kept."""
+    texts = snapshot.texts(Dimension.PATH)
+    for period in (ALWAYS, Period(NOW_MS + DAY_MS // 2, None)):
+        durations: dict[int, list[int]] = defaultdict(list)
+        for leaf in snapshot.leaves():
+            is_in = period.mask(leaf.time_ms) & (leaf.duration_ms > 0)
+            columns = (leaf.codes(Dimension.PATH)[is_in], leaf.duration_ms[is_in])
+            for code, duration_ms in zip(*(each.tolist() for each in columns), strict=True):
+                durations[code].append(duration_ms)
+        selection = Selection(snapshot, period, ViewFilter({}), Cancellation())
+        for paths in (np.arange(len(texts)), np.arange(0, len(texts), 2)):
+            found = quartiles_by_path(selection, paths, len(texts))
+            for place, path in enumerate(paths.tolist()):
+                expected = [quantile(durations[path], Fraction(q, 4)) for q in (1, 2, 3)]
+                assert [int(found.quartile(q)[place]) for q in (1, 2, 3)] == expected
+                assert found.counts[place] == len(durations[path])
+    return kept(snapshot)
+
+
+@pytest_twisted.ensureDeferred
+async def test_quartiles_stay_exact_while_views_are_added(open_store: OpenStore) -> None:
+    rng = random.Random(1)  # noqa: S311 - the same each time
+    store = open_store(sizes=Sizes(chunk_views=100, merged_members=2, counted_from=0))
+    website = await store.add_website("example.com", 1)
+    number, now_ms = 0, NOW_MS
+
+    async def add(count: int, mean_ms: float, paths: int) -> None:
+        nonlocal number
+        hits = []
+        for _ in range(count):
+            number += 1
+            path = f"/{min(rng.randrange(paths), rng.randrange(paths))}"
+            hits.append(a_view(website.number, beacon=f"b{number}", path=path, time_ms=now_ms))
+            hits.append(unload(number, int(rng.lognormvariate(0, 0.5) * mean_ms)))
+        await store.append(hits)
+
+    for _ in range(3):
+        await add(500, 20_000, PATHS)
+        now_ms += DAY_MS + DAY_MS // 2
+        await store.maintain(now_ms)
+        await idle(store)
+    first = store.read(website, agrees)
+    assert first is not None
+    assert len(first.duration_ms) < 3 * 1500
+    # A few more, also of new pages, change nothing that is kept; many of another length do.
+    await add(20, 20_000, PATHS + 2)
+    assert store.read(website, agrees) is first
+    await add(150, 200_000, 1)
+    second = store.read(website, agrees)
+    assert second is not None
+    assert second is not first
+    assert store.read(website, agrees) is second
+    await store.close()
