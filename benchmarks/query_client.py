@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from selectors import EVENT_READ, DefaultSelector
-from types import TracebackType
 from typing import Final, Self
 
 _READ: Final = 1 << 20
@@ -27,12 +26,7 @@ class QueryClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._socket.close()
 
     def fileno(self) -> int:
@@ -101,12 +95,7 @@ class SixConnections:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._opened.close()
 
     def ask(self, addresses: Iterable[str]) -> float:
