@@ -44,7 +44,7 @@ from medamad.daemon.store_check import (
 from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.daemon.thread_pool import Pool, repeat
 from medamad.domain.errors import Unavailable
-from medamad.ingest.pipeline import Pipeline, load_tables
+from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.write_queue import WriteQueue
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
@@ -53,7 +53,7 @@ from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 from medamad.web.app import make_outage_site, make_site
 from medamad.web.backend import Backend
-from medamad.web.server.site import Site, drain
+from medamad.web.server.site import drain
 from medamad.web.settings import WebSettings
 
 FAILED: Final = 1
@@ -242,7 +242,8 @@ class Daemon(Service):
         )
         self.supervisor.notify(READY)
         self.started(_started(urls, first_login, store, data_dir))
-        passwords(partial(_load, site)).addErrback(self._not_loaded).addBoth(self.loaded)
+        # At once, not when a request needs it: by then, another version may be installed.
+        passwords(site.root.load).addErrback(self._not_loaded).addBoth(self.loaded)
 
     async def _serve_outage(
         self, reason: str, web_settings: WebSettings, listening: Sequence[ListenEndpoint]
@@ -422,15 +423,6 @@ def _started(
         username="" if account is None else account.username,
         login_file=file if file.exists() else None,
     )
-
-
-def _load(site: Site) -> None:
-    """Load what the daemon can do without until it has responded; other threads can run meanwhile.
-
-    At once, not when a request needs it: by then, another version may be installed.
-    """
-    load_tables()
-    site.root.load()
 
 
 async def _give_up_on_stall(store: Store, queue: WriteQueue) -> None:

@@ -14,7 +14,7 @@ from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
 from medamad.build import check_frontend
 from medamad.domain.errors import ApiError, Unavailable
-from medamad.ingest.pipeline import Pipeline
+from medamad.ingest.pipeline import Pipeline, load_tables
 from medamad.ingest.write_queue import Reactor
 from medamad.storage.store import Store
 from medamad.web import cors
@@ -50,13 +50,16 @@ class Root:
 
     @cached_property
     def _routing(self) -> "Routing":
+        # Klein and the tables import werkzeug, which fails if two threads begin with different
+        # modules of it. This waits for what another thread has begun to load of the tables.
+        load_tables()
         # Importing it would take half of the start.
         from medamad.web.routing import Routing  # noqa: PLC0415
 
         return Routing(self._backend, self._site)
 
     def load(self) -> None:
-        """Load the routes of all other requests, which takes a third of a second."""
+        """Load what only requests need, in half a second; other threads can run meanwhile."""
         _ = self._routing
 
     def serve(self, request: Request) -> None:

@@ -424,8 +424,7 @@ async def test_what_requests_need_is_loaded_once_it_has_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr("medamad.daemon.service.load_tables", lambda: done.append("tables"))
-    monkeypatch.setattr("medamad.web.app.Root.load", lambda _root: done.append("routes"))
+    monkeypatch.setattr("medamad.web.app.Root.load", lambda _root: done.append("all"))
     calls = RecordedCalls()
     daemon = daemon_of(config_in(tmp_path), calls)
     loaded: Deferred[object] = Deferred()
@@ -434,7 +433,7 @@ async def test_what_requests_need_is_loaded_once_it_has_started(
     await calls.first
     assert not loaded.called
     await loaded.addTimeout(PATIENCE_S, reactor)
-    assert done == ["tables", "routes"]
+    assert done == ["all"]
     await daemon.stopService()
 
 
@@ -445,7 +444,7 @@ async def test_it_runs_if_what_requests_need_cannot_be_loaded(
     def fail() -> None:
         raise LookupError("a table")
 
-    monkeypatch.setattr("medamad.daemon.service.load_tables", fail)
+    monkeypatch.setattr("medamad.web.app.load_tables", fail)
     calls = RecordedCalls()
     daemon = daemon_of(config_in(tmp_path), calls)
     loaded: Deferred[object] = Deferred()

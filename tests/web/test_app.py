@@ -1,5 +1,8 @@
 """URLs: where routes are mounted, and what is not found."""
 
+import subprocess
+import sys
+
 import pytest
 import pytest_twisted
 from support.web.client import Browser, Connection, encoded
@@ -178,3 +181,32 @@ async def test_the_device_cookie_is_for_the_login_below_the_base_path(
     server.set(base_path="/stats")
     answer = await visitor.ask("POST", f"/stats{prefix}/auth/login", DETAILS)
     assert f"Path=/stats{prefix}/auth/login;" in answer.headers["set-cookie"][1]
+
+
+def test_routes_load_while_a_hit_loads_what_it_needs() -> None:
+    program = """
+import sys, time
+from importlib.abc import MetaPathFinder
+from threading import Thread
+from medamad.lookup.languages import locale_of
+from medamad.web.app import Root
+
+begun = []
+
+class SlowImports(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.startswith("werkzeug"):
+            begun.append(name)
+            time.sleep(0.01)
+
+sys.meta_path.insert(0, SlowImports())
+hit = Thread(target=locale_of, args=["en-GB"])
+hit.start()
+while not begun:
+    time.sleep(0.001)
+Root(None, None).load()
+hit.join()
+"""
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
