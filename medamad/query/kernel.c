@@ -348,31 +348,48 @@ void medamad_mark_views(const column *columns, int64_t n, const filter *by, uint
     }
 }
 
-/* Add the rows of events with a matching property, of views whose bit is set, to the counts of their
-   properties, with those from size on in one more; return how many events these are. begins has a
-   bit for each row: whether it begins an event. */
-int64_t medamad_count_events(const column *columns, int64_t n, const filter *by,
-                             const uint8_t *set, int64_t views, const uint8_t *begins,
+/* The own events of a part: the property of each row and the row of its view, a bit for each row that
+   begins an event, and one for each of the views that matches. */
+typedef struct {
+    column property, view;
+    int64_t n, begins, matching, views;
+} events;
+
+/* Add the rows of events with a matching property, of views that match, to the counts of their
+   properties, with those from size on in one more; return how many events these are. */
+int64_t medamad_count_events(const events *parts, int64_t part_count, const filter *by,
                              int64_t *restrict counts, int64_t size) {
     const uint8_t *matches = (const uint8_t *)(intptr_t)by->matches;
-    uint32_t properties[BLOCK], rows[BLOCK], greatest = (uint32_t)by->size, is_counted = 0;
-    int64_t events = 0;
-    for (int64_t first = 0; first < n; first += BLOCK) {
-        int64_t some = n - first < BLOCK ? n - first : BLOCK;
-        copy(columns[0], first, NULL, some, properties);
-        copy(columns[1], first, NULL, some, rows);
-        for (int64_t i = 0; i < some; i++) {
-            uint32_t property = properties[i], row = rows[i];
-            uint32_t is_set = row < views ? set[row >> 3] >> (row & 7) & 1 : 0;
-            uint32_t is_found = is_set & matches[property < greatest ? property : greatest];
-            uint32_t is_begin = begins[(first + i) >> 3] >> ((first + i) & 7) & 1;
-            counts[property < size ? property : size] += is_found;
-            is_counted &= is_begin ^ 1;
-            events += is_found & (is_counted ^ 1);
-            is_counted |= is_found;
+    uint32_t properties[BLOCK], rows[BLOCK], greatest = (uint32_t)by->size;
+    uint16_t found[BLOCK];
+    int64_t total = 0;
+    for (int64_t p = 0; p < part_count; p++) {
+        const events *part = parts + p;
+        const uint8_t *begins = (const uint8_t *)(intptr_t)part->begins;
+        const uint8_t *matching = (const uint8_t *)(intptr_t)part->matching;
+        uint32_t is_counted = 0;
+        for (int64_t first = 0; first < part->n; first += BLOCK) {
+            int64_t n = part->n - first < BLOCK ? part->n - first : BLOCK, count = 0;
+            copy(part->view, first, NULL, n, rows);
+            for (int64_t i = 0; i < n; i++) {
+                uint32_t row = rows[i];
+                found[count] = (uint16_t)i;
+                count += row < part->views ? matching[row >> 3] >> (row & 7) & 1 : 0;
+            }
+            copy(part->property, first, found, count, properties);
+            for (int64_t k = 0; k < count; k++) {
+                uint32_t property = properties[k];
+                int64_t row = first + found[k];
+                uint32_t is_found = matches[property < greatest ? property : greatest];
+                counts[property < size ? property : size] += is_found;
+                /* All rows of an event are of the same view: none of them is left out. */
+                is_counted &= (begins[row >> 3] >> (row & 7) & 1) ^ 1;
+                total += is_found & (is_counted ^ 1);
+                is_counted |= is_found;
+            }
         }
     }
-    return events;
+    return total;
 }
 
 /* Durations fall into buckets: 0 for unknown ones, 1 for those below 256 ms, and then four for each

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import chain
 from pathlib import Path
 from threading import Lock, local
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -38,6 +38,7 @@ from medamad.query.quantiles import WINDOWS, NearDurations, Quartiles
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.format import Integers
 
+T = TypeVar("T", PartViews, OwnEvents)
 _BUCKETS: Final = 64
 """The BUCKETS of kernel.c."""
 _SLOTS: Final = 6
@@ -62,9 +63,9 @@ class _Helper:
     _lock: Lock = field(factory=Lock)
     _threads: ThreadPoolExecutor | None = None
 
-    def do_halves(self, do: Callable[[int, Batch], None], batch: Batch) -> None:
+    def do_halves(self, do: Callable[[int, Sequence[T]], None], batch: Sequence[T]) -> None:
         """Call `do` with 0 and with 1, each with half of a batch, the same for the same batch."""
-        if sum(views.end - views.begin for views in batch) < _WORTH_HALVING:
+        if sum(map(len, batch)) < _WORTH_HALVING:
             do(0, batch)
             return
         with self._lock:
@@ -131,8 +132,7 @@ class CompiledLoops:
         library.medamad_count_durations.restype = None
         library.medamad_mark_views.argtypes = (address, number, address, address, number)
         library.medamad_mark_views.restype = None
-        of_events = (address, number, address, address, number, address)
-        library.medamad_count_events.argtypes = (*of_events, address, number)
+        library.medamad_count_events.argtypes = (*parts[:3], address, number)
         library.medamad_count_events.restype = number
         library.medamad_plan.argtypes = (address, number, address, address)
         library.medamad_plan.restype = number
@@ -149,7 +149,7 @@ class CompiledLoops:
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
         described, filters = _described([views]), _described(tables)
-        rows = self._rows(views.end - views.begin)
+        rows = self._rows(len(views))
         count = self._library.medamad_select(
             address_of(described), address_of(filters), len(tables), address_of(rows)
         )
@@ -165,7 +165,7 @@ class CompiledLoops:
         def copy(half: int, batch: Batch) -> None:
             parts = _described(batch)
             # Memory that is not written to is not taken.
-            size = sum(views.end - views.begin for views in batch)
+            size = sum(map(len, batch))
             numbers = first if is_one_number else np.empty(size, np.uint32)
             duration_ms, flags = np.empty(size, np.uint32), np.empty(size, np.uint8)
             count = self._library.medamad_gather(
@@ -350,22 +350,24 @@ class CompiledLoops:
         )
 
     def count_events(
-        self, events: OwnEvents, table: CodeTable, views: RowMask, counts: NDArray[np.int64]
-    ) -> int:
+        self, parts: Sequence[OwnEvents], table: CodeTable, size: int
+    ) -> tuple[NDArray[np.int64], int]:
         """Count rows of events with matching properties, of views that match, by their property."""
-        columns = [(address_of(each), each.itemsize) for each in (events.properties, events.views)]
-        described, filters = np.array(columns, np.int64).reshape(-1), _described([table])
-        count: int = self._library.medamad_count_events(
-            address_of(described),
-            len(events.properties),
-            address_of(filters),
-            address_of(views.bits),
-            views.size,
-            address_of(events.begins.bits),
-            address_of(counts),
-            len(counts) - 1,
-        )
-        return count
+        filters = _described([table])
+        counts, totals = np.zeros((2, size + 1), np.int64), [0, 0]
+
+        def count(half: int, parts: Sequence[OwnEvents]) -> None:
+            described = _described(parts)
+            totals[half] = self._library.medamad_count_events(
+                address_of(described),
+                len(parts),
+                address_of(filters),
+                address_of(counts[half]),
+                size,
+            )
+
+        self._helper.do_halves(count, parts)
+        return counts.sum(axis=0), sum(totals)
 
     def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
         """Return the quartiles of the durations of the views that match, by group.
@@ -458,7 +460,7 @@ class CompiledLoops:
         def find(half: int, batch: Batch) -> None:
             parts = _described(batch)
             # Memory that is not written to is not taken.
-            size = sum(views.end - views.begin for views in batch)
+            size = sum(map(len, batch))
             found = np.empty(size * WINDOWS, np.uint64)
             count = self._library.medamad_find_near(
                 address_of(parts),
@@ -504,7 +506,7 @@ def _rows_of_part(rows: PartRows, size: int) -> tuple[int, int, int]:
     return 0, len(rows), address_of(rows)
 
 
-def _described(each: Iterable[PartViews | CodeTable]) -> NDArray[np.int64]:
+def _described(each: Iterable[PartViews | OwnEvents | CodeTable]) -> NDArray[np.int64]:
     return np.array(list(chain.from_iterable(one.described for one in each)), np.int64)
 
 

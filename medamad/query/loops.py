@@ -138,6 +138,9 @@ class PartViews:
     duration_ms: Integers | None = None
     _described: Sequence[int] | None = field(default=None, init=False)
 
+    def __len__(self) -> int:
+        return self.end - self.begin
+
     def size_bytes(self) -> int:
         """Return about the memory that they take, but for filters and the mapped file."""
         columns = (self.numbers, self.flags, self.duration_ms)
@@ -199,12 +202,26 @@ class Groups:
 class OwnEvents:
     """Events of a part's own views by row: properties, rows of their views, and where they begin.
 
-    The rows of an event follow each other.
+    The rows of an event follow each other, and are of the same view. `matching` has the views that
+    match.
     """
 
     properties: Integers
     views: Integers
     begins: RowMask
+    matching: RowMask
+
+    def __len__(self) -> int:
+        return len(self.properties)
+
+    @property
+    def described(self) -> Sequence[int]:
+        """The `events` of kernel.c."""
+        described: list[int] = []
+        for column in (self.properties, self.views):
+            described += (address_of(column), column.itemsize)
+        masks = (address_of(self.begins.bits), address_of(self.matching.bits))
+        return [*described, len(self), *masks, self.matching.size]
 
 
 PartRows: TypeAlias = NDArray[np.intp] | slice
@@ -321,11 +338,11 @@ class Loops(Protocol):
         """Add the rows of views that have an event with a matching property to a mask."""
 
     def count_events(
-        self, events: OwnEvents, table: CodeTable, views: RowMask, counts: NDArray[np.int64]
-    ) -> int:
+        self, parts: Sequence[OwnEvents], table: CodeTable, size: int
+    ) -> tuple[NDArray[np.int64], int]:
         """Count rows of events with matching properties, of views that match, by their property.
 
-        Add them to `counts[property]`, or to the last of these for greater properties. Return how
+        Return the counts of the properties 0 to size - 1, with one more for greater ones, and how
         many events they belong to.
         """
 

@@ -99,7 +99,7 @@ class NumpyLoops:
 
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
-        mask = np.ones(views.end - views.begin, np.bool_)
+        mask = np.ones(len(views), np.bool_)
         for column, table in zip(views.matching, tables, strict=True):
             if isinstance(column, RowMask):
                 mask &= column.unpacked()[views.begin : views.end]
@@ -153,15 +153,18 @@ class NumpyLoops:
         mask.bits[:] = mask.with_rows(marked[marked < mask.size]).bits
 
     def count_events(
-        self, events: OwnEvents, table: CodeTable, views: RowMask, counts: NDArray[np.int64]
-    ) -> int:
+        self, parts: Sequence[OwnEvents], table: CodeTable, size: int
+    ) -> tuple[NDArray[np.int64], int]:
         """Count rows of events with matching properties, of views that match, by their property."""
-        mask = table.matches(events.properties)
-        mask &= np.append(views.unpacked(), False).take(events.views, mode="clip")
-        found = np.minimum(events.properties[mask], len(counts) - 1).astype(np.intp)
-        counts += np.bincount(found, minlength=len(counts))
-        numbers = np.cumsum(events.begins.unpacked())[mask]
-        return int(np.count_nonzero(np.diff(numbers, prepend=-1)))
+        counts, total = np.zeros(size + 1, np.int64), 0
+        for events in parts:
+            mask = table.matches(events.properties)
+            mask &= np.append(events.matching.unpacked(), False).take(events.views, mode="clip")
+            found = np.minimum(events.properties[mask], size).astype(np.intp)
+            counts += np.bincount(found, minlength=size + 1)
+            numbers = np.cumsum(events.begins.unpacked())[mask]
+            total += int(np.count_nonzero(np.diff(numbers, prepend=-1)))
+        return counts, total
 
     def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
         """Return the quartiles of the durations of the views that match, by group."""

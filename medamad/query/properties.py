@@ -1,7 +1,7 @@
 """The number of events by property name, or by property."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import define, field, frozen
@@ -33,6 +33,9 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
+
+_AT_ONCE: Final = 32
+"""The events of this many parts are counted at a time."""
 
 
 @frozen(eq=False)
@@ -128,7 +131,7 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
         if matching is None:
             counter.add(part.own, filter_.own(part), has_distinct_names=has_distinct_names)
         else:
-            counter.count(*matching)
+            counter.add_own(matching)
         if filter_.views.matches_all and len(part.loose):
             yield part.loose
 
@@ -212,6 +215,8 @@ class _Counter:
     _by_code: NDArray[np.int64] = field(init=False)
     _by_label: NDArray[np.int64] = field(init=False)
     _total: int = 0
+    _own: list[OwnEvents] = field(factory=list)
+    """Events that are still to be counted, several parts at a time."""
 
     def __attrs_post_init__(self) -> None:
         # One more takes what is out of bounds.
@@ -286,12 +291,21 @@ class _Counter:
         once = np.flatnonzero(np.diff(pairs, prepend=-1))
         self._by_label += np.bincount(pairs[once] % size, minlength=size)
 
-    def count(self, events: OwnEvents, views: RowMask) -> None:
-        """Add the events of some views, none of which has a name twice."""
-        self._total += LOOPS.count_events(events, self.labels.table, views, self._by_code)
+    def add_own(self, events: OwnEvents) -> None:
+        """Add the events of views that match, none of which has a name twice."""
+        self._own.append(events)
+        if len(self._own) == _AT_ONCE:
+            self._count_own()
+
+    def _count_own(self) -> None:
+        counts, total = LOOPS.count_events(self._own, self.labels.table, len(self.labels.of_code))
+        self._by_code += counts
+        self._total += total
+        self._own.clear()
 
     def result(self) -> tuple[NDArray[np.int64], int]:
         """Return the number of events with each label, shape (n,), and of those with any."""
+        self._count_own()
         counts = self._by_label.copy()
         np.add.at(counts, self.labels.of_code, self._by_code[:-1])
         return counts, self._total
@@ -307,8 +321,8 @@ class EventFilter:
     without_view: bool
     cancellation: Cancellation
 
-    def matching_own(self, part: ViewColumns) -> tuple[OwnEvents, RowMask] | None:
-        """Return the own events of a segment, and the views whose events match.
+    def matching_own(self, part: ViewColumns) -> OwnEvents | None:
+        """Return the own events of a segment, with the views whose events match.
 
         None if those of some views match by their time, or of views that match by their visit.
         """
@@ -322,7 +336,7 @@ class EventFilter:
         begins = snapshot.kept_mask(
             part, OwnEvents, lambda: _begins(own.event), lambda mask: mask.bits.nbytes
         )
-        return OwnEvents(own.property, own.view, begins), matching
+        return OwnEvents(own.property, own.view, begins, matching)
 
     def own(self, part: ViewColumns) -> Mask | None:
         """Return which rows of a part's own events match, or None for all."""

@@ -257,8 +257,8 @@ def test_events_are_counted_by_their_properties_and_views(
 ) -> None:
     rng = np.random.default_rng(seed)
     properties = rng.integers(0, 9, size).astype(dtypes[0])
-    rows = rng.integers(0, 55, size).astype(dtypes[1])
     event = np.cumsum(rng.random(size) < 0.6)
+    rows = rng.integers(0, 55, size + 1).astype(dtypes[1])[event]
     begins = np.flatnonzero(np.diff(event, prepend=-1))
     matching = rng.random(50) < 0.4
     table = CodeTable(rng.random(8) < 0.6)
@@ -270,12 +270,17 @@ def test_events_are_counted_by_their_properties_and_views(
         if row < 50 and matching[row] and code < 8 and table.mask[code]
     ]
     expected = Counter(code for _, code in found)
+    events = OwnEvents(
+        properties,
+        rows,
+        RowMask.of_none(size).with_rows(begins),
+        RowMask.of_none(50).with_rows(np.flatnonzero(matching)),
+    )
     for loops in BOTH:
-        counts = np.ones(7, np.int64)
-        events = OwnEvents(properties, rows, RowMask.of_none(size).with_rows(begins))
-        views = RowMask.of_none(50).with_rows(np.flatnonzero(matching))
-        assert loops.count_events(events, table, views, counts) == len({n for n, _ in found})
-        assert counts.tolist() == [1 + expected[code] for code in range(7)]
+        for times in range(3):
+            counts, total = loops.count_events([events] * times, table, 6)
+            assert total == times * len({number for number, _ in found})
+            assert counts.tolist() == [times * expected[code] for code in range(7)]
 
 
 def test_halves_of_much_work_are_put_together() -> None:
@@ -302,6 +307,19 @@ def test_halves_of_much_work_are_put_together() -> None:
         found = loops.near_quartiles(near, loops.find_near([], tables, groups, windows))
         assert found is not None
         assert quartiles_of(found) == expected
+    events = [
+        OwnEvents(
+            rng.integers(0, 9, size, np.uint8),
+            np.arange(size, dtype=np.uint32),
+            RowMask.of_none(size).with_rows(np.arange(size)),
+            RowMask.of_none(size).with_rows(np.flatnonzero(rng.random(size) < 0.5)),
+        )
+        for size in map(len, parts)
+    ]
+    for loops in BOTH:
+        counts, total = loops.count_events(events, tables[0], 9)
+        assert counts[0] + counts[2] == total
+        assert counts.tolist() == numpys.count_events(events, tables[0], 9)[0].tolist()
     sums = numpys.tally([parts], tables, 300).tolist()
     assert LOOPS.tally([parts], tables, 300).tolist() == sums
     assert LOOPS.tally([LOOPS.gather(parts, tables)], [], 300).tolist() == sums
