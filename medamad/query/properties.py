@@ -1,6 +1,7 @@
 """The number of events by property name, or by property."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -282,14 +283,15 @@ class _Counter:
         if has_distinct_names:
             self._by_code += np.bincount(codes, minlength=len(self._by_code))
             return
-        size = len(self._by_label)
-        number = np.zeros(len(event), np.int64)
-        np.cumsum(begins, out=number[1:])
+        labels = self.labels.of_code[codes]
         # An event may have a label twice: that of values past a limit.
-        pairs = number * size + self.labels.of_code[codes]
-        pairs.sort()
-        once = np.flatnonzero(np.diff(pairs, prepend=-1))
-        self._by_label += np.bincount(pairs[once] % size, minlength=size)
+        is_repeated = np.zeros(len(event), np.bool_)
+        for distance in count(1):
+            is_same = event[distance:] == event[:-distance]
+            if not is_same.any():
+                break
+            is_repeated[distance:] |= is_same & (labels[distance:] == labels[:-distance])
+        self._by_label += np.bincount(labels[~is_repeated], minlength=len(self._by_label))
 
     def add_own(self, events: OwnEvents) -> None:
         """Add the events of views that match, none of which has a name twice."""
