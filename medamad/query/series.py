@@ -25,8 +25,6 @@ from medamad.storage.segments.parts import NO_TIME, MergedSegment, Part
 from medamad.storage.segments.snapshot import Snapshot
 
 _KEPT_BUCKETS: Final = 400
-_KEPT_BYTES: Final = 512
-"""About what a key and a median take."""
 _FEW_BUCKETS: Final = 2_500
 """Up to this many, the durations of each bucket are collected; for more, all are sorted at once."""
 
@@ -218,7 +216,7 @@ class _KeptMedians:
                 medians_ms[place] = found
             elif alone is not None:
                 key = (_KeptMedians, self.first_ms[place], self.last_ms[place])
-                alone.keep(key, int(medians_ms[place]), _KEPT_BYTES)
+                alone.keep(key, int(medians_ms[place]), 0)
         return medians_ms
 
 

@@ -59,11 +59,20 @@ def test_segments_cannot_be_read_without_opening_the_snapshot() -> None:
 
 
 def test_what_was_not_used_for_longest_makes_room() -> None:
-    results = ResultCache(max_bytes=10)
+    results = ResultCache(max_bytes=10_000)
     for key in "abc":
-        results.put(key, key.upper(), 4)
+        results.put(key, key.upper(), 4_000)
         assert results.get("a") == "A"
     assert [results.get(key) for key in "abc"] == ["A", None, "C"]
     # A value for which there is no room at all takes it from no other.
-    results.put("d", "D", 11)
+    results.put("d", "D", 10_000)
     assert [results.get(key) for key in "acd"] == ["A", "C", None]
+
+
+def test_values_without_arrays_take_room_too() -> None:
+    results = ResultCache(max_bytes=10_000)
+    for key in range(100):
+        results.put((key,) * 100, key, 0)
+    kept = [key for key in range(100) if results.get((key,) * 100) is not None]
+    assert kept == [*range(100 - len(kept), 100)]
+    assert 0 < len(kept) <= 10

@@ -3,8 +3,9 @@
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
+from sys import getsizeof
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -30,6 +31,8 @@ from medamad.storage.segments.read import OpenSegment, open_part, read_all_value
 from medamad.storage.segments.rollup import open_rollup
 
 T = TypeVar("T")
+_ENTRY_BYTES: Final = 600
+"""About what an entry of a cache takes besides its key and the arrays of its value."""
 
 
 @define(eq=False)
@@ -53,10 +56,11 @@ class ResultCache:
             return self._values[key][0]
 
     def put(self, key: Hashable, value: object, size: int) -> None:
-        """Store a value of some bytes, and drop those that were not used for longest.
+        """Store a value whose arrays take some bytes, and drop those not used for longest.
 
         A value for which there is no room at all is not stored.
         """
+        size += _ENTRY_BYTES + getsizeof(key)
         if size > self.max_bytes:
             return
         with self._lock:
