@@ -16,7 +16,7 @@ from medamad.query.loops import CodeTable, OwnEvents, RowMask
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
 from medamad.query.scan import Selection, loose_events
-from medamad.query.selection import matching_visits, select, written
+from medamad.query.selection import filter_key, matching_visits, select
 from medamad.query.view_filter import ViewFilter, event_codes
 from medamad.query.visit_search import VisitSearch
 from medamad.query.visits import Visits, distinct, find_ascending, select_visits
@@ -72,7 +72,7 @@ def count_properties(
     views = ViewFilter(
         code_masks(snapshot.texts, query, sources, cancellation),
         visits=matching_visits(snapshot, query, sources, cancellation),
-        written=written(query, sources),
+        key=filter_key(query, sources),
     )
     filter_ = EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
     loose: list[EventColumns] = []

@@ -1,6 +1,7 @@
 """What a query selects: its filters on views, on properties and on visits."""
 
 from collections.abc import Hashable, Iterator
+from hashlib import blake2b
 
 import numpy as np
 from attrs import evolve
@@ -40,13 +41,14 @@ def select(
         mask = property_mask(snapshot.texts, query, cancellation)
         properties = PropertyFilter(mask, _loose_views(snapshot, mask, cancellation))
     visits = matching_visits(snapshot, query, sources, cancellation)
-    filter_ = ViewFilter(codes, properties, visits, written(query, sources))
+    filter_ = ViewFilter(codes, properties, visits, filter_key(query, sources))
     return Selection(snapshot, query.period, filter_, cancellation)
 
 
-def written(query: Query, sources: Sources) -> Hashable:
-    """Return a query's filters on codes and properties as they are written."""
-    return tuple(query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS))), sources
+def filter_key(query: Query, sources: Sources) -> Hashable:
+    """Return the `ViewFilter.key` of a query: a digest, since the texts of filters may be long."""
+    filters = query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS))
+    return blake2b(repr(filters).encode(), digest_size=16).digest(), sources
 
 
 def _loose_views(

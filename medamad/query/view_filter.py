@@ -20,8 +20,6 @@ from medamad.storage.segments.snapshot import Snapshot
 
 MASKS: Final = (ONES, ONES)
 """The tables for both masks of candidates: by codes and properties, and by visits and times."""
-
-
 _NO_ROWS: Final = np.zeros(0, np.intp)
 
 
@@ -137,14 +135,14 @@ class VisitFilter(Protocol):
 class ViewFilter:
     """All filters of a query on views: which codes match, by dimension, properties and visits.
 
-    If `written` is set, it has the filters on codes and on properties as they are written, and what
-    else decides which codes match: what matches in segments is kept by it.
+    `key` is equal for equal filters on codes and properties, as long as the same names stand for
+    referrers. What matches in segments is kept by it; without a key, nothing is kept.
     """
 
     codes: Mapping[Dimension, Mask]
     properties: PropertyFilter | None = None
     visits: VisitFilter | None = None
-    written: Hashable = None
+    key: Hashable = None
     _tables: dict[Dimension, CodeTable] = field(factory=dict)
     """The masks of `codes` as tables, those that were needed."""
 
@@ -189,8 +187,8 @@ class ViewFilter:
         """
         if not self.codes and self.properties is None:
             return None
-        if self.written is not None and isinstance(part, OpenSegment):
-            what = (self.written, *self.codes, self.properties is None)
+        if self.key is not None and isinstance(part, OpenSegment):
+            what = (self.key, *self.codes, self.properties is None)
             compute = partial(self._matching, part)
             mask = snapshot.kept_mask(part, what, compute, lambda mask: mask.bits.nbytes)
         else:

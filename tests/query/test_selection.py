@@ -4,9 +4,10 @@ import pytest
 from support.query.hits import event, view
 from support.query.snapshots import SOURCES, Cuts, answer, query_from, snapshot_of
 
+from medamad.lookup.referrers import Sources
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.selection import matching_visits
+from medamad.query.selection import filter_key, matching_visits
 from medamad.query.visit_groups import FoundVisits
 from medamad.query.visits import Visits, sequences_of
 from medamad.storage.segments.snapshot import Snapshot
@@ -80,3 +81,16 @@ def test_visits_are_the_same_in_groups_and_together(*, joined_first: bool) -> No
     ]
     assert begins == [[1, 3, 6], [1, 3, 6], [6]]
     assert found.joined().numbers().tolist() == [1, 3, 6]
+
+
+def test_the_key_of_filters_is_short() -> None:
+    def key(*filters: tuple[str, str]) -> object:
+        return filter_key(query_from(filters), SOURCES)
+
+    long = "/" + "a" * 5_000
+    assert key(("path", long)) == key(("path", long), ("entry_page", "/"), ("limit", "3"))
+    assert len(repr(key(("path", long)))) < 200
+    others = [("path", long + "a"), ("path[neq]", long), ("referrer", long), ("prop_name", long)]
+    assert len({key(("path", long)), *map(key, others)}) == 5
+    query = query_from([("referrer", "Google")])
+    assert filter_key(query, SOURCES) != filter_key(query, Sources({"google.com": "Ads"}))
