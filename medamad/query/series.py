@@ -318,16 +318,16 @@ def _cut_at_buckets(selected: SelectedViews, buckets: Buckets) -> _Cut:
         first = int(numbers.min())
         bounds = np.concatenate(([0], np.cumsum(np.bincount(numbers - first))))
         return _Cut(first, bounds, np.argsort(numbers, kind="stable"))
-    least_ms, greatest_ms = part.time_bounds
-    slots = part.slots() if buckets.are_aligned(SLOT_MS, least_ms, greatest_ms) else None
-    if slots is None:
-        time_ms = selected.time_ms
-        first, edges_ms = _between(buckets, int(time_ms[0]), int(time_ms[-1]))
-        return _Cut(first, _around(np.searchsorted(time_ms, edges_ms), len(time_ms)))
-    # Times ascend, so before an edge are as many views as in the slots before it.
-    first, edges_ms = _between(buckets, least_ms, greatest_ms)
-    up_to = np.concatenate(([0], np.cumsum(slots.sums[VIEWS], dtype=np.int64)))
-    places = up_to[np.searchsorted(slots.codes, edges_ms // SLOT_MS)]
+    first, edges_ms = _between(buckets, *part.time_bounds)
+    places = np.zeros(0, np.int64)
+    if len(edges_ms):
+        slots = None if np.any(edges_ms % SLOT_MS) else part.slots()
+        if slots is None:
+            time_ms = selected.time_ms
+            return _Cut(first, _around(np.searchsorted(time_ms, edges_ms), len(time_ms)))
+        # Times ascend, so before an edge are as many views as in the slots before it.
+        up_to = np.concatenate(([0], np.cumsum(slots.sums[VIEWS], dtype=np.int64)))
+        places = up_to[np.searchsorted(slots.codes, edges_ms // SLOT_MS)]
     if isinstance(selected.index, slice):
         begin, end, _ = selected.index.indices(len(part))
         return _Cut(first, _around(np.clip(places, begin, end) - begin, end - begin))
