@@ -87,6 +87,15 @@ class _Helper:
         other.result()
 
 
+class _Array:
+    """An argument of a loop: an array, which is passed as its address, or None."""
+
+    @staticmethod
+    def from_param(array: NDArray[Any] | None) -> object:
+        """Return what ctypes passes."""
+        return ctypes.c_void_p.from_param(None if array is None else address_of(array))
+
+
 @frozen(eq=False)
 class CompiledLoops:
     """The loops of kernel.c."""
@@ -100,59 +109,39 @@ class CompiledLoops:
     def load(cls, path: Path) -> Self:
         """Load the library. Raises OSError."""
         library = ctypes.CDLL(str(path))
-        address, number = ctypes.c_void_p, ctypes.c_int64
-        library.medamad_select.argtypes = (address, address, number, address)
-        library.medamad_select.restype = number
-        library.medamad_match.argtypes = (address, address, number, address)
-        library.medamad_match.restype = None
-        parts = (address, number, address, number)
-        library.medamad_tally.argtypes = (*parts, address, number)
-        library.medamad_tally.restype = None
-        library.medamad_gather.argtypes = (*parts, address, address, address)
-        library.medamad_gather.restype = number
-        library.medamad_views_of_visits.argtypes = (address, number, number, *(address,) * 3)
-        library.medamad_views_of_visits.restype = number
-        of_rows = (address, number, number, address, number, number)
-        library.medamad_first_rows.argtypes = (*of_rows, address)
-        library.medamad_first_rows.restype = None
-        begun = (address, number, address, address)
-        library.medamad_begin_visits.argtypes = (*of_rows, *begun)
-        library.medamad_begin_visits.restype = number
-        library.medamad_sum_visits.argtypes = (address, address, number, *(address,) * 5)
-        library.medamad_sum_visits.restype = None
-        pairs = (address, address, number)
-        library.medamad_distinct_pairs.argtypes = (*pairs, address, number, address)
-        library.medamad_distinct_pairs.restype = number
-        library.medamad_add_by_code.argtypes = (address, *(number,) * 4, address)
-        library.medamad_add_by_code.restype = None
-        library.medamad_sums.argtypes = (address, number, address)
-        library.medamad_sums.restype = None
-        views = (*parts, address, number)
-        library.medamad_count_durations.argtypes = (*views, address)
-        library.medamad_count_durations.restype = None
-        library.medamad_mark_views.argtypes = (address, number, address, address, number)
-        library.medamad_mark_views.restype = None
-        library.medamad_count_events.argtypes = (*parts[:3], address, number)
-        library.medamad_count_events.restype = number
-        library.medamad_plan.argtypes = (address, number, address, address)
-        library.medamad_plan.restype = number
-        library.medamad_collect_durations.argtypes = (*views, *(address,) * 4, number)
-        library.medamad_collect_durations.restype = None
-        library.medamad_quartiles.argtypes = (address, number, *(address,) * 5)
-        library.medamad_quartiles.restype = None
-        library.medamad_find_near.argtypes = (*views, address, number, address, address)
-        library.medamad_find_near.restype = number
-        library.medamad_near_quartiles.argtypes = (address, address, number, address, address)
-        library.medamad_near_quartiles.restype = number
+        array, number = _Array, ctypes.c_int64
+        parts = (array, number, array, number)
+        of_groups = (*parts, array, number)
+        of_rows = (array, number, number, array, number, number)
+        for loop, returned, *taken in (
+            (library.medamad_select, number, array, array, number, array),
+            (library.medamad_match, None, array, array, number, array),
+            (library.medamad_gather, number, *parts, array, array, array),
+            (library.medamad_tally, None, *parts, array, number),
+            (library.medamad_sums, None, array, number, array),
+            (library.medamad_views_of_visits, number, array, number, number, array, array, array),
+            (library.medamad_first_rows, None, *of_rows, array),
+            (library.medamad_begin_visits, number, *of_rows, array, number, array, array),
+            (library.medamad_sum_visits, None, array, array, number, *(array,) * 5),
+            (library.medamad_distinct_pairs, number, array, array, number, array, number, array),
+            (library.medamad_add_by_code, None, array, *(number,) * 4, array),
+            (library.medamad_mark_views, None, array, number, array, array, number),
+            (library.medamad_count_events, number, array, number, array, array, number),
+            (library.medamad_count_durations, None, *of_groups, array),
+            (library.medamad_plan, number, array, number, array, array),
+            (library.medamad_collect_durations, None, *of_groups, *(array,) * 4, number),
+            (library.medamad_quartiles, None, array, number, *(array,) * 5),
+            (library.medamad_find_near, number, *of_groups, array, number, array, array),
+            (library.medamad_near_quartiles, number, array, array, number, array, array),
+        ):
+            loop.restype, loop.argtypes = returned, taken
         return cls(library)
 
     def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
         """Return the rows of the views that match, ascending."""
         described, filters = _described([views]), _described(tables)
         rows = self._rows(len(views))
-        count = self._library.medamad_select(
-            address_of(described), address_of(filters), len(tables), address_of(rows)
-        )
+        count = self._library.medamad_select(described, filters, len(tables), rows)
         return rows[:count].copy()
 
     def gather(self, batch: Batch, tables: Sequence[CodeTable]) -> Batch:
@@ -169,13 +158,13 @@ class CompiledLoops:
             numbers = first if is_one_number else np.empty(size, np.uint32)
             duration_ms, flags = np.empty(size, np.uint32), np.empty(size, np.uint8)
             count = self._library.medamad_gather(
-                address_of(parts),
+                parts,
                 len(batch),
-                address_of(filters),
+                filters,
                 len(tables),
-                0 if is_one_number else address_of(numbers),
-                address_of(flags),
-                address_of(duration_ms),
+                None if is_one_number else numbers,
+                flags,
+                duration_ms,
             )
             if count < size // _SPARSE:
                 # Memory comes in large pages, of which little may be used.
@@ -197,12 +186,7 @@ class CompiledLoops:
         def add(half: int, batch: Batch) -> None:
             parts = _described(batch)
             self._library.medamad_tally(
-                address_of(parts),
-                len(batch),
-                address_of(filters),
-                len(tables),
-                address_of(by_number[half]),
-                size,
+                parts, len(batch), filters, len(tables), by_number[half], size
             )
 
         for batch in batches:
@@ -210,7 +194,7 @@ class CompiledLoops:
         # No number of 32 bits in them overflows: they count views.
         total = by_number.sum(axis=0)
         sums = np.empty(SUMS * size, np.int64)
-        self._library.medamad_sums(address_of(total), size, address_of(sums))
+        self._library.medamad_sums(total, size, sums)
         return sums.reshape(SUMS, size)
 
     def views_of_visits(
@@ -219,27 +203,16 @@ class CompiledLoops:
         """Return the rows of the views whose visit has a place, ascending, and these places."""
         rows, places = self._rows(len(offsets)), np.empty(len(offsets), np.int32)
         count = self._library.medamad_views_of_visits(
-            address_of(offsets),
-            offsets.itemsize,
-            len(offsets),
-            address_of(place_of),
-            address_of(rows),
-            address_of(places),
+            offsets, offsets.itemsize, len(offsets), place_of, rows, places
         )
         return rows[:count].copy(), places[:count].copy()
 
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views."""
-        begin, count, address = _rows_of_part(rows, len(offsets))
+        begin, count, some = _rows_of_part(rows, len(offsets))
         first_rows = np.empty(count, np.intp)
         self._library.medamad_first_rows(
-            address_of(offsets),
-            offsets.itemsize,
-            len(offsets),
-            address,
-            begin,
-            count,
-            address_of(first_rows),
+            offsets, offsets.itemsize, len(offsets), some, begin, count, first_rows
         )
         return first_rows
 
@@ -249,18 +222,18 @@ class CompiledLoops:
         """Return where the visits of some views begin, and their numbers in this order."""
         size = len(offsets)
         begins, place_of = self._rows(size), np.empty(size + 1, np.int32)
-        begin, count, address = _rows_of_part(rows, size)
+        begin, count, some = _rows_of_part(rows, size)
         visits = self._library.medamad_begin_visits(
-            address_of(offsets),
+            offsets,
             offsets.itemsize,
             size,
-            address,
+            some,
             begin,
             count,
-            address_of(left_out),
+            left_out,
             len(left_out),
-            address_of(place_of),
-            address_of(begins),
+            place_of,
+            begins,
         )
         return begins[:visits].copy(), place_of
 
@@ -272,14 +245,14 @@ class CompiledLoops:
             column = (address_of(duration_ms), duration_ms.itemsize)
         described = np.array(column, np.int64)
         self._library.medamad_sum_visits(
-            address_of(views.rows),
-            address_of(views.visits),
+            views.rows,
+            views.visits,
             len(views.rows),
-            address_of(described),
-            0 if is_late is None else address_of(is_late),
-            address_of(sums.views),
-            address_of(sums.duration_ms),
-            address_of(sums.has_late),
+            described,
+            is_late,
+            sums.views,
+            sums.duration_ms,
+            sums.has_late,
         )
 
     def distinct_pairs(
@@ -290,14 +263,7 @@ class CompiledLoops:
         # Half of it at least stays empty, so that searches are short.
         bits = max((2 * size).bit_length(), 1)
         known, found = np.zeros(1 << bits, np.uint32), np.empty(size, np.intp)
-        count = self._library.medamad_distinct_pairs(
-            address_of(visits),
-            address_of(numbers),
-            size,
-            address_of(known),
-            bits,
-            address_of(found),
-        )
+        count = self._library.medamad_distinct_pairs(visits, numbers, size, known, bits, found)
         return found[:count]
 
     def add_by_code(
@@ -312,12 +278,7 @@ class CompiledLoops:
             [(address_of(column), column.itemsize) for column in (codes, *columns)], np.int64
         )
         self._library.medamad_add_by_code(
-            address_of(described),
-            len(described),
-            len(codes),
-            least,
-            len(sums) - 1,
-            address_of(sums),
+            described, len(described), len(codes), least, len(sums) - 1, sums
         )
 
     def _rows(self, size: int) -> NDArray[np.intp]:
@@ -330,9 +291,7 @@ class CompiledLoops:
         """Return which of the views of a part match."""
         described, filters = _described([views]), _described(tables)
         mask = RowMask.of_none(views.end)
-        self._library.medamad_match(
-            address_of(described), address_of(filters), len(tables), address_of(mask.bits)
-        )
+        self._library.medamad_match(described, filters, len(tables), mask.bits)
         return mask
 
     def mark_views(
@@ -341,13 +300,7 @@ class CompiledLoops:
         """Add the rows of views that have an event with a matching property to a mask."""
         columns = [(address_of(each), each.itemsize) for each in (properties, rows)]
         described, filters = np.array(columns, np.int64).reshape(-1), _described([table])
-        self._library.medamad_mark_views(
-            address_of(described),
-            len(properties),
-            address_of(filters),
-            address_of(mask.bits),
-            mask.size,
-        )
+        self._library.medamad_mark_views(described, len(properties), filters, mask.bits, mask.size)
 
     def count_events(
         self, parts: Sequence[OwnEvents], table: CodeTable, size: int
@@ -359,11 +312,7 @@ class CompiledLoops:
         def count(half: int, parts: Sequence[OwnEvents]) -> None:
             described = _described(parts)
             totals[half] = self._library.medamad_count_events(
-                address_of(described),
-                len(parts),
-                address_of(filters),
-                address_of(counts[half]),
-                size,
+                described, len(parts), filters, counts[half], size
             )
 
         self._helper.do_halves(count, parts)
@@ -384,13 +333,13 @@ class CompiledLoops:
         def count(half: int, batch: Batch) -> None:
             parts = _described(batch)
             library.medamad_count_durations(
-                address_of(parts),
+                parts,
                 len(batch),
-                address_of(filters),
+                filters,
                 len(tables),
-                address_of(groups.of),
+                groups.of,
                 len(groups.of) - 1,
-                address_of(counts_of_halves[half]),
+                counts_of_halves[half],
             )
 
         for batch in batches():
@@ -398,9 +347,7 @@ class CompiledLoops:
         counts = counts_of_halves.sum(axis=0, dtype=np.uint32)
         slots = np.zeros(len(counts), np.uint32)
         begins = np.zeros(groups.count * _SLOTS + 1, np.int64)
-        end = library.medamad_plan(
-            address_of(counts), groups.count, address_of(slots), address_of(begins)
-        )
+        end = library.medamad_plan(counts, groups.count, slots, begins)
         is_wanted = np.packbits(slots != 0, bitorder="little").view("<u8")
         wanted = is_wanted.take(groups.of)
         durations = np.empty(end, np.uint32)
@@ -412,31 +359,23 @@ class CompiledLoops:
         def collect(half: int, batch: Batch) -> None:
             parts = _described(batch)
             library.medamad_collect_durations(
-                address_of(parts),
+                parts,
                 len(batch),
-                address_of(filters),
+                filters,
                 len(tables),
-                address_of(groups.of),
+                groups.of,
                 len(groups.of) - 1,
-                address_of(wanted),
-                address_of(slots),
-                address_of(places[half]),
-                address_of(durations),
+                wanted,
+                slots,
+                places[half],
+                durations,
                 end,
             )
 
         for batch in batches():
             self._helper.do_halves(collect, batch)
         low_ms, high_ms = np.zeros((2, 3 * groups.count), np.int64)
-        library.medamad_quartiles(
-            address_of(counts),
-            groups.count,
-            address_of(slots),
-            address_of(begins),
-            address_of(durations),
-            address_of(low_ms),
-            address_of(high_ms),
-        )
+        library.medamad_quartiles(counts, groups.count, slots, begins, durations, low_ms, high_ms)
         known = counts.reshape(-1, _BUCKETS)[: groups.count, 1:].sum(axis=1, dtype=np.int64)
         shape = (3, groups.count)
         return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
@@ -463,16 +402,16 @@ class CompiledLoops:
             size = sum(map(len, batch))
             found = np.empty(size * WINDOWS, np.uint64)
             count = self._library.medamad_find_near(
-                address_of(parts),
+                parts,
                 len(batch),
-                address_of(filters),
+                filters,
                 len(tables),
-                address_of(groups.of),
+                groups.of,
                 len(groups.of) - 1,
-                address_of(of_groups),
+                of_groups,
                 groups.count,
-                address_of(counts[half]),
-                address_of(found),
+                counts[half],
+                found,
             )
             pieces.append(found[:count].copy())
 
@@ -488,9 +427,7 @@ class CompiledLoops:
         ]
         described = [np.array(list(map(address_of, each)), np.int64) for each in columns]
         low_ms, high_ms = np.zeros((2, WINDOWS * size), np.int64)
-        is_found = self._library.medamad_near_quartiles(
-            *map(address_of, described), size, address_of(low_ms), address_of(high_ms)
-        )
+        is_found = self._library.medamad_near_quartiles(*described, size, low_ms, high_ms)
         if not is_found:
             return None
         known = some.counts[:, WINDOWS].astype(np.int64) + others.counts[:, WINDOWS]
@@ -498,12 +435,12 @@ class CompiledLoops:
         return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
 
 
-def _rows_of_part(rows: PartRows, size: int) -> tuple[int, int, int]:
-    """Return the first of rows and their number, if they are a slice, and the address if not."""
+def _rows_of_part(rows: PartRows, size: int) -> tuple[int, int, NDArray[np.intp] | None]:
+    """Return the first of rows and their number, if they are a slice, and the rows if not."""
     if isinstance(rows, slice):
         begin, end, _ = rows.indices(size)
-        return begin, max(end - begin, 0), 0
-    return 0, len(rows), address_of(rows)
+        return begin, max(end - begin, 0), None
+    return 0, len(rows), rows
 
 
 def _described(each: Iterable[PartViews | OwnEvents | CodeTable]) -> NDArray[np.int64]:
