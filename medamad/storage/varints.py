@@ -41,15 +41,19 @@ def decode_numbers(encoded: bytes | bytearray) -> NDArray[np.uint64]:
     octets = np.frombuffer(encoded, np.uint8)
     ends = np.flatnonzero(octets < MORE)
     begins = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
-    lengths = ends - begins + 1
-    numbers: NDArray[np.uint64] = (octets[begins] & _SEVEN_BITS).astype(np.uint64)
-    places = np.flatnonzero(lengths > 1)
-    shift = 1
-    while len(places):
-        bits = (octets[begins[places] + shift] & _SEVEN_BITS).astype(np.uint64)
-        numbers[places] |= bits << np.uint64(7 * shift)
-        shift += 1
-        places = places[lengths[places] > shift]
+    firsts = octets[begins]
+    numbers: NDArray[np.uint64] = (firsts & _SEVEN_BITS).astype(np.uint64)
+    # The numbers that have another byte, and where the last byte read of each is.
+    longer = np.flatnonzero(firsts >= MORE)
+    at = begins[longer]
+    shift = 0
+    while len(longer):
+        shift += 7
+        at += 1
+        further = octets[at]
+        numbers[longer] |= (further & _SEVEN_BITS).astype(np.uint64) << np.uint64(shift)
+        unfinished = np.flatnonzero(further >= MORE)
+        longer, at = longer[unfinished], at[unfinished]
     return numbers
 
 

@@ -21,8 +21,8 @@ segments, before all of them.
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from itertools import compress, islice, product, starmap
-from typing import Any, Final, TypeAlias
+from itertools import compress, product, starmap
+from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -64,8 +64,8 @@ _HEAD_BYTES: Final = 2
 _MOST_ROWS: Final = 255
 _MOST_BYTES: Final = 980
 """The size of a value beyond which rows go to the next record: four fill a page of LMDB."""
-_DECODED_AT_ONCE: Final = 256
-"""How many records are decoded together: larger arrays would be new memory for each."""
+_DECODED_AT_ONCE: Final = 100
+"""How many records are decoded together: arrays beyond a megabyte would be new memory for each."""
 
 _PLACE: Final = (("sequence", "<u8"), ("time_ms", "<u8"))
 _DTYPES: Final = {
@@ -223,53 +223,59 @@ def sound_rows_of_websites(
     """Return what `sound_rows` does, of records in the order of their websites, by website."""
     found, damaged = _sound(records)
     by_website: dict[int, dict[RecordKind, Rows]] = {}
-    for kind, (websites, rows) in found.items():
-        begins = np.flatnonzero(np.diff(websites, prepend=0))
-        ends = [*begins[1:].tolist(), len(rows)]
+    for kind, (sources, rows) in found.items():
+        firsts = np.flatnonzero(np.diff(sources.websites, prepend=0))
+        begins = (np.cumsum(sources.counts) - sources.counts)[firsts].tolist()
+        ends = [*begins[1:], len(rows)]
         for website, begin, end in zip(
-            websites[begins].tolist(), begins.tolist(), ends, strict=True
+            sources.websites[firsts].tolist(), begins, ends, strict=True
         ):
             by_website.setdefault(website, {})[kind] = rows[begin:end]
     return by_website, damaged
 
 
+class _Sources(NamedTuple):
+    """Of each of some records, its website and its number of rows."""
+
+    websites: NDArray[np.int64]
+    counts: NDArray[np.intp]
+
+
 def _sound(
     records: Iterable[Record],
-) -> tuple[dict[RecordKind, tuple[NDArray[np.int64], Rows]], list[bytes]]:
-    """Return the website of each row and the rows, by kind, and the keys of damaged records."""
-    left, damaged = iter(records), []
-    found: dict[RecordKind, list[tuple[NDArray[np.int64], Rows]]] = {}
-    while some := list(islice(left, _DECODED_AT_ONCE)):
-        by_kind: dict[int, list[Record]] = {kind: [] for kind in RecordKind}
-        for key, value in some:
-            if (
-                len(key) != _KEY.size
-                or crc32(value, crc32(key)) != _CRC_RESIDUE
-                or value[0] not in by_kind
-            ):
-                damaged.append(key)
-            else:
-                by_kind[value[0]].append((key, value))
-        for kind in RecordKind:
-            if of_kind := by_kind[kind]:
-                websites, rows, odd = _decoded(kind, of_kind)
-                damaged += odd
-                if len(rows):
-                    found.setdefault(kind, []).append((websites, rows))
-    joined = {
-        kind: (
-            np.concatenate([websites for websites, _ in several]),
-            np.concatenate([rows for _, rows in several]),
-        )
-        for kind, several in found.items()
-    }
-    return joined, damaged
+) -> tuple[dict[RecordKind, tuple[_Sources, Rows]], list[bytes]]:
+    """Return where the rows come from and the rows, by kind, and the keys of damaged records."""
+    by_kind: dict[int, list[Record]] = {kind: [] for kind in RecordKind}
+    damaged = []
+    for key, value in records:
+        if (
+            len(key) != _KEY.size
+            or crc32(value, crc32(key)) != _CRC_RESIDUE
+            or value[0] not in by_kind
+        ):
+            damaged.append(key)
+        else:
+            by_kind[value[0]].append((key, value))
+    found = {}
+    for kind in RecordKind:
+        of_kind = by_kind[kind]
+        rows = np.zeros(sum([value[1] for _, value in of_kind]), _DTYPES[kind])
+        parts, length = [], 0
+        for begin in range(0, len(of_kind), _DECODED_AT_ONCE):
+            some = of_kind[begin : begin + _DECODED_AT_ONCE]
+            sources, odd = _decode(kind, some, rows[length:])
+            damaged += odd
+            parts.append(sources)
+            length += int(sources.counts.sum())
+        if length:
+            found[kind] = _Sources(*map(np.concatenate, zip(*parts, strict=True))), rows[:length]
+    return found, damaged
 
 
-def _decoded(
-    kind: RecordKind, records: Sequence[Record]
-) -> tuple[NDArray[np.int64], Rows, list[bytes]]:
-    """Return the rows of records of one kind with the website of each.
+def _decode(
+    kind: RecordKind, records: Sequence[Record], room: Rows
+) -> tuple[_Sources, list[bytes]]:
+    """Write the rows of records of one kind to the start of `room`; return where they come from.
 
     And the keys of the records that have other rows.
     """
@@ -285,17 +291,14 @@ def _decoded(
     is_whole &= np.concatenate(([False], is_last))[ends_before[1:]]
     if not is_whole.all():
         odd = [key for (key, _), whole in zip(records, is_whole, strict=True) if not whole]
-        whole_ones = list(compress(records, is_whole))
-        if not whole_ones:
-            return np.zeros(0, np.int64), np.zeros(0, _DTYPES[kind]), odd
-        return *_decoded(kind, whole_ones)[:2], odd
+        return _decode(kind, list(compress(records, is_whole)), room)[0], odd
     keys = np.frombuffer(
         b"".join([key for key, _ in records]),
         np.dtype([("website", ">u4"), ("sequence", ">u8"), ("time_ms", ">u8")]),
     )
-    websites = np.repeat(keys["website"].astype(np.int64), counts)
+    sources = _Sources(keys["website"].astype(np.int64), counts)
     matrix = decode_numbers(stream).reshape(-1, _FIELDS[kind])
-    rows = np.zeros(len(matrix), _DTYPES[kind])
+    rows = room[: len(matrix)]
     rows["sequence"] = np.repeat(keys["sequence"], counts) - matrix[:, 0]
     rows["time_ms"] = np.repeat(keys["time_ms"], counts) + signed(matrix[:, 1]).view(np.uint64)
     if kind is RecordKind.VIEW:
@@ -307,7 +310,7 @@ def _decoded(
         for column, name in enumerate(_AFTER_ARRIVAL, 3):
             rows[name] = matrix[:, column]
         rows["codes"] = matrix[:, -len(VIEW_DIMENSIONS) :]
-        return websites, rows, []
+        return sources, []
     after = _PLACE_FIELDS + _REFERENCES[kind]
     names = _DTYPES[kind].names or ()
     for column, name in enumerate(names[_PLACE_FIELDS:], _PLACE_FIELDS):
@@ -315,7 +318,7 @@ def _decoded(
         if column < after:
             stored = np.where(stored, rows["sequence"] + np.uint64(1) - stored, stored)
         rows[name] = stored
-    return websites, rows, []
+    return sources, []
 
 
 _STORED: Final = struct.Struct(">QI")
