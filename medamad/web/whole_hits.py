@@ -68,7 +68,9 @@ class WholeHits:
         """Take a hit and respond to it later; return whether what arrived is one, and no more."""
         if not arrived.startswith(_POST) or self._site.is_closing:
             return False
-        head, _, body = arrived.partition(_HEAD_END)
+        head, end, body = arrived.partition(_HEAD_END)
+        if not end:
+            return False
         settings = self._apply_settings()
         head, length = _cut(head, _LENGTH)
         if length != b"%d" % len(body) or len(body) > settings.max_body_bytes:

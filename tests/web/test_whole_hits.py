@@ -134,6 +134,17 @@ async def test_a_hit_is_taken_as_one_that_arrives_in_parts(
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_hit_without_a_body_is_read_to_the_end_of_its_head(server: Server) -> None:
+    connection = Connection(server.site)
+    request = encoded("POST", "/event/hit", {"Content-Length": "0", "Accept": "a/b"})
+    connection.push(request[:-6])
+    assert answers(connection) == 0
+    connection.push(request[-6:])
+    assert (await connection.answer()).error == "body: expected JSON"
+    assert answers(connection) == 0
+
+
+@pytest_twisted.ensureDeferred
 async def test_what_is_remembered_of_a_head_follows_the_settings(
     server: Server, stored: list[Hit]
 ) -> None:
