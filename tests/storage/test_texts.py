@@ -3,11 +3,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 from attrs import frozen
 from support.storage.log_lines import logged_warnings
 
 from medamad.domain.dimensions import Dimension
+from medamad.query.names import order_of_texts
 from medamad.storage.dictionary.decode import DAMAGED, WebsiteTexts, keep_within
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.dictionary.keys import ENTRY_KEY
@@ -104,6 +106,28 @@ def test_evicted_texts_are_read_again(websites: list[WebsiteTexts]) -> None:
     assert again is not held
     assert list(again) == LONG
     assert texts.size() == SIZE
+
+
+def test_evicted_texts_are_in_order_after_a_vacuum(environment: Environment) -> None:
+    names, texts = Dictionary(environment.databases, {}, 1_000), WebsiteTexts(environment, 1)
+
+    def ordered(added: str) -> list[str]:
+        with environment.lmdb.begin(write=True) as txn:
+            encoder = names.encoder(txn, 0)
+            for text in added:
+                encoder.code(1, Dimension.PATH, text)
+        encoder.committed()
+        order = order_of_texts(texts, Dimension.PATH)()
+        assert order is not None
+        known = texts(Dimension.PATH)
+        return [known[code] for code in order.tolist()]
+
+    assert ordered("fagche") == [*"acefgh"]
+    with environment.lmdb.begin(write=True) as txn:
+        used = np.array([False, True, False, True, False, True])
+        names.remove(txn, 1, Dimension.PATH, used, begin=0, most=10)
+    texts.clear()
+    assert ordered("b") == [*[DAMAGED] * 3, *"abce"]
 
 
 def test_texts_in_use_are_not_evicted(websites: list[WebsiteTexts]) -> None:

@@ -178,12 +178,14 @@ class WebsiteTexts:
         return sum(texts.nbytes for texts in list(self._lists.values()))
 
     def clear(self) -> None:
-        """Drop the lists, unless they are being read. Queries keep those they have."""
+        """Drop the texts and the cache, unless they are being read. Queries keep what they have."""
         if not self._lock.acquire(blocking=False):
             return
         try:
             pieces = [piece for texts in self._lists.values() for piece in texts.pieces()]
             self._lists.clear()
+            # It was computed from texts that may be gone when they are read again.
+            self.cache = TextCache()
         finally:
             self._lock.release()
         # To free a million texts at once would block all threads.
