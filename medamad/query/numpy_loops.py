@@ -160,7 +160,7 @@ class NumpyLoops:
         for events in parts:
             mask = table.matches(events.properties)
             mask &= np.append(events.matching.unpacked(), False).take(events.views, mode="clip")
-            found = np.minimum(events.properties[mask], size).astype(np.intp)
+            found = np.minimum(events.properties[mask].astype(np.intp), size)
             counts += np.bincount(found, minlength=size + 1)
             numbers = np.cumsum(events.begins.unpacked())[mask]
             total += int(np.count_nonzero(np.diff(numbers, prepend=-1)))

@@ -283,6 +283,16 @@ def test_events_are_counted_by_their_properties_and_views(
             assert counts.tolist() == [times * expected[code] for code in range(7)]
 
 
+@pytest.mark.parametrize("loops", BOTH, ids=["numpy", "compiled"])
+def test_a_part_can_have_few_of_many_properties(loops: Loops) -> None:
+    properties, rows = np.array([3, 255], np.uint8), np.array([0, 1], np.uint8)
+    every = RowMask.of_none(2).with_rows(np.arange(2))
+    events = OwnEvents(properties, rows, every, every)
+    counts, total = loops.count_events([events], CodeTable(np.ones(440, np.bool_)), 440)
+    assert np.flatnonzero(counts).tolist() == [3, 255]
+    assert total == 2
+
+
 def test_halves_of_much_work_are_put_together() -> None:
     rng = np.random.default_rng(1)
     parts = [
