@@ -1,6 +1,7 @@
 """The conversions of goals, found in the parts of a selection and in events without a view."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +38,7 @@ class Conversions:
     amounts: list[tuple[NDArray[Any], NDArray[np.int64]]] = field(
         factory=lambda: [(np.zeros(0, np.uint32), np.zeros(0, np.int64))]
     )
-    kept: "list[KeptConversions]" = field(factory=list)
+    counted: "list[CountedConversions]" = field(factory=list)
     """Further conversions, whose times do not matter."""
 
     def add(
@@ -57,12 +58,12 @@ class Conversions:
             self.times_ms.append(columns.time_ms[rows])
             self.amounts.append((codes, columns.time_ms[amounts]))
         else:
-            self.kept.append(KeptConversions.of(len(rows), codes))
+            self.counted.append(CountedConversions.of(len(rows), codes))
 
 
 @frozen(eq=False)
-class KeptConversions:
-    """The conversions of a goal in segments that never change.
+class CountedConversions:
+    """Conversions of a goal without their times.
 
     `count` is their number; `amounts` has the codes of the properties with their amounts, and
     `times` how often each occurs, shape (n,).
@@ -106,7 +107,7 @@ def add_all(selection: Selection, goals: Sequence[Conversions], *, with_times: b
         pages = [each for each in pages if each.revenue is not None]
         views = count_views_of_parts(selection, Dimension.PATH) if plain else np.zeros(0, np.int64)
         for each in plain:
-            each.kept.append(KeptConversions(int(views[each.reaching[: len(views)]].sum())))
+            each.counted.append(CountedConversions(int(views[each.reaching[: len(views)]].sum())))
         others = _add_kept_events(selection, events)
     for scanned, some in ((selection, pages), (others, events)):
         for _ in _add_parts(scanned, search_of(some), some, with_times=with_times):
@@ -123,21 +124,22 @@ def _add_kept_events(selection: Selection, goals: Sequence[Conversions]) -> Sele
         selection.snapshot, selection.period, lambda header: header.event_time_bounds
     )
     for segment in whole.segments if goals else ():
-        alone = Selection(whole.only([segment]), ALWAYS, selection.filter, selection.cancellation)
+        alone = evolve(selection, snapshot=whole.only([segment]), period=ALWAYS)
         for each in goals:
-
-            def count(alone: Selection = alone, each: Conversions = each) -> KeptConversions:
-                found = [Conversions(each.goal, each.reaching, each.revenue)]
-                for _ in _add_parts(alone, search_of(found), found, with_times=False):
-                    pass
-                add_loose_events(alone, found, without_view=True, with_times=False)
-                pieces = found[0].kept
-                codes = [np.repeat(piece.amounts, piece.times) for piece in pieces]
-                amounts = np.concatenate([np.zeros(0, np.uint32), *codes])
-                return KeptConversions.of(sum(piece.count for piece in pieces), amounts)
-
-            each.kept.append(alone.snapshot.kept(each.goal, count, lambda kept: kept.nbytes))
+            count = partial(_count_events, alone, each)
+            each.counted.append(alone.snapshot.kept(each.goal, count, lambda found: found.nbytes))
     return evolve(selection, snapshot=others)
+
+
+def _count_events(selection: Selection, goal: Conversions) -> CountedConversions:
+    """Return the events in the period that reach a goal."""
+    found = Conversions(goal.goal, goal.reaching, goal.revenue)
+    for _ in _add_parts(selection, search_of([found]), [found], with_times=False):
+        pass
+    add_loose_events(selection, [found], without_view=True, with_times=False)
+    codes = [np.repeat(each.amounts, each.times) for each in found.counted]
+    amounts = np.concatenate([np.zeros(0, np.uint32), *codes])
+    return CountedConversions.of(sum(each.count for each in found.counted), amounts)
 
 
 def _add_parts(

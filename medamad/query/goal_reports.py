@@ -135,7 +135,7 @@ class _GoalCounter:
         conversions, reached, gaps = self._find(selection, buckets)
         for found in conversions:
             count = counted(np.concatenate(found.times_ms))
-            count[0:1] += sum(kept.count for kept in found.kept)
+            count[0:1] += sum(each.count for each in found.counted)
             column: dict[str, Sequence[Any]] = {"conversions": count.tolist()}
             if found.revenue is not None:
                 codes, time_ms = map(np.concatenate, zip(*found.amounts, strict=True))
@@ -207,9 +207,9 @@ class _GoalCounter:
     ) -> list[Figures]:
         """Return the revenue of each bucket."""
         texts = self.snapshot.texts(Dimension.PROPERTY)
-        codes = np.concatenate([codes, *(kept.amounts for kept in found.kept)])
+        codes = np.concatenate([codes, *(each.amounts for each in found.counted)])
         times = np.ones(len(codes), np.int64)
-        times[len(buckets) :] = np.concatenate([times[:0], *(kept.times for kept in found.kept)])
+        times[len(buckets) :] = np.concatenate([times[:0], *(each.times for each in found.counted)])
         buckets = np.append(buckets, np.zeros(len(codes) - len(buckets), np.intp))
         different, places = np.unique(codes, return_inverse=True)
         amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
