@@ -85,7 +85,9 @@ class CountedConversions:
 
 
 def _any(masks: Sequence[Mask]) -> Mask:
-    union: Mask = np.logical_or.reduce(masks)
+    """Return which codes match any of some masks; texts that only some of them have are new."""
+    size = min(map(len, masks))
+    union: Mask = np.logical_or.reduce([mask[:size] for mask in masks])
     return union
 
 
@@ -107,7 +109,9 @@ def add_all(selection: Selection, goals: Sequence[Conversions], *, with_times: b
         pages = [each for each in pages if each.revenue is not None]
         views = count_views_of_parts(selection, Dimension.PATH) if plain else np.zeros(0, np.int64)
         for each in plain:
-            each.counted.append(CountedConversions(int(views[each.reaching[: len(views)]].sum())))
+            # Texts that are newer than this mask have no views.
+            codes = np.flatnonzero(each.reaching[: len(views)])
+            each.counted.append(CountedConversions(int(views[codes].sum())))
         others = _add_kept_events(selection, events)
     for scanned, some in ((selection, pages), (others, events)):
         for _ in _add_parts(scanned, search_of(some), some, with_times=with_times):

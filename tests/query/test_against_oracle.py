@@ -6,16 +6,41 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from attrs import evolve, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.oracle import Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
 from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
 
+from medamad.domain.dimensions import Dimension
 from medamad.query.numpy_loops import NumpyLoops
+from medamad.storage.dictionary.decode import TextCache
+from medamad.storage.segments.parts import CodeTexts
 
 
-def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str) -> None:
+@frozen(eq=False)
+class GrowingTexts:
+    """Texts that have one more whenever they are asked for, as while hits arrive."""
+
+    _texts: CodeTexts
+    cache: TextCache = field(factory=TextCache)
+    _added: dict[Dimension, list[str]] = field(factory=dict)
+
+    def __call__(self, dimension: Dimension) -> list[str]:
+        texts = self._added.setdefault(dimension, list(self._texts(dimension)))
+        texts.append(f"new {len(texts)}")
+        return texts
+
+
+def check(
+    traffic: RandomTraffic,
+    sizes: tuple[int, int],
+    cuts: Cuts,
+    endpoint: str,
+    *,
+    texts_grow: bool = False,
+) -> None:
     views = traffic.views(sizes[0])
     events = traffic.events(sizes[1], views)
     query, now_ms = traffic.query(endpoint), traffic.now_ms
@@ -31,6 +56,8 @@ def check(traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: 
         returning_zone=zone,
     )
     snapshot = snapshot_of(views, events, cuts)
+    if texts_grow:
+        snapshot = evolve(snapshot, texts=GrowingTexts(snapshot.texts))
     found = answer(snapshot, endpoint, query, now_ms=now_ms, returning_zone=zone)
     assert found == oracle.answer(endpoint, query)
 
@@ -73,6 +100,14 @@ def test_random_queries_over_many_hits_match_the_oracle(endpoint: str, moments: 
             Cuts((100, 200, 300, 400), (True, True, False, True, False), grouped=3, in_parts=3),
         ):
             check(RandomTraffic(rng, moment, "day"), (600, 200), cuts, endpoint)
+
+
+@pytest.mark.parametrize("endpoint", [*ENDPOINTS, *GOAL_ENDPOINTS])
+def test_queries_match_the_oracle_while_texts_are_added(endpoint: str) -> None:
+    rng = random.Random(endpoint)  # noqa: S311
+    cuts = Cuts((30, 60, 90), (True, True, False, True), grouped=2, in_parts=2)
+    for _ in range(5):
+        check(RandomTraffic(rng, MOMENTS[0], "day"), (120, 40), cuts, endpoint, texts_grow=True)
 
 
 def test_random_queries_match_the_oracle_without_the_library(
