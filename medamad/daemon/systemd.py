@@ -76,9 +76,13 @@ class Inherited:
 def inherited_sockets(reactor: Any) -> list[Inherited]:
     """Return the sockets that systemd opened for the daemon (sd_listen_fds(3)).
 
-    Twisted reads and removes LISTEN_FDS when it is imported, and hands out the sockets by index.
+    Twisted reads and removes LISTEN_FDS when it is imported, and hands out the sockets by index. It
+    needs their names too, which it leaves in the environment.
     """
-    found = []
+    found: list[Inherited] = []
+    if "LISTEN_FDNAMES" not in os.environ:
+        # To look for sockets would import all plugins of Twisted, and its test framework.
+        return found
     with suppress(IndexError):
         for index in count():
             endpoint = serverFromString(reactor, f"systemd:domain=INET:index={index}")
