@@ -156,34 +156,21 @@ class GoalSearch:
         return (rows, None) if is_page else (part.own.view[rows].astype(np.intp), rows)
 
 
-def find_reached(search: VisitSearch, goals: Sequence[Goal]) -> Iterator[tuple[int, Reached]]:
-    """Return where each goal was reached, with its place among the goals, part by part."""
-    texts, cancellation = search.snapshot.texts, search.cancellation
-    masks = [goal_mask(texts, goal, cancellation) for goal in goals]
-    pages = [place for place, goal in enumerate(goals) if goal.path is not None]
-    if pages:
-        any_page = np.logical_or.reduce([masks[place] for place in pages])
-        for views in search.views(ViewFilter({Dimension.PATH: any_page})):
-            codes, part = views.codes(Dimension.PATH), views.part
-            rows_of_part = views.of(np.arange(len(part)))
-            for place in pages:
-                yield place, Reached(part, rows_of_part[masks[place].take(codes)])
-    of_events = [place for place, goal in enumerate(goals) if goal.path is None]
-    if of_events:
-        any_event = np.logical_or.reduce([masks[place] for place in of_events])
-        for each in search.events(any_event):
-            for place in of_events:
-                events = each.take(np.flatnonzero(masks[place].take(each.properties)))
-                yield place, Reached(each.part, events.views, events)
-
-
-def have_reached(visits: AnyVisits, goals: Sequence[Goal]) -> list[Mask]:
-    """Return for each goal which of some visits reached it, shape (n,)."""
-    masks = [np.zeros(len(visits), np.bool_) for _ in goals]
-    for goal, reached in find_reached(VisitSearch.among(visits), goals):
-        places = visits.places_of_rows(reached.part, reached.rows)
-        masks[goal][places[places >= 0]] = True
-    return masks
+def have_reached(visits: AnyVisits, goal: Goal) -> Mask:
+    """Return which of some visits reached a goal, shape (n,)."""
+    search = VisitSearch.among(visits)
+    codes = goal_mask(search.snapshot.texts, goal, search.cancellation)
+    found: Iterator[tuple[ViewColumns, NDArray[np.intp]]]
+    if goal.path is None:
+        found = ((events.part, events.views) for events in search.events(codes))
+    else:
+        of_page = search.views(ViewFilter({Dimension.PATH: codes}))
+        found = ((views.part, views.of(np.arange(len(views.part)))) for views in of_page)
+    reached = np.zeros(len(visits), np.bool_)
+    for part, rows in found:
+        places = visits.places_of_rows(part, rows)
+        reached[places[places >= 0]] = True
+    return reached
 
 
 def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64]:

@@ -60,10 +60,6 @@ class FoundEvents:
         """The codes of the properties."""
         return self.events.property[self.rows]
 
-    def take(self, places: NDArray[np.intp]) -> Self:
-        """Return some of the rows."""
-        return type(self)(self.part, self.views[places], self.events, self.rows[places])
-
 
 @frozen(eq=False)
 class VisitSearch:

@@ -425,6 +425,5 @@ class ReachedGoal(Kind):
         return _WithoutViews(lambda: self._rows(visits))
 
     def _rows(self, visits: AnyVisits) -> Rows:
-        (reached,) = have_reached(visits, [self.goal])
-        (rows,) = _collect(visits.take(reached), [self.kind])
+        (rows,) = _collect(visits.take(have_reached(visits, self.goal)), [self.kind])
         return rows
