@@ -181,7 +181,7 @@ def quartiles_by_path(
             every = np.arange(size + 1)
             found = LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(every, size))
             windows = found.windows()
-            whole.keep(_WINDOWS, windows, windows.nbytes)
+            whole.keep(_WINDOWS, windows)
             return found.take(paths)
     return LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(paths, size))
 
@@ -201,7 +201,7 @@ def _quartiles_near_kept(
     if kept is None or kept.windows is not windows:
         every = np.arange(len(windows))
         kept = _near(evolve(others, snapshot=whole), every, len(windows) - 1, windows)
-        whole.keep(NearDurations, kept, kept.nbytes)
+        whole.keep(NearDurations, kept)
     # Texts that were added since have no views in these segments, like the last group.
     near = kept.take(np.minimum(paths, len(windows) - 1))
     return LOOPS.near_quartiles(near, _near(others, paths, size, near.windows))
@@ -322,7 +322,7 @@ def _add_kept(selection: Selection, dimension: Dimension, accumulator: _Accumula
         sums.add_all(of_whole.part_views(wanted, lambda part: part.counters(dimension)))
         return compact(sums.sums)
 
-    accumulator.add(whole.kept((Tally, dimension), add_up, Counters.size_bytes))
+    accumulator.add(whole.kept((Tally, dimension), add_up))
     return evolve(selection, snapshot=others)
 
 

@@ -131,7 +131,7 @@ def _add_kept_events(selection: Selection, goals: Sequence[Conversions]) -> Sele
         alone = evolve(selection, snapshot=whole.only([segment]), period=ALWAYS)
         for each in goals:
             count = partial(_count_events, alone, each)
-            each.counted.append(alone.snapshot.kept(each.goal, count, lambda found: found.nbytes))
+            each.counted.append(alone.snapshot.kept(each.goal, count))
     return evolve(selection, snapshot=others)
 
 

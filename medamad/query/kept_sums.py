@@ -55,7 +55,7 @@ class _Kept:
         """Return the sums of the visits that begin in the segments, as far as these see."""
         is_one = len(self.snapshot.segments) == 1
         compute = self._sums_of_all if is_one else self._add_up
-        return self.snapshot.kept(kind, lambda: compute(kind), lambda sums: sums.nbytes)
+        return self.snapshot.kept(kind, lambda: compute(kind))
 
     def visits_in(self, others: Snapshot) -> Visits:
         """Return the visits that begin in the segments and have views or events in others."""

@@ -100,6 +100,11 @@ class RowMask:
     size: int
     bits: NDArray[np.uint8]
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.bits.nbytes
+
     @classmethod
     def of_none(cls, size: int) -> Self:
         """Return the mask without any row."""
@@ -141,8 +146,9 @@ class PartViews:
     def __len__(self) -> int:
         return self.end - self.begin
 
-    def size_bytes(self) -> int:
-        """Return about the memory that they take, but for filters and the mapped file."""
+    @property
+    def nbytes(self) -> int:
+        """About the memory that they take, but for filters and the mapped file."""
         columns = (self.numbers, self.flags, self.duration_ms)
         return _OBJECTS_BYTES + sum(
             column.nbytes

@@ -59,13 +59,26 @@ class MergedCandidates:
         Their columns are kept: to look them all up takes as long as to read them.
         """
         alone = self.snapshot.only([self.part.segment])
-        what, compute = (MergedCandidates, wanted), partial(self._find, wanted)
-        found = alone.kept(what, compute, lambda found: sum(map(PartViews.size_bytes, found)))
-        for part, views in zip(self.part.leaves, found, strict=True):
+        found = alone.kept((MergedCandidates, wanted), partial(self._find, wanted))
+        for part, views in zip(self.part.leaves, found.views, strict=True):
             yield views.matched(self.filter.matching(part, self.snapshot), None)
 
-    def _find(self, wanted: WantedColumns) -> Sequence[PartViews]:
-        return [PartViews(0, len(part), [], *wanted.of(part)) for part in self.part.leaves]
+    def _find(self, wanted: WantedColumns) -> "_AllViews":
+        return _AllViews(
+            [PartViews(0, len(part), [], *wanted.of(part)) for part in self.part.leaves]
+        )
+
+
+@frozen(eq=False)
+class _AllViews:
+    """All views of the members of a merged segment."""
+
+    views: Sequence[PartViews]
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory that they take."""
+        return sum(each.nbytes for each in self.views)
 
 
 @frozen(eq=False)

@@ -216,7 +216,7 @@ class _KeptMedians:
                 medians_ms[place] = found
             elif alone is not None:
                 key = (_KeptMedians, self.first_ms[place], self.last_ms[place])
-                alone.keep(key, int(medians_ms[place]), 0)
+                alone.keep(key, medians_ms[place])
         return medians_ms
 
 
@@ -357,4 +357,4 @@ def _sorted_durations(snapshot: Snapshot, part: Part) -> SortedDurations | None:
     def compute() -> SortedDurations:
         return SortedDurations.of(np.sort(part.duration_ms[part.duration_ms > 0]))
 
-    return alone.kept(SortedDurations, compute, lambda durations: durations.nbytes)
+    return alone.kept(SortedDurations, compute)

@@ -189,8 +189,7 @@ class ViewFilter:
             return None
         if self.key is not None and isinstance(part, OpenSegment):
             what = (self.key, *self.codes, self.properties is None)
-            compute = partial(self._matching, part)
-            mask = snapshot.kept_mask(part, what, compute, lambda mask: mask.bits.nbytes)
+            mask = snapshot.kept_mask(part, what, partial(self._matching, part))
         else:
             mask = self._matching(part)
         if self.properties is not None:

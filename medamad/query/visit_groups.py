@@ -74,7 +74,7 @@ def find_beyond(snapshot: Snapshot, cancellation: Cancellation) -> Beyond:
             def find(alone: Snapshot = alone) -> Beyond:
                 return _find_beyond(alone, cancellation)
 
-            found.append(alone.kept(Beyond, find, lambda beyond: beyond.nbytes))
+            found.append(alone.kept(Beyond, find))
     return _add_up(found)
 
 
@@ -304,7 +304,7 @@ class _KeptInSegments:
     snapshot: Snapshot
 
     def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        return self.snapshot.kept((_KeptInSegments, what), compute, lambda found: found.nbytes)
+        return self.snapshot.kept((_KeptInSegments, what), compute)
 
 
 def _gather(

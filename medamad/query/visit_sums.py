@@ -284,7 +284,7 @@ def late_views(snapshot: Snapshot, part: ViewColumns) -> NDArray[np.uint8] | Non
     if isinstance(part, GatheredViews):
         return part.column("late events", find)
     alone = snapshot.alone(part)
-    return find() if alone is None else alone.kept(late_views, find, lambda found: found.nbytes)
+    return find() if alone is None else alone.kept(late_views, find)
 
 
 @frozen

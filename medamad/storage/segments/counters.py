@@ -57,8 +57,9 @@ class Counters:
     codes: Integers
     sums: tuple[Integers, ...]
 
-    def size_bytes(self) -> int:
-        """Return the memory that they take."""
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
         return sum(column.nbytes for column in (self.codes, *self.sums))
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
@@ -74,9 +74,11 @@ class EventRows:
     time_ms: NDArray[np.int64]
     view: NDArray[np.unsignedinteger[Any]]
     property: Codes
+    nbytes: int = field(init=False)
+    """The memory that they take."""
 
-    def size_bytes(self) -> int:
-        """Return the memory that they take."""
+    @nbytes.default
+    def _add_up(self) -> int:
         return sum(each.nbytes for each in (self.event, self.time_ms, self.view, self.property))
 
     def __len__(self) -> int:

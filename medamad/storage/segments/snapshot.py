@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from sys import getsizeof
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -35,6 +35,17 @@ _ENTRY_BYTES: Final = 600
 """About what an entry of a cache takes besides its key and the arrays of its value."""
 
 
+class _Arrays(Protocol):
+    """What a cache keeps: an array, or what consists of some."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+
+
+A = TypeVar("A", bound=_Arrays)
+
+
 @define(eq=False)
 class ResultCache:
     """What queries have computed from segments, which never change: what was used last.
@@ -55,12 +66,12 @@ class ResultCache:
             self._values.move_to_end(key)
             return self._values[key][0]
 
-    def put(self, key: Hashable, value: object, size: int) -> None:
-        """Store a value whose arrays take some bytes, and drop those not used for longest.
+    def put(self, key: Hashable, value: _Arrays) -> None:
+        """Store a value, and drop those that were not used for longest.
 
         A value for which there is no room at all is not stored.
         """
-        size += _ENTRY_BYTES + getsizeof(key)
+        size = value.nbytes + _ENTRY_BYTES + getsizeof(key)
         if size > self.max_bytes:
             return
         with self._lock:
@@ -151,7 +162,7 @@ class Snapshot:
                 continue
             # There are few, but in every segment.
             find = partial(self._loose_of, segment)
-            loose = self.only([segment]).kept(EventRows, find, EventRows.size_bytes)
+            loose = self.only([segment]).kept(EventRows, find)
             if not first_view or int(loose.view.max()) >= first_view:
                 yield loose
         yield from self.events
@@ -232,42 +243,35 @@ class Snapshot:
             self, segments=tuple(segments), chunks=(), events=(), rollup_segments=(), left_out_ms=()
         )
 
-    def kept(self, what: Hashable, compute: Callable[[], T], size_of: Callable[[T], int]) -> T:
+    def kept(self, what: Hashable, compute: Callable[[], A]) -> A:
         """Return what was computed from the segments, or compute it and keep it.
 
-        The snapshot must have segments, none of them with an overlay, and nothing else. `size_of`
-        returns the bytes that a value takes.
+        The snapshot must have segments, none of them with an overlay, and nothing else.
         """
-        found: T | None = self.find_kept(what)
+        found: A | None = self.find_kept(what)
         if found is None:
             found = compute()
-            self.keep(what, found, size_of(found))
+            self.keep(what, found)
         return found
 
     def find_kept(self, what: Hashable) -> Any:
         """Return what was computed from the segments and kept, or None."""
         return self._ready_reader().results.get(self._key_of(what))
 
-    def keep(self, what: Hashable, value: object, size: int) -> None:
-        """Keep what was computed from the segments, which takes some bytes."""
-        self._ready_reader().results.put(self._key_of(what), value, size)
+    def keep(self, what: Hashable, value: _Arrays) -> None:
+        """Keep what was computed from the segments."""
+        self._ready_reader().results.put(self._key_of(what), value)
 
-    def kept_mask(
-        self,
-        part: OpenSegment,
-        what: Hashable,
-        compute: Callable[[], T],
-        size_of: Callable[[T], int],
-    ) -> T:
+    def kept_mask(self, part: OpenSegment, what: Hashable, compute: Callable[[], A]) -> A:
         """Return which rows of a segment match something, or compute it and keep it.
 
         No correction may change it.
         """
         key, masks = (part.segment.website, part.segment.number, what), self._ready_reader().masks
-        found: T | None = masks.get(key)
+        found: A | None = masks.get(key)
         if found is None:
             found = compute()
-            masks.put(key, found, size_of(found))
+            masks.put(key, found)
         return found
 
     def _key_of(self, what: Hashable) -> Hashable:
