@@ -33,6 +33,8 @@ class Dimension(IntEnum):
     PROPERTY_NAME = 17
     SINCE = 18
 
+    __hash__ = int.__hash__  # that of an enum is a function in Python
+
     @property
     def attribute(self) -> str:
         """The name of the attribute of a `View` that holds this dimension's text."""

@@ -28,12 +28,13 @@ class _Encodings(dict[int, bytes]):
         return bytes(encoded)
 
 
-_encoding_of: Final = _Encodings().__getitem__
+encoding_of: Final = _Encodings().__getitem__
+"""Returns the bytes of a number. Raises ValueError for a negative one."""
 
 
 def encode_numbers(numbers: Iterable[int]) -> bytes:
     """Return the bytes of numbers, one after the other. Raises ValueError for a negative one."""
-    return b"".join(map(_encoding_of, numbers))
+    return b"".join(map(encoding_of, numbers))
 
 
 def decode_numbers(encoded: bytes | bytearray) -> NDArray[np.uint64]:

@@ -223,7 +223,7 @@ def test_the_longest_duration_and_all_events_wait_for_the_load() -> None:
     unmatched.add_event(b"b", NOW_MS + 2, SITE, 79)
     assert unmatched.duration_ms(b"b", SITE, NOW_MS + 3) == 300
     assert unmatched.events(b"b", SITE, NOW_MS + 3) == [77, 79]
-    unmatched.drop(b"b")
+    unmatched.drop([b"b"])
     assert (
         unmatched.duration_ms(b"b", SITE, NOW_MS + 3),
         unmatched.events(b"b", SITE, NOW_MS + 3),

@@ -18,11 +18,12 @@ import secrets
 import struct
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice, takewhile
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
+import msgspec
 import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ _AFTER_ANY: Final = b"\xff" * (_KEY.size - _HOUR.size + 1)
 _log: Final = Logger()
 
 
-class ViewLocation(NamedTuple):
+class ViewLocation(msgspec.Struct, frozen=True):
     """Where a view is found: its website, time and sequence number, and the number of its visit.
 
     The last is stored as the view's distance from the first of the visit plus 1, 0 for no visit.
@@ -85,10 +86,11 @@ class ViewLocation(NamedTuple):
         """Return the value that is kept in memory."""
         distance = self.sequence - self.visit + 1 if self.visit else 0
         # After four billion hits a visit is over.
-        return _VALUE.pack(*self[:3], distance if distance <= _MAX_DISTANCE else 0)
+        distance = distance if distance <= _MAX_DISTANCE else 0
+        return _VALUE.pack(self.website, self.time_ms, self.sequence, distance)
 
 
-class ViewCount(NamedTuple):
+class ViewCount(msgspec.Struct, frozen=True):
     """How many views a visitor has had of a website, or of a page, and when the last one was."""
 
     website: int
@@ -102,7 +104,7 @@ class ViewCount(NamedTuple):
 
     def pack(self) -> bytes:
         """Return the value that is kept in memory."""
-        return _VALUE.pack(*self, 0)
+        return _VALUE.pack(self.website, self.time_ms, self.views, 0)
 
 
 T = TypeVar("T", ViewLocation, ViewCount)
@@ -198,9 +200,10 @@ class BeaconIndex:
         found = None if value is None else of.unpack(value)
         return None if found is None or now_ms - found.time_ms > DAY_MS else found
 
-    def remember_logged(self, digest: bytes, location: ViewLocation) -> None:
-        """Keep the beacon of a view whose log record is committed."""
-        self._log(digest, location.pack())
+    def remember_logged(self, locations: Mapping[bytes, ViewLocation]) -> None:
+        """Keep the beacons of views whose log records are committed, by digest."""
+        for digest, location in locations.items():
+            self._log(digest, location.pack())
         self._evict()
 
     def write(self, txn: Txn, digest: bytes, value: ViewLocation | ViewCount) -> None:
@@ -438,9 +441,10 @@ class UnmatchedBeacons:
             if of_website == website and _is_kept(time_ms, now_ms)
         ]
 
-    def drop(self, digest: bytes) -> None:
-        """Drop what waited for a page load that is stored now."""
-        self._by_digest.pop(digest, None)
+    def drop(self, digests: Iterable[bytes]) -> None:
+        """Drop what waited for page loads that are stored now."""
+        for digest in digests:
+            self._by_digest.pop(digest, None)
 
     def expire(self, now_ms: int, most: int) -> int:
         """Drop what has waited in vain, of at most `most` beacons.

@@ -102,7 +102,8 @@ class WriteAheadLog:
 
     def next_sequence(self) -> int:
         """Return a number that no record of this store has or will have."""
-        return self.reserve(1)
+        self._sequence += 1
+        return self._sequence
 
     def reserve(self, count: int) -> int:
         """Return the first of so many consecutive numbers."""
@@ -166,9 +167,8 @@ class WriteBatch:
         self._visits.remember()
         beacons = self._wal.beacons
         beacons.mark_indexed(self._indexed)
-        for digest, location in self._locations.items():
-            beacons.remember_logged(digest, location)
-            self._wal.unmatched.drop(digest)
+        beacons.remember_logged(self._locations)
+        self._wal.unmatched.drop(self._locations)
         for digest, count in self._counts.items():
             beacons.remember(digest, count)
 

@@ -40,7 +40,8 @@ _VIEW_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
     "duration_ms": np.dtype(np.uint32),
     **{number.attribute: np.dtype(f"u{number.bytes}") for number in ViewNumber},
 }
-_AS_RECORDED: Final = ("flags", *(number.attribute for number in ViewNumber))
+_NUMBERS: Final = tuple((number, number.attribute) for number in ViewNumber)
+_AS_RECORDED: Final = ("flags", *(name for _, name in _NUMBERS))
 _CHANGING: Final = ("flags", "duration_ms")
 _EVENT_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
     "event": np.dtype(np.uint64),
@@ -228,7 +229,7 @@ class _Chunk:
                 sequence=published("sequence"),
                 flags=published("flags"),
                 duration_ms=published("duration_ms"),
-                by_number={number: published(number.attribute) for number in ViewNumber},
+                by_number={number: published(name) for number, name in _NUMBERS},
                 matrix=published("matrix"),
                 time_bounds=(self.least_ms, self.greatest_ms),
                 first_visit=self.first_visit,

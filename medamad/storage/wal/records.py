@@ -21,7 +21,7 @@ segments, before all of them.
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from itertools import compress, product, starmap
+from itertools import chain, compress, product, starmap
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -32,7 +32,14 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.format import FLAG_OF, header_key
-from medamad.storage.varints import MORE, decode_numbers, encode_numbers, signed, zigzag
+from medamad.storage.varints import (
+    MORE,
+    decode_numbers,
+    encode_numbers,
+    encoding_of,
+    signed,
+    zigzag,
+)
 from medamad.storage.wal.beacons import DIGEST_BYTES
 
 Record: TypeAlias = tuple[bytes, bytes]
@@ -52,6 +59,8 @@ class RecordKind(IntEnum):
     DURATION = 2
     PROPERTY = 3
     BINDING = 4
+
+    __hash__ = int.__hash__  # that of an enum is a function in Python
 
 
 _KEY: Final = struct.Struct(">IQQ")
@@ -202,8 +211,8 @@ def _record(
     parts = [bytes((kind, len(rows)))]
     if kind is RecordKind.VIEW:
         parts += [row[2] for row in rows]
-    for row, numbers in zip(rows, encoded, strict=True):
-        parts += (encode_numbers((last - row[0],)), numbers)
+    distances = map(encoding_of, [last - row[0] for row in rows])
+    parts += chain.from_iterable(zip(distances, encoded, strict=True))
     key, value = wal_key(website, last, first_ms), b"".join(parts)
     return key, value + _CRC.pack(crc32(value, crc32(key)))
 

@@ -6,7 +6,10 @@ them apart, as does the page that a view comes from.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from medamad.domain.hits import View
 
@@ -22,7 +25,7 @@ ALL_TAKEN: Final = (1 << _KNOWN) - 1
 _ALL_BUT_LAST_TAKEN: Final = ALL_TAKEN - 1
 
 
-class LiveVisit(NamedTuple):
+class LiveVisit(msgspec.Struct, frozen=True):
     """What is known of a visit that may go on. Only ever in memory."""
 
     number: int
@@ -54,9 +57,9 @@ class LiveVisit(NamedTuple):
         last_ms, arrived_ms = max(self.last_ms, happened_ms), max(self.arrived_ms, view.time_ms)
         if view.number_today and self.has_room_for(view.number_today):
             taken = self.taken | 1 << self.number_today - view.number_today - 1
-            return self._replace(last_ms=last_ms, arrived_ms=arrived_ms, taken=taken)
+            return replace(self, last_ms=last_ms, arrived_ms=arrived_ms, taken=taken)
         if not view.number_today and happened_ms < self.last_ms:
-            return self._replace(last_ms=last_ms, arrived_ms=arrived_ms)
+            return replace(self, last_ms=last_ms, arrived_ms=arrived_ms)
         return LiveVisit(
             number=self.number,
             last_ms=last_ms,

@@ -15,6 +15,7 @@ from itertools import starmap
 from typing import Final
 
 from attrs import define, field, frozen
+from msgspec.structs import astuple, replace
 
 from medamad.domain.hits import View
 from medamad.storage.wal.visit_keys import HashKeys, VisitSettings
@@ -47,7 +48,12 @@ def _count_of(record: bytes) -> int:
 
 def _visits_of(record: bytes) -> Iterator[LiveVisit]:
     """Return the visits in the record of a key."""
-    return map(LiveVisit._make, _VISIT.iter_unpack(memoryview(record)[_SLOT.size :]))
+    return starmap(LiveVisit, _VISIT.iter_unpack(memoryview(record)[_SLOT.size :]))
+
+
+def _packed(visit: LiveVisit) -> bytes:
+    """Return a visit as it is in the record of a key."""
+    return _VISIT.pack(*astuple(visit))
 
 
 def _numbers_of(record: bytes) -> list[int]:
@@ -271,7 +277,8 @@ class VisitBatch:
         visits = self._live_visits(record)
         for before in visits:
             if before.number == number and abs(time_ms - before.last_ms) <= timeout_ms:
-                visit = before._replace(
+                visit = replace(
+                    before,
                     last_ms=max(before.last_ms, time_ms),
                     arrived_ms=max(before.arrived_ms, arrived_ms),
                 )
@@ -347,7 +354,7 @@ class VisitBatch:
 
         `visits` are those of the record that stay.
         """
-        packed = _VISIT.pack(*visit)
+        packed = _packed(visit)
         all_stay = len(visits) == _count_of(record)
         if before is None:
             self._key_of[visit.number] = key
@@ -361,7 +368,7 @@ class VisitBatch:
             kept = [each for each in visits if each is not before]
             if len(kept) >= MAX_PER_KEY:
                 kept.remove(min(kept, key=lambda each: each.arrived_ms))
-            changed = record[: _SLOT.size] + b"".join(starmap(_VISIT.pack, kept)) + packed
+            changed = record[: _SLOT.size] + b"".join(map(_packed, kept)) + packed
             self._ended.update({*_numbers_of(record)} - {*_numbers_of(changed)})
         self._put(key, changed)
 
