@@ -3,6 +3,7 @@
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Final
 
 from attrs import define, field, frozen
@@ -133,7 +134,8 @@ def _last_day(counts: Mapping[str, RecentCount], now: float) -> list[Uncounted]:
 _SENDERS: Final = 400
 _ENOUGH_SENDERS: Final = 200
 _NEARLY_ALL: Final = 0.95
-_NO_ADDRESS: Final = "a Unix socket"
+_NO_ADDRESS: Final = b""
+"""That of a Unix socket."""
 
 
 @define(eq=False)
@@ -143,12 +145,12 @@ class RecentSenders:
     Other addresses are visitors', and are not kept.
     """
 
-    _recent: deque[Address | str] = field(factory=lambda: deque(maxlen=_SENDERS), init=False)
-    """Local addresses, _NO_ADDRESS, and "" for all others."""
+    _recent: deque[Address | None] = field(factory=lambda: deque(maxlen=_SENDERS), init=False)
+    """Local addresses, _NO_ADDRESS, and None for all others."""
 
     def count(self, sender: Sender) -> None:
         """Count one hit."""
-        self._recent.append("" if sender.network else sender.address or _NO_ADDRESS)
+        self._recent.append(None if sender.network else sender.address or _NO_ADDRESS)
 
     @property
     def warning(self) -> str:
@@ -156,10 +158,11 @@ class RecentSenders:
         if len(self._recent) < _ENOUGH_SENDERS:
             return ""
         (address, hits), *_ = Counter(self._recent).most_common(1)
-        if not address or hits < _NEARLY_ALL * len(self._recent):
+        if address is None or hits < _NEARLY_ALL * len(self._recent):
             return ""
+        place = ip_address(address) if address else "a Unix socket"
         return (
-            f"nearly all hits come from {address}, so visitors with the same browser are hard to"
+            f"nearly all hits come from {place}, so visitors with the same browser are hard to"
             " tell apart: if that is a proxy, add it to server.trusted_proxies"
         )
 

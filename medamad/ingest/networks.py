@@ -2,20 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from socket import AF_INET, inet_pton
 from typing import Final, TypeAlias
 
 import msgspec
 
-Address: TypeAlias = IPv4Address | IPv6Address
+Address: TypeAlias = bytes
+"""The 4 octets of an IPv4 address, or the 16 of an IPv6 one. One that is mapped is of IPv4."""
 
 _WITH_PORT: Final = re.compile(
     r"(?:\[(?P<six>[^\]]+)\]|(?P<four>[0-9.]+))(?::(?:[0-9]{1,5}|_[\w.-]+))?\Z"
@@ -53,8 +47,8 @@ class Sender(msgspec.Struct, frozen=True):
 def address_of(text: str) -> Address | None:
     """Return the address in a text, with or without a port; a mapped IPv4 address as IPv4."""
     try:
-        # Most are IPv4, and `ip_address` takes several times as long.
-        return IPv4Address(inet_pton(AF_INET, text))
+        # Most are IPv4, and `ip_address` takes many times as long.
+        return inet_pton(AF_INET, text)
     except (OSError, ValueError):
         return _other_address_of(text)
 
@@ -67,14 +61,14 @@ def _other_address_of(text: str) -> Address | None:
         address = ip_address(text)
     except ValueError:
         return None
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    return address
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).packed
 
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
 _MAPPED: Final = IPv6Network("::ffff:0:0/96")
+_V4_OCTETS: Final = 4
 _V4_PREFIX_OCTETS: Final = 3
 _V6_PREFIX_OCTETS: Final = 6
 """The first octets of an address, which make its /24 or /48."""
@@ -84,7 +78,7 @@ _V6_HOST_OCTETS: Final = 8
 class Networks:
     """A set of networks; `address in networks` takes one look-up for each prefix length.
 
-    An IPv4 address written as IPv6 (`::ffff:192.0.2.1`) counts as the IPv4 address.
+    Networks of mapped IPv4 addresses (`::ffff:192.0.2.0/120`) count as those of IPv4.
     """
 
     def __init__(self, networks: Iterable[Network] = ()) -> None:
@@ -97,18 +91,11 @@ class Networks:
             starts = self._v4 if isinstance(network, IPv4Network) else self._v6
             starts.setdefault(drop, set()).add(int(network.network_address) >> drop)
 
-    def __contains__(self, address: object) -> bool:
+    def __contains__(self, address: Address) -> bool:
         # Every hit is looked up several times. A generator would take most of that.
-        if isinstance(address, IPv4Address):
-            starts = self._v4
-        elif isinstance(address, IPv6Address):
-            if address.ipv4_mapped is not None:
-                return address.ipv4_mapped in self
-            starts = self._v6
-        else:
-            return False
+        starts = self._v4 if len(address) == _V4_OCTETS else self._v6
         if starts:
-            number = int(address)
+            number = int.from_bytes(address, "big")
             for drop, of_size in starts.items():
                 if number >> drop in of_size:
                     return True
@@ -135,9 +122,8 @@ def read_networks(text: str) -> Iterator[Network]:
 
 def prefix_of(address: Address) -> bytes:
     """Return the /24 (3 octets) or /48 (6 octets) of an address."""
-    address = _unmapped(address)
-    is_v4 = isinstance(address, IPv4Address)
-    return address.packed[: _V4_PREFIX_OCTETS if is_v4 else _V6_PREFIX_OCTETS]
+    is_v4 = len(address) == _V4_OCTETS
+    return address[: _V4_PREFIX_OCTETS if is_v4 else _V6_PREFIX_OCTETS]
 
 
 def host_prefix_of(address: Address) -> bytes:
@@ -145,7 +131,12 @@ def host_prefix_of(address: Address) -> bytes:
 
     Browsers change the rest of an IPv6 address every day or with each connection.
     """
-    return _unmapped(address).packed[:_V6_HOST_OCTETS]
+    return address[:_V6_HOST_OCTETS]
+
+
+def is_loopback(address: Address) -> bool:
+    """Return whether an address is that of the machine itself."""
+    return ip_address(address).is_loopback
 
 
 def is_local(address: Address) -> bool:
@@ -153,15 +144,10 @@ def is_local(address: Address) -> bool:
     return address in _LOCAL
 
 
-def _unmapped(address: Address) -> Address:
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return address if mapped is None else mapped
-
-
 def _unmapped_network(network: Network) -> Network:
     if isinstance(network, IPv4Network) or not network.subnet_of(_MAPPED):
         return network
-    start = IPv4Address(network.network_address.packed[-4:])
+    start = network.network_address.packed[-_V4_OCTETS:]
     return IPv4Network((start, network.prefixlen - _MAPPED.prefixlen))
 
 

@@ -123,16 +123,16 @@ def _payload(wire: "_Load | _Unload | _Custom", *, by_visitor: bool) -> Payload:
                 raise BadRequest(f"{missing}: required, {_EXPECTED[missing]}")
             first_today = first_of_page = False
         return LoadPayload(
-            beacon=wire.b,
-            url=wire.u,
-            first_today=first_today,
-            first_of_page=first_of_page,
-            referrer=wire.r,
-            zone=wire.t,
-            properties=_properties(wire.d) if wire.d else (),
-            number_today=_whole("n", wire.n),
-            width_px=_whole("w", wire.w),
-            since="" if wire.since is msgspec.UNSET else wire.since.value,
+            wire.b,
+            wire.u,
+            first_today,
+            first_of_page,
+            wire.r,
+            wire.t,
+            _properties(wire.d) if wire.d else (),
+            _whole("n", wire.n),
+            _whole("w", wire.w),
+            "" if wire.since is _UNSET else wire.since.value,
         )
     if isinstance(wire, _Unload):
         return UnloadPayload(wire.b, max(1, int(min(wire.m, MAX_DURATION_MS))))

@@ -3,7 +3,7 @@
 from typing import Final
 
 from medamad.domain.errors import BadRequest, Forbidden
-from medamad.ingest.networks import Address, address_of
+from medamad.ingest.networks import Address, address_of, is_loopback
 from medamad.ingest.page import split_url
 from medamad.web.server import clients
 from medamad.web.server.parser import RequestHeaders
@@ -58,7 +58,7 @@ def may_monitor(peer: Address | None, headers: RequestHeaders, settings: WebSett
         hops = clients.hops(headers, settings)
         if not hops or not all(map(address_of, hops)):
             return False
-    elif (peer is None or peer.is_loopback) and not _is_local(headers):
+    elif (peer is None or is_loopback(peer)) and not _is_local(headers):
         return False
     address = clients.sender_address(peer, headers, settings)
     if address is None:

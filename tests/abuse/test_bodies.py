@@ -6,7 +6,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from support.web.daemon_in_memory import Server, build_server
 from twisted.internet.defer import Deferred, DeferredList
 
 from medamad.domain.errors import BadRequest, NotFound
-from medamad.ingest.networks import Sender
+from medamad.ingest.networks import Sender, address_of
 
 AT_ONCE = 500
 LONGEST_S = 0.05
@@ -60,7 +59,7 @@ def judged_s(place: Server, body: bytes, sender: Sender) -> tuple[float, "Deferr
 async def send_mutated(place: Server, count: int, seed: int) -> tuple[Counter[str], float]:
     """Return how many bodies met which fate, and the most seconds that one took to be judged."""
     source = random.Random(seed)  # noqa: S311 - it is to be repeated
-    address = ip_address("198.51.100.7")
+    address = address_of("198.51.100.7")
     found: Counter[str] = Counter()
     slow = []
     for _ in range(0, count, AT_ONCE):

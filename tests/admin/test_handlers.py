@@ -1,7 +1,6 @@
 """The status that commands receive."""
 
 from collections.abc import Iterator
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from twisted.internet.defer import Deferred
 from medamad.admin.handlers import AdminHandlers
 from medamad.admin.protocol import DaemonState, Status
 from medamad.domain.hits import View
-from medamad.ingest.networks import Sender
+from medamad.ingest.networks import Sender, address_of
 from medamad.storage.settings import Keep, Retention
 
 
@@ -116,6 +115,6 @@ async def test_a_limit_that_is_used_up_is_a_warning(server: Server, tmp_path: Pa
 @pytest_twisted.ensureDeferred
 async def test_a_proxy_that_is_not_trusted_is_a_warning(server: Server, tmp_path: Path) -> None:
     for _ in range(200):
-        server.site.backend.pipeline.senders.count(Sender(ip_address("127.0.0.1")))
+        server.site.backend.pipeline.senders.count(Sender(address_of("127.0.0.1")))
     (warning,) = (await state(server, tmp_path)).warnings
     assert warning.startswith("nearly all hits come from 127.0.0.1, so visitors with the same")

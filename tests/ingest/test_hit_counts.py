@@ -1,5 +1,4 @@
 import tracemalloc
-from ipaddress import ip_address
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from medamad.ingest.hit_counts import (
     UnknownHostnames,
     Unregistered,
 )
-from medamad.ingest.networks import Sender
+from medamad.ingest.networks import Sender, address_of
 
 NOW = 1_700_000_000.0
 DAY_S = 86_400
@@ -213,7 +212,7 @@ def test_unknown_hostnames_are_bounded_in_number_and_length() -> None:
 
 def test_nearly_all_hits_of_one_local_address_are_a_warning() -> None:
     senders = RecentSenders()
-    proxy, visitor = (Sender(ip_address(address)) for address in ("10.0.0.1", "203.0.113.9"))
+    proxy, visitor = (Sender(address_of(address)) for address in ("10.0.0.1", "203.0.113.9"))
     for _ in range(199):
         senders.count(proxy)
     assert senders.warning == ""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from medamad.build import shipped_file
 from medamad.ingest.networks import (
+    Address,
     Networks,
     Sender,
     address_of,
@@ -28,6 +29,12 @@ NETWORKS = Networks(
 )
 
 
+def octets(text: str) -> Address:
+    address = address_of(text)
+    assert address is not None
+    return address
+
+
 @pytest.mark.parametrize(
     ("address", "is_in"),
     [
@@ -44,14 +51,14 @@ NETWORKS = Networks(
     ],
 )
 def test_an_address_is_in_a_network(address: str, is_in: bool) -> None:
-    assert (ip_address(address) in NETWORKS) is is_in
+    assert (octets(address) in NETWORKS) is is_in
 
 
-def test_an_invalid_address_is_in_no_network() -> None:
-    assert "192.0.2.7" not in NETWORKS
-    assert ip_address("192.0.2.7") not in Networks()
-    assert ip_address("2001:db8::1") in Networks([IPv6Network("::/0")])
-    assert ip_address("192.0.2.7") in Networks([IPv4Network("0.0.0.0/0")])
+def test_a_set_may_have_no_address_or_all() -> None:
+    assert octets("192.0.2.7") not in Networks()
+    assert octets("2001:db8::1") in Networks([IPv6Network("::/0")])
+    assert octets("192.0.2.7") not in Networks([IPv6Network("::/0")])
+    assert octets("192.0.2.7") in Networks([IPv4Network("0.0.0.0/0")])
     assert len(NETWORKS) == 4
 
 
@@ -62,7 +69,7 @@ SOME = st.lists(st.builds(lambda a, n: ip_network((a, a.max_prefixlen - n), stri
 
 @given(SOME, ADDRESSES)
 def test_a_network_set_contains_the_addresses_of_all_its_networks(networks, address) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
-    assert (address in Networks(networks)) == any(address in network for network in networks)
+    assert (address.packed in Networks(networks)) == any(address in network for network in networks)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,7 @@ def test_a_network_set_contains_the_addresses_of_all_its_networks(networks, addr
     ],
 )
 def test_rate_limits_group_addresses_by_24_or_48_bit_prefix(address: str, prefix: bytes) -> None:
-    assert prefix_of(ip_address(address)) == prefix
+    assert prefix_of(octets(address)) == prefix
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,7 @@ def test_rate_limits_group_addresses_by_24_or_48_bit_prefix(address: str, prefix
     ],
 )
 def test_local_addresses_are_recognised(address: str, is_one: bool) -> None:
-    assert is_local(ip_address(address)) is is_one
+    assert is_local(octets(address)) is is_one
 
 
 @pytest.mark.parametrize(
@@ -110,7 +117,7 @@ def test_local_addresses_are_recognised(address: str, is_one: bool) -> None:
     ],
 )
 def test_no_limit_of_networks_applies_to_local_senders(address: str | None, network: bytes) -> None:
-    assert Sender(None if address is None else ip_address(address)).network == network
+    assert Sender(None if address is None else octets(address)).network == network
 
 
 def test_networks_are_read_one_per_line() -> None:
@@ -173,7 +180,7 @@ def test_ip_addresses_are_distinguished_from_hostnames(host: str, is_one: bool) 
     ],
 )
 def test_an_address_is_parsed(text: str, address: str) -> None:
-    assert address_of(text) == ip_address(address)
+    assert address_of(text) == ip_address(address).packed
 
 
 @pytest.mark.parametrize(

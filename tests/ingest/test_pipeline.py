@@ -1,6 +1,6 @@
 import json
 from collections.abc import Iterator, Sequence
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, WidthClass
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
 from medamad.domain.hits import Hit, View
-from medamad.ingest.networks import Networks, Sender
+from medamad.ingest.networks import Networks, Sender, address_of
 from medamad.ingest.payload import LoadPayload
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.write_queue import QueueSettings, WriteQueue
@@ -29,7 +29,7 @@ from medamad.storage.wal.log import Outcome
 
 NOW = 1_790_000_000.25
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:131.0) Gecko/20100101 Firefox/131.0"
-SENDER = Sender(ip_address("203.0.113.9"), FIREFOX, "fr-CH, fr;q=0.9")
+SENDER = Sender(address_of("203.0.113.9"), FIREFOX, "fr-CH, fr;q=0.9")
 LOAD = {
     "e": "load",
     "b": "beacon-1",
@@ -152,7 +152,7 @@ async def test_unloads_and_events_find_their_view(pipeline: Pipeline, store: Sto
 
 
 BOT = replace(SENDER, user_agent="Mozilla/5.0 (compatible; Googlebot/2.1)")
-BLOCKED = replace(SENDER, address=ip_address("198.51.100.7"))
+BLOCKED = replace(SENDER, address=address_of("198.51.100.7"))
 OBJECTING = replace(SENDER, gpc=True)
 SPAM = {"r": "https://buy.spam.example/now"}
 
@@ -351,7 +351,7 @@ async def test_a_network_over_its_rate_limit_is_rejected(pipeline: Pipeline) -> 
     assert pipeline.uncounted.totals() == {"rate": 1}
     assert await send(pipeline, BLOCKED) == "blocked"
     for local in ("127.0.0.1", "192.168.1.7", "::1"):
-        await send(pipeline, replace(SENDER, address=ip_address(local)), b=local)
+        await send(pipeline, replace(SENDER, address=address_of(local)), b=local)
 
 
 @pytest_twisted.ensureDeferred
@@ -418,7 +418,7 @@ async def test_address_browser_and_language_identify_a_visitor(pipeline: Pipelin
     def sender(
         address: str = "2001:db8:1:2::1", agent: str = FIREFOX, language: str = ""
     ) -> Sender:
-        return Sender(ip_address(address), agent, language)
+        return Sender(address_of(address), agent, language)
 
     same = [
         (await made_view(pipeline, each)).identity

@@ -1,5 +1,5 @@
 import unicodedata
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ from support.call_counts import calls_of
 from support.web.client import headers_of
 
 from medamad.domain.errors import BadRequest, Forbidden
-from medamad.ingest.networks import Address, Networks
+from medamad.ingest.networks import Address, Networks, address_of
 from medamad.lookup.referrers import Sources
 from medamad.web.cors import check_change, check_host, cors_headers, may_monitor
 from medamad.web.server.parser import RequestHeaders
@@ -21,8 +21,8 @@ SETTINGS = WebSettings(
     cors_origins=frozenset({"https://dash.example"}),
     trusted_proxies=Networks([ip_network("10.0.0.0/8")]),
 )
-PROXY = ip_address("10.0.0.1")
-CLIENT = ip_address("203.0.113.9")
+PROXY = address_of("10.0.0.1")
+CLIENT = address_of("203.0.113.9")
 HOST = "stats.example.com"
 
 

@@ -12,12 +12,12 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from functools import lru_cache
 from http import HTTPStatus
-from ipaddress import ip_address
 from typing import BinaryIO, Final
 
 from medamad.domain.errors import BadRequest
 from medamad.domain.hits import BotRule
 from medamad.domain.websites import canonical_hostname
+from medamad.ingest.networks import address_of
 from medamad.ingest.page import Page, split_url
 from medamad.ingest.user_agent import describe, is_bot
 from medamad.lookup.languages import locale_of
@@ -176,10 +176,8 @@ def _is_same(host: str, hostname: str) -> bool:
 
 
 def _is_blocked(request: LoggedRequest, target: ImportTarget) -> bool:
-    try:
-        return ip_address(request.address) in target.rules.blocked
-    except ValueError:
-        return False
+    address = address_of(request.address)
+    return address is not None and address in target.rules.blocked
 
 
 def _is_page(request: LoggedRequest, path: str) -> bool:

@@ -108,7 +108,7 @@ def _hops(forwarded: bytes | None, settings: WebSettings) -> list[str]:
 def _listed(value: bytes | None) -> list[str]:
     if not value:
         return []
-    return [part.strip() for part in value.decode("latin-1").rsplit(",", _MOST_LISTED)]
+    return list(map(str.strip, value.decode("latin-1").rsplit(",", _MOST_LISTED)))
 
 
 def _forwarded(header: bytes | None) -> list[dict[str, str]]:

@@ -4,7 +4,6 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
-from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +51,11 @@ AGENTS = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/{0}.0.0.0 Sa
 
 
 def one_network(number: int) -> Address:
-    return IPv4Address((203 << 24) + (113 << 8) + number % 256)
+    return bytes((203, 0, 113, number % 256))
 
 
 def many_networks(number: int) -> Address:
-    return IPv6Address((0x2001 << 112) + (number << 80))
+    return ((0x2001 << 112) + (number << 80)).to_bytes(16)
 
 
 @frozen
