@@ -1,4 +1,3 @@
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -6,6 +5,7 @@ import pytest
 from medamad.build import shipped_file
 from medamad.config.lists import load_lists
 from medamad.config.schema import Config, ConfigError, load
+from medamad.ingest.networks import address_of
 
 
 def config_in(folder: Path, text: str = "") -> Config:
@@ -29,8 +29,8 @@ def test_lists_next_to_the_configuration_are_read(tmp_path: Path) -> None:
     assert lists.referrer_names == {"intra.example.com": "Intranet"}
     assert list(lists.spam_hosts) == ["bad.example"]
     assert len(lists.blocked) == 2
-    assert ip_address("192.0.2.7") in lists.blocked
-    assert ip_address("2001:db8::1") in lists.blocked
+    assert address_of("192.0.2.7") in lists.blocked
+    assert address_of("2001:db8::1") in lists.blocked
 
 
 def test_configured_lists_are_read(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_list_may_end_without_a_newline(tmp_path: Path, name: str) -> None:
     file.write_text("192.0.2.1" if name == "blocked.txt" else text, "utf-8")
     lists = load_lists(config_in(tmp_path))
     read = {
-        "blocked.txt": ip_address("192.0.2.1") in lists.blocked,
+        "blocked.txt": address_of("192.0.2.1") in lists.blocked,
         "spam.txt": list(lists.spam_hosts) == ["a.example"],
         "referrers.toml": lists.referrer_names == {"a.example": "A"},
     }

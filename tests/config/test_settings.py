@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from ipaddress import ip_address
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -20,6 +19,7 @@ from medamad.config.schema import (
 )
 from medamad.config.values import Endpoints, MapSize
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.ingest.networks import address_of
 from medamad.ingest.write_queue import QueueSettings
 from medamad.lookup.referrers import Sources
 from medamad.storage.settings import Keep, StoreSettings
@@ -53,8 +53,8 @@ def test_the_defaults_match_those_in_the_code() -> None:
     }
     assert evolve(web, **networks) == default
     for address in ("127.0.0.1", "::1"):
-        assert ip_address(address) in web.metrics_from
-    assert ip_address("192.0.2.1") not in web.metrics_from
+        assert address_of(address) in web.metrics_from
+    assert address_of("192.0.2.1") not in web.metrics_from
 
 
 def test_every_setting_reaches_its_package(tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ def test_every_setting_reaches_its_package(tmp_path: Path) -> None:
     rules = settings.rules(evolve(config, log=LogSection(level="debug")), lists)
     assert rules.logs_uncounted
     assert str(rules.zone) == "Asia/Kathmandu"
-    assert ip_address("192.0.2.7") in rules.blocked
+    assert address_of("192.0.2.7") in rules.blocked
     assert "spam.example" in rules.spam
     web = settings.web_settings(config, lists, tmp_path)
     assert web.sources.name_of("intra.example/page") == "Intranet"
     assert web.hostnames == {"stats.example.com"}
     assert {type(name) for name in web.hostnames} == {str}
     assert web.cors_origins == {"https://app.example.com"}
-    assert ip_address("10.1.2.3") in web.trusted_proxies
-    assert ip_address("11.1.2.3") not in web.trusted_proxies
+    assert address_of("10.1.2.3") in web.trusted_proxies
+    assert address_of("11.1.2.3") not in web.trusted_proxies
     assert (web.demo, web.trust_unix) == (True, True)
     assert web.proxy_header == "Forwarded"
     assert (web.script_name, web.event_name) == ("s.js", "pulse")

@@ -1,7 +1,6 @@
 import os
 import threading
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
@@ -17,6 +16,7 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from medamad.config.schema import Config, ConfigError
 from medamad.config.values import Endpoints, PathText
 from medamad.daemon.systemd import READY, RELOADING, STOPPING
+from medamad.ingest.networks import address_of
 from medamad.web.backend import Backend
 
 
@@ -198,7 +198,7 @@ async def test_nobody_waits_while_long_lists_are_read(tmp_path: Path) -> None:
     for number in (1, 2):
         await write_to(slow, f"192.0.2.{number}\n")
         await reloads[number - 1]
-        assert ip_address(f"192.0.2.{number}") in pipeline.rules.blocked
+        assert address_of(f"192.0.2.{number}") in pipeline.rules.blocked
     await gatherResults(reloads)
     assert len(reads) == 2, "one reload waits for the first, and stands for all that came meanwhile"
     await daemon.stopService()
@@ -242,8 +242,8 @@ async def test_a_reload_may_remove_the_last_setting_and_the_last_line_of_a_list(
     blocked.write_text("192.0.2.1\n", "utf-8")
     await daemon.reload()
     rules = backends[0].pipeline.rules
-    assert ip_address("192.0.2.1") in rules.blocked
-    assert ip_address("192.0.2.2") not in rules.blocked
+    assert address_of("192.0.2.1") in rules.blocked
+    assert address_of("192.0.2.2") not in rules.blocked
     await daemon.stopService()
 
 
