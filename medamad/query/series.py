@@ -337,8 +337,12 @@ def _cut_at_buckets(selected: SelectedViews, buckets: Buckets) -> _Cut:
 
 
 def _between(buckets: Buckets, least_ms: int, greatest_ms: int) -> tuple[int, NDArray[np.int64]]:
-    """Return the bucket of the earlier time, and the beginnings of those up to the later time."""
+    """Return the bucket of the earlier time, and the beginnings of those up to the later time.
+
+    The first bucket is also that of earlier times.
+    """
     first, last = np.searchsorted(buckets.edges_ms, [least_ms, greatest_ms], side="right") - 1
+    first = max(first, 0)
     return int(first), buckets.edges_ms[first + 1 : last + 1]
 
 

@@ -44,6 +44,26 @@ def test_previous() -> None:
         summary(period[0], ("previous", "true"))
 
 
+@pytest.mark.parametrize(("interval", "end"), [("hour", "2024-04-20"), ("minute", "2024-01-03")])
+@pytest.mark.parametrize("filters", [[], [("path[contains]", "/")]])
+def test_many_buckets_that_begin_within_a_segment(
+    interval: str, end: str, filters: list[tuple[str, str]]
+) -> None:
+    period = [("start", "2024-01-01T13:00:00Z"), ("end", f"{end}T12:59:59Z")]
+    found = answer(
+        snapshot_of(VIEWS, [], Cuts((4,))),
+        "summary",
+        [*period, *filters, ("interval", interval)],
+        now_ms=NOON + 7_200_000,
+    )
+    assert isinstance(found, dict)
+    first, *others = found["interval"]
+    assert first["date"] == "2024-01-01T13:00:00+00:00"
+    assert (first["pageviews"], first["duration"]) == (2, 6000)
+    assert len(others) > 2_500
+    assert not any(other["pageviews"] for other in others)
+
+
 def test_empty_buckets_are_included() -> None:
     assert summary(("interval", "hour"), ("end", "2024-01-01T14:30:00Z"))["interval"] == [
         {
