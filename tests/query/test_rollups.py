@@ -258,7 +258,11 @@ def check(
     without = {gap: found.gaps.days(gap) for gap in Gap}
     if is_of_views:
         assert days_with_views(days, query) <= {*without[Gap.FIGURES], *without[Gap.VISITS]}
-    elif without[Gap.FIGURES] or without[Gap.INTERVAL]:
+    elif (
+        without[Gap.FIGURES]
+        or without[Gap.INTERVAL]
+        or (endpoint == "time" and without[Gap.DURATIONS])
+    ):
         # The visits of these days may go on, and those of others may have views on these.
         query = [pair for pair in query if not is_about_visits(pair)]
         found = result(snapshot, endpoint, query, now_ms=traffic.now_ms)
@@ -307,7 +311,7 @@ def test_random_queries_have_every_kind_of_gap_and_often_none(queries: int) -> N
         gaps = check(traffic, endpoint, traffic.query(endpoint), zone)
         counts.update([each for each in Gap if gaps.days(each)] or [None])
     kinds = {*Gap} - {Gap.DAMAGED}
-    assert min(counts[each] for each in kinds | {None}) > queries // 100, counts
+    assert min(counts[each] for each in kinds | {None}) > queries // 200, counts
 
 
 @pytest.mark.parametrize("name", ["entry_page[neq]", "exit_page[contains]", "goal"])
