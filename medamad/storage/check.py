@@ -22,7 +22,13 @@ from medamad.storage.dictionary.keys import code_key, decode_entry
 from medamad.storage.dictionary.limits import read_count_mark
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Database, Environment, Txn
-from medamad.storage.environment.meta import STORE_ID, TRUSTED_TIME, read_number, verified
+from medamad.storage.environment.meta import (
+    INDEXED_BEACONS,
+    STORE_ID,
+    TRUSTED_TIME,
+    read_number,
+    verified,
+)
 from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.goals import damaged_goals
 from medamad.storage.grants import damaged_grants
@@ -108,14 +114,14 @@ class StoreCheck:
         yield from damaged_goals(self._txn, self._environment.databases)
         for strange in self._environment.unknown_names(self._txn):
             yield f"meta: {strange!r}: unknown name"
-        for name in ("logins", "beacons"):
-            for key, value in self._items(name):
+        for database in ("logins", "beacons"):
+            for key, value in self._items(database):
                 if not _is_sound(key, value):
-                    yield f"{name} {key.hex()[:16]}: its checksum does not match"
-        for secret in (SECRET, STORE_ID, TRUSTED_TIME):
-            stored = self._txn.get(secret, db=self._environment.databases.meta)
-            if stored is not None and not _is_sound(secret, stored):
-                yield f"{secret.decode()}: its checksum does not match"
+                    yield f"{database} {key.hex()[:16]}: its checksum does not match"
+        for name in (SECRET, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS):
+            stored = self._txn.get(name, db=self._environment.databases.meta)
+            if stored is not None and not _is_sound(name, stored):
+                yield f"{name.decode()}: its checksum does not match"
 
     def _numbering(self, greatest_website: int) -> Iterator[str]:
         for name, least in (

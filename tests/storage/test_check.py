@@ -140,7 +140,7 @@ def test_any_changed_value_is_found(folder: Path, name: str, step: int) -> None:
     assert keys
     database = getattr(guest.databases, name)
     for turn, key in enumerate(keys):
-        if turn % step:
+        if turn % step and name != "meta":
             continue
         with guest.lmdb.begin(write=True) as txn:
             value = txn.get(key, db=database)
