@@ -59,7 +59,7 @@ class Root:
         return Routing(self._backend, self._site)
 
     def load(self) -> None:
-        """Load what only requests need, in half a second; other threads can run meanwhile."""
+        """Load what requests need and the start does not; other threads can run meanwhile."""
         _ = self._routing
 
     def serve(self, request: Request) -> None:
