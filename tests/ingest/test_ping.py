@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from medamad.domain.dimensions import Since
 from medamad.domain.errors import BadRequest
+from medamad.domain.zones import DAY_S
 from medamad.ingest.ping import answer, http_date
 
 NOW = datetime(2024, 3, 15, 13, 37, tzinfo=UTC).timestamp()
@@ -129,8 +130,8 @@ def test_a_day_begins_at_midnight_in_its_time_zone(now: str, zone: str, midnight
         # The turn of the year, in the middle of a week.
         ("2025-01-01T00:00+00:00", "UTC", "2024-12-31T00:00+00:00", "midweek"),
         # A year ago.
-        ("2024-07-10T12:00+00:00", "UTC", "2023-07-11T00:00+00:00", "month"),
-        ("2024-07-10T12:00+00:00", "UTC", "2023-07-10T23:59:59+00:00", "new"),
+        ("2024-07-10T12:00+00:00", "UTC", "2023-07-12T00:00+00:00", "month"),
+        ("2024-07-10T12:00+00:00", "UTC", "2023-07-11T23:59:59+00:00", "new"),
         ("2024-07-10T12:00+00:00", "UTC", "1970-01-01T00:00+00:00", "new"),
         # In other zones the day, the week and the month begin elsewhere.
         ("2024-06-30T22:30+00:00", "Europe/Berlin", "2024-06-29T22:00:05+00:00", "month"),
@@ -157,6 +158,44 @@ def test_the_date_of_an_earlier_day_says_when_the_visitor_was_here_last(
 
 def test_a_browser_without_a_date_is_a_new_visitor() -> None:
     assert answer(None, NOW, UTC).since is Since.NEW
+
+
+@pytest.mark.parametrize("every_days", [1, 6, 27, 90])
+def test_a_date_ends_a_year_after_it_was_first_set(every_days: int) -> None:
+    """However often its visitor comes back."""
+    date = tag = None
+    for day in range(0, 3 * 365, every_days):
+        ping = answer(date, NOW + day * DAY_S, UTC, tag)
+        if ping.since is Since.NEW:
+            first = day
+        assert day - first < 365
+        assert ping.remaining_s == (first + 365 - day) * DAY_S
+        date, tag = ping.last_modified, ping.entity_tag
+        again = answer(date, NOW + day * DAY_S, UTC, tag)
+        assert (again.views_before, again.entity_tag) == (1, tag)
+    assert first > 365
+
+
+@pytest.mark.parametrize(
+    ("tag", "since"),
+    [
+        # The last day was the one before. A tag cannot prolong the date.
+        (None, Since.MIDWEEK),
+        ('W/"0"', Since.NEW),
+        ('W/"19700"', Since.MIDWEEK),
+        ('W/"19700-gzip"', Since.MIDWEEK),
+        ('W/"99999"', Since.MIDWEEK),
+        ("*", Since.MIDWEEK),
+        ('"text"', Since.MIDWEEK),
+    ],
+)
+def test_the_entity_tag_is_the_day_on_which_a_date_was_first_set(
+    tag: str | None, since: Since
+) -> None:
+    now = datetime(2024, 8, 1, 12, tzinfo=UTC).timestamp()
+    ping = answer("Wed, 31 Jul 2024 00:00:00 GMT", now, UTC, tag)
+    assert ping.since is since
+    assert 1 <= ping.remaining_s // DAY_S <= 365
 
 
 @given(

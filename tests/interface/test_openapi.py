@@ -117,7 +117,7 @@ FILTERS = {
 ROWS = {"summary", "start", "end", "limit", "offset", "goal", "visitor"} | FILTERS
 BY_DIMENSION = ROWS | {"views", "visits", "order", "conversions"}
 QUERIES = {
-    "/event/ping": {"n", "u", "v"},
+    "/event/ping": {"d", "n", "u", "v"},
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone", "visits"}
@@ -304,7 +304,7 @@ def test_every_parameter_that_is_read_is_documented() -> None:
     }
     documented = {name for entry in OPERATIONS for name in entry.names("query")}
     assert read <= documented
-    assert documented - read - {"n", "u", "v", "goal", "visitor"} == FILTERS
+    assert documented - read - {"d", "n", "u", "v", "goal", "visitor"} == FILTERS
 
 
 @pytest.mark.parametrize("entry", OPERATIONS, ids=EVERY_NAME)

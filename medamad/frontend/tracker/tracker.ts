@@ -46,12 +46,17 @@ const report = (d: Record<string, unknown>) => {
 
 /**
  * The number of views before this one today, from the browser's cache entry of a URL. After Back,
- * browsers would use the entry without revalidating it.
+ * browsers would use the entry without revalidating it. Each day has a URL of its own, so that no
+ * entry is sent on a later day; the one that is kept for a year has the same. If the clock is wrong,
+ * the server says which day it is. It adds the offset of its time zone where the script divides.
  */
-const ping = (name: string): Promise<Before> =>
-  fetch(events + (RETURNING ? "ping?" : "ping?n=") + name, { cache: "no-cache" }).then((answer) =>
-    answer.json(),
-  );
+const ping = (name: string, day = ((since as number) / 864e5) | 0): Promise<Before> =>
+  fetch(
+    events + (RETURNING && name[1] === "=" ? "ping?" + name : "ping?d=" + day + "&n=" + name),
+    { cache: "no-cache" },
+  )
+    .then((answer) => answer.json())
+    .then((answer) => (answer.d ? ping(name, answer.d) : answer));
 
 /** Parse properties as written in a page: "name=value; name=value". */
 const read = (d: Record<string, string>, text: string) => {
@@ -135,9 +140,9 @@ const look = (event: Partial<MouseEvent>) => {
       // A view that ended before the responses is not reported again.
       Promise.all(
         (RETURNING
-          ? ["v=" + place.host, "n=" + place.host + path]
+          ? ["v=" + place.host, place.host + path]
           : [place.host, place.host + path]
-        ).map(ping),
+        ).map((name) => ping(name)),
       )
         .then(([today, here]) => {
           (hit as Load).n = -~((RETURNING ? (today as Load).n : today) as number);

@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from medamad.build import DASHBOARD, PAGE, SCRIPTS, SHARE_PAGE
 from medamad.domain.accounts import SCRIPT_TYPES, Settings
 from medamad.domain.errors import NotFound
+from medamad.domain.zones import DAY_S, offset_at
 from medamad.web.assets import REVALIDATE, TYPES, Asset, files_below, make_asset, read_asset
 from medamad.web.auth import Access
 from medamad.web.call import Call
@@ -126,6 +127,8 @@ _DEFAULT_SCRIPT: Final = SCRIPT_TYPES[0]
 _SUFFIX: Final = ".js"
 _PATH: Final = f"{EVENT_NAME}/".encode("ascii")
 """The path in a script that it sends hits to, which occurs nowhere else in it."""
+_DAYS: Final = b"/864e5"
+"""Where a script divides a time by the length of a day, to which the zone's offset is added."""
 _NAMED: Final = "named/"
 """The folder of the same scripts for `/scripts/`, where the API is one level up."""
 _RETURNING: Final = "returning/"
@@ -153,25 +156,30 @@ def file_name(features: Collection[str]) -> str:
 
 @define(eq=False)
 class Scripts:
-    """The scripts, with the configured path for hits."""
+    """The scripts, with the configured path for hits and the offset of the time zone."""
 
-    _event_name: str = EVENT_NAME
-    _renamed: dict[str, Asset] = field(factory=dict)
+    _variant: tuple[str, int] = (EVENT_NAME, 0)
+    """The path, and the offset in seconds."""
+    _made: dict[str, Asset] = field(factory=dict)
 
     def respond(self, call: Call, name: str) -> Response:
         """Return a script by the name of its file."""
-        event_name = call.backend.settings.event_name
-        if call.backend.pipeline.rules.has_returning:
+        rules = call.backend.pipeline.rules
+        if rules.has_returning:
             name = _RETURNING + name
         script = read_script(name)
-        if event_name == EVENT_NAME:
+        offset_s = offset_at(rules.zone, int(call.backend.clock()))
+        variant = event_name, _ = call.backend.settings.event_name, offset_s
+        if variant == (EVENT_NAME, 0):
             return script(call)
-        if event_name != self._event_name:
-            self._event_name, self._renamed = event_name, {}
-        if name not in self._renamed:
+        if variant != self._variant:
+            self._variant, self._made = variant, {}
+        if name not in self._made:
             content = script.content.replace(_PATH, f"{event_name}/".encode("ascii"))
-            self._renamed[name] = make_asset(content, script.content_type, _SCRIPT_HEADERS)
-        return self._renamed[name](call)
+            if offset_s:
+                content = content.replace(_DAYS, _DAYS + b"%+d/%d" % (offset_s, DAY_S))
+            self._made[name] = make_asset(content, script.content_type, _SCRIPT_HEADERS)
+        return self._made[name](call)
 
     def selected(self, call: Call) -> Response:
         """Return the script with the features selected in the settings."""

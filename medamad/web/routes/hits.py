@@ -4,15 +4,18 @@ Hits are decoded, checked and stored by `ingest/pipeline.py`. This module turns 
 pipeline's arguments, and the pipeline's result or error into a response.
 """
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from secrets import token_urlsafe
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from medamad.domain.errors import ApiError, BadRequest
+from medamad.domain.zones import day_at
 from medamad.ingest import ping as pings
 from medamad.ingest.networks import Sender
 from medamad.ingest.page import host_of
@@ -32,10 +35,13 @@ NOT_IGNORED: Final = Response(HTTPStatus.NO_CONTENT)
 """The response to a hit that was not ignored, whether it was stored now or before."""
 
 _IGNORED: Final = b"X-Medamad-Ignored"
-_COUNTED: Final = b"n="
-_WITH_SINCE: Final = b"v="
+_QUERY_OF_PING: Final = re.compile(rb"(?:d=(?P<day>[^&]*)&)?(?P<form>[nv])=(?P<page>.*)", re.DOTALL)
+_DAY: Final = re.compile(rb"[0-9]{1,6}")
 _FOR_A_DAY: Final = (b"Cache-Control", b"private, no-cache, max-age=86400")
-_FOR_LONGER: Final = (b"Cache-Control", b"private, no-cache, max-age=%d" % pings.REMEMBERED_S)
+_NOT_KEPT: Final = (b"Cache-Control", b"private, no-store")
+_BY_ORIGIN: Final = (b"Vary", b"Origin")
+"""Keeps pages of another origin from reading the browser's entry without a request."""
+_TEXT: Final = b"text/plain; charset=utf-8"
 _GIF: Final = bytes.fromhex(
     "474946383961 0100 0100 80 00 00 000000 ffffff"  # GIF89a of one pixel and two colours
     "21 f9 04 01 0000 00 00"  # the first colour is transparent
@@ -91,7 +97,9 @@ def pixel(call: Call, respond: Respond) -> None:
             respond(result)
             return
         has_returning = call.backend.pipeline.rules.has_returning
-        headers = (*_remembered(ping, for_longer=has_returning), _ANY_PAGE, *_ignored(result))
+        is_kept = result is None and not _objects(call)
+        date = _remembered(ping, for_longer=has_returning) if is_kept else _NO_DATE
+        headers = (*date, _BY_ORIGIN, _ANY_PAGE, *_ignored(result))
         respond(Response(HTTPStatus.OK, _GIF, b"image/gif", headers))
 
     if request.method == b"HEAD":
@@ -125,40 +133,83 @@ def ping(call: Call, respond: Respond) -> None:
 def _response_to_ping(call: Call) -> Response:
     """Return whether the visitor was here today, and count this view.
 
-    With `n`, return how often; with `v`, also when it was here last, if the browser remembers. The
-    value of either only makes the URL unique for the browser's cache; it need not be encoded.
+    With `n`, return how often; with `v`, also when it was here last, if the browser remembers.
+    `d` is the day by the browser's clock: each day has an address of its own, so that no browser
+    sends the date of an earlier one. If it is wrong, return today's, with which the tracker asks
+    again: a redirect would not do, since WebKit follows it without the date that it has.
     """
     text = call.request.query_string
-    is_counted, is_with_since = text.startswith(_COUNTED), text.startswith(_WITH_SINCE)
-    if text and not (is_counted or is_with_since):
-        parse_query_string(text)
-    elif b"%00" in text:
-        raise BadRequest(f"{text[:1].decode()}: expected text without NUL")
+    day, form, page = None, b"u", b""
+    if asked := _QUERY_OF_PING.fullmatch(text):
+        day, form, page = asked["day"], asked["form"], asked["page"]
+        if b"%00" in page:
+            raise BadRequest(f"{form.decode()}: expected text without NUL")
+    elif text:
+        parameters = parse_query_string(text)
+        page = (parameters.text("u") or "").encode()
+        named_day = parameters.text("d")
+        day = None if named_day is None else named_day.encode()
+    if day is not None and (wrong := _wrong_day(call, day)):
+        return wrong
     ping = _ping(call)
-    if is_with_since:
-        has_returning = call.backend.pipeline.rules.has_returning
-        since = {"since": ping.since} if has_returning else {}
+    has_returning = call.backend.pipeline.rules.has_returning
+    is_kept = not _objects(call) and _is_asked_by(page, call.request.headers)
+    if not is_kept:
+        ping = pings.answer(None, call.backend.clock(), call.backend.pipeline.rules.zone)
+    headers = _remembered(ping, for_longer=has_returning and form == b"v") if is_kept else _NO_DATE
+    if page:
+        headers = (*headers, _BY_ORIGIN)
+    if form == b"v":
+        since = {"since": ping.since} if has_returning and is_kept else {}
         return Response(
-            HTTPStatus.OK,
-            encode_json({"n": ping.views_before, **since}),
-            JSON,
-            _remembered(ping, for_longer=has_returning),
+            HTTPStatus.OK, encode_json({"n": ping.views_before, **since}), JSON, headers
         )
-    body = str(ping.views_before) if is_counted else ping.body
-    return Response(
-        HTTPStatus.OK, body.encode("ascii"), b"text/plain; charset=utf-8", _remembered(ping)
-    )
+    body = ping.body if form == b"u" else str(ping.views_before)
+    return Response(HTTPStatus.OK, body.encode("ascii"), _TEXT, headers)
+
+
+def _wrong_day(call: Call, day: bytes) -> Response | None:
+    """Return the response to a ping of another day than today, None if it is of today.
+
+    The browser does not keep it, and drops what it has under the address. Raises BadRequest.
+    """
+    if not _DAY.fullmatch(day):
+        raise BadRequest("d: expected a number of days since 1970-01-01")
+    today = day_at(call.backend.pipeline.rules.zone, int(call.backend.clock()))
+    if int(day) == today:
+        return None
+    return Response(HTTPStatus.OK, encode_json({"d": today}), JSON, _NO_DATE)
+
+
+def _is_asked_by(page: bytes, headers: RequestHeaders) -> bool:
+    """Return whether the page that a ping names sent it, as far as the browser says.
+
+    Pages of other hosts of the same site share the browser's cache. They would learn whether the
+    browser was on the page, and count a view of it.
+    """
+    if not page:
+        return True
+    asking = headers.joined(b"Origin") or headers.joined(b"Referer")
+    if asking:
+        return _authority(asking.partition(b"://")[2]) == _authority(unquote_to_bytes(page))
+    # Browsers that send this send an Origin, too, where a script asks another origin.
+    return headers.joined(b"Sec-Fetch-Site") in (None, b"same-origin")
+
+
+def _authority(address: bytes) -> bytes:
+    """Return the host and port at the beginning of an address without its scheme."""
+    return re.split(rb"[/?#]", address, maxsplit=1)[0].lower()
 
 
 def _sender(call: Call) -> Sender:
     """Return the sender of a hit, as its headers describe it."""
-    request, rules = call.request, call.backend.pipeline.rules
+    request = call.request
     return Sender(
         address=call.sender_address,
         user_agent=first_text(request.headers, b"User-Agent"),
         accept_language=first_text(request.headers, b"Accept-Language"),
         origin=first_text(request.headers, b"Origin"),
-        gpc=rules.respect_gpc and request.headers.joined(b"Sec-GPC") == b"1",
+        gpc=_objects(call),
         sent_bytes=request.sent_bytes,
     )
 
@@ -174,20 +225,36 @@ def _ignored(reason: str | None) -> Headers:
     return ((_IGNORED, reason.encode("ascii")),) if reason else ()
 
 
+def _objects(call: Call) -> bool:
+    """Return whether the browser sends Global Privacy Control, and that is respected."""
+    rules = call.backend.pipeline.rules
+    return rules.respect_gpc and call.request.headers.joined(b"Sec-GPC") == b"1"
+
+
 def _ping(call: Call) -> pings.Ping:
-    """Return what the visitor's browser remembers of today. Raises BadRequest."""
-    value = call.request.headers.joined(b"If-Modified-Since")
-    since = None if value is None else value.decode("latin-1")
-    return pings.answer(since, call.backend.clock(), call.backend.pipeline.rules.zone)
+    """Return what the visitor's browser remembers. Raises BadRequest."""
+    headers = call.request.headers
+    since, tag = (
+        None if value is None else value.decode("latin-1")
+        for value in (headers.joined(b"If-Modified-Since"), headers.joined(b"If-None-Match"))
+    )
+    return pings.answer(since, call.backend.clock(), call.backend.pipeline.rules.zone, tag)
+
+
+_NO_DATE: Final[Headers] = (_NOT_KEPT,)
+"""The headers of a response of which the browser keeps nothing."""
 
 
 def _remembered(ping: pings.Ping, *, for_longer: bool = False) -> Headers:
     """Return the headers that make the browser remember its views of today.
 
-    With `for_longer`, it also remembers when these were after the end of the day.
+    With `for_longer`, it also remembers when these were after the end of the day, and since when.
     """
-    lifetime = _FOR_LONGER if for_longer else _FOR_A_DAY
-    return (lifetime, (b"Last-Modified", ping.last_modified.encode("ascii")))
+    date = (b"Last-Modified", ping.last_modified.encode("ascii"))
+    if not for_longer:
+        return (_FOR_A_DAY, date)
+    lifetime = (b"Cache-Control", b"private, no-cache, max-age=%d" % ping.remaining_s)
+    return (lifetime, date, (b"ETag", ping.entity_tag.encode("ascii")))
 
 
 HANDLERS: Final[Mapping[str, HitHandler]] = MappingProxyType(

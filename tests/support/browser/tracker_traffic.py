@@ -24,7 +24,7 @@ class Wire:
         if address.endswith("/hit"):
             self._hits.append(json.loads(request.post_data or "{}"))
         elif address.endswith("/ping"):
-            self._pings.append(unquote(query.removeprefix("n=")))
+            self._pings.append(unquote(query.partition("n=")[2]))
         else:
             return
         self._addresses.add(address)

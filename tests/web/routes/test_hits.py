@@ -1,4 +1,5 @@
 from ipaddress import ip_network
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -19,6 +20,8 @@ from medamad.storage.settings import NEW_VALUES
 HIT, PING = "/event/hit", "/event/ping"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 MIDNIGHT = "Sun, 15 Jun 2025 00:00:00 GMT"
+TODAY = 20_254
+"""The day of NOW, counted from 1970-01-01."""
 
 
 def load(**fields: object) -> dict[str, object]:
@@ -323,9 +326,128 @@ async def test_a_ping_also_returns_when_the_visitor_was_here_last_if_configured(
         assert answer.header("Cache-Control") == f"private, no-cache, max-age={lifetime}"
         assert open_to_all(answer)
         headers = {"If-Modified-Since": answer.header("Last-Modified") or ""}
+        first_day = TODAY if answer.json["n"] or last == "new" else 20_200
+        assert answer.header("ETag") == (f'W/"{first_day}"' if is_on else None)
+        headers["If-None-Match"] = answer.header("ETag") or ""
         if before == 2:
-            headers = {"If-Modified-Since": "Fri, 30 May 2025 00:00:07 GMT"}
+            headers["If-Modified-Since"] = "Fri, 30 May 2025 00:00:07 GMT"
+            headers["If-None-Match"] = 'W/"20200"'
+            lifetime -= (TODAY - 20_200) * 86_400 if is_on else 0
     assert answer.header("Last-Modified") == MIDNIGHT
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest_twisted.ensureDeferred
+async def test_the_address_of_a_ping_has_the_day(visitor: Browser, prefix: str) -> None:
+    target = f"{prefix}{PING}?d={TODAY}&n=a.test/100%&n=2"
+    headers: dict[str, str] = {}
+    for before in (b"0", b"1", b"2"):
+        answer = await visitor.ask("GET", target, headers=headers)
+        assert (answer.status, answer.body) == (200, before)
+        assert answer.header("Cache-Control") == "private, no-cache, max-age=86400"
+        headers = {"If-Modified-Since": answer.header("Last-Modified") or ""}
+
+
+@pytest.mark.parametrize("day", [TODAY - 365, TODAY - 1, TODAY + 1, 0, 999_999])
+@pytest.mark.parametrize("since", [None, "Sun, 15 Jun 2025 00:00:03 GMT"])
+@pytest_twisted.ensureDeferred
+async def test_a_ping_of_another_day_says_which_it_is_and_leaves_nothing(
+    visitor: Browser, day: int, since: str | None
+) -> None:
+    headers = {} if since is None else {"If-Modified-Since": since}
+    answer = await visitor.ask("GET", f"{PING}?d={day}&n=a.test/", headers=headers)
+    assert (answer.status, answer.json) == (200, {"d": TODAY})
+    assert leaves_nothing(answer)
+    assert open_to_all(answer)
+
+
+def leaves_nothing(answer: Answer) -> bool:
+    """Return whether a browser keeps nothing of a response."""
+    return (
+        answer.header("Cache-Control") == "private, no-store"
+        and answer.header("Last-Modified") is None
+        and answer.header("ETag") is None
+    )
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_day_of_a_ping_is_that_of_the_configured_zone(
+    server: Server, visitor: Browser
+) -> None:
+    """It is noon in UTC."""
+    for zone, today in (("Pacific/Kiritimati", TODAY + 1), ("Pacific/Pago_Pago", TODAY)):
+        server.pipeline.rules = evolve(server.pipeline.rules, zone=ZoneInfo(zone))
+        answer = await visitor.ask("GET", f"{PING}?d={today}&n=a.test/")
+        assert answer.body == b"0"
+        answer = await visitor.ask("GET", f"{PING}?d={today - 1}&n=a.test/")
+        assert answer.json == {"d": today}
+
+
+@pytest.mark.parametrize("day", ["", "x", "-1", "1.5", "1234567", "%31"])
+@pytest_twisted.ensureDeferred
+async def test_a_malformed_day_is_rejected(visitor: Browser, day: str) -> None:
+    answer = await visitor.ask("GET", f"{PING}?d={day}&n=a.test/")
+    message = "d: expected a number of days since 1970-01-01"
+    assert (answer.status, answer.error) == (400, message)
+
+
+QUERIES = (f"d={TODAY}&n=shop.test/a", "n=shop.test/a", "v=shop.test", "u=shop.test%2Fa")
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize(
+    ("headers", "is_own"),
+    [
+        ({}, True),
+        ({"Origin": "https://shop.test"}, True),
+        ({"Origin": "https://SHOP.test", "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Referer": "https://shop.test/b?c#d"}, True),
+        ({"Sec-Fetch-Site": "same-origin"}, True),
+        ({"Origin": "https://www.shop.test"}, False),
+        ({"Origin": "https://shop.test:8443"}, False),
+        ({"Origin": "https://shop.test.evil.test"}, False),
+        ({"Origin": "null"}, False),
+        ({"Origin": "https://evil.test", "Referer": "https://shop.test/"}, False),
+        ({"Referer": "https://evil.test/?https://shop.test/"}, False),
+        ({"Referer": "https://evil.test/https://shop.test/"}, False),
+        # An image on a page that sends no Referer, and an address that somebody opens.
+        ({"Sec-Fetch-Site": "same-site"}, False),
+        ({"Sec-Fetch-Site": "none"}, False),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_page_learns_nothing_of_another_host(
+    server: Server, visitor: Browser, query: str, headers: dict[str, str], *, is_own: bool
+) -> None:
+    """Pages of one site share the browser's cache."""
+    server.pipeline.rules = evolve(server.pipeline.rules, has_returning=True)
+    seen = {"If-Modified-Since": "Sun, 15 Jun 2025 00:00:03 GMT", **headers}
+    answer = await visitor.ask("GET", f"{PING}?{query}", headers=seen)
+    is_json, found = query.startswith("v"), msgspec.json.decode(answer.body)
+    if is_own:
+        count = 1 if query[0] == "u" else 4
+        assert found == ({"n": 4, "since": "day"} if is_json else count)
+        assert answer.header("Last-Modified") == "Sun, 15 Jun 2025 00:00:04 GMT"
+    else:
+        assert found == ({"n": 0} if is_json else 0)
+        assert leaves_nothing(answer)
+    # Or it could read the browser's entry without a request.
+    assert "Origin" in (answer.header("Vary") or "")
+
+
+@pytest.mark.parametrize("query", [*QUERIES, "", "root"])
+@pytest_twisted.ensureDeferred
+async def test_a_browser_that_objects_is_given_no_date(
+    server: Server, visitor: Browser, query: str
+) -> None:
+    headers = {"Sec-GPC": "1", "If-Modified-Since": "Sun, 15 Jun 2025 00:00:03 GMT"}
+    answer = await visitor.ask("GET", f"{PING}?{query}", headers=headers)
+    assert answer.header("Last-Modified") == "Sun, 15 Jun 2025 00:00:04 GMT"
+    server.pipeline.rules = evolve(server.pipeline.rules, respect_gpc=True, has_returning=True)
+    answer = await visitor.ask("GET", f"{PING}?{query}", headers=headers)
+    assert answer.status == 200
+    assert answer.body == (b'{"n":0}' if query[:1] == "v" else b"0")
+    assert leaves_nothing(answer)
 
 
 @pytest.mark.parametrize("query", ["n=x", "u=x"])

@@ -19,13 +19,20 @@ pytestmark = pytest.mark.usefixtures("website")
 
 
 def image(answer: Answer) -> None:
-    """Check that a response is an uncached image of one transparent pixel."""
+    """Check that a response is an image of one transparent pixel, whose date the browser keeps.
+
+    If the view was ignored, it keeps nothing.
+    """
     assert answer.status == 200
     assert answer.header("Content-Type") == "image/gif"
     assert len(answer.body) == 43
     assert answer.body[:6] == b"GIF89a"
     assert struct.unpack("<HH", answer.body[6:10]) == (1, 1)
-    assert answer.header("Cache-Control") == "private, no-cache, max-age=86400"
+    is_kept = answer.header("X-Medamad-Ignored") is None
+    kept, not_kept = "private, no-cache, max-age=86400", "private, no-store"
+    assert answer.header("Cache-Control") == (kept if is_kept else not_kept)
+    assert (answer.header("Last-Modified") is not None) == is_kept
+    assert answer.header("Vary") == "Origin"
     assert answer.header("Cross-Origin-Resource-Policy") == "cross-origin"
     assert answer.header("Access-Control-Allow-Origin") == "*"
     assert answer.header("Set-Cookie") is None
@@ -211,11 +218,16 @@ async def test_the_pixel_knows_when_the_visitor_was_here_last_if_configured(
     server: Server, visitor: Browser
 ) -> None:
     server.pipeline.rules = evolve(server.pipeline.rules, has_returning=True)
-    for date in ("Fri, 30 May 2025 00:00:00 GMT", "Fri, 13 Jun 2025 00:00:02 GMT", None):
+    for date, ago in (
+        ("Fri, 30 May 2025 00:00:00 GMT", 16),
+        ("Fri, 13 Jun 2025 00:00:02 GMT", 2),
+        (None, 0),
+    ):
         since = {} if date is None else {"If-Modified-Since": date}
         answer = await visitor.ask("GET", PIXEL, headers={**PAGE, **since})
         assert answer.status == 200
-        assert answer.header("Cache-Control") == "private, no-cache, max-age=31536000"
+        lifetime = (365 - ago) * 86_400
+        assert answer.header("Cache-Control") == f"private, no-cache, max-age={lifetime}"
         assert answer.header("Last-Modified") == "Sun, 15 Jun 2025 00:00:00 GMT"
     # Of a week from 9 June: one was here on its Friday, one in May, and one never.
     week = "start=2025-06-09T00:00:00Z&end=2025-06-15T23:59:59Z"

@@ -1,5 +1,6 @@
 import gzip
 from itertools import chain, combinations
+from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_twisted
@@ -171,3 +172,26 @@ async def test_the_tracker_reports_the_last_visit_only_if_configured(
     assert found == (FOLDER / "returning" / file).read_bytes()
     assert b"since" in found
     assert b"since" not in (FOLDER / file).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("zone", "offset"),
+    [
+        ("UTC", b""),
+        ("Europe/Berlin", b"+7200/86400"),
+        ("America/New_York", b"-14400/86400"),
+        ("Asia/Kathmandu", b"+20700/86400"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_the_tracker_knows_the_day_of_the_configured_zone(
+    server: Server, visitor: Browser, zone: str, offset: bytes
+) -> None:
+    assert DEFAULT.count(b"/864e5|0") == 1
+    server.pipeline.rules = evolve(server.pipeline.rules, zone=ZoneInfo(zone))
+    for target, plain in (
+        ("/script.js", DEFAULT),
+        ("/scripts/not-found.js", script("named/not-found")),
+    ):
+        answer = await visitor.ask("GET", target)
+        assert answer.body == plain.replace(b"/864e5|0", b"/864e5%b|0" % offset)
