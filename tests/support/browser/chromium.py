@@ -13,7 +13,7 @@ from support.daemon import PATIENCE_S
 CHROMIUM: Final = "/usr/bin/chromium"
 HEADLESS_SHELL: Final = "/usr/bin/chromium-headless-shell"
 """The same engine without windows, for half of the CPU. It has no back-forward cache."""
-_FLAGS: Final = (
+HEADLESS_FLAGS: Final = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -39,7 +39,7 @@ def launch(playwright: Playwright, program: str) -> Browser:
     """
     return playwright.chromium.launch(
         executable_path=program,
-        args=[*_FLAGS, f"--user-agent={DESKTOP}"],
+        args=[*HEADLESS_FLAGS, f"--user-agent={DESKTOP}"],
         timeout=PATIENCE_S * 1000,
         ignore_default_args=["--disable-back-forward-cache"],
     )

@@ -1,0 +1,165 @@
+"""What a browser keeps of its visits, and what it sends back on later days, in three engines."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from support.browser.engines import ENGINES, Profile, Proxy, is_installed, noting_proxy
+from support.browser.example_site import Site, served
+from support.daemon import running
+from support.durability.moving_clock import Clock, with_settable_clock
+
+pytestmark = pytest.mark.browser
+
+HOSTNAME = "localhost"
+DAY_S: Final = 86_400
+MIDDAY: Final = 43_200
+
+
+@pytest.fixture(params=ENGINES)
+def profile(request: pytest.FixtureRequest, tmp_path: Path) -> Profile:
+    if not is_installed(request.param):
+        pytest.skip(f"no browser with {request.param} is installed")
+    return Profile(request.param, tmp_path)
+
+
+class Days:
+    """A browser that visits a website on days that a test chooses."""
+
+    def __init__(self, clock: Clock, proxy: Proxy, site: Site, profile: Profile) -> None:
+        self._clock, self.proxy, self._site, self._profile = clock, proxy, site, profile
+        self._first_midnight = (int(time.time()) // DAY_S + 1) * DAY_S
+
+    def visit(self, day: float, *, wrong_by_s: int = 0, path: str = "/") -> dict[str, Any]:
+        """Visit at a time in days from the first midnight; return the load that was sent.
+
+        The clock of the browser may be wrong.
+        """
+        moment = self._first_midnight + round(day * DAY_S)
+        self._clock.set_to(moment)
+        ahead_ms = (moment + wrong_by_s - time.time()) * 1000
+        self._site.tag = (
+            f"<script>(now => Date.now = () => now() + {ahead_ms:.0f})(Date.now)</script>"
+            f'<script defer src="{self.proxy.base}/script.js"></script>'
+        )
+        self.proxy.clear()
+        with self._profile.opened(self._site.address(HOSTNAME, path)):
+            return self.proxy.wait_for_load()
+
+    @property
+    def dates(self) -> list[str | None]:
+        """The dates that the browser has sent with the last visit."""
+        return [ping.since for ping in self.proxy.pings]
+
+
+@contextmanager
+def days_of(profile: Profile, configuration: str) -> Iterator[Days]:
+    with (
+        with_settable_clock(profile.folder, configuration) as clock,
+        noting_proxy(clock.daemon.base) as proxy,
+        served("") as site,
+    ):
+        clock.daemon.client().add_website(HOSTNAME)
+        yield Days(clock, proxy, site, profile)
+
+
+def test_no_date_is_sent_on_a_later_day(profile: Profile) -> None:
+    with days_of(profile, "[events]\nreturning = false\n") as days:
+        first = days.visit(0.5)
+        assert (first["p"], first["q"], first["n"]) == (True, True, 1)
+        assert days.dates == [None, None]
+        again = days.visit(0.6)
+        assert (again["p"], again["q"], again["n"]) == (False, False, 2)
+        assert None not in days.dates
+        later = days.visit(2.5)
+        assert (later["p"], later["q"], later["n"]) == (True, True, 1)
+        assert days.dates == [None, None]
+
+
+def test_a_wrong_clock_counts_nobody_twice(profile: Profile) -> None:
+    """Nor does a midnight: every day has one first view, whatever the browser's clock says."""
+    ahead, behind = 2 * 3_600, -2 * 3_600
+    with days_of(profile, "") as days:
+        assert days.visit(0.9)["p"]
+        # By its clock, the next day has begun; then it is set back.
+        assert not days.visit(0.95, wrong_by_s=ahead)["p"]
+        assert [ping.since for ping in days.proxy.pings].count(None) == 2
+        assert not days.visit(0.97)["p"]
+        # By its clock, the day has not ended yet. What it has of the day before is sent once.
+        assert days.visit(1.02, wrong_by_s=behind)["p"]
+        assert len(days.proxy.pings) == 4
+        assert not days.visit(1.03, wrong_by_s=behind)["p"]
+        before = [ping.since for ping in days.proxy.pings if "d=" in ping.query][:2]
+        assert before == [None, None]
+        assert not days.visit(1.5)["p"]
+
+
+def test_a_year_begins_with_the_first_visit(profile: Profile) -> None:
+    with days_of(profile, "[events]\nreturning = true\n") as days:
+        assert days.visit(0.5)["since"] == "new"
+        (of_host,) = (ping for ping in days.proxy.pings if ping.query.startswith("v="))
+        assert (of_host.since, of_host.tag) == (None, None)
+        for day, since in ((200.5, "month"), (364.5, "month"), (365.5, "new"), (366.5, "")):
+            load = days.visit(day)
+            assert load["p"]
+            assert load["since"] == since or not since
+            (of_host,) = (ping for ping in days.proxy.pings if ping.query.startswith("v="))
+            assert of_host.since is not None
+            assert of_host.tag is not None
+            others = [ping.since for ping in days.proxy.pings if ping is not of_host]
+            assert others == [None]
+        assert load["since"] != "new"
+
+
+ASK: Final = """<script>
+const asked = {requests};
+const answers = [];
+const ask = async () => {{
+    for (const [query, cache] of asked) {{
+        const answer = await fetch("{base}/api/event/ping?" + query, {{cache}});
+        answers.push([await answer.text(), answer.headers.get("Last-Modified")]);
+    }}
+    await fetch("{base}/report", {{method: "POST", body: JSON.stringify(answers)}});
+}};
+ask();
+</script>"""
+
+
+@pytest.fixture
+def asking(profile: Profile) -> Iterator[Callable[..., Any]]:
+    """Return a function by which a page asks: it returns the answers and their dates."""
+    if profile.engine == "webkit":
+        pytest.skip("it knows no names below localhost")
+    with running(profile.folder) as daemon, noting_proxy(daemon.base) as proxy, served("") as site:
+
+        def ask(hostname: str, *requests: tuple[str, str]) -> Any:
+            named = [(query.format(port=site.server_port), cache) for query, cache in requests]
+            page = ASK.format(requests=[list(each) for each in named], base=proxy.base)
+            site.contents = {"/blank": page}
+            proxy.clear()
+            with profile.opened(site.address(hostname, "/blank")):
+                return proxy.wait_for_report()
+
+        yield ask
+
+
+@pytest.mark.parametrize("form", ["n", "u"])
+def test_a_page_of_another_host_learns_nothing(asking: Callable[..., Any], form: str) -> None:
+    """It is of the same site, so it shares the cache of the browser."""
+    own, other = "www.shop.localhost", "blog.shop.localhost"
+    query = f"{form}={own}:{{port}}/a"
+    counts = [count for count, _ in asking(own, (query, "no-cache"), (query, "no-cache"))]
+    assert counts == ["0", "1"]
+    answers = asking(other, (query, "force-cache"), (query, "default"), (query, "no-cache"))
+    assert answers == [["0", None]] * 3
+
+
+def test_a_page_asks_as_medamas_tracker_does(asking: Callable[..., Any]) -> None:
+    own = "www.shop.localhost"
+    queries = ("root", f"u={own}%3A{{port}}%2Fa")
+    for expected in ("0", "1", "1"):
+        answers = asking(own, *((query, "default") for query in queries))
+        assert [count for count, _ in answers] == [expected] * 2
