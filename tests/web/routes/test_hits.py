@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from ipaddress import ip_network
 from zoneinfo import ZoneInfo
 
@@ -13,6 +14,7 @@ from twisted.internet.defer import Deferred
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import Unavailable
+from medamad.domain.zones import day_at, offset_at
 from medamad.ingest.networks import Networks
 from medamad.ingest.write_queue import QueueSettings
 from medamad.storage.settings import NEW_VALUES
@@ -381,6 +383,38 @@ async def test_the_day_of_a_ping_is_that_of_the_configured_zone(
         assert answer.body == b"0"
         answer = await visitor.ask("GET", f"{PING}?d={today - 1}&n=a.test/")
         assert answer.json == {"d": today}
+
+
+async def _count(visitor: Browser, kept: dict[int, str], day: int) -> int:
+    """Return what a tracker is told, whose browser keeps dates by the day of their address."""
+    since = {"If-Modified-Since": kept[day]} if day in kept else {}
+    answer = await visitor.ask("GET", f"{PING}?d={day}&n=a.test", headers=since)
+    if answer.header("Last-Modified") is None:
+        kept.pop(day, None)
+        return await _count(visitor, kept, answer.json["d"])
+    kept[day] = answer.header("Last-Modified") or ""
+    return int(answer.body)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns"])
+@pytest.mark.parametrize("hours_wrong", [-50, -24, -1, 0, 1, 5, 24, 700])
+@pytest_twisted.ensureDeferred
+async def test_every_day_has_one_first_view_by_any_clock(
+    server: Server, visitor: Browser, zone: str, hours_wrong: int
+) -> None:
+    """Also on the day on which clocks are put back, and by a script from before."""
+    server.pipeline.rules = evolve(server.pipeline.rules, zone=ZoneInfo(zone))
+    begin = datetime(2025, 10, 25, 12, tzinfo=UTC).timestamp()
+    offset_s = offset_at(ZoneInfo(zone), int(begin))
+    kept: dict[int, str] = {}
+    first_views = []
+    for hour in range(72):
+        server.now = begin + hour * 3_600
+        guess = int((server.now + hours_wrong * 3_600 + offset_s) // 86_400)
+        count = await _count(visitor, kept, guess)
+        if count == 0:
+            first_views.append(day_at(ZoneInfo(zone), int(server.now)))
+    assert first_views == [20_386, 20_387, 20_388, 20_389]
 
 
 @pytest.mark.parametrize("day", ["", "x", "-1", "1.5", "1234567", "%31"])
