@@ -11,6 +11,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
+from medamad.query.filters import cached_mask
 from medamad.query.goals import GoalSearch
 from medamad.query.kept_sums import sum_visits
 from medamad.query.names import order_of_texts
@@ -273,11 +274,18 @@ def pages_beside(
     """
     selection = select(snapshot, query, sources, cancellation)
     texts = snapshot.texts(Dimension.PATH)
-    code = next((code for code, text in enumerate(texts) if text == path), None)
+    # A page that was vacuumed and seen again has several codes until its texts are read again.
+    is_page = cached_mask(
+        snapshot.texts,
+        Dimension.PATH,
+        (pages_beside, path),
+        lambda piece: np.array([text == path for text in piece], np.bool_),
+        cancellation,
+    )
 
     def views_of_page(selection: Selection) -> Iterator[SelectedViews]:
         for selected in selection.views():
-            places = np.flatnonzero(selected.codes(Dimension.PATH) == code)
+            places = np.flatnonzero(is_page.take(selected.codes(Dimension.PATH)))
             if len(places):
                 yield SelectedViews(selected.part, selected.rows_of(places))
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest_twisted
+from support.query.snapshots import answer
 from support.storage.bulk_loads import code_texts, expected, load, made
 from support.storage.contents import agrees, idle, segments_and_merged, settled, stored_rows
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, views
@@ -97,6 +98,78 @@ async def test_texts_of_expired_views_stay_for_queries_that_read_them(
     await settled(store, NOW_MS + 8 * DAY_MS)
     assert stored_texts(store, website, Dimension.PATH) == ["/new"]
     later.close()
+    await store.close()
+
+
+SEEN_AGAIN = "/old"
+QUESTIONS = [
+    (name, [*parameters, *further])
+    for name in (
+        *("summary", "pages", "entries", "exits", "time", "referrers", "sources", "browsers"),
+        *("countries", "languages", "properties", "next", "previous", "goals"),
+    )
+    for parameters in ([("of", SEEN_AGAIN)], [("of", SEEN_AGAIN), ("summary", "true")])
+    for further in (
+        [],
+        [("path", SEEN_AGAIN)],
+        [("path[neq]", SEEN_AGAIN)],
+        [("path[in]", f"{SEEN_AGAIN},/x")],
+        [("country", "DE"), ("utm_source", "s")],
+        [("prop_name", "k"), ("prop_value", "v")],
+        *([(f"{place}_page[eq]", SEEN_AGAIN)] for place in ("entry", "exit")),
+    )
+    if not (name == "summary" and ("summary", "true") in parameters)
+]
+
+
+async def see(store: Store, *, days: int) -> None:
+    """Store a visit of three pages, each of whose texts is in a dimension of its own."""
+    fields = {"country": "DE", "utm_source": "s", "referrer": "g.example", "browser": "B"}
+    for number, path in enumerate(("/x", SEEN_AGAIN, "/y"), 1):
+        view = a_view(
+            path=path,
+            time_ms=NOW_MS + days * DAY_MS + number,
+            properties=(("k", "v"),),
+            identity=b"ada",
+            number_today=number,
+            first_today=number == 1,
+            from_page=None if number == 1 else "/x",
+            **fields,
+        )
+        await store.append([view])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_text_that_is_vacuumed_and_comes_back_is_the_same_text(
+    open_store: OpenStore,
+) -> None:
+    """Until its texts are read again, those in memory have it at two codes."""
+
+    def answers(store: Store) -> list[object]:
+        return [
+            store.read(website, lambda snapshot: answer(snapshot, name, parameters))  # noqa: B023
+            for name, parameters in QUESTIONS
+        ]
+
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(3, "nothing")))
+    website = await store.add_website("example.com", 1)
+    await see(store, days=0)
+    await store.append([a_view(path="/new", time_ms=NOW_MS + 5 * DAY_MS)])
+    assert answers(store)
+    for days in (7, 8):
+        await settled(store, NOW_MS + days * DAY_MS)
+    assert SEEN_AGAIN not in stored_texts(store, website, Dimension.PATH)
+    await see(store, days=8)
+    with store.snapshot(website) as snapshot:
+        texts = snapshot.texts(Dimension.PATH)
+    assert list(texts).count(SEEN_AGAIN) == 2
+    found = answers(store)
+    await store.close()
+    store = open_store(sizes=SIZES, retention=Retention(others=Keep(3, "nothing")))
+    for (name, parameters), before, after in zip(QUESTIONS, found, answers(store), strict=True):
+        assert before == after, (name, parameters)
+    (following,) = store.read(website, lambda snapshot: answer(snapshot, "next", [("of", "/x")]))
+    assert following["path"] == SEEN_AGAIN
     await store.close()
 
 
