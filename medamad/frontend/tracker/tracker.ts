@@ -51,10 +51,9 @@ const report = (d: Record<string, unknown>) => {
  * the server says which day it is. It adds the offset of its time zone where the script divides.
  */
 const ping = (name: string, day = ((since as number) / 864e5) | 0): Promise<Before> =>
-  fetch(
-    events + (RETURNING && name[1] === "=" ? "ping?" + name : "ping?d=" + day + "&n=" + name),
-    { cache: "no-cache" },
-  )
+  fetch(events + (RETURNING && name[1] === "=" ? "ping?" + name : "ping?d=" + day + "&n=" + name), {
+    cache: "no-cache",
+  })
     .then((answer) => answer.json())
     .then((answer) => (answer.d ? ping(name, answer.d) : answer));
 
@@ -139,10 +138,9 @@ const look = (event: Partial<MouseEvent>) => {
       });
       // A view that ended before the responses is not reported again.
       Promise.all(
-        (RETURNING
-          ? ["v=" + place.host, place.host + path]
-          : [place.host, place.host + path]
-        ).map((name) => ping(name)),
+        (RETURNING ? ["v=" + place.host, place.host + path] : [place.host, place.host + path]).map(
+          (name) => ping(name),
+        ),
       )
         .then(([today, here]) => {
           (hit as Load).n = -~((RETURNING ? (today as Load).n : today) as number);
