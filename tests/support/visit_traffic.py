@@ -7,7 +7,7 @@ The mix, unless a test chooses other shares:
 - every other visit ends after one page; on average there are more than two. A page is one of 40,
   the first of which is read by every fourth, and is read for 35 s (median, log-normal);
 - 2 % of the pauses are around the limit of 30 minutes: 20 to 40, in every other one with the page
-  hidden in between;
+  hidden before, after 5 seconds or 20 minutes;
 - 10 % of the steps open two to four pages in tabs at the same time, which are read on in any order;
 - 94 % of the later views come from the page before, 5 % from the one before that, and 1 % from
   elsewhere; 0.5 % of the people send no referrer at all;
@@ -61,6 +61,10 @@ class Mix:
     elsewhere: float = 0.01
     private: float = 0.005
     """People who send no referrer."""
+    at_midnight: float = 0.04
+    """Those who come shortly before it."""
+    pauses: float = 0.02
+    """Pauses around the limit."""
     restarts: int = 0
 
 
@@ -93,6 +97,8 @@ class _Person:
     width_px: int
     sends_referrer: bool
     elsewhere: float
+    at_midnight: float
+    pauses: float
     beacons: Iterator[str]
     steps: list[_Step] = field(factory=list)
 
@@ -100,7 +106,7 @@ class _Person:
         """Add the sessions of a day."""
         random = self.random
         starts = sorted(
-            random.uniform(23.8, 24) if random.random() < 0.04 else random.uniform(6, 24)
+            random.uniform(23.8, 24) if random.random() < self.at_midnight else random.uniform(6, 24)
             for _ in range(random.choice((1, 1, 1, 1, 1, 1, 1, 1, 1, 2)))
         )
         for hour in starts:
@@ -132,10 +138,10 @@ class _Person:
     def _pause(self, now_ms: int, page: _Step) -> int:
         """Return when a page has been read; it is left, or hidden in between."""
         random = self.random
-        if random.random() < 0.02:
+        if random.random() < self.pauses:
             if random.random() < 0.5:
-                self._unload(now_ms + 5_000, page)
-                now_ms += 5_000
+                now_ms += random.choice((5_000, 20 * MINUTE_MS))
+                self._unload(now_ms, page)
             now_ms += random.randint(20 * MINUTE_MS, 40 * MINUTE_MS)
         else:
             now_ms += self._reading_ms()
@@ -169,6 +175,8 @@ def arrivals(mix: Mix, seed: int) -> list[Arrival]:
                 width_px or random.choice(_WIDTHS),
                 random.random() >= mix.private,
                 mix.elsewhere,
+                mix.at_midnight,
+                mix.pauses,
                 beacons,
             )
             for day in range(mix.days):

@@ -27,11 +27,13 @@ class VisitSettings:
 
 @define(eq=False)
 class HashKeys:
-    """The key that identities are hashed with, and for one timeout that of the day before."""
+    """The key that identities are hashed with, and that of the day before while it is needed."""
 
     current: bytes = field(factory=_new_key)
     old: bytes = b""
     """The key of the day before; b"" once no visit of it can go on."""
+    parity: int = 0
+    """0 or 1, in turn from day to day: what a hash begins with, so that its day is known."""
     _zone: tzinfo = _UTC
     _begin_ms: int = 0
     _end_ms: int = 0
@@ -41,19 +43,19 @@ class HashKeys:
 
         Hits may be a little out of order.
         """
-        timeout_ms = settings.timeout_ms
-        is_set_up, is_new_day = self._zone is settings.zone and self._end_ms, False
-        if not is_set_up or not self._begin_ms - timeout_ms <= now_ms < self._end_ms:
-            self._zone = settings.zone
-            day = day_at(self._zone, now_ms // 1000)
-            self._begin_ms, self._end_ms = (
-                start_of_day(self._zone, each) * 1000 for each in (day, day + 1)
-            )
-            if is_set_up:
-                self.old, self.current, is_new_day = self.current, _new_key(), True
-        if self.old and now_ms - self._begin_ms > timeout_ms:
-            self.old = b""
-        return is_new_day
+        is_set_up = self._zone is settings.zone and self._end_ms
+        if is_set_up and self._begin_ms - settings.timeout_ms <= now_ms < self._end_ms:
+            return False
+        self._zone = settings.zone
+        day = day_at(self._zone, now_ms // 1000)
+        self._begin_ms, self._end_ms = (
+            start_of_day(self._zone, each) * 1000 for each in (day, day + 1)
+        )
+        if not is_set_up:
+            return False
+        self.old, self.current = self.current, _new_key()
+        self.parity = 1 - self.parity
+        return True
 
     def midnight_ms(self, time_ms: int) -> int:
         """Return when the day of a time began."""

@@ -51,11 +51,20 @@ class LiveVisit(msgspec.Struct, frozen=True):
         below = self.number_today - number_today - 1
         return 0 <= below < _KNOWN and not self.taken >> below & 1
 
-    def with_view(self, view: View) -> "LiveVisit":
-        """Return the visit with one more view."""
+    def begins_day(self, view: View, midnight_ms: int) -> bool:
+        """Return whether a view is the first of a day on which the visit goes on over midnight."""
+        return (
+            view.number_today == 1
+            and self.viewed_ms < midnight_ms <= (view.happened_ms or view.time_ms)
+            and bool(_on_page((self,), view))
+        )
+
+    def with_view(self, view: View, midnight_ms: int) -> "LiveVisit":
+        """Return the visit with one more view; the visitor's day began at `midnight_ms`."""
         happened_ms = view.happened_ms or view.time_ms
         last_ms, arrived_ms = max(self.last_ms, happened_ms), max(self.arrived_ms, view.time_ms)
-        if view.number_today and self.has_room_for(view.number_today):
+        is_late = view.number_today and self.has_room_for(view.number_today)
+        if is_late and not self.begins_day(view, midnight_ms):
             taken = self.taken | 1 << self.number_today - view.number_today - 1
             return replace(self, last_ms=last_ms, arrived_ms=arrived_ms, taken=taken)
         if not view.number_today and happened_ms < self.last_ms:

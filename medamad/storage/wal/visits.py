@@ -138,6 +138,8 @@ class LiveVisits:
     keys: HashKeys = field(factory=HashKeys, init=False)
     _records: OrderedDict[bytes, bytes] = field(factory=OrderedDict, init=False)
     """By key: the slot of its network, then its visits."""
+    _records_of: list[int] = field(factory=lambda: [0, 0], init=False)
+    """How many records have keys of each parity."""
     _key_of: dict[int, bytes] = field(factory=dict, init=False)
     """The key of each visit. Its length is the number of visits."""
     _shared: bytearray = field(factory=lambda: bytearray(_FLAGS), init=False)
@@ -157,12 +159,17 @@ class LiveVisits:
         """Return the keys that identities are hashed with now."""
         if self.keys.advance(now_ms, self.settings):
             self._shared = bytearray(_FLAGS)
+            if self._records_of[self.keys.parity]:
+                # No view can continue what began two days ago, and was kept alive by events.
+                for key in [key for key in self._records if key[0] == self.keys.parity]:
+                    self.remove(key)
         return self.keys
 
     def _clear_if_off(self) -> None:
         """Forget all visits and the hash keys if visits have been switched off."""
         if not self.settings.is_on and self._records:
             self._records.clear()
+            self._records_of = [0, 0]
             self._key_of.clear()
             self._networks = _NetworkCounts()
             self._shared = bytearray(_FLAGS)
@@ -174,11 +181,11 @@ class LiveVisits:
 
     def is_shared(self, key: bytes) -> bool:
         """Return whether several people seem to share a key today."""
-        return bool(self._shared[_WEBSITE.unpack_from(key)[0] % _FLAGS])
+        return bool(self._shared[_flag_of(key)])
 
     def share(self, key: bytes) -> None:
         """Record that several people share a key."""
-        self._shared[_WEBSITE.unpack_from(key)[0] % _FLAGS] = 1
+        self._shared[_flag_of(key)] = 1
 
     def key_of(self, visit: int) -> bytes | None:
         """Return the key of a live visit."""
@@ -189,6 +196,7 @@ class LiveVisits:
         before = self._records.pop(key, b"")
         if record:
             self._records[key] = record
+        self._records_of[key[0]] += bool(record) - bool(before)
         change = _count_of(record) - _count_of(before)
         if change:
             slot = _slot_of(record or before)
@@ -216,8 +224,8 @@ class LiveVisits:
     def expire(self, now_ms: int, most: int) -> int:
         """Remove at most `most` keys for which nothing has arrived for one timeout.
 
-        Hash keys are replaced here too, since no view may arrive after midnight. Returns how many
-        keys were removed: fewer than `most` when none is left.
+        Hash keys are replaced and forgotten here too, since no view may arrive after midnight.
+        Returns how many keys were removed: fewer than `most` when none is left.
         """
         self._clear_if_off()
         if self.settings.is_on:
@@ -229,6 +237,8 @@ class LiveVisits:
                 break
             self.remove(key)
             removed += 1
+        if not self._records_of[1 - self.keys.parity]:
+            self.keys.old = b""
         return removed
 
 
@@ -261,7 +271,11 @@ class VisitBatch:
             if happened_ms < latest_ms - settings.timeout_ms:
                 return 0
             before = self._continued(key, visits, view)
-        visit = begin(view, sequence) if before is None else before.with_view(view)
+        if before is None:
+            visit = begin(view, sequence)
+        else:
+            midnight_ms = self._live.keys.midnight_ms(view.happened_ms or view.time_ms)
+            visit = before.with_view(view, midnight_ms)
         record = record or _SLOT.pack(_slot_of_network(view.network))
         self._put_visit(key, record, visits, before, visit)
         return visit.number
@@ -314,10 +328,10 @@ class VisitBatch:
     def _find(self, view: View) -> tuple[bytes, bytes]:
         """Return the key of a view and its record; that of the day before moves to the new key."""
         keys = self._live.hash_keys(view.time_ms)
-        key = _digest(keys.current, view)
+        key = _digest(keys.current, keys.parity, view)
         record = self._record(key)
         if not record and keys.old:
-            old_key = _digest(keys.old, view)
+            old_key = _digest(keys.old, 1 - keys.parity, view)
             record = self._record(old_key)
             if record:
                 self._put(old_key, b"")
@@ -377,7 +391,13 @@ class VisitBatch:
         self._records[key] = record
 
 
-def _digest(hash_key: bytes, view: View) -> bytes:
-    """Return the key of a view: who made it, on which website."""
+def _digest(hash_key: bytes, parity: int, view: View) -> bytes:
+    """Return the key of a view: the parity of the day, then who made it, on which website."""
     text = _WEBSITE.pack(view.website) + view.identity
-    return blake2b(text, digest_size=_DIGEST_SIZE, key=hash_key).digest()
+    return b"%c%b" % (parity, blake2b(text, digest_size=_DIGEST_SIZE, key=hash_key).digest())
+
+
+def _flag_of(key: bytes) -> int:
+    """Return where it is recorded whether several people share a key."""
+    number: int = _WEBSITE.unpack_from(key, 1)[0]
+    return number % _FLAGS
