@@ -45,7 +45,9 @@ from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.daemon.thread_pool import Pool, repeat
 from medamad.domain.errors import Unavailable
 from medamad.ingest.pipeline import Pipeline
+from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
+from medamad.lookup.languages import forget_headers
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
 from medamad.storage.errors import DamagedStore, StoreError
@@ -53,7 +55,8 @@ from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 from medamad.web.app import make_outage_site, make_site
 from medamad.web.backend import Backend
-from medamad.web.server.site import drain
+from medamad.web.server.parser import forget_fields
+from medamad.web.server.site import Site, drain
 from medamad.web.settings import WebSettings
 
 FAILED: Final = 1
@@ -224,7 +227,7 @@ class Daemon(Service):
             login_file=data_dir / FILE_NAME,
         )
         self._serve_commands(data_dir, handlers.handlers())
-        self._repeat(self.tidy_s, self._tidy(store, accounts))
+        self._repeat(self.tidy_s, self._tidy(store, accounts, site))
         self._repeat(self.return_s, partial(_return_memory, store, queries))
         self._watch_for_silence(data_dir, site.backend)
         backup_watch = await self._watch_backups(data_dir, site.backend)
@@ -354,11 +357,12 @@ class Daemon(Service):
         if not store.stall_watch.unavailable_reason:
             record(self._now_ms())
 
-    def _tidy(self, store: Store, accounts: Accounts) -> Callable[[], Awaitable[None]]:
+    def _tidy(self, store: Store, accounts: Accounts, site: Site) -> Callable[[], Awaitable[None]]:
         put_off = ""
 
         async def tidy() -> None:
             nonlocal put_off
+            self._forget_browsers(site)
             try:
                 now_ms = int(self.clock() * 1000)
                 trusted_ms = store.clock.trusted_ms(now_ms)
@@ -372,6 +376,14 @@ class Daemon(Service):
                 put_off = str(error)
 
         return tidy
+
+    def _forget_browsers(self, site: Site) -> None:
+        """Forget what is known of browsers only to save time. Those that return cost little."""
+        site.forget_heads()
+        forget_fields()
+        forget_user_agents()
+        forget_headers()
+        site.backend.pipeline.rate_limiter.forget_idle(self.clock())
 
     async def _beat(self) -> None:
         self.supervisor.notify(ALIVE)

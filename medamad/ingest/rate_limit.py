@@ -42,6 +42,12 @@ class RateLimiter:
             self._full_at.popitem(last=False)
         return 0
 
+    def forget_idle(self, now: float) -> None:
+        """Forget the networks that have sent nothing for as long as it counts."""
+        idle = [network for network, full_at in self._full_at.items() if full_at <= now]
+        for network in idle:
+            del self._full_at[network]
+
     def __len__(self) -> int:
         """Return the number of networks in memory."""
         return len(self._full_at)

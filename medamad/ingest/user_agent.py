@@ -148,6 +148,12 @@ def _describe(user_agent: str) -> Agent:
     return Agent(browser, browser_version, os, os_version, device_type_of(text))
 
 
+def forget_user_agents() -> None:
+    """Forget which User-Agents have been seen."""
+    _matches.cache_clear()
+    _describe.cache_clear()
+
+
 @cache
 def _parse() -> "Callable[[str], PartialResult]":
     from ua_parser import Domain, load_lazy_builtins  # noqa: PLC0415 - the daemon starts without it

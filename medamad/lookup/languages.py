@@ -68,6 +68,11 @@ def _first_locale(accept_language: str) -> str:
     return ""
 
 
+def forget_headers() -> None:
+    """Forget which Accept-Language headers have been seen."""
+    _first_locale.cache_clear()
+
+
 def _normal(tag: str) -> str:
     """Return the canonical form of a language tag, "" unless its language is known."""
     match = _TAG.match(tag.strip().replace("_", "-"))

@@ -170,6 +170,7 @@ def make_site(
     site.root = root
     hits = WholeHits(backend, site, root.is_hit)
     site.take_hit, site.is_head_of_hit = hits.take, hits.is_head
+    site.forget_heads = hits.forget
     return site
 
 

@@ -94,6 +94,10 @@ class WholeHits:
         self._receive(channel, arrived, body, sender)
         return True
 
+    def forget(self) -> None:
+        """Forget the heads."""
+        self._known.clear()
+
     def is_head(self, arrived: bytes) -> bool:
         """Return whether what arrived is the head of a hit, and `take` may take it with its body.
 

@@ -106,7 +106,9 @@ class _Person:
         """Add the sessions of a day."""
         random = self.random
         starts = sorted(
-            random.uniform(23.8, 24) if random.random() < self.at_midnight else random.uniform(6, 24)
+            random.uniform(23.8, 24)
+            if random.random() < self.at_midnight
+            else random.uniform(6, 24)
             for _ in range(random.choice((1, 1, 1, 1, 1, 1, 1, 1, 1, 2)))
         )
         for hour in starts:

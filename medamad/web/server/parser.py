@@ -44,7 +44,7 @@ _MAX_KNOWN_BYTES: Final = 256
 class _KnownFields(dict[bytes, HeaderField]):
     """The fields in lines of heads, by line: parsing those again would take most of a hit's time.
 
-    Of bounded size, and without any that may identify a visitor.
+    Of bounded size, and without any that identifies a visitor by itself.
     """
 
     def __missing__(self, line: bytes) -> HeaderField:
@@ -62,6 +62,11 @@ class _KnownFields(dict[bytes, HeaderField]):
 
 
 _known_fields: Final = _KnownFields()
+
+
+def forget_fields() -> None:
+    """Forget the fields that heads have had."""
+    _known_fields.clear()
 
 
 class RequestHeaders:

@@ -80,6 +80,8 @@ class Site(Factory):
         """Apart, since a hit takes a fraction of the time of another request."""
         self.take_hit: Callable[[Channel, bytes], bool] = _none
         self.is_head_of_hit: Callable[[bytes], bool] = _none
+        self.forget_heads: Callable[[], None] = lambda: None
+        """Forgets what it has remembered of requests: the browsers that sent them."""
         self.decryptions: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater)
         self.records: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater, HITS_PER_TURN)
         """Of short TLS records that arrive alone, as those of most hits do."""
