@@ -7,8 +7,8 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -139,14 +139,17 @@ def proxied(folder: Path, command_of: Command) -> Iterator[Proxied]:
             process.wait(PATIENCE_S)
 
 
-@pytest.fixture(scope="module", params=["nginx", "caddy"])
+COMMANDS: Mapping[str, Command] = {"nginx": nginx_of, "caddy": caddy_of}
+
+
+@pytest.fixture(scope="module", params=COMMANDS)
 def proxy(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Proxied]:
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
     folder = tmp_path_factory.mktemp(request.param)
-    with proxied(folder, {"nginx": nginx_of, "caddy": caddy_of}[request.param]) as ready:
+    with proxied(folder, COMMANDS[request.param]) as ready:
         yield ready
 
 
@@ -202,6 +205,39 @@ def test_the_host_is_the_one_requested_from_the_proxy(proxy: Proxied) -> None:
         answer = proxy.request("GET", "/dashboard/", Host="evil.example", **claimed)
         # Caddy has no such site, and answers by itself.
         assert answer.status == 400 or "x-api-commit" not in answer.headers
+
+
+@pytest.mark.parametrize("name", ["nginx", "caddy"])
+def test_no_proxy_logs_a_visitor_while_the_daemon_is_down(tmp_path: Path, name: str) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    page = "https://example.com/private/page"
+    visit = {"Referer": page, "User_Agent": "Visitor/1.0", "Accept_Language": "rm"}
+    with proxied(tmp_path, COMMANDS[name]) as proxy:
+        proxy.request("POST", "/api/event/hit", load("a"), source=VISITOR, **visit)
+        too_large = load("b" * 3_000_000)
+        with suppress(OSError):
+            proxy.request("POST", "/api/event/hit", too_large, source=VISITOR, **visit)
+        gone = proxy.authority.connection(proxy.port, source=VISITOR)
+        gone.request("GET", "/api/event/ping?n=example.com/private/page", headers={"Referer": page})
+        gone.close()
+        proxy.daemon.stop()
+        for method, path, body in (
+            ("POST", "/api/event/hit", load("c")),
+            ("GET", "/api/event/ping?n=example.com/private/page", None),
+            ("GET", "/api/event/pixel.gif?u=" + page, None),
+        ):
+            answer = proxy.request(method, path, body, source=VISITOR, **visit)
+            assert answer.status >= 500
+        proxy.daemon.start()
+    kept = {
+        file.name: file.read_text("utf-8", "replace")
+        for file in tmp_path.rglob("*")
+        if file.is_file() and (tmp_path / "medamad") not in file.parents
+    }
+    assert {"proxy.txt"} <= kept.keys()
+    for text in (VISITOR, "private/page", "Visitor/1.0"):
+        assert [file for file, content in kept.items() if text in content] == []
 
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
