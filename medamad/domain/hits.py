@@ -19,7 +19,7 @@ Properties: TypeAlias = tuple[tuple[str, str], ...]
 
 @frozen
 class Visitor:
-    """A visitor on one day, by a server's id. Only stored as a keyed hash, for a day."""
+    """A visitor on one day, by a server's id. Stored as a keyed hash, while the day may grow."""
 
     name: str
     day: int

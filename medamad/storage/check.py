@@ -114,7 +114,7 @@ class StoreCheck:
         yield from damaged_goals(self._txn, self._environment.databases)
         for strange in self._environment.unknown_names(self._txn):
             yield f"meta: {strange!r}: unknown name"
-        for database in ("logins", "beacons"):
+        for database in ("logins", "beacons", "visitors"):
             for key, value in self._items(database):
                 if not _is_sound(key, value):
                     yield f"{database} {key.hex()[:16]}: its checksum does not match"
@@ -392,7 +392,9 @@ class StoreCheck:
                 yield f"website {website}, {name} {prefix.hex()}: they belong to no segment"
 
     def _items(self, name: str, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        database: Database = getattr(self._environment.databases, name)
+        database: Database | None = getattr(self._environment.databases, name)
+        if database is None:
+            return
         with self._txn.cursor(db=database) as cursor:
             found = cursor.set_range(prefix) if prefix else cursor.first()
             while found and cursor.key().startswith(prefix):

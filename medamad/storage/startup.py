@@ -35,6 +35,7 @@ from medamad.storage.settings import StoreSettings
 from medamad.storage.store import Store
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, secret_of
 from medamad.storage.wal.log import WriteAheadLog
+from medamad.storage.wal.named_visitors import NamedVisitors
 from medamad.storage.wal.records import RecordKind, sound_rows_of_websites, website_of
 from medamad.storage.wal.visits import LiveVisits
 from medamad.storage.websites import Websites, tombstones
@@ -84,6 +85,7 @@ def _build(
         dictionary,
         BeaconIndex(databases, secret_of(environment), settings.recent_beacons),
         UnmatchedBeacons(settings.early_beacons),
+        NamedVisitors(environment),
         LiveVisits(settings.visits),
     )
     leases = Leases(reactor)
@@ -102,6 +104,7 @@ def _build(
         dictionary=dictionary,
         beacons=wal.beacons,
         unmatched=wal.unmatched,
+        named=wal.named,
         visits=wal.visits,
         leases=leases,
         partitions=partitions,

@@ -31,8 +31,9 @@ def store(environment: Environment, beacons: BeaconIndex, *times_ms: int) -> lis
     with environment.lmdb.begin(write=True) as txn:
         for sequence, time_ms in enumerate(times_ms):
             digest = beacons.digest(f"{time_ms}-{sequence}")
-            beacons.write(txn, digest, ViewLocation(1, time_ms, sequence))
-            beacons.remember(digest, ViewLocation(1, time_ms, sequence))
+            beacons._write(txn, digest, ViewLocation(1, time_ms, sequence).pack())
+            beacons._remember(digest, ViewLocation(1, time_ms, sequence).pack())
+            beacons._evict()
             digests.append(digest)
     return digests
 
@@ -41,7 +42,7 @@ def found(
     environment: Environment, beacons: BeaconIndex, digests: list[bytes], now_ms: int
 ) -> list:
     with environment.reading() as txn:
-        places = [beacons.find(txn, digest, now_ms, ViewLocation) for digest in digests]
+        places = [beacons.find(txn, digest, now_ms) for digest in digests]
     return [None if place is None else place.time_ms for place in places]
 
 
@@ -98,13 +99,12 @@ def test_the_last_stored_beacon_wins_even_if_the_clock_was_ahead(
         (INDEX_NOW_MS + HOUR_MS, INDEX_NOW_MS - HOUR_MS, INDEX_NOW_MS), 1
     ):
         with environment.lmdb.begin(write=True) as txn:
-            beacons.write(txn, digest, ViewLocation(1, time_ms, count))
-        beacons.remember(digest, ViewLocation(1, time_ms, count))
+            beacons._write(txn, digest, ViewLocation(1, time_ms, count).pack())
+        beacons._remember(digest, ViewLocation(1, time_ms, count).pack())
+        beacons._evict()
     for reader in (beacons, *(new_beacons(environment, capacity) for capacity in (0, 5))):
         with environment.reading() as txn:
-            assert reader.find(txn, digest, INDEX_NOW_MS, ViewLocation) == ViewLocation(
-                1, INDEX_NOW_MS, 3
-            )
+            assert reader.find(txn, digest, INDEX_NOW_MS) == ViewLocation(1, INDEX_NOW_MS, 3)
 
 
 def test_an_unknown_beacon_is_not_found(environment: Environment) -> None:

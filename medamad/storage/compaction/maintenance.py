@@ -23,6 +23,7 @@ from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import Retention, unregistered_warning
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons
+from medamad.storage.wal.named_visitors import NamedVisitors
 from medamad.storage.wal.visits import LiveVisits
 from medamad.storage.websites import Websites
 
@@ -39,6 +40,7 @@ class Maintenance:
     _dictionary: Dictionary
     _beacons: BeaconIndex
     _unmatched: UnmatchedBeacons
+    _named: NamedVisitors
     _visits: LiveVisits
     _leases: Leases
     _partitions: Partitions
@@ -95,6 +97,7 @@ class Maintenance:
             partial(self._website_purge.resume, self._websites.has_number),
             partial(self._expire_beacons, trusted_ms),
             partial(self._expire_unmatched, trusted_ms),
+            partial(self._expire_named, trusted_ms),
             partial(self._expire_visits, now_ms),
             *(partial(self._recount_visitors, partition, now_ms) for partition in partitions),
             *(partial(self.run_due_jobs, partition, now_ms) for partition in partitions),
@@ -182,6 +185,9 @@ class Maintenance:
 
     async def _expire_unmatched(self, trusted_ms: int) -> None:
         await self._repeat(lambda _: self._unmatched.expire(trusted_ms, _STEP_BEACONS))
+
+    async def _expire_named(self, trusted_ms: int) -> None:
+        await self._repeat(lambda txn: self._named.expire(txn.lmdb, trusted_ms, _STEP_BEACONS))
 
     async def _expire_visits(self, now_ms: int) -> None:
         await self._repeat(lambda _: self._visits.expire(now_ms, _STEP_BEACONS))

@@ -79,7 +79,8 @@ Txn: TypeAlias = files.Txn
 class Databases:
     """The sub-databases. Integers in keys are big-endian, so that keys sort by number.
 
-    The values of meta (except the format), logins, websites and beacons begin with a checksum.
+    The values of meta (except the format), logins, websites, beacons and visitors begin with a
+    checksum.
 
     - meta: name → format version, account, counters, tokens, share links, goals and funnels,
       tombstones of websites, the trusted time
@@ -91,7 +92,7 @@ class Databases:
     - wal: website u32, last sequence u64, first time_ms u64 → a record: rows of one commit
     - beacons: hour u32, keyed hash u64 → as varints the website, the milliseconds in the hour, the
       sequence number of the view, and its distance from the first of its visit plus 1, 0 for no
-      visit; or, for a visitor that a server names, the time of the last view and the day's views
+      visit
     - headers: website u32, segment u32 → the header of a segment or merged segment; segment 0:
       the watermark
     - segments: website u32, first time_ms u64, segment u32, column u8 → a column of a segment
@@ -100,6 +101,8 @@ class Databases:
     - corrections: website u32, kind u8, sequence u64 → a correction of a flushed hit
     - purge_queue: website u32, first time_ms u64, segment u32 → nothing: a segment to remove
     - import_batches: website u32, batch u32 → an import batch
+    - visitors: day u32, 128-bit keyed hash → nothing: a visitor whom a server names was here, or on
+      a page. Stores of earlier builds get it when they are opened to write
     """
 
     meta: Database
@@ -115,10 +118,14 @@ class Databases:
     corrections: Database
     purge_queue: Database
     import_batches: Database
+    visitors: "Database | None" = None
+    """None in a store of an earlier build that is opened to read."""
 
 
 _DATABASES: Final = tuple(attribute.name for attribute in fields(Databases))
 _all_of: Final = attrgetter(*_DATABASES)
+_ADDED: Final = "visitors"
+"""The last one, which stores of earlier builds lack."""
 
 
 @frozen
@@ -140,7 +147,8 @@ class Environment:
 
     def used_bytes(self, txn: Txn) -> int:
         """Return the bytes of the pages in use, without freed pages."""
-        stats = [txn.stat(), *map(txn.stat, _all_of(self.databases))]
+        databases = [each for each in _all_of(self.databases) if each is not None]
+        stats = [txn.stat(), *map(txn.stat, databases)]
         return self.page_bytes * sum(
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )
@@ -256,7 +264,10 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
         check_length(env, path)
         txn = env.begin()
         check_format(path, read_format(env, txn))
-        opened = [env.open_db(name.encode(), txn=txn, create=False) for name in _DATABASES]
+        names = [name for name in _DATABASES if name != _ADDED]
+        opened = [env.open_db(name.encode(), txn=txn, create=False) for name in names]
+        with suppress(lmdb.NotFoundError):
+            opened.append(env.open_db(_ADDED.encode(), txn=txn, create=False))
     databases, files_opened = Databases(*opened), OpenedFiles()
     return Environment(env, databases, path, None, files_opened, only=txn), txn
 
@@ -343,7 +354,7 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
         check_length(env, path)
         with env.begin() as txn:
             check_format(path, read_format(env, txn))
-        opened = [env.open_db(name.encode(), create=False) for name in _DATABASES]
+        opened = [env.open_db(name.encode(), create=name == _ADDED) for name in _DATABASES]
         env.reader_check()
     return Environment(env, Databases(*opened), path, lock, files_opened)
 

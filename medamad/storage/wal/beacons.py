@@ -1,8 +1,7 @@
 """The beacon index: finds the view of a beacon for 24 hours. And what arrives before its page load.
 
 An unload names no website: this index finds its view. It also detects a page load that is sent
-twice, and counts the views of the visitors that a server names. The ids themselves are not stored,
-only a keyed hash.
+twice. The ids themselves are not stored, only a keyed hash.
 
 The latest beacons are in bounded memory. They get there with their views, from the write-ahead log
 at start, and are written to disk in groups: when memory is full, and before their views are
@@ -21,7 +20,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice, takewhile
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 import msgspec
 import numpy as np
@@ -55,7 +54,7 @@ _VALUE_DTYPE: Final = np.dtype(
     [("website", ">u4"), ("time_ms", ">u8"), ("number", ">u8"), ("distance", ">u4")]
 )
 _NUMBER: Final = slice(12, 20)
-"""Where a value in memory has its sequence number or count, which can be compared as bytes."""
+"""Where a value in memory has its sequence number, which can be compared as bytes."""
 _WRITTEN_AT_ONCE: Final = 500
 """How many beacons are written together when memory is full, or twice the hits of the batch."""
 _MAX_DISTANCE: Final = (1 << 32) - 1
@@ -90,26 +89,6 @@ class ViewLocation(msgspec.Struct, frozen=True):
         return _VALUE.pack(self.website, self.time_ms, self.sequence, distance)
 
 
-class ViewCount(msgspec.Struct, frozen=True):
-    """How many views a visitor has had of a website, or of a page, and when the last one was."""
-
-    website: int
-    time_ms: int
-    views: int
-
-    @classmethod
-    def unpack(cls, value: bytes) -> Self:
-        """Return what `pack` has packed."""
-        return cls(*_VALUE.unpack(value)[:3])
-
-    def pack(self) -> bytes:
-        """Return the value that is kept in memory."""
-        return _VALUE.pack(self.website, self.time_ms, self.views, 0)
-
-
-T = TypeVar("T", ViewLocation, ViewCount)
-
-
 @define(eq=False)
 class BeaconIndex:
     """Used by the writer thread alone."""
@@ -129,7 +108,7 @@ class BeaconIndex:
     """Beacons of views up to this sequence number are on disk."""
 
     def __len__(self) -> int:
-        """Return how many beacons and counts are in memory."""
+        """Return how many beacons are in memory."""
         return len(self._logged) + len(self._recent)
 
     def digest(self, beacon: str) -> bytes:
@@ -187,32 +166,20 @@ class BeaconIndex:
             for digest, value in pairs:
                 self._log(digest, value)
 
-    def find(self, txn: Txn, digest: bytes, now_ms: int, of: type[T]) -> T | None:
-        """Return what was stored under a digest in the 24 hours before `now_ms`, if anything.
-
-        That is a view's location or a visitor's count, as the caller knows by what is digested.
-        """
+    def find(self, txn: Txn, digest: bytes, now_ms: int) -> ViewLocation | None:
+        """Return the view whose beacon was stored in the 24 hours before `now_ms`, if any."""
         value = (
             self._logged.get(digest)
             or self._recent.get(digest)
             or self._find_stored(txn, digest, now_ms)
         )
-        found = None if value is None else of.unpack(value)
+        found = None if value is None else ViewLocation.unpack(value)
         return None if found is None or now_ms - found.time_ms > DAY_MS else found
 
     def remember_logged(self, locations: Mapping[bytes, ViewLocation]) -> None:
         """Keep the beacons of views whose log records are committed, by digest."""
         for digest, location in locations.items():
             self._log(digest, location.pack())
-        self._evict()
-
-    def write(self, txn: Txn, digest: bytes, value: ViewLocation | ViewCount) -> None:
-        """Store a value on disk. Call `remember` once the transaction is committed."""
-        self._write(txn, digest, value.pack())
-
-    def remember(self, digest: bytes, value: ViewLocation | ViewCount) -> None:
-        """Keep a value in memory that was committed to disk."""
-        self._remember(digest, value.pack())
         self._evict()
 
     def write_surplus(self, txn: Txn, added: int) -> list[bytes]:

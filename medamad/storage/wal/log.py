@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from functools import partial
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -16,7 +17,8 @@ from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.meta import read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
 from medamad.storage.segments.format import FLAG_OF
-from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewCount, ViewLocation
+from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewLocation
+from medamad.storage.wal.named_visitors import NamedVisitors
 from medamad.storage.wal.records import Record, RecordKind, Row, Rows, records_of, rows_of, view_row
 from medamad.storage.wal.visits import LiveVisits, VisitBatch
 
@@ -72,6 +74,7 @@ class WriteAheadLog:
     dictionary: Dictionary
     beacons: BeaconIndex
     unmatched: UnmatchedBeacons
+    named: NamedVisitors
     visits: LiveVisits = field(factory=LiveVisits)
     _sequence: int = 0
     """The last number handed out. Grows even when a transaction fails: none is used twice."""
@@ -133,8 +136,6 @@ class WriteBatch:
     """Corrections of flushed hits: by website, the value by kind and sequence number."""
     _locations: dict[bytes, ViewLocation] = field(factory=dict)
     """What this batch adds to the beacon index, by digest."""
-    _counts: dict[bytes, ViewCount] = field(factory=dict)
-    """The views that it counts for visitors, by digest."""
     _durations: dict[int, int] = field(factory=dict)
     """The durations that this batch has of unflushed views, by sequence number."""
     _added: dict[tuple[int, RecordKind], list[Row]] = field(factory=dict)
@@ -169,8 +170,6 @@ class WriteBatch:
         beacons.mark_indexed(self._indexed)
         beacons.remember_logged(self._locations)
         self._wal.unmatched.drop(self._locations)
-        for digest, count in self._counts.items():
-            beacons.remember(digest, count)
 
     def _add_view(self, view: View) -> Outcome:
         if not self._has_website(view.website):
@@ -202,27 +201,10 @@ class WriteBatch:
 
     def _with_visitor_flags(self, view: View, visitor: Visitor) -> View:
         """Return a view with its flags: the visitor's first of the day, and of the page."""
+        is_first = partial(self._wal.named.is_first, self._txn, visitor, view.website)
         return msgspec.structs.replace(
-            view,
-            first_today=self._count(view, visitor) == 1,
-            first_of_page=self._count(view, visitor, view.path) == 1,
+            view, first_today=is_first(), first_of_page=is_first(view.path)
         )
-
-    def _count(self, view: View, visitor: Visitor, *page: str) -> int:
-        """Count a view for its visitor, by what is known of the last 24 hours.
-
-        The count is stored among the beacons, under a digest that no beacon has: none contains NUL.
-        """
-        beacons = self._wal.beacons
-        name = "\0".join((str(view.website), str(visitor.day), visitor.name, *page))
-        digest = beacons.digest(name)
-        before = self._counts.get(digest) or beacons.find(
-            self._txn, digest, view.time_ms, ViewCount
-        )
-        count = ViewCount(view.website, view.time_ms, 1 if before is None else before.views + 1)
-        beacons.write(self._txn, digest, count)
-        self._counts[digest] = count
-        return count.views
 
     def _match_earlier(self, digest: bytes, location: ViewLocation) -> None:
         """Write what arrived before the view that it belongs to."""
@@ -297,7 +279,7 @@ class WriteBatch:
     def _find(self, digest: bytes, now_ms: int) -> ViewLocation | None:
         location = self._locations.get(digest)
         if location is None:
-            location = self._wal.beacons.find(self._txn, digest, now_ms, ViewLocation)
+            location = self._wal.beacons.find(self._txn, digest, now_ms)
             if location is not None and not self._has_website(location.website):
                 return None
         return location
