@@ -5,6 +5,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,8 @@ from medamad.cli.support import (
     add_data,
     add_json,
     format_bytes,
+    from_data,
+    load_named,
     min_free_disk,
     on_data,
     print_error,
@@ -22,11 +25,11 @@ from medamad.cli.support import (
     report_damage,
     size,
 )
-from medamad.config.schema import load
 from medamad.config.settings import backup_folder
 from medamad.daemon.messages import reason_of
 from medamad.domain.errors import BadRequest
 from medamad.storage.backup import DamagedData, Note, rotate
+from medamad.storage.environment.owner import as_invoker
 from medamad.storage.offline import make_backup
 
 _NICE: Final = 10
@@ -77,7 +80,12 @@ def run(arguments: Namespace) -> int:
 
 
 def _back_up(data_dir: Path, arguments: Namespace) -> int:
-    target = None if arguments.rotate else _target(arguments.file, data_dir)
+    config = load_named(arguments.config) if arguments.rotate else None
+    named = arguments.file if config is None else backup_folder(config, data_dir)
+    named = from_data(arguments, named)
+    rights = partial(as_invoker, named, data_dir)
+    with rights():
+        target = _target(named, data_dir) if config is None else named
     if arguments.nice:
         with suppress(OSError):
             os.nice(_NICE)
@@ -88,18 +96,18 @@ def _back_up(data_dir: Path, arguments: Namespace) -> int:
 
     def make(file: Path) -> Note:
         try:
-            return make_backup(data_dir, file, phases.update, spare_bytes)
+            return make_backup(data_dir, file, phases.update, spare_bytes, rights)
         except DamagedData as error:
             report_damage(data_dir, error.values)
             raise
 
-    if target is None:
-        config = load(arguments.config)
-        folder = backup_folder(config, data_dir)
-        rotated = rotate(folder, config.backup.keep, time.time(), make)
-        file, note, not_removed = rotated.file, rotated.note, rotated.not_removed
+    not_removed: tuple[OSError, ...] = ()
+    if config is None:
+        file, note = named, make(target)
     else:
-        file, note, not_removed = arguments.file, make(target), ()
+        rotated = rotate(target, config.backup.keep, time.time(), make, rights)
+        file, note, not_removed = rotated.file, rotated.note, rotated.not_removed
+    file = arguments.base / file
     phases.end()
     if arguments.json:
         print(msgspec.json.encode({"file": str(file), **msgspec.structs.asdict(note)}).decode())
@@ -115,7 +123,7 @@ def _target(file: Path, data_dir: Path) -> Path:
     """Return the path to write, with links resolved. Raises BadRequest for anything but a file."""
     if file.name == "-":
         raise BadRequest("FILE: expected a file, not -: a backup is verified after it is written")
-    target = Path(os.path.realpath(file))
+    target = Path(os.path.realpath(file)) if file.is_symlink() else file
     # A link in /proc may lead to something without a name, and a link may lead to itself.
     if (file.exists() and not file.is_file()) or target.is_symlink():
         raise BadRequest(f"{file}: not a regular file")

@@ -2,6 +2,7 @@
 
 import json
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -57,22 +58,23 @@ def run(arguments: Namespace) -> int:
         print_error("--dry-run: only with --drop-damaged")
         return USAGE_STATUS
     if arguments.drop_damaged:
-        drop = partial(_drop, is_dry_run=arguments.dry_run, as_json=arguments.json)
-        return on_data(arguments, drop)
-    return on_data(arguments, partial(_check, as_json=arguments.json))
+        return on_data(arguments, partial(_drop, arguments))
+    return on_data(arguments, partial(_check, arguments))
 
 
-def _read(data_dir: Path) -> tuple[Path, TreeCheck]:
+def _read(data_dir: Path) -> TreeCheck:
     check_there(data_dir)
     store = data_dir / FILE_NAME
     check_is_store(store)
     check_readable(store)
-    return store, read_store(store)
+    return read_store(store)
 
 
-def _drop(data_dir: Path, *, is_dry_run: bool, as_json: bool) -> int:
+def _drop(arguments: Namespace, data_dir: Path) -> int:
     """Remove what is damaged; the exit status is 1 if some of it cannot be removed."""
-    store, read = _read(data_dir)
+    is_dry_run: bool = arguments.dry_run
+    read = _read(data_dir)
+    store = arguments.base / data_dir / FILE_NAME
     if damage := read.damage():
         print_error(f"{store}: {damage}: this cannot be removed; `medamad restore` a backup")
         return 1
@@ -85,7 +87,7 @@ def _drop(data_dir: Path, *, is_dry_run: bool, as_json: bool) -> int:
         raise StoreInUse(
             f"{error}; stop it first, with its socket: systemctl stop medamad.socket medamad"
         ) from error
-    if as_json:
+    if arguments.json:
         found = [
             {
                 "hostname": each.hostname,
@@ -127,32 +129,39 @@ def _loss(dropped: Dropped) -> str:
     return f"{dropped.what}: {views}{when}"
 
 
-def _check(data_dir: Path, *, as_json: bool) -> int:
-    if not as_json and is_in_use(data_dir):
-        print(f"{data_dir}: in use by a running daemon; checking what it has stored so far")
-    store, read = _read(data_dir)
+def _check(arguments: Namespace, data_dir: Path) -> int:
+    folder = arguments.base / data_dir
+    store = folder / FILE_NAME
+    if not arguments.json and is_in_use(data_dir):
+        print(f"{folder}: in use by a running daemon; checking what it has stored so far")
+    read = _read(data_dir)
+
+    def report(finding: str) -> None:
+        if not arguments.json:
+            print_error(f"{store}: {finding}")
+
     if damage := read.damage():
         # Reading on could kill this process too.
-        _report(store, damage, as_json=as_json)
+        report(damage)
         findings, counts = [damage], {"websites": 0, "views": 0, "blocks": 0, "days": 0}
     else:
         if values := read.damaged_values():
             report_damage(data_dir, values)
-        findings, counts = _findings(data_dir, as_json=as_json)
-    if as_json:
+        findings, counts = _findings(data_dir, report)
+    if arguments.json:
         print(json.dumps({"store": str(store), "findings": findings, **counts}))
     else:
         print(f"{store}: {_summary(counts, len(findings))}")
     return 1 if findings else 0
 
 
-def _findings(data_dir: Path, *, as_json: bool) -> tuple[list[str], dict[str, int]]:
+def _findings(data_dir: Path, report: Callable[[str], None]) -> tuple[list[str], dict[str, int]]:
     environment, txn = open_to_read(data_dir)
     check = StoreCheck(environment, txn)
     findings = []
     for finding in check.findings():
         findings.append(finding)
-        _report(environment.path, finding, as_json=as_json)
+        report(finding)
     txn.abort()
     environment.close()
     return findings, {
@@ -161,11 +170,6 @@ def _findings(data_dir: Path, *, as_json: bool) -> tuple[list[str], dict[str, in
         "blocks": check.segments,
         "days": check.days,
     }
-
-
-def _report(store: Path, finding: str, *, as_json: bool) -> None:
-    if not as_json:
-        print_error(f"{store}: {finding}")
 
 
 def _summary(counts: dict[str, int], findings: int) -> str:

@@ -8,15 +8,18 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from typing import BinaryIO, Final
 
 from medamad.cli.support import (
+    STANDARD_OUTPUT,
     ProgressLine,
     add_data,
     counted,
     effective_config,
+    from_data,
     on_data,
     print_error,
     print_warning,
@@ -27,13 +30,13 @@ from medamad.config.settings import sources
 from medamad.domain.errors import BadRequest
 from medamad.query.period import parse_period
 from medamad.query.request import Gap, Gaps
+from medamad.storage.environment.owner import as_invoker
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import open_reader
 from medamad.storage.segments.damage import WAYS_OUT
 from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource
 from medamad.transfer.rows import format_day
 
-_STANDARD_OUTPUT: Final = "-"
 _MODE: Final = 0o600
 
 EXAMPLES: Final = (
@@ -68,7 +71,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        default=_STANDARD_OUTPUT,
+        type=Path,
+        default=STANDARD_OUTPUT,
         metavar="FILE",
         help="the file to write; - for standard output (default: -)",
     )
@@ -102,18 +106,22 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         format=arguments.format,
         period=parse_period(arguments.start, arguments.end),
     )
-    if arguments.output == _STANDARD_OUTPUT and request.format == "parquet" and sys.stdout.isatty():
+    if arguments.output == STANDARD_OUTPUT and request.format == "parquet" and sys.stdout.isatty():
         raise BadRequest("--output: expected a file: Parquet cannot be printed on a terminal")
-    if arguments.output != _STANDARD_OUTPUT:
-        reject_own_file(Path(arguments.output), data_dir)
+    output = from_data(arguments, arguments.output)
+    if output != STANDARD_OUTPUT:
+        with as_invoker():
+            reject_own_file(output, data_dir)
     left_out: list[str] = []
 
     def damaged(error: DamagedSegment) -> None:
         left_out.append(str(error))
 
     config = effective_config(data_dir, arguments.config).config
+    with as_invoker():
+        lists = load_lists(config)
     with (
-        _output(arguments.output) as (file, place),
+        _output(output, data_dir) as (file, place),
         _naming(str(data_dir)),
         open_reader(data_dir) as reader,
     ):
@@ -121,7 +129,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         exported = ExportSource(
             snapshot=reader.snapshot(website, damaged).verified(),
             origins=reader.origins(website),
-            sources=sources(load_lists(config)),
+            sources=sources(lists),
             period=request.period,
             zone=config.events.timezone,
             has_visits=config.events.visits,
@@ -179,37 +187,42 @@ def _naming(place: str) -> Iterator[None]:
 
 
 @contextmanager
-def _output(name: str) -> Iterator[tuple[BinaryIO, str]]:
+def _output(file: Path, data_dir: Path) -> Iterator[tuple[BinaryIO, str]]:
     """Return the file to write, and its name for errors."""
-    target = "standard output" if name == _STANDARD_OUTPUT else name
-    with _naming(target), _opened(name, target) as opened:
+    target = "standard output" if file == STANDARD_OUTPUT else str(file)
+    with _naming(target), _opened(file, target, data_dir) as opened:
         yield opened
 
 
 @contextmanager
-def _opened(name: str, place: str) -> Iterator[tuple[BinaryIO, str]]:
+def _opened(whole: Path, place: str, data_dir: Path) -> Iterator[tuple[BinaryIO, str]]:
     """Return the same as `_output`; the file gets its name only once it is complete."""
-    if name == _STANDARD_OUTPUT:
+    if whole == STANDARD_OUTPUT:
         with _at_full_speed(sys.stdout.buffer, place) as taking:
             yield taking
         sys.stdout.buffer.flush()
         return
-    whole = Path(name)
-    if whole.exists() and not whole.is_file():
-        with whole.open("wb") as target, _at_full_speed(target, place) as taking:
+    rights = partial(as_invoker, whole, data_dir)
+    with rights():
+        target = whole.open("wb") if whole.exists() and not whole.is_file() else None
+    if target is not None:
+        with target, _at_full_speed(target, place) as taking:
             yield taking
         return
     part = whole.with_name(f".{whole.name}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
+        with rights():
+            descriptor = os.open(part, flags, _MODE)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, name) from error
+        raise OSError(error.errno, error.strerror, place) from error
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - only the owner may read it
             yield file, place
-        part.replace(whole)
+        with rights():
+            part.replace(whole)
     finally:
-        with suppress(FileNotFoundError):
+        with rights(), suppress(FileNotFoundError):
             part.unlink()
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from medamad.accounts.first_login import FILE_NAME
 from medamad.cli.signals import ignore_interrupts
-from medamad.cli.support import ProgressPhases, add_data, on_data, print_warning
+from medamad.cli.support import ProgressPhases, add_data, from_data, on_data, print_warning
 from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
 from medamad.storage.errors import StoreInUse
 from medamad.storage.restore import Restored, restore
@@ -38,13 +38,15 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Replace the store."""
-    return on_data(arguments, lambda data_dir: _restore(data_dir, arguments.file))
+    return on_data(arguments, lambda data_dir: _restore(data_dir, arguments))
 
 
-def _restore(data_dir: Path, file: Path) -> int:
+def _restore(data_dir: Path, arguments: Namespace) -> int:
     phases = ProgressPhases(sys.stderr)
     try:
-        restored = restore(file, data_dir, phases.update, ignore_interrupts)
+        restored = restore(
+            from_data(arguments, arguments.file), data_dir, phases.update, ignore_interrupts
+        )
     except StoreInUse as error:
         raise StoreInUse(
             f"{error}; stop it first, with its socket: systemctl stop medamad.socket medamad"
@@ -52,11 +54,11 @@ def _restore(data_dir: Path, file: Path) -> int:
     phases.end()
     _keep_login(data_dir, restored)
     made = datetime.fromtimestamp(restored.note.made, UTC)
-    print(f"{data_dir / STORE_NAME}: restored the store of {made:%Y-%m-%d %H:%M:%S} UTC.")
+    store = arguments.base / data_dir / STORE_NAME
+    print(f"{store}: restored the store of {made:%Y-%m-%d %H:%M:%S} UTC.")
     if restored.replaced is not None:
-        print(
-            f"The old store is kept as {restored.replaced}; delete it when you no longer need it."
-        )
+        kept = arguments.base / restored.replaced
+        print(f"The old store is kept as {kept}; delete it when you no longer need it.")
     if restored.damage:
         print_warning(
             f"damaged data is in the backup too: {restored.damage};"

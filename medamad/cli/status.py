@@ -17,12 +17,14 @@ from medamad.cli.support import (
     add_data,
     counted,
     format_bytes,
+    named_from,
     print_error,
     read_config,
     report_config_error,
 )
 from medamad.config.schema import Config, ConfigError
 from medamad.storage.environment.environment import is_in_use
+from medamad.storage.environment.owner import as_owner
 from medamad.storage.errors import StoreError
 
 _DAY_S: Final = 86_400
@@ -48,17 +50,24 @@ def run(arguments: Namespace) -> int:
         config = read_config(arguments, os.environ)
     except ConfigError as error:
         return report_config_error(error)
-    data_dir = config.data_dir(os.environ)
+    data_dir, base = config.data_dir(os.environ), Path()
     try:
-        with connect(data_dir) as connection:
-            state = connection.request(Status(), DaemonState)
+        with as_owner(data_dir) as place:
+            if place != data_dir:
+                base = data_dir
+            try:
+                with connect(place) as connection:
+                    state = connection.request(Status(), DaemonState)
+            except NotRunning:
+                if not _is_in_use(place):
+                    raise
+                message = f"{data_dir}: a daemon uses it but is not accepting commands yet"
+                return _failed(message, 1, as_json=arguments.json)
     except NotRunning as error:
-        if _is_in_use(data_dir):
-            message = f"{data_dir}: a daemon uses it but is not accepting commands yet"
-            return _failed(message, 1, as_json=arguments.json)
-        return _failed(str(error), NOT_RUNNING_STATUS, as_json=arguments.json)
+        message = named_from(base, str(error))
+        return _failed(message, NOT_RUNNING_STATUS, as_json=arguments.json)
     except RequestFailed as error:
-        return _failed(str(error), 1, as_json=arguments.json)
+        return _failed(named_from(base, str(error)), 1, as_json=arguments.json)
     if arguments.json:
         _print_json({"running": True, **msgspec.to_builtins(state)})
     else:

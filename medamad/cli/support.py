@@ -22,8 +22,13 @@ from medamad.daemon.service_paths import ServicePaths
 from medamad.domain.errors import ApiError, BadRequest, Conflict
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME
 from medamad.storage.environment.folder import PRESENCE_NAME
+from medamad.storage.environment.owner import as_invoker, as_owner
 from medamad.storage.environment.tree_check import DamagedValue
 from medamad.storage.errors import StoreError
+from medamad.storage.wal.named_visitors import FILE_NAME as KEYS_NAME
+
+STANDARD_OUTPUT: Final = Path("-")
+"""In place of a file to write."""
 
 
 def add_data(parser: ArgumentParser, *, of_service: bool = True) -> None:
@@ -112,21 +117,59 @@ def report_config_error(error: ConfigError) -> int:
 def on_data(arguments: Namespace, work: Callable[[Path], int], *, by_file: bool = False) -> int:
     """Run a command on the data directory; print errors; return its exit status.
 
-    `by_file`: the command needs the whole configuration, not only the data directory.
+    If root runs it, it has the rights of the directory's owner. `by_file`: the command needs the
+    whole configuration, not only the data directory. `arguments.base` is added: the folder that the
+    paths given to `work` begin in, to name them by.
     """
+    arguments.base = base = Path()
     try:
         config = read_config(arguments, os.environ, by_file=by_file)
-        return work(config.data_dir(os.environ))
+        data_dir, folder = config.data_dir(os.environ), Path.cwd()
+        with as_owner(data_dir) as place:
+            if place != data_dir:
+                arguments.base = base = folder / data_dir
+                _make_absolute(folder, arguments)
+            return work(place)
     except ConfigError as error:
         return report_config_error(error)
     except BrokenPipeError:
         raise
     except OSError as error:
+        if isinstance(error.filename, str):
+            error.filename = str(base / error.filename)
         complain(reason_of(error), sys.stderr, os.environ)
         return 1
-    except (ApiError, StoreError, NotRunning, RequestFailed) as error:
+    except ApiError as error:
         complain(str(error), sys.stderr, os.environ)
         return 1
+    except (StoreError, NotRunning, RequestFailed) as error:
+        complain(named_from(base, str(error)), sys.stderr, os.environ)
+        return 1
+
+
+def named_from(base: Path, text: str) -> str:
+    """Return an error that may begin with a path, with that path from the root."""
+    if base == Path() or text.startswith("/"):
+        return text
+    return f"{base}: {text.removeprefix('.: ')}"
+
+
+def _make_absolute(folder: Path, arguments: Namespace) -> None:
+    """Let the paths that the user has named hold when the working directory changes."""
+    for name, value in vars(arguments).items():
+        if isinstance(value, Path) and value not in (STANDARD_OUTPUT, arguments.base):
+            setattr(arguments, name, folder / value)
+        elif isinstance(value, list) and all(isinstance(each, Path) for each in value):
+            setattr(arguments, name, [folder / each for each in value])
+
+
+def from_data(arguments: Namespace, path: Path) -> Path:
+    """Return a path that the data directory's owner can follow if it leads into the directory."""
+    if arguments.base != Path():
+        for base in (arguments.base, arguments.base.resolve()):
+            if path.is_relative_to(base):
+                return path.relative_to(base)
+    return path
 
 
 _EVERY_S: Final = 0.2
@@ -228,7 +271,7 @@ class EffectiveConfig:
         """Return the configuration that the daemon uses or would use. Raises ConfigError."""
         if self.another is None or self.daemon is None:
             return self.config
-        return load(None if self.daemon.file is None else Path(self.daemon.file))
+        return load_named(None if self.daemon.file is None else Path(self.daemon.file))
 
     def check_zone(self) -> None:
         """Raise Conflict if command and daemon disagree on when days begin."""
@@ -241,11 +284,17 @@ class EffectiveConfig:
             )
 
 
+def load_named(file: Path | None) -> Config:
+    """Return the configuration that the user has named. Raises ConfigError."""
+    with as_invoker():
+        return load(file)
+
+
 def min_free_disk(data_dir: Path, file: Path | None) -> int:
     """Return how much disk to leave free, by a valid file, else the daemon, else the default."""
     if file is not None:
         with suppress(ConfigError):
-            return load(file).store.min_free_disk
+            return load_named(file).store.min_free_disk
     with suppress(NotRunning, RequestFailed), connect(data_dir) as connection:
         reported = connection.request(GetConfiguration(), Configuration).min_free_disk
         if reported is not None:
@@ -276,7 +325,7 @@ def effective_config(data_dir: Path, named: Path | None) -> EffectiveConfig:
             raise
     if named is None and daemon is not None and daemon.file is not None:
         named = Path(daemon.file)
-    return EffectiveConfig(load(named), daemon)
+    return EffectiveConfig(load_named(named), daemon)
 
 
 MAX_DAYS: Final = 36_500
@@ -330,6 +379,7 @@ _BEGINNINGS: Final = (
     LOCK_NAME,
     SOCKET_NAME,
     PRESENCE_NAME,
+    KEYS_NAME,
     first_login.FILE_NAME,
 )
 """How the names of the daemon's files begin, after an optional dot."""

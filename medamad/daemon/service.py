@@ -50,6 +50,7 @@ from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
+from medamad.storage.environment.owner import check_owner
 from medamad.storage.errors import DamagedStore, StoreError
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
@@ -187,6 +188,7 @@ class Daemon(Service):
         for warning in self.config.warnings:
             self._log.warn("{warning}", warning=warning)
         data_dir = self.config.data_dir(self.environ)
+        check_owner(data_dir)
         lists = load_lists(self.config)
         listening = listen_endpoints(self.config, self.reactor)
         web_settings = settings.web_settings(self.config, lists, data_dir)

@@ -13,8 +13,15 @@ import re
 import struct
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from datetime import UTC, datetime
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from threading import Thread
@@ -214,7 +221,8 @@ def unpack(
     The caller removes `target` afterwards, also after a failure.
     """
     done = 0
-    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "wb") as store:  # noqa: PTH123 - with a mode
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(target, flags, _MODE), "wb") as store:  # noqa: PTH123 - with a mode
         for piece in unpacked(file, note):
             store.write(piece)
             done += len(piece)
@@ -250,7 +258,8 @@ def _only(part: Path) -> Iterator[BinaryIO]:
 
     Raises StoreError if another process writes it.
     """
-    with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE), "r+b") as file:  # noqa: PTH123 - with a mode
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(part, flags, _MODE), "r+b") as file:  # noqa: PTH123 - with a mode
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -329,25 +338,33 @@ class Rotated:
     """Why old backups could not be removed."""
 
 
-def rotate(folder: Path, keep: int, now: float, make: Callable[[Path], Note]) -> Rotated:
+def rotate(
+    folder: Path,
+    keep: int,
+    now: float,
+    make: Callable[[Path], Note],
+    rights: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Rotated:
     """Write a dated backup into a folder, then remove all but the newest `keep`.
 
     `make` writes and verifies a backup, so an old one goes only when a new one is complete. Backups
-    dated after `now`, as by a clock that was wrong, neither count nor go. Raises what `make` does,
-    and OSError.
+    dated after `now`, as by a clock that was wrong, neither count nor go. The folder is used with
+    `rights`. Raises what `make` does, and OSError.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    clear_unfinished(folder, _PREFIX)
-    names = dated_names(_PREFIX, BACKUP_SUFFIX, now)
-    target = next(file for name in names if not (file := folder / name).exists())
+    with rights():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        clear_unfinished(folder, _PREFIX)
+        names = dated_names(_PREFIX, BACKUP_SUFFIX, now)
+        target = next(file for name in names if not (file := folder / name).exists())
     note = make(target)
-    backups = sorted(backup for backup in _backups(folder) if backup[0] <= now)
     not_removed = []
-    for _, _, file in backups[:-keep]:
-        try:
-            file.unlink()
-        except OSError as error:
-            not_removed.append(error)
+    with rights():
+        backups = sorted(backup for backup in _backups(folder) if backup[0] <= now)
+        for _, _, file in backups[:-keep]:
+            try:
+                file.unlink()
+            except OSError as error:
+                not_removed.append(error)
     return Rotated(target, note, tuple(not_removed))
 
 
@@ -368,7 +385,7 @@ def _backups(folder: Path) -> Iterator[tuple[int, int, Path]]:
     for file in files:
         if match := _NAME.match(file.name):
             try:
-                made = datetime.strptime(match["made"], "%Y%m%d-%H%M%SZ").replace(tzinfo=UTC)
+                made = datetime.fromisoformat(match["made"].replace("-", "T"))
             except ValueError:  # no such day
                 continue
             yield int(made.timestamp()), int(match["number"] or 1), file

@@ -1,7 +1,7 @@
 """What commands do with a store themselves, whether or not the daemon is running."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Generic
 
@@ -63,16 +63,25 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
         environment.close()
 
 
-def make_backup(directory: Path, target: Path, progress: BackupProgress, spare_bytes: int) -> Note:
+def make_backup(
+    directory: Path,
+    target: Path,
+    progress: BackupProgress,
+    spare_bytes: int,
+    rights: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Note:
     """Write a backup of an existing store, beside a daemon that may be running.
 
-    If the backup is on the store's disk, `spare_bytes` of it stay free. Raises StoreError, OSError.
+    If the backup is on the store's disk, `spare_bytes` of it stay free. `target` is written with
+    `rights`. Raises StoreError, OSError.
     """
     environment, txn = open_to_read(directory)
     try:
-        on_one_disk = environment.path.stat().st_dev == target.parent.stat().st_dev
-        spare_bytes = spare_bytes if on_one_disk else 0
-        return back_up(environment, txn, target, progress=progress, spare_bytes=spare_bytes)
+        store_disk = environment.path.stat().st_dev
+        with rights():
+            on_one_disk = store_disk == target.parent.stat().st_dev
+            spare_bytes = spare_bytes if on_one_disk else 0
+            return back_up(environment, txn, target, progress=progress, spare_bytes=spare_bytes)
     finally:
         txn.abort()
         environment.close()

@@ -24,10 +24,9 @@ from medamad.storage.backup import (
     read_note,
     unpack,
 )
-from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME, take_lock
+from medamad.storage.environment.environment import FILE_NAME, take_lock
 from medamad.storage.environment.files import (
     free_bytes,
-    give_to_owner,
     keep_room,
     lock_of,
     looks_like_store,
@@ -43,6 +42,7 @@ from medamad.storage.environment.folder import (
     remove_restored,
 )
 from medamad.storage.environment.meta import FORMAT, META, read_number, write_number
+from medamad.storage.environment.owner import as_invoker
 from medamad.storage.errors import NoBackup, StoreError
 
 _PLACING: Final = "putting it in place"
@@ -77,21 +77,21 @@ def restore(
     StoreInUse while a daemon is running there, NoBackup for a file that is not a sound backup,
     other StoreErrors and OSError; then everything is as before.
     """
-    with backup.open("rb") as file:
+    with as_invoker(backup, directory):
+        opened = backup.open("rb")
+    with opened as file:
         try:
             note = _note(file, backup, directory)
             _check_format(note)
             make_folder(directory)
             lock = take_lock(directory)
             try:
-                give_to_owner(directory, directory / LOCK_NAME)
                 store, new = directory / FILE_NAME, directory / RESTORED_NAME
                 remove_restored(store)
                 _check_room(directory, note)
                 try:
                     damaged = unpack(file, note, new, "unpacking", progress)
                     _make_ready(new, note)
-                    give_to_owner(directory, new)
                     kept = _put_in_place(new, store, progress, at_last)
                     return Restored(note, kept, damaged_values(damaged) if damaged else "")
                 finally:

@@ -13,6 +13,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from attrs import frozen
 
 from medamad.domain.errors import BadRequest
+from medamad.storage.environment.owner import as_invoker
 
 _GZIP: Final = b"\x1f\x8b"
 _HEAD_BYTES: Final = 4_096
@@ -72,7 +73,9 @@ def open_input(path: Path, fingerprint: FileFingerprint | None = None) -> Iterat
     With a `fingerprint`, a file that grows is read up to its size at that time. Raises BadRequest,
     on opening or after reading, if the file is no longer the same.
     """
-    with path.open("rb") as file:
+    with as_invoker():
+        opened = path.open("rb")
+    with opened as file:
         if not file.seekable():
             raise BadRequest("expected a file, not a pipe: it is read more than once")
         if fingerprint is not None:

@@ -201,13 +201,6 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def give_to_owner(folder: Path, file: Path) -> None:
-    """Change the owner of a file that root made to its folder's, so that the daemon can use it."""
-    owner = folder.stat()
-    if os.geteuid() == 0:
-        os.chown(file, owner.st_uid, owner.st_gid)
-
-
 def free_bytes(folder: Path) -> int:
     """Return the bytes that are free on the disk of a folder."""
     disk = os.statvfs(folder)
@@ -252,7 +245,6 @@ def _allocate_lock(path: Path) -> None:
             os.posix_fallocate(descriptor, 0, _LOCK_BYTES)
         finally:
             os.close(descriptor)
-        give_to_owner(lock.parent, lock)
     except OSError as error:
         # LMDB reports any other error better, or does without.
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -14,7 +14,7 @@ from os.path import samestat
 from pathlib import Path
 from typing import Final
 
-from medamad.storage.environment.files import give_to_owner, lock_of, sync_folder
+from medamad.storage.environment.files import lock_of, sync_folder
 from medamad.storage.errors import NoStore, StoreError
 
 BACKUPS_NAME: Final = "backups"
@@ -129,7 +129,6 @@ def write_state(folder: Path, state: StoreState, damage: str = "") -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    give_to_owner(folder, path)
     sync_folder(folder)
 
 

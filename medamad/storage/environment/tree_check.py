@@ -19,6 +19,7 @@ import lmdb
 from attrs import define, frozen
 
 from medamad.storage.environment.files import check_length, open_lmdb
+from medamad.storage.environment.owner import as_invoker, drop_to
 from medamad.storage.errors import Damaged, StoreError
 
 _DAMAGED_STATUS: Final = 3
@@ -92,16 +93,18 @@ class TreeCheck:
     @classmethod
     def start(cls, path: Path, *, is_private: bool = False) -> Self:
         """Start reading the store's file at `path`, beside a daemon unless it is private."""
-        arguments = [str(path), *([_PRIVATE] if is_private else [])]
-        return cls(
-            subprocess.Popen(  # noqa: S603 - our own program
+        rights = [str(os.geteuid()), str(os.getegid())]
+        arguments = [str(path), *rights, *([_PRIVATE] if is_private else [])]
+        # Root's installation may be out of the owner's reach: the child gives root's rights up.
+        with as_invoker():
+            process = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-P", "-m", __name__, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
             )
-        )
+        return cls(process)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until all is read, or for so long; return whether it is."""
@@ -250,4 +253,5 @@ def main(path: Path, *, is_private: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), is_private=_PRIVATE in sys.argv[2:]))
+    drop_to(int(sys.argv[2]), int(sys.argv[3]))
+    sys.exit(main(Path(sys.argv[1]), is_private=_PRIVATE in sys.argv[4:]))

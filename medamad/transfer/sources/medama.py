@@ -14,6 +14,7 @@ from babel.core import Locale
 from medamad.domain.dimensions import UNKNOWN
 from medamad.domain.errors import BadRequest
 from medamad.ingest.user_agent import Agent
+from medamad.storage.environment.owner import as_invoker
 from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason, ViewPlace
 from medamad.transfer.rows import FUTURE_TIME, MAX_MS, HitRow, RejectedRow, ViewRow
 from medamad.transfer.sources.normalize import (
@@ -62,7 +63,9 @@ def read_medama(
     """Yield the website's rows in the database. Raises BadRequest if it cannot be read."""
     library = _duckdb()
     try:
-        with library.connect(file.name, read_only=True) as database:
+        with as_invoker():
+            connected = library.connect(file.name, read_only=True)
+        with connected as database:
             yield from _DatabaseReader(database, target, context).rows()
     except library.Error as error:
         raise BadRequest(f"not a readable Medama database: {error}") from None
