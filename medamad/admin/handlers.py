@@ -19,6 +19,7 @@ from medamad.admin.protocol import (
 )
 from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
+from medamad.storage.compact import compaction_asked
 from medamad.storage.dictionary.limits import limit_warning
 from medamad.storage.environment.folder import open_to_others
 from medamad.storage.environment.tree_check import DamagedValue
@@ -105,6 +106,7 @@ class AdminHandlers:
             store_max_bytes=figures.map_bytes,
             disk_free_bytes=figures.free_disk_bytes,
             last_backup=backend.backups.newest,
+            compaction=compaction_asked(backend.settings.data_dir),
             backup_failure=backend.backups.failure,
             damage=store.damage,
             unavailable_reasons=tuple(self.site.unavailable_reasons()),

@@ -95,6 +95,9 @@ class DaemonState(Struct, frozen=True, kw_only=True):
     disk_free_bytes: int
     last_backup: int | None
     """When the newest backup in the configured folder was made."""
+    compaction: str | None = None
+    """Why the last start could not compact the store, as the next one will try; "" if it did not
+    try, None if the next start will not."""
     backup_failure: str = ""
     """Why the backups need attention; "" if they are fine."""
     damage: str = ""

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "check-config": "read a configuration and report errors",
     "backup": "write a backup of the store",
     "restore": "replace the store with a backup",
+    "compact": "write the store anew, without what was deleted",
     "export": "export the data of a website",
     "import": "import exported data into a website, or undo an import",
     "passwd": "change the password of the account",

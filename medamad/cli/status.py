@@ -127,6 +127,9 @@ def lines_of(state: DaemonState, data_dir: Path, now: int) -> Iterator[str]:
         f"store        {format_bytes(state.store_bytes)} of {format_bytes(state.store_max_bytes)};"
         f" {format_bytes(state.disk_free_bytes)} of the disk are free"
     )
+    if state.compaction is not None:
+        failure = f"; the last one could not: {state.compaction}" if state.compaction else ""
+        yield f"compaction   at the next start{failure}"
     if state.last_backup is not None:
         made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.last_backup))
         yield f"backup       {made} ({_period(now - state.last_backup)} ago)"

@@ -29,6 +29,7 @@ from medamad.config.lists import Lists, load_lists
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
+from medamad.daemon.compact_at_start import compact_if_asked
 from medamad.daemon.listen import CannotListen, ListenEndpoint, listen_endpoints
 from medamad.daemon.logs import LogLines
 from medamad.daemon.messages import reason_of
@@ -275,6 +276,7 @@ class Daemon(Service):
         check = await check_trees(data_dir, in_thread, self.supervisor)
         if check is not None:
             self._opened.callback(check.stop)
+        await compact_if_asked(data_dir, in_thread, self.supervisor)
         store = start_store(data_dir, settings.store_settings(self.config), self.reactor)
         self._opened.push_async_callback(self._close, store)
         if warning := open_to_others(data_dir):

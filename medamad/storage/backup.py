@@ -34,7 +34,7 @@ from attrs import frozen
 
 from medamad.build import VERSION
 from medamad.storage.environment.environment import Environment, Txn
-from medamad.storage.environment.files import free_bytes, sync_folder
+from medamad.storage.environment.files import free_bytes, sync
 from medamad.storage.environment.folder import BACKUP_SUFFIX
 from medamad.storage.environment.meta import FORMAT
 from medamad.storage.environment.tree_check import DamagedValue, read_store
@@ -192,7 +192,7 @@ def back_up(
         _verify(file, target, progress)
         part.replace(target)
         undone.pop_all()
-    sync_folder(target.parent)
+    sync(target.parent)
     return note
 
 

@@ -31,7 +31,7 @@ from medamad.storage.environment.files import (
     lock_of,
     looks_like_store,
     open_lmdb,
-    sync_folder,
+    sync,
 )
 from medamad.storage.environment.folder import (
     PRESENCE_NAME,
@@ -39,7 +39,7 @@ from medamad.storage.environment.folder import (
     RESTORED_NAME,
     STATE_NAME,
     make_folder,
-    remove_restored,
+    remove_unfinished,
 )
 from medamad.storage.environment.meta import FORMAT, META, read_number, write_number
 from medamad.storage.environment.owner import as_invoker
@@ -87,7 +87,7 @@ def restore(
             lock = take_lock(directory)
             try:
                 store, new = directory / FILE_NAME, directory / RESTORED_NAME
-                remove_restored(store)
+                remove_unfinished(store)
                 _check_room(directory, note)
                 try:
                     damaged = unpack(file, note, new, "unpacking", progress)
@@ -95,7 +95,7 @@ def restore(
                     kept = _put_in_place(new, store, progress, at_last)
                     return Restored(note, kept, damaged_values(damaged) if damaged else "")
                 finally:
-                    remove_restored(store)
+                    remove_unfinished(store)
             finally:
                 os.close(lock)
         except NoBackup as error:
@@ -151,11 +151,7 @@ def _make_ready(new: Path, note: Note) -> None:
         raise NoBackup(f"not a store of medamad: {error}") from error
     finally:
         env.close()
-    descriptor = os.open(new, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(new)
 
 
 def _put_in_place(
@@ -175,7 +171,7 @@ def _put_in_place(
     progress(_PLACING, 2, 2)
     lock_of(store).unlink(missing_ok=True)
     with suppress(OSError):
-        sync_folder(store.parent)
+        sync(store.parent)
     return kept
 
 

@@ -34,6 +34,8 @@ NAMES = (
     "store.new-lock",
     "store.restored",
     "store.restored-lock",
+    "store.compacted",
+    "compact-at-start",
     "presence.json",
     ".presence.json.new",
     "visitor-keys.json",
@@ -82,6 +84,7 @@ class Planted:
             ["import", "--list"],
             ["import", "--website", "example.com", "--dry-run", str(self.backup)],
             ["restore", str(self.backup)],
+            ["compact"],
         ):
             with read_from(f"{PASSWORD}\n"):
                 status = main([*command, "--data", str(self.data)])

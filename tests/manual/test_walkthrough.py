@@ -58,6 +58,7 @@ def test_every_documented_command_works(tmp_path: Path) -> None:
             typed(command, places, tmp_path)
     assert {each.split()[0] for each in before} == {
         *("check-config", "status", "backup", "retention", "export", "import", "goal", "funnel"),
+        "compact",
     }
     assert after
 

@@ -24,7 +24,7 @@ from medamad.storage.environment.files import (
     lock_of,
     make_room,
     open_lmdb,
-    sync_folder,
+    sync,
 )
 from medamad.storage.environment.folder import (
     StoreState,
@@ -34,7 +34,7 @@ from medamad.storage.environment.folder import (
     mark_closed,
     opening,
     read_state,
-    remove_restored,
+    remove_unfinished,
 )
 from medamad.storage.environment.meta import (
     FORMAT,
@@ -219,7 +219,7 @@ def open_environment(directory: Path, map_size: int) -> Environment:
         raise StoreError(f"{directory}: {error.strerror}") from error
     path = directory / FILE_NAME
     try:
-        remove_restored(path)
+        remove_unfinished(path)
         if not path.exists():
             check_unlinked(path)
             check_none_was_there(path)
@@ -341,7 +341,7 @@ def _create(path: Path, map_size: int) -> None:
         lock_of(making).unlink(missing_ok=True)
     making.rename(path)
     for folder in (path.parent, path.parent.parent):
-        sync_folder(folder)
+        sync(folder)
 
 
 def _open(path: Path, map_size: int, lock: int | None) -> Environment:

@@ -192,9 +192,9 @@ def make_room(env: lmdb.Environment, path: Path) -> None:
                 os.truncate(path, max(used + room, path.stat().st_size))
 
 
-def sync_folder(folder: Path) -> None:
-    """Sync a folder's entries to disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+def sync(path: Path) -> None:
+    """Sync a file, or the entries of a folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

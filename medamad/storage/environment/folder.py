@@ -14,7 +14,7 @@ from os.path import samestat
 from pathlib import Path
 from typing import Final
 
-from medamad.storage.environment.files import lock_of, sync_folder
+from medamad.storage.environment.files import lock_of, sync
 from medamad.storage.errors import NoStore, StoreError
 
 BACKUPS_NAME: Final = "backups"
@@ -25,6 +25,10 @@ PRESENCE_NAME: Final = "presence.json"
 """The file that says since when hits have been accepted."""
 RESTORED_NAME: Final = "store.restored"
 """The name of a store while it is being unpacked from a backup."""
+COMPACTED_NAME: Final = "store.compacted"
+"""The name of a store while it is being written anew."""
+COMPACT_NAME: Final = "compact-at-start"
+"""The file that asks the next start to compact the store; it has why the last one could not."""
 REPLACED: Final = ".replaced-"
 """Follows the name of a store that a backup replaced; the time follows."""
 
@@ -66,14 +70,15 @@ def check_none_was_there(store: Path) -> None:
         )
 
 
-def remove_restored(store: Path) -> None:
-    """Remove what an unfinished restore left; needs the lock.
+def remove_unfinished(store: Path) -> None:
+    """Remove what an unfinished restore or compaction left; needs the lock.
 
-    That is the unpacked store, and the second name of the store that it was to replace.
+    That is the new store, and the second name of the store that a backup was to replace.
     """
-    unpacked = store.with_name(RESTORED_NAME)
-    unpacked.unlink(missing_ok=True)
-    lock_of(unpacked).unlink(missing_ok=True)
+    for name in (RESTORED_NAME, COMPACTED_NAME):
+        new = store.with_name(name)
+        new.unlink(missing_ok=True)
+        lock_of(new).unlink(missing_ok=True)
     with suppress(FileNotFoundError):
         there = store.lstat()
         for kept in store.parent.glob(f"{store.name}{REPLACED}*"):
@@ -129,7 +134,7 @@ def write_state(folder: Path, state: StoreState, damage: str = "") -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    sync_folder(folder)
+    sync(folder)
 
 
 @contextmanager

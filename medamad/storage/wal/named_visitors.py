@@ -21,7 +21,7 @@ from twisted.logger import Logger
 from medamad.domain.hits import Visitor
 from medamad.domain.zones import DAY_MS
 from medamad.storage.environment.environment import Environment, Txn
-from medamad.storage.environment.files import sync_folder
+from medamad.storage.environment.files import sync
 from medamad.storage.environment.meta import with_checksum
 
 FILE_NAME: Final = "visitor-keys.json"
@@ -112,5 +112,5 @@ class NamedVisitors:
             file.flush()
             os.fsync(file.fileno())
         making.replace(path)
-        sync_folder(path.parent)
+        sync(path.parent)
         self._keys = keys

@@ -2,6 +2,7 @@
 
     python kill_at_each_step.py backup DIRECTORY FILE
     python kill_at_each_step.py restore DIRECTORY FILE
+    python kill_at_each_step.py compact DIRECTORY
 
 A step is whenever it tells how far it is. After each kill the store has to be whole.
 Writes the steps at which the work was killed.
@@ -16,6 +17,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from medamad.storage.backup import BackupProgress, read_note, unpacked
+from medamad.storage.compact import compact
 from medamad.storage.environment.environment import FILE_NAME
 from medamad.storage.environment.tree_check import damage_of
 from medamad.storage.offline import make_backup
@@ -60,6 +62,8 @@ def main() -> None:
     def work(progress: BackupProgress) -> None:
         if what == "backup":
             make_backup(directory, file, progress, 0)
+        elif what == "compact":
+            compact(directory, progress)
         else:
             restore(file, directory, progress)
 

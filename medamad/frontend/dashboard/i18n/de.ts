@@ -538,7 +538,7 @@ export const de: Catalogue = {
   "sites.deleted": "{hostname} wurde gelöscht.",
   "sites.delete-of": "{hostname} löschen",
   "sites.delete-text":
-    "Die Website und ihre gesamte Statistik werden endgültig gelöscht. Geben Sie zur Bestätigung {hostname} ein.",
+    "Die Website und ihre gesamte Statistik werden endgültig gelöscht. In Sicherungen bleiben sie erhalten, und Reste sind in der Datei des Datenspeichers noch lesbar, bis „medamad compact“ ausgeführt wird. Geben Sie zur Bestätigung {hostname} ein.",
   "sites.delete-type": "Hostname",
   "grants.name": "Name",
   "grants.full": "Die maximale Anzahl ist erreicht. Widerrufen Sie zuerst einen Eintrag.",

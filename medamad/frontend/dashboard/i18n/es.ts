@@ -535,7 +535,7 @@ export const es: Catalogue = {
   "sites.deleted": "Se ha eliminado {hostname}.",
   "sites.delete-of": "Eliminar {hostname}",
   "sites.delete-text":
-    "El sitio web y todas sus estadísticas se eliminarán definitivamente. Escriba {hostname} para confirmar.",
+    "El sitio web y todas sus estadísticas se eliminarán definitivamente. Las copias de seguridad los conservan, y en el archivo de datos quedan restos legibles hasta que se ejecute «medamad compact». Escriba {hostname} para confirmar.",
   "sites.delete-type": "Nombre de host",
   "grants.name": "Nombre",
   "grants.full": "Ha alcanzado el límite. Revoque antes un elemento.",

@@ -540,7 +540,7 @@ export const fr: Catalogue = {
   "sites.deleted": "{hostname} a été supprimé.",
   "sites.delete-of": "Supprimer {hostname}",
   "sites.delete-text":
-    "Le site et toutes ses statistiques seront définitivement supprimés. Saisissez {hostname} pour confirmer.",
+    "Le site et toutes ses statistiques seront définitivement supprimés. Les sauvegardes les conservent, et des restes demeurent lisibles dans le fichier de données jusqu’à l’exécution de « medamad compact ». Saisissez {hostname} pour confirmer.",
   "sites.delete-type": "Nom d’hôte",
   "grants.name": "Nom",
   "grants.full": "Vous avez atteint la limite. Révoquez d’abord un élément.",

@@ -523,7 +523,7 @@ export const ja: Catalogue = {
   "sites.deleted": "{hostname}を削除しました。",
   "sites.delete-of": "{hostname}を削除",
   "sites.delete-text":
-    "サイトとすべての統計が完全に削除されます。確認のため{hostname}と入力してください。",
+    "サイトとすべての統計が完全に削除されます。バックアップには残り、データファイルにも「medamad compact」を実行するまで読み取れる断片が残ります。確認のため{hostname}と入力してください。",
   "sites.delete-type": "ホスト名",
   "grants.name": "名前",
   "grants.full": "上限に達しました。先にどれかを取り消してください。",

@@ -44,7 +44,7 @@ export const settings = {
   "sites.deleted": "{hostname} has been deleted.",
   "sites.delete-of": "Delete {hostname}",
   "sites.delete-text":
-    "This permanently deletes the website and all its statistics. Type {hostname} to confirm.",
+    "This deletes the website and all its statistics for good. Backups keep them, and traces can still be read in the store’s file until “medamad compact” is run. Type {hostname} to confirm.",
   "sites.delete-type": "Hostname",
   "grants.name": "Name",
   "grants.full": "You’ve reached the limit. Revoke one first.",

@@ -1,0 +1,86 @@
+"""A start that was asked to compact the store."""
+
+import errno
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.daemon import Client, finished, running
+
+from medamad.daemon.compact_at_start import compact_if_asked
+from medamad.daemon.systemd import Supervisor
+from medamad.storage.compact import Compacted, ask_to_compact, compaction_asked
+from medamad.storage.environment.environment import FILE_NAME, open_environment
+from medamad.storage.errors import DamagedStore
+
+PAGES = 300
+
+
+def visited(client: Client, word: str) -> None:
+    """Count the pages of a website."""
+    for number in range(PAGES):
+        hit = {"e": "load", "b": f"{word}{number}", "u": f"https://{word}.example/{word}-{number}"}
+        answer = client.request("POST", "/api/event/hit", hit | {"p": True, "q": True})
+        assert answer.status == 204
+
+
+def test_a_running_daemon_compacts_at_its_next_start(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        for word in ("kept", "gone"):
+            client.add_website(f"{word}.example")
+            visited(client, word)
+        assert client.request("DELETE", "/api/websites/gone.example").status == 204
+        asked = finished("compact", daemon.data)
+        assert asked.returncode == 0
+        store = daemon.data / FILE_NAME
+        assert asked.stdout == f"{store}: a daemon uses it, and compacts it at its next start.\n"
+        assert "compaction   at the next start\n" in finished("status", daemon.data).stdout
+        before = store.stat().st_ino
+        assert b"/gone-7" in store.read_bytes()
+        daemon.kill()
+        daemon.start()
+        assert "the store was compacted: " in daemon.log
+        assert store.stat().st_ino != before
+        assert b"/gone-7" not in store.read_bytes()
+        assert "compaction" not in finished("status", daemon.data).stdout
+        rows = daemon.client().get("/api/website/kept.example/pages")
+        assert len(rows) == PAGES
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    open_environment(tmp_path, 16 << 20).close()
+    return tmp_path
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_done_without_being_asked(folder: Path) -> None:
+    async def refuse(_work: object) -> Compacted:
+        raise AssertionError("it was not asked to")
+
+    await compact_if_asked(folder, refuse, Supervisor())
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_start_without_room_serves_the_store_and_the_next_one_tries_again(
+    folder: Path,
+) -> None:
+    async def fail(_work: object) -> Compacted:
+        raise OSError(errno.ENOSPC, "No space left on device", str(folder / FILE_NAME))
+
+    ask_to_compact(folder)
+    assert compaction_asked(folder) == ""
+    await compact_if_asked(folder, fail, Supervisor())
+    assert compaction_asked(folder) == f"{folder / FILE_NAME}: No space left on device"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_store_is_not_served(folder: Path) -> None:
+    async def fail(_work: object) -> Compacted:
+        raise DamagedStore("the store is damaged")
+
+    ask_to_compact(folder)
+    with pytest.raises(DamagedStore):
+        await compact_if_asked(folder, fail, Supervisor())
+    assert compaction_asked(folder) == ""
