@@ -29,6 +29,7 @@ from medamad.storage.settings import After
 from medamad.web.settings import ProxyHeader
 
 LogFormat: TypeAlias = Literal["text", "json"]
+Preset: TypeAlias = Literal["", "exempt"]
 LeastLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 EXIT_STATUS: Final = 78
@@ -38,10 +39,18 @@ TOO_DEEP: Final = "arrays or tables are nested too deeply"
 INSTALLED: Final = Path(__file__).parents[1]
 """The package: what a ConfigError names if a shipped file is at fault."""
 
+EXEMPT_DAYS: Final = 750
+"""For how many days the preset "exempt" keeps views at most: the shortest 25 months have 758, and
+views of a day are removed when it has ended, or a day later while the clock is in doubt."""
+_PRESETS: Final[Mapping[str, Mapping[str, Mapping[str, object]]]] = {
+    "exempt": {"events": {"respect_gpc": True}, "retention": {"raw_days": EXEMPT_DAYS}},
+}
+"""What a preset sets, by section, where the file does not."""
 _CHOICES: Final = {
     "server.proxy_header": get_args(ProxyHeader),
     "events.bots": get_args(BotRule),
     "events.origins": get_args(OriginRule),
+    "privacy.preset": tuple(name or '""' for name in get_args(Preset)),
     "retention.after": get_args(After),
     "retention.websites[...].after": get_args(After),
     "log.format": get_args(LogFormat),
@@ -142,6 +151,12 @@ class RetentionSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     websites: dict[str, WebsiteRetention] = {}
 
 
+class PrivacySection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[privacy]: settings of other sections that go together."""
+
+    preset: Preset = ""
+
+
 class BackupSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[backup]: where `medamad backup --rotate` writes, and how old the newest backup may be."""
 
@@ -164,6 +179,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     store: StoreSection = StoreSection()
     events: EventsSection = EventsSection()
     limits: LimitsSection = LimitsSection()
+    privacy: PrivacySection = PrivacySection()
     retention: RetentionSection = RetentionSection()
     backup: BackupSection = BackupSection()
     log: LogSection = LogSection()
@@ -177,6 +193,7 @@ class Config:
     store: StoreSection = field(factory=StoreSection)
     events: EventsSection = field(factory=EventsSection)
     limits: LimitsSection = field(factory=LimitsSection)
+    privacy: PrivacySection = field(factory=PrivacySection)
     retention: RetentionSection = field(factory=RetentionSection)
     backup: BackupSection = field(factory=BackupSection)
     log: LogSection = field(factory=LogSection)
@@ -212,12 +229,14 @@ def load(file: Path | None) -> Config:
     file = file.absolute()
     content = _read_toml(file)
     retired = tuple(_remove_retired(file, content))
-    document = _convert(file, content)
+    document = _convert(file, _with_preset(content))
+    _check_preset(file, document)
     return Config(
         server=document.server,
         store=document.store,
         events=document.events,
         limits=document.limits,
+        privacy=document.privacy,
         retention=document.retention,
         backup=document.backup,
         log=document.log,
@@ -234,6 +253,40 @@ def _remove_retired(file: Path, content: dict[str, object]) -> Iterator[str]:
             f"{file}: backup.at is ignored, the daemon makes no backups by itself: run"
             " `systemctl enable --now medamad-backup.timer`, and remove the key"
         )
+
+
+def _with_preset(content: dict[str, object]) -> dict[str, object]:
+    """Add what the preset sets and the file does not."""
+    privacy = content.get("privacy")
+    preset = privacy.get("preset") if isinstance(privacy, dict) else None
+    completed = dict(content)
+    for section, keys in _PRESETS.get(preset if isinstance(preset, str) else "", {}).items():
+        own = content.get(section, {})
+        completed[section] = {**keys, **own} if isinstance(own, dict) else own
+    return completed
+
+
+def _check_preset(file: Path, document: _Document) -> None:
+    """Raise ConfigError, naming every key of the file that contradicts its preset."""
+    if document.privacy.preset != "exempt":
+        return
+    days = {"retention.raw_days": document.retention.raw_days} | {
+        f"retention.websites.{hostname}.raw_days": own.raw_days
+        for hostname, own in document.retention.websites.items()
+        if own.raw_days is not None
+    }
+    contradictions = [
+        f"{key} = {number} (expected 1 to {EXEMPT_DAYS})"
+        for key, number in days.items()
+        if not 1 <= number <= EXEMPT_DAYS
+    ]
+    if not document.events.respect_gpc:
+        contradictions.append("events.respect_gpc = false (expected true)")
+    if document.events.origins != "website":
+        contradictions.append(f'events.origins = "{document.events.origins}" (expected "website")')
+    if contradictions:
+        reason = f'"exempt" is contradicted by {", ".join(contradictions)}'
+        raise ConfigError(file, "privacy.preset", reason)
 
 
 def _trusts_everybody(file: Path, server: ServerSection) -> Iterator[str]:

@@ -1,4 +1,5 @@
 import re
+from datetime import date, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -6,7 +7,7 @@ import pytest
 from attrs import evolve
 
 from medamad.build import shipped_file
-from medamad.config.schema import Config, ConfigError, load
+from medamad.config.schema import EXEMPT_DAYS, Config, ConfigError, load
 
 
 def config_of(folder: Path, text: str) -> Config:
@@ -34,7 +35,7 @@ def test_the_shipped_file_documents_every_key_and_default(tmp_path: Path) -> Non
     defaults = Config()
     sections = (
         *(defaults.server, defaults.store, defaults.events, defaults.limits),
-        *(defaults.retention, defaults.backup, defaults.log),
+        *(defaults.privacy, defaults.retention, defaults.backup, defaults.log),
     )
     # Tables of websites are shown as an example.
     tables = {"websites"}
@@ -302,3 +303,52 @@ def test_trusting_every_client_triggers_a_warning(
     assert [f"server.trusted_proxies: {widest} trusts everybody" in text for text in warnings] == (
         [True] if widest else []
     )
+
+
+EXEMPT = '[privacy]\npreset = "exempt"\n'
+
+
+def test_a_preset_sets_what_the_file_does_not(tmp_path: Path) -> None:
+    config = config_of(tmp_path, EXEMPT)
+    assert (config.events.respect_gpc, config.retention.raw_days) == (True, 750)
+    config = config_of(tmp_path, f"{EXEMPT}[retention]\nraw_days = 90\n[events]\nreturning = true")
+    assert (config.events.respect_gpc, config.retention.raw_days) == (True, 90)
+
+
+def test_views_of_the_preset_are_younger_than_any_25_months() -> None:
+    """Those of a day go when it has ended, or a day later."""
+    for start in (date(2024, 1, 1) + timedelta(days) for days in range(4 * 366)):
+        months = start.year * 12 + start.month - 1 + 25
+        later = date(months // 12, months % 12 + 1, min(start.day, 28))
+        assert start + timedelta(EXEMPT_DAYS + 2) < later
+
+
+def test_what_contradicts_a_preset_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        config_of(
+            tmp_path,
+            EXEMPT
+            + """
+            [events]
+            respect_gpc = false
+            origins = "any"
+            [retention]
+            raw_days = 0
+            [retention.websites."a.example"]
+            raw_days = 800
+            [retention.websites."b.example"]
+            after = "nothing"
+            """,
+        )
+    assert raised.value.key == "privacy.preset"
+    assert raised.value.reason == (
+        '"exempt" is contradicted by retention.raw_days = 0 (expected 1 to 750),'
+        " retention.websites.a.example.raw_days = 800 (expected 1 to 750),"
+        ' events.respect_gpc = false (expected true), events.origins = "any" (expected "website")'
+    )
+
+
+@pytest.mark.parametrize("preset", ['"strict"', "1"])
+def test_an_unknown_preset(tmp_path: Path, preset: str) -> None:
+    with pytest.raises(ConfigError, match=r'privacy\.preset: expected one of "", exempt'):
+        config_of(tmp_path, f"[privacy]\npreset = {preset}")
