@@ -39,6 +39,8 @@ class AdminHandlers:
     started: int
     """When the daemon began to accept requests, in Unix seconds."""
     listening: Sequence[str]
+    url: str
+    """Where a browser on this machine reaches the daemon; "" for nowhere."""
     config_file: Path | None
     config_warnings: Callable[[], Awaitable[Sequence[str]]]
     """Returns what is wrong with the configuration."""
@@ -70,6 +72,7 @@ class AdminHandlers:
             file=None if file is None else str(file),
             timezone=str(self.site.backend.pipeline.rules.zone),
             min_free_disk=int(self.site.backend.store.settings.min_free_disk),
+            url=self.url,
         )
 
     async def add_damage(self, request: ReportDamage, _report: ReportProgress) -> None:

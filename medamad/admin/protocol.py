@@ -127,3 +127,5 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """The time zone of days, as last read from the file."""
     min_free_disk: int | None = None
     """Bytes of disk to leave free; None from an earlier version."""
+    url: str = ""
+    """Where a browser on this machine reaches the daemon; "" for none, or an earlier version."""

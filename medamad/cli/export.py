@@ -1,6 +1,7 @@
 """`medamad export`: export the views, the events or the statistics of a website."""
 
 import os
+import re
 import shutil
 import stat
 import sys
@@ -8,6 +9,7 @@ import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
@@ -28,6 +30,7 @@ from medamad.cli.support import (
 from medamad.config.lists import load_lists
 from medamad.config.settings import sources
 from medamad.domain.errors import BadRequest
+from medamad.domain.zones import start_of_day
 from medamad.query.period import parse_period
 from medamad.query.request import Gap, Gaps
 from medamad.storage.environment.owner import as_invoker
@@ -38,6 +41,8 @@ from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSou
 from medamad.transfer.rows import format_day
 
 _MODE: Final = 0o600
+_EPOCH: Final = date(1970, 1, 1)
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 
 EXAMPLES: Final = (
     ("medamad export example.com --output views.csv", "all views, as CSV"),
@@ -46,8 +51,8 @@ EXAMPLES: Final = (
         "all events, each a line of JSON",
     ),
     (
-        "medamad export example.com --what statistics --start 2026-01-01T00:00:00Z",
-        "totals, days and lists of the dashboard since then, as CSV",
+        "medamad export example.com --what statistics --start 2026-01-01 --end 2026-01-31",
+        "totals, days and lists of the dashboard of these days, as CSV",
     ),
 )
 
@@ -66,7 +71,8 @@ def configure(parser: ArgumentParser) -> None:
             f"--{name}",
             type=_moment,
             metavar="TIME",
-            help=f"where the period {where}, such as 2026-01-31T00:00:00Z",
+            help=f"where the period {where}: a day such as 2026-01-31, or a time such as"
+            " 2026-01-31T18:00:00Z",
         )
     parser.add_argument(
         "-o",
@@ -87,12 +93,26 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def _moment(text: str) -> str:
-    """Check that a time can be parsed; return it unchanged."""
+    """Check that a day or a time can be parsed; return it unchanged."""
     try:
-        parse_period(text, None)
+        parse_period(_instant(text, UTC), None)
     except BadRequest as error:
-        raise ArgumentTypeError(str(error).partition(": ")[2]) from None
+        raise ArgumentTypeError(
+            f"{str(error).partition(': ')[2]}, or a day such as 2024-01-31"
+        ) from None
     return text
+
+
+def _instant(text: str | None, zone: tzinfo, *, is_end: bool = False) -> str | None:
+    """Return a day's first or last second as an RFC 3339 date-time; other texts as they are."""
+    if text is None or not _DAY.match(text):
+        return text
+    try:
+        number = (date.fromisoformat(text) - _EPOCH).days
+    except ValueError:
+        return text
+    second = start_of_day(zone, number + 1) - 1 if is_end else start_of_day(zone, number)
+    return datetime.fromtimestamp(second, UTC).isoformat()
 
 
 def run(arguments: Namespace) -> int:
@@ -101,10 +121,14 @@ def run(arguments: Namespace) -> int:
 
 
 def _export(data_dir: Path, arguments: Namespace) -> int:
+    config = effective_config(data_dir, arguments.config).config
+    zone = config.events.timezone
     request = ExportRequest(
         what=arguments.what,
         format=arguments.format,
-        period=parse_period(arguments.start, arguments.end),
+        period=parse_period(
+            _instant(arguments.start, zone), _instant(arguments.end, zone, is_end=True)
+        ),
     )
     if arguments.output == STANDARD_OUTPUT and request.format == "parquet" and sys.stdout.isatty():
         raise BadRequest("--output: expected a file: Parquet cannot be printed on a terminal")
@@ -117,7 +141,6 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     def damaged(error: DamagedSegment) -> None:
         left_out.append(str(error))
 
-    config = effective_config(data_dir, arguments.config).config
     with as_invoker():
         lists = load_lists(config)
     with (
@@ -131,7 +154,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
             origins=reader.origins(website),
             sources=sources(lists),
             period=request.period,
-            zone=config.events.timezone,
+            zone=zone,
             has_visits=config.events.visits,
         )
         progress = ProgressLine(f"{website.hostname}: {request.what}", sys.stderr)

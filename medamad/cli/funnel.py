@@ -22,7 +22,7 @@ EXAMPLES: Final = (
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    add = what.add_parser("add", help="define a funnel and print its ID")
+    add = what.add_parser("add", help="define a funnel")
     add.add_argument("hostname", metavar="HOSTNAME", help="the website")
     add.add_argument("name", metavar="NAME", help="the name of the funnel")
     add.add_argument(
@@ -45,13 +45,17 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
         return old.with_funnel(Funnel(new, arguments.name, tuple(goals)))
 
     definitions = change_goals(data_dir, arguments.hostname, add)
-    _COMMANDS.print_new(definitions.funnel(new), as_json=arguments.json)
+    added = definitions.funnel(new)
+    _COMMANDS.print_new(added, _steps(added, definitions), as_json=arguments.json)
     return 0
 
 
+def _steps(funnel: Funnel, definitions: Definitions) -> str:
+    return ", ".join(definitions.goal(each).name for each in funnel.goals)
+
+
 def _row(funnel: Funnel, definitions: Definitions) -> tuple[str, ...]:
-    steps = (definitions.goal(each).name for each in funnel.goals)
-    return (funnel.id, funnel.name, ", ".join(steps))
+    return (funnel.id, funnel.name, _steps(funnel, definitions))
 
 
 _COMMANDS: Final = GoalCommands(

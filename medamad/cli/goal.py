@@ -33,7 +33,7 @@ EXAMPLES: Final = (
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    add = what.add_parser("add", help="define a goal and print its ID")
+    add = what.add_parser("add", help="define a goal")
     add.add_argument("hostname", metavar="HOSTNAME", help="the website")
     add.add_argument("name", metavar="NAME", help="the name of the goal")
     reached_by = add.add_mutually_exclusive_group(required=True)
@@ -71,12 +71,23 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
         currency=arguments.currency,
     )
     definitions = change_goals(data_dir, arguments.hostname, lambda old: old.with_goal(goal))
-    _COMMANDS.print_new(definitions.goal(goal.id), as_json=arguments.json)
+    added = definitions.goal(goal.id)
+    _COMMANDS.print_new(added, _described(added), as_json=arguments.json)
     return 0
 
 
+def _described(goal: Goal) -> str:
+    reached_by = f"views of {goal.path}" if goal.event is None else f"events with {_event(goal)}"
+    revenue = f", revenue from {goal.revenue} in {goal.currency}" if goal.revenue else ""
+    return f"reached by {reached_by}{revenue}"
+
+
+def _event(goal: Goal) -> str | None:
+    return goal.event if goal.value is None else f"{goal.event} = {goal.value}"
+
+
 def _row(goal: Goal, _definitions: Definitions) -> tuple[str, ...]:
-    event = goal.event if goal.value is None else f"{goal.event} = {goal.value}"
+    event = _event(goal)
     revenue = "-" if goal.revenue is None else f"{goal.revenue} ({goal.currency})"
     return (goal.id, goal.name, goal.path or "-", event or "-", revenue)
 

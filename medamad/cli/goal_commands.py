@@ -55,9 +55,12 @@ class GoalCommands(Generic[D]):
         for each in (add, listing, remove):
             add_data(each)
 
-    def print_new(self, new: D, *, as_json: bool) -> None:
-        """Print a new goal or funnel: its id, or all of it as JSON."""
-        print(json.dumps(members_of(new), indent=1) if as_json else new.id)
+    def print_new(self, new: D, what: str, *, as_json: bool) -> None:
+        """Print a new goal or funnel: `what` says what it is; or all of it as JSON."""
+        if as_json:
+            print(json.dumps(members_of(new), indent=1))
+        else:
+            print(f"Added the {self.one} {new.name} (ID {new.id}): {what}")
 
     def _list(self, arguments: Namespace, data_dir: Path) -> int:
         definitions = goals_of(data_dir, arguments.hostname)

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = (
     ("medamad run", "listens on port 8080 of this machine, data in ./medamad-data"),
-    (
-        "medamad run --config medamad.toml --listen tcp:8081",
-        "another port, for every network",
-    ),
+    ("medamad run --config medamad.toml --listen 8081", "another port of this machine"),
+    ("medamad run --listen 0.0.0.0:8080 --listen [::]:8080", "for every network"),
 )
 
 _WITHOUT_TLS: Final = ("tcp", "tcp6", "unix")

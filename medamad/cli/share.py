@@ -10,7 +10,7 @@ from typing import Final
 from medamad.accounts.credentials import check_password, hash_password
 from medamad.accounts.shares import make_share
 from medamad.cli.grants import GrantCommands, Hostnames, run_subcommand
-from medamad.cli.support import day
+from medamad.cli.support import day, effective_config
 from medamad.domain.accounts import Share
 from medamad.storage.grants import SHARES
 from medamad.storage.offline import add_grant, website_numbers
@@ -31,7 +31,7 @@ EXAMPLES: Final = (
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    add = what.add_parser("add", help="create a share link and print the path of its page")
+    add = what.add_parser("add", help="create a share link and print its address")
     add.add_argument("hostname", metavar="HOSTNAME", help="the website to show")
     add.add_argument("name", metavar="NAME", help="the name of the link")
     add.add_argument(
@@ -58,10 +58,11 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
     encoded = hash_password(check_password(_password())) if arguments.password else ""
     share = make_share(arguments.name, number, arguments.embed, encoded, int(time.time()))
     add_grant(data_dir, SHARES, share.id.encode("ascii"), share)
+    url = effective_config(data_dir, arguments.config).public_url() + _PAGE + share.id
     if arguments.json:
-        _LIST_AND_REVOKE.print_new(share, data_dir, {"path": _PAGE + share.id})
+        _LIST_AND_REVOKE.print_new(share, data_dir, {"path": _PAGE + share.id, "url": url})
     else:
-        print(_PAGE + share.id)
+        print(url)
     return 0
 
 

@@ -57,8 +57,9 @@ def add_listen(parser: ArgumentParser) -> None:
         "--listen",
         action="append",
         metavar="ENDPOINT",
-        help='where to listen, such as "tcp:8080"; overrides the configuration; may be repeated'
-        " (default: port 8080, for this machine only)",
+        help="where to listen: a port, which is for this machine only, an address with a port such"
+        " as 0.0.0.0:8080, or an endpoint of Twisted; overrides the configuration; may be repeated"
+        " (default: 8080)",
     )
 
 
@@ -109,8 +110,9 @@ def _only_data(arguments: Namespace, error: ConfigError) -> Config:
 
 
 def report_config_error(error: ConfigError) -> int:
-    """Print why the configuration cannot be used; return the exit status."""
-    complain(str(error), sys.stderr, os.environ)
+    """Print all that is wrong with the configuration; return the exit status."""
+    for each in (error, *error.others):
+        complain(str(each), sys.stderr, os.environ)
     return EXIT_STATUS
 
 
@@ -272,6 +274,22 @@ class EffectiveConfig:
         if self.another is None or self.daemon is None:
             return self.config
         return load_named(None if self.daemon.file is None else Path(self.daemon.file))
+
+    def public_url(self) -> str:
+        """Return the address of the dashboard: the public one if that is configured.
+
+        Else that of this machine, and "" if the daemon listens on a unix socket alone.
+        """
+        server = self.of_daemon().server
+        if server.hostnames:
+            url = f"https://{server.hostnames[0]}"
+        elif self.daemon is not None:
+            url = self.daemon.url
+        else:
+            kind, _, port = server.listen[0].partition(":")
+            scheme = {"tcp": "http", "tcp6": "http", "ssl": "https"}.get(kind)
+            url = f"{scheme}://localhost:{port.partition(':')[0]}" if scheme else ""
+        return url + server.base_path
 
     def check_zone(self) -> None:
         """Raise Conflict if command and daemon disagree on when days begin."""

@@ -1,5 +1,6 @@
 """The configuration: its keys, defaults and ranges, and how a file is read."""
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from medamad.config.values import (
     Proxy,
     ScriptName,
     Size,
+    endpoint_text,
     read_value,
 )
 from medamad.domain.hits import BotRule, OriginRule
@@ -56,18 +58,25 @@ _CHOICES: Final = {
     "log.format": get_args(LogFormat),
     "log.level": get_args(LeastLevel),
 }
-_OF_WEBSITE: Final = "websites[...]"
+_WEBSITES: Final = "websites"
+_OF_WEBSITE: Final = f"{_WEBSITES}[...]"
 _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z", re.DOTALL)
 
 
 class ConfigError(Exception):
-    """A file of the configuration is invalid. `key` is "" if no key is at fault."""
+    """A file of the configuration is invalid. `key` is "" if no key is at fault.
 
-    def __init__(self, file: Path, key: str, reason: str) -> None:
+    `others` are further errors in the same file.
+    """
+
+    def __init__(
+        self, file: Path, key: str, reason: str, others: "Sequence[ConfigError]" = ()
+    ) -> None:
         super().__init__(": ".join(part for part in (str(file), key, reason) if part))
         self.file = file
         self.key = key
         self.reason = reason
+        self.others = others
 
 
 _Count = Annotated[int, Meta(ge=1, le=100_000_000)]
@@ -185,6 +194,13 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     log: LogSection = LogSection()
 
 
+_KEYS: Final = {
+    "": _Document.__struct_fields__,
+    **{each.name: each.type.__struct_fields__ for each in msgspec.structs.fields(_Document)},
+}
+"""The names of sections, and of the keys of each."""
+
+
 @frozen(kw_only=True)
 class Config:
     """The configuration. `file` is the file that it was read from, None for the defaults."""
@@ -211,7 +227,8 @@ class Config:
         if data is not None:
             server = msgspec.structs.replace(server, data_dir=PathText(str(data.absolute())))
         if listen:
-            server = msgspec.structs.replace(server, listen=Endpoints(listen))
+            texts = Endpoints(map(endpoint_text, listen))
+            server = msgspec.structs.replace(server, listen=texts)
         return evolve(self, server=server)
 
     def data_dir(self, environ: Mapping[str, str]) -> Path:
@@ -229,8 +246,7 @@ def load(file: Path | None) -> Config:
     file = file.absolute()
     content = _read_toml(file)
     retired = tuple(_remove_retired(file, content))
-    document = _convert(file, _with_preset(content))
-    _check_preset(file, document)
+    document = _convert_all(file, content)
     return Config(
         server=document.server,
         store=document.store,
@@ -334,7 +350,36 @@ def _read_toml(file: Path) -> dict[str, object]:
         raise ConfigError(file, "", TOO_DEEP) from None
 
 
-def _convert(file: Path, content: dict[str, object]) -> _Document:
+def _convert_all(file: Path, content: dict[str, Any]) -> _Document:
+    """Convert a file. Raises ConfigError for one of its errors, with all others."""
+    try:
+        return _convert(file, content)
+    except ConfigError as error:
+        first, *others = list(_errors(file, content)) or [error]
+        raise ConfigError(file, first.key, first.reason, others) from None
+
+
+def _errors(file: Path, content: dict[str, Any]) -> Iterator[ConfigError]:
+    """Return what is wrong with each key of a file by itself."""
+    for alone in _single_keys(content):
+        try:
+            _convert(file, alone)
+        except ConfigError as error:
+            yield error
+
+
+def _single_keys(table: object, depth: int = 2) -> Iterator[Any]:
+    """Return a table once for each key in it and in its tables, with that key alone."""
+    if not depth or not isinstance(table, dict) or not table:
+        yield table
+        return
+    for key, value in table.items():
+        below = 2 if key == _WEBSITES else depth - 1
+        yield from ({key: alone} for alone in _single_keys(value, below))
+
+
+def _convert(file: Path, content: dict[str, Any]) -> _Document:
+    content = _with_preset(content)
     try:
         document = msgspec.convert(content, _Document, dec_hook=read_value)
         websites = {
@@ -351,11 +396,21 @@ def _convert(file: Path, content: dict[str, object]) -> _Document:
         unknown = _UNKNOWN_KEY.match(reason)
         if unknown:
             _check_quoted(file, key, content, unknown["key"])
-            raise ConfigError(file, f"{key}.{unknown['key']}".lstrip("."), "unknown key") from None
+            reason = f"unknown key{_nearest(key, unknown['key'])}"
+            raise ConfigError(file, f"{key}.{unknown['key']}".lstrip("."), reason) from None
         reason = reason.replace("`", "")
         raise ConfigError(file, key, reason[:1].lower() + reason[1:]) from None
     retention = msgspec.structs.replace(document.retention, websites=websites)
-    return msgspec.structs.replace(document, retention=retention)
+    document = msgspec.structs.replace(document, retention=retention)
+    _check_preset(file, document)
+    return document
+
+
+def _nearest(section: str, unknown: str) -> str:
+    """Return a question for the key that may be meant, "" if none is similar."""
+    known = _KEYS.get(section, WebsiteRetention.__struct_fields__)
+    similar = difflib.get_close_matches(unknown, known, 1)
+    return f"; did you mean {similar[0]}?" if similar else ""
 
 
 def _with_website(key: str, content: Any) -> str:

@@ -16,6 +16,9 @@ _MOST_BYTES: Final = 1 << 60
 _MAP_SIZES: Final = (16 << 20, 64 << 40)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _BASE_PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}\Z")
+_PORT: Final = re.compile(
+    r"((?P<ipv4>[0-9]+(\.[0-9]+){3}):|\[(?P<ipv6>[0-9A-Fa-f:.]+)\]:)?(?P<port>[0-9]{1,5})\Z"
+)
 _OWN_NAMES: Final = frozenset(
     (
         *("api", "auth", "dashboard", "event", "health", "metrics", "openapi.yaml"),
@@ -35,7 +38,10 @@ class MapSize(Size):
 
 
 class Endpoints(tuple[str, ...]):
-    """Where to listen: endpoint texts of Twisted, at least one; written as a text or a list."""
+    """Where to listen: endpoint texts of Twisted, at least one; written as a text or a list.
+
+    A port may stand for one of this machine alone, and an address with a port for an endpoint.
+    """
 
     __slots__ = ()
 
@@ -112,11 +118,26 @@ def _bytes(value: object) -> int:
 
 
 def _read_endpoints(value: object) -> Endpoints:
-    given = value if isinstance(value, list) else [value]
-    texts = [text for text in given if isinstance(text, str) and ":" in text and "\0" not in text]
+    given = value if isinstance(value, list | tuple) else [value]
+    texts = [endpoint_text(str(one)) for one in given if type(one) in (str, int)]
+    texts = [text for text in texts if ":" in text and "\0" not in text]
     if not texts or len(texts) < len(given):
-        raise ValueError('expected an endpoint such as "tcp:8080", or a list of them')
+        raise ValueError('expected a port, an endpoint such as "tcp:8080", or a list of them')
     return Endpoints(texts)
+
+
+def endpoint_text(text: str) -> str:
+    """Return the endpoint that a port, or an address with a port, stands for; others as they are.
+
+    A port alone is one of this machine: to listen on all addresses has to be written out.
+    """
+    short = _PORT.match(text)
+    if short is None:
+        return text
+    if short["ipv6"]:
+        host = short["ipv6"].replace(":", "\\:")
+        return f"tcp6:{short['port']}:interface={host}"
+    return f"tcp:{short['port']}:interface={short['ipv4'] or '127.0.0.1'}"
 
 
 def _read_origin(value: object) -> Origin:

@@ -6,6 +6,7 @@ replaces does, or else one with its port. An IPv6 endpoint also accepts IPv4 con
 IPv4 endpoint or socket has its port.
 """
 
+import errno
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -110,6 +111,8 @@ class ListenEndpoint:
         except (CannotListenError, OSError) as error:
             reason = error.socketError if isinstance(error, CannotListenError) else error
             why = getattr(reason, "strerror", None) or str(reason)
+            if getattr(reason, "errno", None) == errno.EADDRINUSE and self.address.port:
+                why += f"; choose another port: --listen {self.address.port + 1}, or {KEY}"
             raise CannotListen(f"cannot listen on {self.text}: {why}") from error
         if isinstance(port, tcp.Port):
             accept_few(port)

@@ -225,6 +225,7 @@ class Daemon(Service):
             site=site,
             started=int(self.clock()),
             listening=[endpoint.text for endpoint in listening],
+            url=next(filter(None, urls), ""),
             config_file=self.config.file,
             config_warnings=self._config_warnings,
             login_file=data_dir / FILE_NAME,

@@ -12,6 +12,16 @@ def test_the_shipped_configuration_is_valid(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == f"{file}: no problems found\n"
 
 
+def test_each_error_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "medamad.toml"
+    file.write_text("[server]\nlissten = 1\n[limits]\nnew_utm = 0\n", "utf-8")
+    assert main(["check-config", str(file)]) == 78
+    assert capsys.readouterr().err == (
+        f"medamad: {file}: server.lissten: unknown key; did you mean listen?\n"
+        f"medamad: {file}: limits.new_utm: expected int >= 1\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

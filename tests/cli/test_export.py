@@ -89,12 +89,41 @@ def test_errors_are_reported(
     assert printed.out == ""
 
 
+def test_a_period_may_be_of_days(tmp_path: Path) -> None:
+    """They are those of the configured zone: Tokyo is nine hours ahead."""
+    rows = [f"2026-01-{time}Z,/{n}" for n, time in enumerate(HOURS_AROUND_A_DAY)]
+    file = tmp_path / "views.csv"
+    file.write_text("\n".join(["time,path", *rows, ""]), "utf-8")
+    tokyo = '[events]\ntimezone = "Asia/Tokyo"\n'
+    with running(tmp_path / "there", configuration=tokyo) as daemon:
+        daemon.client().add_website("example.com")
+        data = ["--data", str(daemon.data)]
+        assert main(["import", str(file), "--website", "example.com", *data]) == 0
+        out = tmp_path / "out.csv"
+        for bounds, paths in (
+            (("--start", "2026-01-15", "--end", "2026-01-15"), ["/1", "/2"]),
+            (("--start", "2026-01-15"), ["/1", "/2", "/3"]),
+            (("--end", "2026-01-15"), ["/0", "/1", "/2"]),
+            (("--start", "2026-01-15", "--end", "2026-01-15T10:00:00Z"), ["/1"]),
+        ):
+            assert main(["export", "example.com", "-o", str(out), *bounds, *data]) == 0
+            with out.open(newline="") as lines:
+                assert [row["path"] for row in csv.DictReader(lines)] == paths
+
+
+HOURS_AROUND_A_DAY = ("14T14:59:59", "14T15:00:00", "15T14:59:59", "15T15:00:00")
+"""In UTC: before, at the beginning, at the end and after January 15th in Tokyo."""
+
+
 @pytest.mark.parametrize("bound", ["--start", "--end"])
 def test_an_invalid_time_is_a_usage_error(capsys: pytest.CaptureFixture[str], bound: str) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["export", "example.com", bound, "yesterday"])
+        main(["export", "example.com", bound, "2026-02-30"])
     assert ended.value.code == 64
-    assert f"argument {bound}: expected an RFC 3339 date-time" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(
+        f"argument {bound}: expected an RFC 3339 date-time such as 2024-01-31T00:00:00Z,"
+        " or a day such as 2024-01-31\n"
+    )
 
 
 def test_missing_days_are_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

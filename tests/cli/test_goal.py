@@ -13,6 +13,11 @@ goal, funnel = partial(finished, "goal"), partial(finished, "funnel")
 ORDER = ("--event", "order", "--value", "paid", "--revenue", "total", "--currency", "EUR")
 
 
+def id_in(output: str) -> str:
+    """Return the ID of what was added."""
+    return output.partition("(ID ")[2].partition(")")[0]
+
+
 def test_goals_and_funnels_are_defined_listed_and_removed(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         client, data = daemon.client(), daemon.data
@@ -21,18 +26,28 @@ def test_goals_and_funnels_are_defined_listed_and_removed(tmp_path: Path) -> Non
         assert funnel(data, "list", "example.com").stdout == "There are no funnels.\n"
         made = goal(data, "add", "example.com", "Cart", "--path", "/cart/*")
         assert (made.returncode, made.stderr) == (0, "")
-        cart = {"id": made.stdout.strip(), "name": "Cart", "path": "/cart/*"}
+        cart = {"id": id_in(made.stdout), "name": "Cart", "path": "/cart/*"}
+        assert made.stdout == (
+            f"Added the goal Cart (ID {cart['id']}): reached by views of /cart/*\n"
+        )
         order = json.loads(goal(data, "add", "Example.com", "Order", *ORDER, "--json").stdout)
         goals = "/api/websites/example.com/goals"
         assert client.get(goals) == [cart, order]
         made = funnel(data, "add", "example.com", "Checkout", "Cart", order["id"])
         assert (made.returncode, made.stderr) == (0, "")
         checkout = {
-            "id": made.stdout.strip(),
+            "id": id_in(made.stdout),
             "name": "Checkout",
             "goals": [cart["id"], order["id"]],
         }
+        assert made.stdout == f"Added the funnel Checkout (ID {checkout['id']}): Cart, Order\n"
         assert client.get("/api/websites/example.com/funnels") == [checkout]
+        paid = goal(data, "add", "example.com", "Paid", *ORDER)
+        assert paid.stdout == (
+            f"Added the goal Paid (ID {id_in(paid.stdout)}): reached by events with order = paid,"
+            " revenue from total in EUR\n"
+        )
+        assert goal(data, "remove", "example.com", "Paid").returncode == 0
         refused = goal(data, "remove", "example.com", "Cart")
         assert (refused.returncode, refused.stdout) == (1, "")
         assert refused.stderr == (
@@ -100,7 +115,7 @@ def test_an_id_goes_before_a_name(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.client().add_website("example.com")
     add = ("add", "example.com")
-    first = goal(daemon.data, *add, "First", "--path", "/").stdout.strip()
+    first = id_in(goal(daemon.data, *add, "First", "--path", "/").stdout)
     assert goal(daemon.data, *add, first, "--path", "/").returncode == 0
     assert goal(daemon.data, "remove", "example.com", first).returncode == 0
     listed = json.loads(goal(daemon.data, "list", "example.com", "--json").stdout)

@@ -111,10 +111,13 @@ def test_a_port_in_use_ends_it(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        place = f"tcp:{taken.getsockname()[1]}:interface=127.0.0.1"
-        ended = run("--data", tmp_path / "data", "--listen", place)
+        port = taken.getsockname()[1]
+        ended = run("--data", tmp_path / "data", "--listen", str(port))
     assert ended.returncode == 1
-    assert ended.stderr.endswith(f"not started: cannot listen on {place}: Address already in use\n")
+    assert ended.stderr.endswith(
+        f"not started: cannot listen on tcp:{port}:interface=127.0.0.1: Address already in use;"
+        f" choose another port: --listen {port + 1}, or server.listen\n"
+    )
 
 
 def test_a_data_directory_in_use_ends_it(tmp_path: Path) -> None:
@@ -128,7 +131,7 @@ def test_a_data_directory_in_use_ends_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[server]\nlisten = 8080", "server.listen: expected an endpoint"),
+        ("[server]\nlisten = []", "server.listen: expected a port, an endpoint"),
         ('[server]\nlisten = "carrier:pigeon"', "server.listen: carrier:pigeon: Unknown endpoint"),
         ('[events]\nreferrers = "absent.toml"', "absent.toml: No such file"),
     ],

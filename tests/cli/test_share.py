@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from support.daemon import Client, finished, running
@@ -19,7 +20,9 @@ def test_links_are_created_listed_and_revoked_beside_a_daemon(tmp_path: Path) ->
         daemon.client().add_website("example.com")
         made = share(daemon.data, "add", "example.com", "club", "--embed", "https://a.example")
         assert (made.returncode, made.stderr) == (0, "")
-        path = made.stdout.strip()
+        url = made.stdout.strip()
+        assert url.startswith(f"{daemon.base.replace('127.0.0.1', 'localhost')}/share/")
+        path = urlsplit(url).path
         reader = Client(daemon.port)
         page = reader.request("GET", path)
         assert page.status == 200
@@ -27,11 +30,12 @@ def test_links_are_created_listed_and_revoked_beside_a_daemon(tmp_path: Path) ->
         locked = share(
             *(daemon.data, "add", "example.com", "locked", "--password"), given=f"{PASSWORD}\n"
         )
-        key = locked.stdout.strip().removeprefix("/share/")
+        key = locked.stdout.strip().rpartition("/")[2]
         assert reader.get(f"/api/shared/{key}") == {"protected": True}
         opened = reader.request("POST", f"/api/shared/{key}", {"password": PASSWORD})
         assert (opened.status, opened.json["hostname"]) == (200, "example.com")
         third = json.loads(share(daemon.data, "add", "example.com", "third", "--json").stdout)
+        assert third.pop("url").endswith(third["path"])
         assert reader.request("GET", third.pop("path")).status == 200
         assert third in json.loads(share(daemon.data, "list", "--json").stdout)
         assert share(daemon.data, "revoke", third["id"]).returncode == 0
@@ -42,6 +46,30 @@ def test_links_are_created_listed_and_revoked_beside_a_daemon(tmp_path: Path) ->
         revoked = share(daemon.data, "revoke", path.removeprefix("/share/"))
         assert (revoked.returncode, revoked.stdout) == (0, "The share link club is revoked.\n")
         assert reader.request("GET", path).status == 404
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("", "http://localhost:8080/share/"),
+        ('listen = "[::1]:8443"', "http://localhost:8443/share/"),
+        ('listen = "unix:/run/medamad/http.sock"', "/share/"),
+        (
+            'hostnames = ["stats.example.com"]\nbase_path = "/s"',
+            "https://stats.example.com/s/share/",
+        ),
+    ],
+)
+def test_the_address_of_a_link_is_printed_as_configured(
+    tmp_path: Path, server: str, url: str
+) -> None:
+    with running(tmp_path) as daemon:
+        daemon.client().add_website("example.com")
+    file = tmp_path / "other.toml"
+    file.write_text(f"[server]\n{server}\n")
+    made = share(daemon.data, "add", "example.com", "club", "--config", str(file))
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.startswith(url)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ HOSTNAME = 'expected a hostname such as "stats.example.com"'
 ZONE = 'expected a time zone such as "UTC" or "Europe/Berlin"'
 ORIGIN = 'expected an origin such as "https://app.example.com"'
 PROXY = 'expected an address, a network or "unix"'
-ENDPOINT = 'expected an endpoint such as "tcp:8080", or a list of them'
+ENDPOINT = 'expected a port, an endpoint such as "tcp:8080", or a list of them'
 PATH = "expected a path as text without NUL"
 NAME = "expected a name of letters, digits, dots, hyphens and underscores"
 OWN = "is a path of the interface"
@@ -122,9 +122,10 @@ OWN = "is a path of the interface"
         ("[server]\ncolour = 1", "server.colour", "unknown key"),
         ("server = 3", "server", "expected object, got int"),
         ("[server]\ndemo = 1", "server.demo", "expected bool, got int"),
-        ("[server]\nlisten = 8080", "server.listen", ENDPOINT),
+        ("[server]\nlisten = true", "server.listen", ENDPOINT),
+        ('[server]\nlisten = "0.0.0.0"', "server.listen", ENDPOINT),
         ("[server]\nlisten = []", "server.listen", ENDPOINT),
-        ('[server]\nlisten = ["tcp:80", 81]', "server.listen", ENDPOINT),
+        ('[server]\nlisten = ["tcp:80", 8.1]', "server.listen", ENDPOINT),
         ('[server]\ncors_origins = "x"', "server.cors_origins", "expected array, got str"),
         ('[server]\ncors_origins = ["*"]', "server.cors_origins[0]", ORIGIN),
         ('[server]\ncors_origins = ["https://a.com/"]', "server.cors_origins[0]", ORIGIN),
@@ -194,8 +195,8 @@ OWN = "is a path of the interface"
         ),
         (
             "[retention.websites]\nraw_days = { raw_days = 1 }\nb.example.com.raw_days = 1",
-            "retention.websites.b.example.com",
-            'expected the name in quotation marks: [retention.websites."b.example.com"]',
+            "retention.websites.raw_days",
+            HOSTNAME,
         ),
         ("[retention.websites.a.b.c]", "retention.websites.a.b.c", QUOTED),
         ('[retention.websites."a.com".x]', "retention.websites.a.com.x", "unknown key"),
@@ -211,7 +212,13 @@ OWN = "is a path of the interface"
             "retention.websites.a.com.after",
             "expected one of sums, nothing",
         ),
-        ('[retention.websites."a.com"]\ndays = 1', "retention.websites.a.com.days", "unknown key"),
+        (
+            '[retention.websites."a.com"]\ndays = 1',
+            "retention.websites.a.com.days",
+            "unknown key; did you mean raw_days?",
+        ),
+        ("[server]\nlissten = 1", "server.lissten", "unknown key; did you mean listen?"),
+        ("[sever]", "sever", "unknown key; did you mean server?"),
         ("[server]\nbase_path = '/'", "server.base_path", BASE_PATH),
         ("[server]\nbase_path = 'stats'", "server.base_path", BASE_PATH),
         ("[server]\nbase_path = '/stats/'", "server.base_path", BASE_PATH),
@@ -303,6 +310,52 @@ def test_trusting_every_client_triggers_a_warning(
     assert [f"server.trusted_proxies: {widest} trusts everybody" in text for text in warnings] == (
         [True] if widest else []
     )
+
+
+def test_every_error_of_a_file_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        config_of(
+            tmp_path,
+            """
+            colour = 1
+            [server]
+            lissten = "x"
+            demo = 1
+            [retention.websites."a.example"]
+            raw_days = -1
+            aftr = "sums"
+            [retention.websites.b.example]
+            raw_days = 5
+            [events]
+            timezone = "Mars"
+            returning = true
+            visits = false
+            """,
+        )
+    assert [error.key for error in (raised.value, *raised.value.others)] == [
+        *("colour", "server.lissten", "server.demo"),
+        *("retention.websites.a.example.raw_days", "retention.websites.a.example.aftr"),
+        *("retention.websites.b.example", "events.timezone"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("8080", "tcp:8080:interface=127.0.0.1"),
+        ('"8080"', "tcp:8080:interface=127.0.0.1"),
+        ('"127.0.0.1:8080"', "tcp:8080:interface=127.0.0.1"),
+        ('"0.0.0.0:80"', "tcp:80:interface=0.0.0.0"),
+        ('"[::1]:8080"', r"tcp6:8080:interface=\:\:1"),
+        ('"[::]:8080"', r"tcp6:8080:interface=\:\:"),
+        ('"tcp:8080"', "tcp:8080"),
+        ('"unix:/run/x.sock"', "unix:/run/x.sock"),
+    ],
+)
+def test_a_port_stands_for_one_of_this_machine(tmp_path: Path, written: str, meant: str) -> None:
+    config = config_of(tmp_path, f"[server]\nlisten = {written}")
+    assert config.server.listen == (meant,)
+    assert Config().with_overrides(None, [written.strip('"')]).server.listen == (meant,)
 
 
 EXEMPT = '[privacy]\npreset = "exempt"\n'

@@ -46,7 +46,7 @@ def test_an_invalid_configuration_ends_it(tmp_path: Path, starter: Sequence[str]
     file.write_text("[sever]", "utf-8")
     ended = finished_starter(starter, "--config", str(file))
     assert ended.returncode == 78
-    assert ended.stderr == f"medamad: {file}: sever: unknown key\n"
+    assert ended.stderr == f"medamad: {file}: sever: unknown key; did you mean server?\n"
 
 
 @pytest.mark.parametrize("starter", STARTERS)
