@@ -27,14 +27,16 @@ class Demonstration:
 
 
 @contextmanager
-def run_demo(temporary: Path, planned: int) -> Iterator[Demonstration]:
+def run_demo(
+    temporary: Path, planned: int, *options: str, listen: str = "{}"
+) -> Iterator[Demonstration]:
     """Run the command with its temporary folder below `temporary`."""
     port = free_port()
     environ = os.environ | {"TMPDIR": str(temporary)}
     for name in ("MEDAMAD_USERNAME", "MEDAMAD_PASSWORD"):
         environ.pop(name, None)
-    where = ["--listen", f"tcp:{port}:interface=127.0.0.1"]
-    command = ["demo", *where, "--days", "1", "--views", str(planned)]
+    where = ["--listen", listen.format(port)]
+    command = ["demo", *where, "--days", "1", "--views", str(planned), *options]
     reading, writing = os.pipe()
     with Path(os.devnull).open("r+b") as nothing:
         process = fork(command, (nothing, writing, nothing), environ=environ)
@@ -111,9 +113,32 @@ def test_it_shows_visits_goals_and_a_funnel(demonstration: Demonstration) -> Non
     assert funnel["goals"] == [goal["id"] for goal in goals]
 
 
-def test_the_daemon_runs_in_demo_mode(demonstration: Demonstration) -> None:
-    answer = demonstration.client.request("POST", "/api/websites", {"hostname": "example.com"})
-    assert answer.status == 403
+def test_everything_can_be_changed_on_this_machine(tmp_path: Path) -> None:
+    """Views go on arriving, also those of a website that has been deleted."""
+    with run_demo(tmp_path, VIEWS) as running:
+        assert "Change what you like; nothing is kept." in running.greeting
+        client = running.client
+        client.add_website("example.com")
+        gone = SITES[0].hostname
+        assert client.request("DELETE", f"/api/websites/{gone}").status == 204
+        before = sum(views_of(running).values())
+        until = time.monotonic() + PATIENCE_S
+        while sum(views_of(running).values()) == before:
+            assert time.monotonic() < until
+            time.sleep(0.5)
+    assert running.process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "listen"), [(("--read-only",), "{}"), ((), "0.0.0.0:{}"), ((), "tcp:{}")]
+)
+def test_nothing_can_be_changed_where_others_can_connect_or_if_so_chosen(
+    tmp_path: Path, options: tuple[str, ...], listen: str
+) -> None:
+    with run_demo(tmp_path, 100, *options, listen=listen) as running:
+        assert "Nothing can be changed; nothing is kept." in running.greeting
+        answer = running.client.request("POST", "/api/websites", {"hostname": "example.com"})
+        assert answer.status == 403
 
 
 def test_the_demo_leaves_no_files_behind(tmp_path: Path) -> None:

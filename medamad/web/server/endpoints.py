@@ -42,6 +42,16 @@ class ListenAddress:
         return self.host in ("", EVERYWHERE, EVERYWHERE_IPV6)
 
     @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect to it, over TCP."""
+        if self.port is None:
+            return False
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
     def is_ipv6(self) -> bool:
         """Whether it is an IPv6 address. By default, `::` accepts IPv4 connections too."""
         return ":" in self.host
