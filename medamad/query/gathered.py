@@ -17,6 +17,7 @@ from medamad.storage.segments.parts import (
     EventCounts,
     EventRows,
     ViewColumns,
+    are_late,
 )
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -97,8 +98,10 @@ class GatheredViews:
         return NO_EVENTS
 
     def views_with_late_events(self) -> NDArray[np.integer[Any]]:
-        _, time_ms, view, _ = self.column("events", self._gather_events)
-        late: NDArray[np.int64] = view[time_ms > self.time_ms[view]]
+        event, time_ms, view, _ = self.column("events", self._gather_events)
+        late: NDArray[np.int64] = view[
+            are_late(event, time_ms, self.sequence[view], self.time_ms[view])
+        ]
         return late
 
     def slots(self) -> Counters | None:

@@ -27,7 +27,7 @@ from medamad.query.visits import (
     find_ascending,
 )
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.parts import ViewColumns
+from medamad.storage.segments.parts import ViewColumns, are_late
 from medamad.storage.segments.snapshot import Snapshot
 
 VISITS, VIEWS, BOUNCES, DURATION_MS = range(4)
@@ -254,19 +254,19 @@ class _ByFirstViews:
         if not len(visits):
             return
         pieces = [
-            (events.view.astype(np.int64), events.time_ms)
+            (events.view.astype(np.int64), events.event.astype(np.int64), events.time_ms)
             for events in loose_events(
                 visits.snapshot, visits.cancellation, visits.number_bounds[0]
             )
         ]
         if not pieces:
             return
-        views, time_ms = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+        views, event, time_ms = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
         order = np.argsort(views, kind="stable")
-        views, time_ms = views[order], time_ms[order]
+        views, event, time_ms = views[order], event[order], time_ms[order]
         for part in visits.parts():
             near, rows = find_ascending(part, views)
-            late = rows[time_ms[near] > part.time_ms[rows]]
+            late = rows[are_late(event[near], time_ms[near], views[near], part.time_ms[rows])]
             engaged = visits.places_of_rows(part, late)
             self._sums.has_late[engaged[engaged >= 0]] = True
 

@@ -351,7 +351,7 @@ class Expected:
         site.views.append(view)
         self._known[load.beacon] = (site, view)
         if load.properties is not None:
-            self._happens(site, view["id"], load.properties, now_ms)
+            self._happens(site, view["id"], load.properties, now_ms)["of_load"] = True
         for beacon, came_ms, early in self._early:
             if beacon != load.beacon or now_ms - came_ms > EARLY_MS:
                 continue

@@ -20,6 +20,7 @@ from medamad.storage.segments.parts import (
     NO_TIME,
     EventColumns,
     ViewColumns,
+    are_late,
     enclosing_bounds,
 )
 
@@ -130,7 +131,12 @@ class BegunVisits:
             places = self._places(events.view.astype(np.uint64))
             found = np.flatnonzero(places >= 0)
             places = places[found]
-            is_late = events.time_ms[found] > self.began_ms[places]
+            is_late = are_late(
+                events.event[found],
+                events.time_ms[found],
+                events.view[found],
+                self.began_ms[places],
+            )
             self._has_events[places[is_late]] = True
 
     def _add_views(self, part: ViewColumns) -> None:

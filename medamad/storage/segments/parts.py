@@ -66,6 +66,24 @@ class EventColumns(Protocol):
         """Return m."""
 
 
+def are_late(
+    event: NDArray[np.integer[Any]],
+    time_ms: NDArray[np.int64],
+    view: NDArray[np.integer[Any]],
+    view_time_ms: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Return which events are later than the loads of their views; shapes (m,).
+
+    `view` has the sequence numbers of the views. The properties that a page states as it loads are
+    an event with the number after the view's. An event sent as a hit of its own has another number,
+    and is later whatever its time, which servers state in whole seconds. Stores of earlier builds
+    may have such events with that number, too: of these, the time decides.
+    """
+    late: NDArray[np.bool_] = event.astype(np.int64) != view.astype(np.int64) + 1
+    late |= time_ms > view_time_ms
+    return late
+
+
 @frozen(eq=False)
 class EventRows:
     """Events in memory."""
@@ -180,9 +198,9 @@ class ViewColumns(HasCounters, Protocol):
         """The events of other views, or of none. Their `view` is a sequence number, or 0."""
 
     def views_with_late_events(self) -> NDArray[np.integer[Any]]:
-        """Return the index of the view of each own event that happened after the view's load.
+        """Return the index of the view of each own event that is later than the view's load.
 
-        A page states its own properties as it loads, at the time of the view.
+        See `are_late`.
         """
 
     def slots(self) -> Counters | None:

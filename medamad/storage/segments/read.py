@@ -37,6 +37,7 @@ from medamad.storage.segments.parts import (
     EventCounts,
     MergedSegment,
     ViewColumns,
+    are_late,
 )
 
 _OWN: Final = (Column.OWN_EVENT, Column.OWN_TIME, Column.OWN_PLACE, Column.OWN_PROPERTY)
@@ -201,11 +202,11 @@ class OpenSegment(OpenedBase):
 
     def views_with_late_events(self) -> NDArray[np.integer[Any]]:
         own = self.own
-        if self._header.has_lags:
-            is_late = self._stored.column(Column.OWN_LAG, np.int64) > 0
-        else:
-            is_late = own.time_ms > self.time_ms.take(own.view)
-        return own.view.compress(is_late)
+        return own.view.compress(
+            are_late(
+                own.event, own.time_ms, self.sequence.take(own.view), self.time_ms.take(own.view)
+            )
+        )
 
     def codes(self, dimension: Dimension) -> Codes:
         return self._stored.column(dimension, np.uint32)  # type: ignore[return-value]

@@ -108,6 +108,10 @@ class WriteAheadLog:
         self._sequence += 1
         return self._sequence
 
+    def next_follows(self, view: int) -> bool:
+        """Return whether the next number is the one after a view's."""
+        return self._sequence == view
+
     def reserve(self, count: int) -> int:
         """Return the first of so many consecutive numbers."""
         first = self._sequence + 1
@@ -262,6 +266,9 @@ class WriteBatch:
         happened_ms = event.happened_ms or event.time_ms
         if location is not None and view:
             self._visits.keep_alive(location.visit, happened_ms, event.time_ms)
+        if view and self._wal.next_follows(view):
+            # The number after a view's is that of the properties with which it loads.
+            self._wal.next_sequence()
         number = self._put_event(event.website, happened_ms, view, event.properties)
         if digest is not None and location is None:
             self._wal.unmatched.add_event(digest, event.time_ms, event.website, number)

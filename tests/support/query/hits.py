@@ -1,6 +1,6 @@
 """Views and events of an afternoon, in short notation."""
 
-from typing import Any
+from typing import Any, Final
 
 from support.query.oracle import Entry
 
@@ -21,6 +21,10 @@ def view(number: int, flags: str, duration_ms: int = 0, **texts: Any) -> Entry:
         "device": "Unknown",
         **texts,
     }
+
+
+HIT_OF_ITS_OWN: Final = 10**4
+"""Numbers from here on are of events, and greater than those of views."""
 
 
 def event(seconds: int, view: int | None = None, /, **properties: str) -> Entry:

@@ -367,7 +367,8 @@ class Oracle:
     def _bounced(self, views: list[Entry]) -> bool:
         (first, *others) = views
         return not others and not any(
-            event["view"] == first["id"] and event["time_ms"] > first["time_ms"]
+            event["view"] == first["id"]
+            and (not event.get("of_load") or event["time_ms"] > first["time_ms"])
             for event in self.events
             if pairs_of(event)
         )

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from attrs import define
+from support.query.hits import HIT_OF_ITS_OWN
 from support.query.naive_filters import ENTRIES, EPOCH, EXITS
 from support.query.oracle import Entry
 
@@ -151,17 +152,27 @@ class RandomTraffic:
     def events(self, count: int, views: list[Entry]) -> list[Entry]:
         rng = self.rng
         known = [None, 10**9, *(view["id"] for view in views)]
-        return [
-            {
-                "time_ms": self.time_ms(),
-                "view": rng.choice(known),
+        loading = {view["id"]: view["time_ms"] for view in views}
+
+        def event(number: int) -> Entry:
+            view = rng.choice(known)
+            # The properties of a load are one event; others may have its time, too.
+            of_load = view in loading and rng.random() < 0.5
+            time_ms = loading.pop(view) if of_load else self.time_ms()
+            if view in loading and rng.random() < 0.2:
+                time_ms = loading[view]
+            return {
+                "time_ms": time_ms,
+                "view": view,
+                "of_load": of_load,
+                "number": view + 1 if of_load else HIT_OF_ITS_OWN + number,
                 "properties": [
                     (rng.choice(NAMES), rng.choice(PROPERTY_VALUES))
                     for _ in range(rng.randint(1, 4))
                 ],
             }
-            for _ in range(count)
-        ]
+
+        return [event(number) for number in range(count)]
 
     def query(self, endpoint: str) -> list[tuple[str, str]]:
         rng = self.rng

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
+from support.query.hits import HIT_OF_ITS_OWN
 from support.query.naive_filters import TEXTS, Pairs
 from support.query.oracle import Entry, pairs_of
 from support.query.random_queries import GOALS
@@ -61,6 +62,7 @@ from medamad.storage.segments.parts import (
     Part,
     Rollup,
     ViewColumns,
+    are_late,
     enclosing_bounds,
 )
 from medamad.storage.segments.rollup import RollupContent, rollup_of
@@ -107,7 +109,8 @@ class MadePart:
 
     def views_with_late_events(self) -> NDArray[Any]:
         own = self.own
-        return own.view[own.time_ms > self.time_ms[own.view.astype(np.intp)]]
+        rows = own.view.astype(np.intp)
+        return own.view[are_late(own.event, own.time_ms, self.sequence[rows], self.time_ms[rows])]
 
     def codes(self, dimension: Dimension) -> Codes:
         return self.columns[dimension]
@@ -405,7 +408,7 @@ def _own_and_loose(events: EventColumns, sequence: list[int]) -> tuple[EventColu
 def _events(events: Sequence[tuple[int, Entry]], names: Dictionary) -> EventColumns:
     rows = [
         (
-            number,
+            event.get("number", HIT_OF_ITS_OWN + number),
             event["time_ms"],
             event["view"] or 0,
             names.code(Dimension.PROPERTY, property_text(*pair)),
