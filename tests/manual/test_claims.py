@@ -1,11 +1,12 @@
-"""Every sentence for users has a line in `claims/` that says what shows that it is true.
+"""Every sentence of the documents for users has an entry that says what shows that it is true.
 
-`claims/` has a file for each document. A claim is a sentence of a paragraph or of a list item, or a
-row of a table, without markup. The indented lines below it say what shows it, each one of these:
+`claims/` has a file for each document, with an entry for each sentence of a paragraph or a list
+item, and for each row of a table, without markup and in the order of the text. The indented lines
+below it are one or more of these:
 
-    tests/FILE.py::TEST                    a test that fails if the claim is false
+    tests/FILE.py::TEST                    a test that fails if the sentence is false
     medamad/frontend/tests/FILE::TEST      the same, of the front end
-    by reading: PATH …                     what to read, where no test shows it
+    by reading: PATH, PATH (WORDS)         what to read, where no test shows it
     advice                                 it tells the reader what to do
     definition                             it says what is meant, or where something is described
 
@@ -13,8 +14,8 @@ After changing a document, run
 
     .venv/bin/python tests/manual/test_claims.py
 
-It writes the files anew, in the order of the text. New sentences get a `?`, which fails until it is
-replaced. Sentences that are gone are left out: `git diff` shows what had shown them.
+It writes the files anew. New sentences get a `?`, which fails until it is replaced; those that are
+gone are left out, and `git diff` shows what had shown them.
 """
 
 import ast
@@ -28,10 +29,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
-CLAIMS = Path(__file__).parent / "claims"
-DOCUMENTS = ("docs/operating.md",)
+DOCUMENTS = ("README.md", "docs/operating.md", "docs/privacy.md", "docs/visits.md")
 END = re.compile(r"(?<=[.?!])\s+|(?<=[.?!][)”“])\s+")
-PATH = re.compile(r"(?<![\w./-])[\w-]+/[\w./-]*\w")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def rendered(inline: Token) -> str:
@@ -40,101 +40,79 @@ def rendered(inline: Token) -> str:
     return "".join("\n" if each.type == "softbreak" else each.content for each in pieces)
 
 
-def sentences(document: str) -> list[tuple[int, str]]:
-    """Return the line and the text of each sentence, and of each row of a table."""
-    found: list[tuple[int, str]] = []
+def sentences(document: str) -> dict[str, int]:
+    """Return the sentences and the rows of tables in a document, with the line of each."""
+    found: dict[str, int] = {}
     cells: list[str] = []
+    line = 0
     tokens = MarkdownIt("commonmark").enable("table").parse((ROOT / document).read_text("utf-8"))
     for before, token in pairwise(tokens):
+        if token.map:
+            line = token.map[0] + 1
         if before.type == "td_open":
             cells.append(rendered(token))
-        elif token.type == "tr_open":
-            line = token.map[0] + 1 if token.map else 0
         elif token.type == "tr_close" and cells:
-            found.append((line, " | ".join(filter(None, cells))))
+            found.setdefault(" | ".join(filter(None, cells)), line)
             cells = []
         elif before.type == "paragraph_open":
-            line = token.map[0] + 1 if token.map else 0
-            text = rendered(token).strip()
-            for start, end in pairwise([0, *(m.end() for m in END.finditer(text)), len(text)]):
-                written = " ".join(text[start:end].split())
-                if written:
-                    found.append((line + text.count("\n", 0, start), written))
+            text, start = rendered(token).strip(), 0
+            for end in (*(match.end() for match in END.finditer(text)), len(text)):
+                sentence = " ".join(text[start:end].split())
+                found.setdefault(sentence, line + text.count("\n", 0, start))
+                start = end
     return found
 
 
+def file_of(document: str) -> Path:
+    return Path(__file__).parent / "claims" / Path(document).with_suffix(".txt").name
+
+
 def read_claims(document: str) -> dict[str, list[str]]:
-    """Return what shows each claim of a document, in the order of the file."""
-    claims: dict[str, list[str]] = {}
-    claim = ""
-    for line in table(document).read_text("utf-8").splitlines():
-        if line.startswith(" "):
-            claims[claim].append(line.strip())
-        elif line:
-            claim = line
-            claims.setdefault(claim, [])
-    return claims
-
-
-def table(document: str) -> Path:
-    return CLAIMS / Path(document).with_suffix(".txt").name
+    """Return what shows each sentence that has an entry."""
+    entries = [entry.splitlines() for entry in file_of(document).read_text("utf-8").split("\n\n")]
+    return {claim: [line.strip() for line in shown] for claim, *shown in entries}
 
 
 @cache
-def names_of_tests(path: str) -> set[str]:
+def names_in(path: str) -> set[str]:
     """Return the names of the tests in a file."""
-    text = (ROOT / path).read_text("utf-8") if (ROOT / path).is_file() else ""
+    if not (ROOT / path).is_file():
+        return set()
+    text = (ROOT / path).read_text("utf-8")
     if path.endswith(".py"):
-        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-        return {node.name for node in ast.parse(text).body if isinstance(node, functions)}
+        functions = (node for node in ast.parse(text).body if isinstance(node, FUNCTIONS))
+        return {node.name for node in functions if node.name.startswith("test_")}
     return set(re.findall(r"\btest\([\"`](.+?)[\"`],", text))
 
 
-def is_shown(by: str) -> bool:
-    """Return whether a line below a claim is one of those described above."""
-    if by.startswith("by reading: "):
-        paths = PATH.findall(by)
-        return bool(paths) and all((ROOT / path).exists() for path in paths)
-    path, _, name = by.partition("::")
-    return by in ("advice", "definition") or name in names_of_tests(path)
+def is_known(shown: str) -> bool:
+    """Return whether a line is one of those described above, and what it names exists."""
+    if shown.startswith("by reading: "):
+        paths = shown.removeprefix("by reading: ").partition(" (")[0].split(", ")
+        return all((ROOT / path).exists() for path in paths)
+    path, _, name = shown.partition("::")
+    return shown in ("advice", "definition") or name in names_in(path)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_sentence_has_a_line(document: str) -> None:
-    claims = read_claims(document)
-    missing = [
-        f"{document}:{line}: {text}" for line, text in sentences(document) if not claims.get(text)
-    ]
-    assert missing == []
+def test_every_sentence_has_an_entry_in_its_order(document: str) -> None:
+    found, claims = sentences(document), read_claims(document)
+    missing = [f"{document}:{line}: {text}" for text, line in found.items() if text not in claims]
+    assert not missing, "\n".join(("without an entry:", *missing))
+    gone = [claim for claim in claims if claim not in found]
+    assert not gone, "\n".join((f"no longer in {document}:", *gone))
+    assert list(claims) == list(found)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_line_is_in_the_document_in_its_order(document: str) -> None:
-    texts = list(dict.fromkeys(text for _, text in sentences(document)))
-    claims = list(read_claims(document))
-    assert [claim for claim in claims if claim not in texts] == []
-    assert claims == texts
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_what_shows_a_claim_exists(document: str) -> None:
-    unknown = [
-        f"{claim}: {by}"
-        for claim, shown in read_claims(document).items()
-        for by in shown
-        if not is_shown(by)
-    ]
-    assert unknown == []
-
-
-def write(document: str) -> None:
-    """Write the file of a document anew, with what it says of sentences that are still there."""
-    claims = read_claims(document) if table(document).exists() else {}
-    texts = dict.fromkeys(text for _, text in sentences(document))
-    entries = ("\n    ".join([text, *(claims.get(text) or ["?"])]) for text in texts)
-    table(document).write_text("\n\n".join(entries) + "\n", "utf-8")
+def test_what_shows_a_sentence_exists(document: str) -> None:
+    for claim, shown in read_claims(document).items():
+        assert shown, claim
+        assert [each for each in shown if not is_known(each)] == [], claim
 
 
 if __name__ == "__main__":
-    for each in DOCUMENTS:
-        write(each)
+    for name in DOCUMENTS:
+        known = read_claims(name) if file_of(name).exists() else {}
+        texts = ["\n    ".join([text, *known.get(text, ["?"])]) for text in sentences(name)]
+        file_of(name).write_text("\n\n".join(texts) + "\n", "utf-8")
