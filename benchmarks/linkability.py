@@ -23,7 +23,7 @@ A view, or visit, is later if the same person was there before on that day. It i
 that the attacker takes to be the one before it is that person's; for a visit, the one before its
 first. Each row of the table repeats the attack with other columns: with the number of the visit
 and, in brackets, without. The people of the demonstration are less varied than real
-ones (22 browsers with one minor version for each major one, 19 countries), so the real figures of a
+ones (22 browsers with one minor version for each major one, 18 countries), so the real figures of a
 website with as many views are higher.
 """
 

@@ -135,3 +135,25 @@ def test_the_backup_runs_as_the_user_of_the_daemon() -> None:
     for line in ("DynamicUser=yes", "User=medamad", "StateDirectory=medamad"):
         assert line in daemon
         assert line in backup
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "medamad.service",
+            (
+                "StartLimitIntervalSec=5min",
+                "StartLimitBurst=10",
+                "MemorySwapMax=0",
+                "LimitCORE=0",
+            ),
+        ),
+        ("medamad-backup.service", ("TimeoutStartSec=2h",)),
+        ("medamad-backup.timer", ("OnCalendar=*-*-* 03:30:00", "Persistent=yes")),
+    ],
+)
+def test_the_units_have_the_documented_times_and_limits(name: str, lines: tuple[str, ...]) -> None:
+    """As in docs/operating.md and docs/privacy.md."""
+    unit = (UNITS / name).read_text("utf-8").splitlines()
+    assert [line for line in lines if line not in unit] == []

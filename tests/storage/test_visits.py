@@ -392,5 +392,25 @@ async def test_the_beacon_index_knows_the_visit_of_a_view(open_store: Callable[.
     assert [location and location.visit for location in found] == [1, 1, 1]
 
 
+@pytest_twisted.ensureDeferred
+async def test_a_restart_forgets_the_visits_in_progress(open_store: Callable[..., Store]) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    await store.append([Visitors.made(0, "/a", n=1, beacon="b1")])
+    await store.append([Visitors.made(1, "/b", n=2, of="/a", beacon="b2")])
+    key = store.wal.visits.hash_keys(NOW_MS).current
+    await store.close()
+    store = open_store()
+    await store.append([Visitors.made(2, "/c", n=3, of="/b", beacon="b3")])
+    beacons = store.wal.beacons
+    with store.environment.reading() as txn:
+        found = [beacons.find(txn, beacons.digest(f"b{n}"), NOW_MS + HOUR_MS) for n in (1, 2, 3)]
+    assert [location and location.visit for location in found] == [1, 1, 3]
+    assert store.wal.visits.hash_keys(NOW_MS).current != key
+    content = b"".join(each.read_bytes() for each in store.environment.path.parent.iterdir())
+    assert key not in content
+    await store.close()
+
+
 def test_a_view_does_not_show_its_sender() -> None:
     assert "secret" not in repr(Visitors.made(0, "/", identity=b"secret"))
