@@ -41,7 +41,7 @@ def interface_routes(backend: Backend) -> Routes:
         section.add_to(routes)
     for name, handler in hits.HANDLERS.items():
         routes.add_hits(name, handler)
-    files.add_description(routes)
+    files.add_to_interface(routes)
     return routes
 
 

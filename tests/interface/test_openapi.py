@@ -77,6 +77,7 @@ OURS = {
     "GET /website/{hostname}/ignored",
     "GET /website/{hostname}/export",
     "GET /event/pixel.gif",
+    "GET /event/opt-out.js",
     "GET /script.js",
     "GET /scripts/{name}",
     "GET /openapi.yaml",
@@ -101,7 +102,7 @@ OURS = {
     "POST /shared/{share}",
 }
 OPEN = {
-    *("/auth/login", "/event/hit", "/event/ping", "/event/pixel.gif"),
+    *("/auth/login", "/event/hit", "/event/ping", "/event/pixel.gif", "/event/opt-out.js"),
     *("/script.js", "/scripts/{name}", "/openapi.yaml", "/shared/{share}"),
     *("/health", "/health/live", "/metrics"),
 }

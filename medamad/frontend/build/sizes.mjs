@@ -9,7 +9,7 @@ const BUDGETS = { default: 950, all: 1_250, dashboard: 65_000 };
 /** Write sizes.json and sizes.md into a folder; ends the process with 1 when a budget is broken. */
 export async function report(folder, tracker, dashboard) {
   const all = FEATURES.join(".");
-  const shown = ["default", ...FEATURES, all];
+  const shown = ["default", ...FEATURES, all, "opt-out"];
   const scripts = shown.map((name) => ({
     name: name === all ? "all of them" : name,
     ...tracker.get(name),

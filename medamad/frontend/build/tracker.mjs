@@ -17,8 +17,8 @@ export const FEATURES = [
 /**
  * Write NAME.js for every set of features, NAME being their names joined by dots, or "default", and
  * named/NAME.js, which is the same for an address from which the interface is a step farther. In
- * returning/ are those that also report when the visitor was here last. Returns the sizes of the
- * first by name.
+ * returning/ are those that also report when the visitor was here last. And write opt-out.js.
+ * Returns the sizes of the first by name, and of the last.
  */
 export async function buildTracker(folder) {
   const sets = Array.from({ length: 2 ** FEATURES.length }, (_, bits) =>
@@ -30,6 +30,16 @@ export async function buildTracker(folder) {
     sizes.set(name, await putScript(folder, name, await compose(features, false)));
     await putScript(`${folder}/returning`, name, await compose(features, true));
   }
+  const optOut = await build({
+    entryPoints: [`${import.meta.dirname}/../tracker/opt-out.ts`],
+    bundle: true,
+    write: false,
+    format: "iife",
+    target: "es2021",
+    charset: "utf8",
+    minify: true,
+  });
+  sizes.set("opt-out", await put(`${folder}/opt-out.js`, optOut.outputFiles[0].text));
   return sizes;
 }
 

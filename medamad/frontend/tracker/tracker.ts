@@ -65,15 +65,16 @@ const read = (d: Record<string, string>, text: string) => {
 
 /** Begin or end a view when the page's visibility or address changes. */
 const look = (event: Partial<MouseEvent>) => {
-  if (event.type === "popstate") {
-    try {
-      // A mark excludes this browser after #medamad-ignore, until #medamad-count.
-      const marks = localStorage;
-      const choice = /^#medamad-(ignore|count)$/.exec(place.hash);
-      if (choice) alert("medamad " + (marks.medamad = choice[1]) + "s this browser");
-      isIgnored = marks.medamad === "ignore";
-    } catch {}
-  }
+  try {
+    // A mark excludes this browser after #medamad-ignore, until #medamad-count. Another script says
+    // so in the visitor's language.
+    const choice = event.type === "popstate" && /^#medamad-(ignore|count)$/.exec(place.hash);
+    if (choice) {
+      import(events + "opt-out.js");
+      localStorage.medamad = choice[1];
+    }
+    isIgnored = localStorage.medamad === "ignore";
+  } catch {}
   const isLeft = event.type === "pagehide";
   const now =
     isLeft || page.hidden || isIgnored

@@ -20,6 +20,7 @@ from medamad.web.responses import NO_SNIFFING, NOT_FOUND, Headers, Response
 from medamad.web.settings import EVENT_NAME
 
 SCRIPT: Final = "script.js"
+OPT_OUT: Final = "opt-out.js"
 FIRST_SEGMENTS: Final = ("", "dashboard", "share", SCRIPT, "scripts")
 """The first segments of the paths that exist at the root only."""
 
@@ -195,9 +196,13 @@ class Scripts:
         return self.respond(call, _NAMED + file_name(features))
 
 
-def add_description(routes: Routes) -> None:
-    """Add the OpenAPI description."""
+def add_to_interface(routes: Routes) -> None:
+    """Add the OpenAPI description, and the script with a visitor's choice not to be counted.
+
+    That one is beside the hits, so it is found wherever these go.
+    """
     routes.add("GET", "/openapi.yaml", _describe, Access.OPEN)
+    routes.add("GET", f"/{EVENT_NAME}/{OPT_OUT}", read_script(OPT_OUT), Access.SCRIPT)
 
 
 def add_to(routes: Routes) -> None:

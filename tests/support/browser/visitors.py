@@ -1,12 +1,14 @@
 """Who visits in a browser, and what the statistics then say."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define
 from playwright.sync_api import BrowserContext, Page, Response
 from support.browser.waiting import comes
 from support.daemon import PATIENCE_S, Client
+
+T = TypeVar("T")
 
 DESKTOP = (
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
@@ -66,6 +68,16 @@ class Visitor:
         with self.page.expect_response(_answers_a_load, timeout=PATIENCE_S * 1000) as answer:
             act()
         return answer.value
+
+    def messages(self) -> list[str]:
+        """Return the messages that pages show, as they come; each is read and closed."""
+        found: list[str] = []
+        self.page.on("dialog", lambda dialog: (found.append(dialog.message), dialog.dismiss()))
+        return found
+
+    def sees(self, read: Callable[[], T], wanted: T) -> None:
+        """Wait until what is read is what is wanted, while the browser's events arrive."""
+        comes(lambda: (self.context.cookies(), read())[1], wanted)
 
     def hide(self, *, hidden: bool = True) -> None:
         """Hide or show the tab."""

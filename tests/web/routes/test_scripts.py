@@ -10,7 +10,7 @@ from support.web.daemon_in_memory import Server
 
 from medamad.build import GENERATED
 from medamad.domain.accounts import SCRIPT_TYPES
-from medamad.web.routes.files import file_name
+from medamad.web.routes.files import OPT_OUT, file_name
 
 FOLDER = GENERATED / "frontend" / "scripts"
 FEATURES = SCRIPT_TYPES[1:]
@@ -27,9 +27,25 @@ def script(name: str) -> bytes:
 def test_every_set_of_features_was_built() -> None:
     for folder in (FOLDER, FOLDER / "returning"):
         for files in (folder, folder / "named"):
-            made = {file.name for file in files.glob("*.js")}
+            made = {file.name for file in files.glob("*.js")} - {OPT_OUT}
             assert made == {file_name(features) for features in EVERY_SET}
             assert len(made) == 64
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest_twisted.ensureDeferred
+async def test_the_opt_out_is_beside_the_hits(
+    server: Server, visitor: Browser, prefix: str
+) -> None:
+    """Under their other name, too, and under any hostname, as the tracker is."""
+    server.set(event_name="pulse", hostnames=frozenset({"stats.example.com"}))
+    for name in ("event", "pulse"):
+        target = f"{prefix}/{name}/opt-out.js"
+        answer = await visitor.ask("GET", target, headers={"Host": "example.com"})
+        assert (answer.status, answer.body) == (200, script("opt-out"))
+        assert answer.header("Content-Type") == "text/javascript; charset=utf-8"
+        assert answer.header("Access-Control-Allow-Origin") == "*"
+        assert answer.header("Cache-Control") == "public, max-age=3600"
 
 
 @pytest_twisted.ensureDeferred

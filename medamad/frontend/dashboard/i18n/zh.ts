@@ -500,7 +500,8 @@ export const zh: Catalogue = {
   "sites.renamed": "{hostname} 已改为 {wanted}。",
   "sites.deleted": "{hostname} 已删除。",
   "sites.delete-of": "删除 {hostname}",
-  "sites.delete-text": "这将永久删除该网站及其所有统计数据。备份中仍会保留这些数据；在运行“medamad compact”之前，数据文件中仍有可读取的残留。请输入 {hostname} 以确认。",
+  "sites.delete-text":
+    "这将永久删除该网站及其所有统计数据。备份中仍会保留这些数据；在运行“medamad compact”之前，数据文件中仍有可读取的残留。请输入 {hostname} 以确认。",
   "sites.delete-type": "主机名",
   "grants.name": "名称",
   "grants.full": "已达到数量上限。请先撤销一个。",
