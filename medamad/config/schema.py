@@ -31,6 +31,7 @@ from medamad.storage.settings import After
 from medamad.web.settings import ProxyHeader
 
 LogFormat: TypeAlias = Literal["text", "json"]
+Unique: TypeAlias = Literal["cache", "none"]
 Preset: TypeAlias = Literal["", "exempt"]
 LeastLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
@@ -52,6 +53,7 @@ _CHOICES: Final = {
     "server.proxy_header": get_args(ProxyHeader),
     "events.bots": get_args(BotRule),
     "events.origins": get_args(OriginRule),
+    "events.unique": get_args(Unique),
     "privacy.preset": tuple(name or '""' for name in get_args(Preset)),
     "retention.after": get_args(After),
     "retention.websites[...].after": get_args(After),
@@ -121,11 +123,16 @@ class EventsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     blocked: PathText = PathText("")
     visits: bool = True
     visit_timeout: Annotated[int, Meta(ge=1, le=240)] = 30
+    unique: Unique = "cache"
     returning: bool = False
 
     def __post_init__(self) -> None:
         if self.returning and not self.visits:
             raise ValueError("returning needs visits = true")
+        if self.unique == "none" and not self.visits:
+            raise ValueError('unique = "none" needs visits = true')
+        if self.unique == "none" and self.returning:
+            raise ValueError('unique = "none" and returning = true contradict each other')
 
 
 class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

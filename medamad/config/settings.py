@@ -112,6 +112,7 @@ def rules(config: Config, lists: Lists) -> Rules:
         respect_gpc=config.events.respect_gpc,
         hits_per_minute=config.limits.hits_per_minute,
         has_visits=config.events.visits,
+        has_visitors=config.events.unique != "none",
         has_returning=config.events.returning,
         logs_uncounted=config.log.level == "debug",
     )

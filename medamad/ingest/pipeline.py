@@ -63,6 +63,8 @@ class Rules:
     hits_per_minute: int = 6_000
     has_visits: bool = True
     """Whether the store assigns views to visits, for which it needs to know the sender."""
+    has_visitors: bool = True
+    """Whether visitors are counted, for which browsers or servers remember or say who was here."""
     has_returning: bool = False
     """Whether browsers remember when their visitor was here last, and views are stored with it."""
     logs_uncounted: bool = False
@@ -225,7 +227,7 @@ class Pipeline:
         """Return the visitor as a server describes it. Raises BadRequest."""
         happened_ms = _happened_ms(fields, now)
         visitor = None
-        if fields.visitor and not fields.has_flags:
+        if fields.visitor and not fields.has_flags and self.rules.has_visitors:
             moment = datetime.fromtimestamp((happened_ms or now * 1000) / 1000, self.rules.zone)
             visitor = Visitor(fields.visitor, moment.toordinal())
         agent, language = fields.user_agent, fields.language
@@ -258,8 +260,8 @@ class Pipeline:
             website.number,
             round(arrival.now * 1000),
             load.beacon,
-            load.first_today,
-            load.first_of_page,
+            load.first_today and rules.has_visitors,
+            load.first_of_page and rules.has_visitors,
             page.path,
             source.referrer,
             page.utm_source,
@@ -282,7 +284,7 @@ class Pipeline:
             load.properties,
             sender.network,
             arrival.identity if rules.has_visits else b"",
-            load.number_today,
+            load.number_today if rules.has_visitors else 0,
             load.width_px,
             source.own_page,
         )

@@ -69,7 +69,7 @@ def test_a_list_has_every_figure(known: Client, dashboard_of: Make) -> None:
     dialog.get_by_role("button", name=HOSTILE).click()
     expect(dialog).to_have_count(0)
     expect(page.locator(".tile-figure").first).to_have_text("1")
-    expect(page.get_by_role("button", name="Show all: Pages by visitors")).to_be_focused()
+    expect(page.get_by_role("button", name="Show all: Pages")).to_be_focused()
 
 
 def test_the_download(known: Client, dashboard_of: Make, tmp_path: Path) -> None:

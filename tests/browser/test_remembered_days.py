@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from support.browser.engines import ENGINES, Profile, Proxy, is_installed, noting_proxy
 from support.browser.example_site import Site, served
-from support.daemon import running
+from support.daemon import Client, running
 from support.durability.moving_clock import Clock, with_settable_clock
 
 pytestmark = pytest.mark.browser
@@ -48,6 +48,10 @@ class Days:
         self.proxy.clear()
         with self._profile.opened(self._site.address(HOSTNAME, path)):
             return self.proxy.wait_for_load()
+
+    @property
+    def owner(self) -> Client:
+        return self._clock.daemon.client()
 
     @property
     def dates(self) -> list[str | None]:
@@ -113,6 +117,18 @@ def test_a_year_begins_with_the_first_visit(profile: Profile) -> None:
             others = [ping.since for ping in days.proxy.pings if ping is not of_host]
             assert others == [None]
         assert load["since"] != "new"
+
+
+def test_nothing_is_kept_where_visitors_are_not_counted(profile: Profile) -> None:
+    """The script itself is, which is the same for everybody."""
+    with days_of(profile, '[events]\nunique = "none"\n') as days:
+        for moment in (0.5, 0.501, 1.5):
+            load = days.visit(moment)
+            assert (load["p"], load["q"], "n" in load, "since" in load) == (False,) * 4
+            assert days.proxy.pings == []
+        owner = days.owner
+        (row,) = owner.get(f"/api/website/{HOSTNAME}/pages?visits=true")
+        assert (row["visitors"], row["pageviews"], row["visits"]) == (0, 3, 2)
 
 
 ASK: Final = """<script>

@@ -117,6 +117,17 @@ OWN = "is a path of the interface"
             "events",
             "returning needs visits = true",
         ),
+        (
+            '[events]\nunique = "none"\nvisits = false',
+            "events",
+            'unique = "none" needs visits = true',
+        ),
+        (
+            '[events]\nunique = "none"\nreturning = true',
+            "events",
+            'unique = "none" and returning = true contradict each other',
+        ),
+        ('[events]\nunique = "day"', "events.unique", "expected one of cache, none"),
         ("colour = 1", "colour", "unknown key"),
         ("[colours]\nred = 1", "colours", "unknown key"),
         ("[server]\ncolour = 1", "server.colour", "unknown key"),

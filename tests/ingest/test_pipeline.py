@@ -414,6 +414,18 @@ async def test_when_a_visitor_was_here_last_is_stored_only_if_configured(
 
 
 @pytest_twisted.ensureDeferred
+async def test_no_view_is_a_visitors_first_where_visitors_are_not_counted(
+    pipeline: Pipeline,
+) -> None:
+    """Whatever a tracker says: it may be Medama's, or one from a browser's cache."""
+    pipeline.rules = evolve(pipeline.rules, has_visitors=False)
+    view = await made_view(pipeline, p=True, q=True, n=1, since="new")
+    assert (view.first_today, view.first_of_page, view.since) == (False, False, "")
+    assert (view.number_today, view.width_px) == (0, 1440)
+    assert view.identity != b""
+
+
+@pytest_twisted.ensureDeferred
 async def test_address_browser_and_language_identify_a_visitor(pipeline: Pipeline) -> None:
     def sender(
         address: str = "2001:db8:1:2::1", agent: str = FIREFOX, language: str = ""

@@ -17,7 +17,8 @@ export const FEATURES = [
 /**
  * Write NAME.js for every set of features, NAME being their names joined by dots, or "default", and
  * named/NAME.js, which is the same for an address from which the interface is a step farther. In
- * returning/ are those that also report when the visitor was here last. And write opt-out.js.
+ * returning/ are those that also report when the visitor was here last, in uncounted/ those that
+ * have browsers remember nothing, where visitors are not counted. And write opt-out.js.
  * Returns the sizes of the first by name, and of the last.
  */
 export async function buildTracker(folder) {
@@ -27,8 +28,9 @@ export async function buildTracker(folder) {
   const sizes = new Map();
   for (const features of sets) {
     const name = features.join(".") || "default";
-    sizes.set(name, await putScript(folder, name, await compose(features, false)));
-    await putScript(`${folder}/returning`, name, await compose(features, true));
+    sizes.set(name, await putScript(folder, name, await compose(features, {})));
+    await putScript(`${folder}/returning`, name, await compose(features, { isReturning: true }));
+    await putScript(`${folder}/uncounted`, name, await compose(features, { isUncounted: true }));
   }
   const optOut = await build({
     entryPoints: [`${import.meta.dirname}/../tracker/opt-out.ts`],
@@ -48,7 +50,7 @@ async function putScript(folder, name, script) {
   return await put(`${folder}/${name}.js`, script);
 }
 
-async function compose(features, isReturning) {
+async function compose(features, { isReturning = false, isUncounted = false }) {
   const chosen = FEATURES.map((feature) => [
     feature.toUpperCase().replaceAll("-", "_"),
     String(features.includes(feature)),
@@ -60,7 +62,11 @@ async function compose(features, isReturning) {
     format: "esm",
     target: "es2021",
     treeShaking: true,
-    define: { ...Object.fromEntries(chosen), RETURNING: String(isReturning) },
+    define: {
+      ...Object.fromEntries(chosen),
+      RETURNING: String(isReturning),
+      UNCOUNTED: String(isUncounted),
+    },
     minifySyntax: true,
   });
   // Use one keyword for all variables and one operator for all comparisons, which compresses better.

@@ -79,7 +79,7 @@ async function download(list: Awaited<ReturnType<typeof showList>>) {
 
 test("a full list has every figure of its rows", async () => {
   const { root, asked, dialog } = await showList("pages");
-  assert.ok(dialog.getByRole("heading", { name: "Pages by visitors" }));
+  assert.ok(dialog.getByRole("heading", { name: "Pages" }));
   const [first] = root.querySelectorAll("tbody tr");
   assert.deepEqual(
     [...(first?.children ?? [])].map((cell) => cell.querySelector("bdi")?.textContent),
@@ -149,14 +149,11 @@ test("a row is a filter, and the focus returns to what opened the list", async (
     WEEK,
     KNOWN,
   );
-  await person.click(await findByRole("button", { name: "Show all: Pages by visitors" }));
+  await person.click(await findByRole("button", { name: "Show all: Pages" }));
   await person.click(await findByRole("button", { name: HOSTILE }));
   assert.ok(!queryByRole("dialog"));
   assert.equal(new URLSearchParams(location.search).get("path[eq]"), HOSTILE);
-  assert.equal(
-    document.activeElement,
-    await findByRole("button", { name: "Show all: Pages by visitors" }),
-  );
+  assert.equal(document.activeElement, await findByRole("button", { name: "Show all: Pages" }));
 });
 
 test("text of hits is shown as it is", async () => {

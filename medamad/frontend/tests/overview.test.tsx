@@ -550,6 +550,31 @@ test("a server that keeps no visits has figures of views", async () => {
   assert.equal(shown.queryByRole("alert"), null);
 });
 
+test("visits come first where visitors are not counted", async () => {
+  const uncounted = (of: Figures) => ({ ...of, visitors: 0 });
+  const without = (of: Summary): Summary => ({
+    visitors_counted: false,
+    current: uncounted(of.current),
+    interval: of.interval?.map((each) => ({ ...uncounted(each), date: each.date })) ?? [],
+  });
+  showOnPage(<Overview />, THREE_DAYS, { summary: (asked) => without(summary(asked)) });
+  const names = ["Visits", "Views", "Views per visit", "Visit bounce rate", "Visit duration"];
+  await waitFor(() => {
+    assert.deepEqual(texts(".tile-name"), names);
+    assert.deepEqual(tileFigures().slice(0, 2), ["5", "6"]);
+    assert.equal(document.querySelector("[aria-pressed=true] .tile-name")?.textContent, "Visits");
+    assert.deepEqual(texts("thead th").slice(1), [
+      ...names,
+      "Compared with",
+      "Visits, Compared with",
+    ]);
+    assert.deepEqual(
+      rows(),
+      ROWS.map(([day, _visitors, ...rest]) => [day, ...rest]),
+    );
+  });
+});
+
 test("new and returning visitors are shown where the server tells them apart", async () => {
   const week = (first: Partial<Figures>) => figures({ visitors: 5, ...first });
   const [none, some] = [

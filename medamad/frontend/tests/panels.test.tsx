@@ -10,6 +10,7 @@ import { PropertiesPanel } from "../dashboard/panels/properties.tsx";
 import { Rows } from "../dashboard/panels/rows.tsx";
 import { TotalsContext } from "../dashboard/panels/totals.ts";
 import { World } from "../dashboard/panels/world.tsx";
+import { countsVisitors } from "../dashboard/view/visits.ts";
 import { HOSTILE, KNOWN, RIGHT_TO_LEFT, SUMMARY, TOTALS } from "./support/known.ts";
 import { type Answers, HOSTNAME, type Shown, showOnPage } from "./support/page.tsx";
 
@@ -17,7 +18,7 @@ const WEEK = "?period=7d&compare=none";
 
 const PANELS = {
   Pages: {
-    Top: ["pages", "Pages by visitors"],
+    Top: ["pages", "Pages"],
     Entry: ["entries", "Entry pages"],
     Exit: ["exits", "Exit pages"],
     Time: ["time", "Pages by time on page"],
@@ -240,11 +241,23 @@ test("rows are sorted by visitors, views or visits", async () => {
     assert.deepEqual(await rowsIn(root), [
       ["two.example", "1", "50%"],
       ["one.example", "1", "50%"],
-      ["three.example", "0", "0%"],
     ]),
   );
   await person.click(await findByRole("button", { name: "Visits" }));
   assert.ok(await findByRole("button", { name: "Visitors" }));
+});
+
+test("rows are sorted by visits where visitors are not counted", async () => {
+  countsVisitors.value = false;
+  const { root, asked, person, findByRole } = showRows("referrers", WEEK, ORDERED);
+  assert.deepEqual(await rowsIn(root), [
+    ["two.example", "1", "50%"],
+    ["one.example", "1", "50%"],
+  ]);
+  assert.equal(asked[0]?.query.get("order"), "visits");
+  await person.click(await findByRole("button", { name: "Visits" }));
+  await person.click(await findByRole("button", { name: "Views" }));
+  assert.ok(await findByRole("button", { name: "Visits" }));
 });
 
 test("the order of rows is remembered", async () => {

@@ -80,6 +80,24 @@ test("the curve is that of the last 24 hours, for websites in sight", async () =
   );
 });
 
+test("cards have the visits where visitors are not counted", async () => {
+  see(0);
+  const websites = [
+    { hostname: "a.example", summary: { visitors: 0, visits: 1 } },
+    { hostname: "b.example", summary: { visitors: 0, visits: 20 } },
+  ];
+  const interval = [3, 9].map((visits, hour) =>
+    bucket(`2025-03-12T1${hour}:00:00Z`, figures({ visits })),
+  );
+  const answers = { "website/b.example/summary": { current: figures(), interval } };
+  const shown = showApp("", owner([], { websites, ...answers }));
+  await waitFor(() => assert.deepEqual(names(shown), ["b.example", "a.example"]));
+  assert.ok(shown.getByText("visits in the last 24 hours"));
+  assert.ok(shown.getByText("visit in the last 24 hours"));
+  assert.ok(shown.getByRole("button", { name: /Most visits first/ }));
+  await shown.findByRole("img", { name: "Visits per hour: at most 9, 9 so far this hour" });
+});
+
 test("the order is remembered", async () => {
   const shown = showApp("", owner([], { websites: THREE }));
   await shown.person.click(await shown.findByRole("button", { name: /^Sort/ }));

@@ -8,6 +8,8 @@ declare const NOT_FOUND: boolean;
 declare const HASH_ROUTING: boolean;
 /** Whether the server tells new visitors from returning ones; not a feature that websites choose. */
 declare const RETURNING: boolean;
+/** Whether visitors are not counted, so that nothing is asked of the browser's cache. */
+declare const UNCOUNTED: boolean;
 
 /** Report a custom event, with properties if any. */
 declare var medamad: (event: string, properties?: object) => void;

@@ -125,8 +125,8 @@ const look = (event: Partial<MouseEvent>) => {
         ...(PAGE_EVENTS || NOT_FOUND ? { d } : {}),
         e: "load",
         b: (b = Math.random() + "" + since),
-        p: isElsewhere,
-        q: isElsewhere,
+        p: !UNCOUNTED && isElsewhere,
+        q: !UNCOUNTED && isElsewhere,
         r: address,
         // Without the fragment, which may be private.
         u: (address = (place.origin + path + place.search).slice(0, 8_000)),
@@ -138,18 +138,21 @@ const look = (event: Partial<MouseEvent>) => {
         hit = 0;
       });
       // A view that ended before the responses is not reported again.
-      Promise.all(
-        (RETURNING ? ["v=" + place.host, place.host + path] : [place.host, place.host + path]).map(
-          (name) => ping(name),
-        ),
-      )
-        .then(([today, here]) => {
-          (hit as Load).n = -~((RETURNING ? (today as Load).n : today) as number);
-          (hit as Load).p = !(RETURNING ? (today as Load).n : today);
-          (hit as Load).q = !here;
-          if (RETURNING) (hit as Load).since = (today as Load).since as string;
-        })
-        .then(sent, sent);
+      if (UNCOUNTED) sent();
+      else
+        Promise.all(
+          (RETURNING
+            ? ["v=" + place.host, place.host + path]
+            : [place.host, place.host + path]
+          ).map((name) => ping(name)),
+        )
+          .then(([today, here]) => {
+            (hit as Load).n = -~((RETURNING ? (today as Load).n : today) as number);
+            (hit as Load).p = !(RETURNING ? (today as Load).n : today);
+            (hit as Load).q = !here;
+            if (RETURNING) (hit as Load).since = (today as Load).since as string;
+          })
+          .then(sent, sent);
     }
   }
 };

@@ -134,6 +134,8 @@ _NAMED: Final = "named/"
 """The folder of the same scripts for `/scripts/`, where the API is one level up."""
 _RETURNING: Final = "returning/"
 """The folder of all of them for where browsers remember when their visitor was here last."""
+_UNCOUNTED: Final = "uncounted/"
+"""The folder of all of them for where visitors are not counted, and browsers remember nothing."""
 
 _SCRIPT_HEADERS: Final[Headers] = (
     (b"Cache-Control", b"public, max-age=3600"),
@@ -168,6 +170,8 @@ class Scripts:
         rules = call.backend.pipeline.rules
         if rules.has_returning:
             name = _RETURNING + name
+        elif not rules.has_visitors:
+            name = _UNCOUNTED + name
         script = read_script(name)
         offset_s = offset_at(rules.zone, int(call.backend.clock()))
         variant = event_name, _ = call.backend.settings.event_name, offset_s

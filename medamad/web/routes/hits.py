@@ -97,7 +97,7 @@ def pixel(call: Call, respond: Respond) -> None:
             respond(result)
             return
         has_returning = call.backend.pipeline.rules.has_returning
-        is_kept = result is None and not _objects(call)
+        is_kept = result is None and _may_remember(call)
         date = _remembered(ping, for_longer=has_returning) if is_kept else _NO_DATE
         headers = (*date, _BY_ORIGIN, _ANY_PAGE, *_ignored(result))
         respond(Response(HTTPStatus.OK, _GIF, b"image/gif", headers))
@@ -153,7 +153,7 @@ def _response_to_ping(call: Call) -> Response:
         return wrong
     ping = _ping(call)
     has_returning = call.backend.pipeline.rules.has_returning
-    is_kept = not _objects(call) and _is_asked_by(page, call.request.headers)
+    is_kept = _may_remember(call) and _is_asked_by(page, call.request.headers)
     if not is_kept:
         ping = pings.answer(None, call.backend.clock(), call.backend.pipeline.rules.zone)
     headers = _remembered(ping, for_longer=has_returning and form == b"v") if is_kept else _NO_DATE
@@ -229,6 +229,11 @@ def _objects(call: Call) -> bool:
     """Return whether the browser sends Global Privacy Control, and that is respected."""
     rules = call.backend.pipeline.rules
     return rules.respect_gpc and call.request.headers.joined(b"Sec-GPC") == b"1"
+
+
+def _may_remember(call: Call) -> bool:
+    """Return whether the browser may be given a date: visitors are counted, and it agrees."""
+    return call.backend.pipeline.rules.has_visitors and not _objects(call)
 
 
 def _ping(call: Call) -> pings.Ping:

@@ -167,7 +167,11 @@ async def summarise(call: Call, hostname: str) -> Response:
             interval=interval,
             timezone=timezone,
         )
-        return summary(snapshot, query, sources, cancellation, options=options)
+        result = summary(snapshot, query, sources, cancellation, options=options)
+        if query.with_visits and not rules.has_visitors:
+            uncounted: dict[str, object] = {**result.content, "visitors_counted": False}
+            return Result(uncounted, result.gaps)
+        return result
 
     return await _respond(call, website, query, report)
 

@@ -7,6 +7,10 @@ from typing import Any, Final
 import msgspec
 
 from medamad.domain.websites import Website, canonical_hostname
+from medamad.domain.zones import DAY_MS
+from medamad.query.period import Period
+from medamad.query.reports import SummaryOptions, summary
+from medamad.query.request import Cancellation, Query
 from medamad.web.auth import Access
 from medamad.web.backend import Backend
 from medamad.web.call import Call
@@ -43,20 +47,41 @@ def _response(website: Website, backend: Backend, status: int = HTTPStatus.OK) -
 
 
 async def list_websites(call: Call) -> Response:
-    """Return all websites by hostname, with the visitors of the last day on request."""
+    """Return all websites by hostname, with the visitors of the last day on request.
+
+    Also with the visits, where visitors are not counted.
+    """
     backend, store = call.backend, call.backend.store
     websites = [website for website in store.websites.all() if call.caller.may_see(website)]
     details = _details(websites, backend)
     if not call.parameters.boolean("summary", default=False):
         return json_response(details)
     now_ms = int(backend.clock() * 1000)
+    has_visitors = backend.pipeline.rules.has_visitors
 
     def with_visitors() -> Response:
         for website, shown in zip(websites, details, strict=True):
             shown["summary"] = {"visitors": store.visitors_last_day(website, now_ms)}
+            if not has_visitors:
+                shown["summary"]["visits"] = _visits_last_day(backend, website, now_ms)
         return json_response(details)
 
     return await call.run_query(with_visitors)
+
+
+def _visits_last_day(backend: Backend, website: Website, now_ms: int) -> int:
+    """Count the visits that began in the last 24 hours."""
+    query = Query(period=Period(now_ms - DAY_MS, now_ms), with_visits=True)
+    options = SummaryOptions(now_ms=now_ms, visits=True)
+    result = backend.store.read(
+        website,
+        lambda snapshot: summary(
+            snapshot, query, backend.settings.sources, Cancellation(), options=options
+        ),
+    )
+    current: Any = result.content["current"]
+    visits: int = current["visits"]
+    return visits
 
 
 async def register_website(call: Call) -> Response:

@@ -484,6 +484,19 @@ async def test_a_browser_that_objects_is_given_no_date(
     assert leaves_nothing(answer)
 
 
+@pytest.mark.parametrize("query", [*QUERIES, "", "root"])
+@pytest_twisted.ensureDeferred
+async def test_no_browser_is_given_a_date_where_visitors_are_not_counted(
+    server: Server, visitor: Browser, query: str
+) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, has_visitors=False)
+    headers = {"If-Modified-Since": "Sun, 15 Jun 2025 00:00:03 GMT", "If-None-Match": 'W/"20254"'}
+    answer = await visitor.ask("GET", f"{PING}?{query}", headers=headers)
+    assert answer.status == 200
+    assert answer.body == (b'{"n":0}' if query[:1] == "v" else b"0")
+    assert leaves_nothing(answer)
+
+
 @pytest.mark.parametrize("query", ["n=x", "u=x"])
 @pytest_twisted.ensureDeferred
 async def test_other_pings_are_remembered_for_a_day(

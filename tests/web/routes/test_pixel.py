@@ -188,6 +188,19 @@ async def test_an_ignored_view_gets_an_image_and_a_reason(server: Server, visito
 
 
 @pytest_twisted.ensureDeferred
+async def test_the_browser_keeps_nothing_where_visitors_are_not_counted(
+    server: Server, visitor: Browser
+) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, has_visitors=False)
+    for _ in range(2):
+        answer = await visitor.ask("GET", PIXEL, headers=PAGE)
+        assert answer.header("Cache-Control") == "private, no-store"
+        assert (answer.header("Last-Modified"), answer.header("ETag")) == (None, None)
+    current = (await figures(server, "summary"))["current"]
+    assert (current["visitors"], current["pageviews"]) == (0, 2)
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_view_that_cannot_be_stored_is_503(server: Server, visitor: Browser) -> None:
     async def full(_hits: object) -> list[object]:
         raise Unavailable("the disk is full", retry_after=30)

@@ -25,7 +25,7 @@ def script(name: str) -> bytes:
 
 
 def test_every_set_of_features_was_built() -> None:
-    for folder in (FOLDER, FOLDER / "returning"):
+    for folder in (FOLDER, FOLDER / "returning", FOLDER / "uncounted"):
         for files in (folder, folder / "named"):
             made = {file.name for file in files.glob("*.js")} - {OPT_OUT}
             assert made == {file_name(features) for features in EVERY_SET}
@@ -179,7 +179,7 @@ async def test_scripts_send_to_the_configured_path(server: Server, visitor: Brow
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_the_tracker_reports_the_last_visit_only_if_configured(
+async def test_the_tracker_asks_the_cache_for_what_is_configured(
     server: Server, visitor: Browser, target: str, file: str
 ) -> None:
     assert (await visitor.ask("GET", target)).body == (FOLDER / file).read_bytes()
@@ -188,6 +188,10 @@ async def test_the_tracker_reports_the_last_visit_only_if_configured(
     assert found == (FOLDER / "returning" / file).read_bytes()
     assert b"since" in found
     assert b"since" not in (FOLDER / file).read_bytes()
+    server.pipeline.rules = evolve(server.pipeline.rules, has_returning=False, has_visitors=False)
+    found = (await visitor.ask("GET", target)).body
+    assert found == (FOLDER / "uncounted" / file).read_bytes()
+    assert b"ping" not in found
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
-from attrs import define
+from attrs import define, evolve
 from support.web.client import Answer, Browser
 from support.web.daemon_in_memory import NOW, Server, build_server
 from twisted.internet.defer import Deferred
@@ -109,6 +109,21 @@ async def test_a_repeated_hit_counts_once_also_for_its_visitor(
         await server.store.maintain(int(server.now * 1000))
     current = (await ask(owner, "summary"))["current"]
     assert (current["visitors"], current["pageviews"]) == (1, 1)
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_names_find_visits_alone_where_visitors_are_not_counted(
+    server: Server, owner: Browser, tmp_path: Path
+) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, has_visitors=False)
+    sender = await server_sender(server)
+    for name, path in (("v", "/"), ("v", "/a"), ("w", "/")):
+        assert (await sender.load(path, visitor=name)).status == 204
+    assert (await sender.load("/b", visitor="w", p=True, q=True)).status == 204
+    current = (await ask(owner, "summary", visits="true"))["current"]
+    assert (current["visitors"], current["visits"], current["pageviews"]) == (0, 2, 4)
+    assert not list(tmp_path.rglob("visitor-keys.json"))
 
 
 @pytest.mark.parametrize(

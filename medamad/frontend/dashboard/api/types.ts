@@ -29,7 +29,8 @@ export interface UserChange {
 
 export interface Website {
   hostname: string;
-  summary?: { visitors: number };
+  /** Of the last day. Visits come where visitors are not counted. */
+  summary?: { visitors: number; visits?: number };
   quietSince?: number;
   limitsReached?: string[];
 }
@@ -68,6 +69,8 @@ export interface Summary {
   current: Figures;
   previous?: Figures;
   interval?: Bucket[];
+  /** False where the server counts no visitors. */
+  visitors_counted?: boolean;
 }
 
 /** A row of any statistic: its value is under the statistic's own name. */

@@ -12,7 +12,7 @@ import { Trouble } from "../ui/trouble.tsx";
 import { goalIn, isChosen } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { dayOf, spanUntilNow } from "../view/periods.ts";
-import { keepsVisits, VISITS } from "../view/visits.ts";
+import { countsVisitors, keepsVisits, VISITS } from "../view/visits.ts";
 import { type Column, columnsOf, inOrder, type Order } from "./columns.ts";
 import { saveCsv, writeCsv } from "./csv.ts";
 import { type Listing, type ListRow, listLabel } from "./lists.ts";
@@ -25,6 +25,7 @@ import "../style/details.css" with { type: "css" };
 const MOST_ROWS = 5_000;
 const PAGE_ROWS = 100;
 const OF_VISITS = ["visits", "visit_bounce_percentage"];
+const OF_VISITORS = ["visitors", "visitors_percentage", "bounce_percentage"];
 
 interface Properties {
   listing: Listing;
@@ -36,7 +37,10 @@ interface Properties {
 
 export function Details({ listing, further, of, onClose }: Properties) {
   const [typed, setTyped] = useState("");
-  const [order, setOrder] = useState<Order>({ column: listing.columns[0] ?? "", falls: true });
+  const [order, setOrder] = useState<Order>({
+    column: listing.columns.find(isShown) ?? "",
+    falls: true,
+  });
   const [page, setPage] = useState(0);
   const goal = listing.figure === "visitors" ? goalIn(useViewing().view.filters) : undefined;
   const whole = useStatistic<ListRow[]>(listing.statistic, parametersFor(listing, goal, further));
@@ -50,8 +54,8 @@ export function Details({ listing, further, of, onClose }: Properties) {
   );
   const { data, error, isStale, partial } = sought ? found : whole;
   const hasNames = listing.name === "values" && of === undefined;
-  const columns = columnsOf(listing, hasNames, goal !== undefined).filter(
-    ({ name }) => keepsVisits.value || !OF_VISITS.includes(name),
+  const columns = columnsOf(listing, hasNames, goal !== undefined).filter(({ name }) =>
+    isShown(name),
   );
   const names = codes.value;
   const counted = listing.figure === "visitors" ? listing.figure : undefined;
@@ -120,6 +124,12 @@ export function Details({ listing, further, of, onClose }: Properties) {
       {rows.length > PAGE_ROWS && <Pages page={page} count={rows.length} setPage={setPage} />}
     </Dialog>
   );
+}
+
+/** Whether the server knows a column's figures. */
+function isShown(column: string): boolean {
+  if (OF_VISITORS.includes(column)) return countsVisitors.value;
+  return keepsVisits.value || !OF_VISITS.includes(column);
 }
 
 function parametersFor(

@@ -10,12 +10,12 @@ import { goalIn, isChosen, ofViews } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { spanBefore } from "../view/periods.ts";
 import { Change } from "../view/tiles.tsx";
-import { keepsVisits, VISITS } from "../view/visits.ts";
+import { VISITS } from "../view/visits.ts";
 import { addressOfPage, addressOfReferrer } from "./links.ts";
 import { columnLabel, type Listing, type ListRow } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { useTab } from "./tabs.tsx";
-import { ORDERS, type RowOrder, shareOf, useTotal } from "./totals.ts";
+import { orders, type RowOrder, shareOf, useTotal } from "./totals.ts";
 import { directionOf, fullWordOf, wordOf } from "./words.ts";
 
 export const SHOWN_ROWS = 9;
@@ -23,6 +23,7 @@ export const SHOWN_ROWS = 9;
 const COMPARED_ROWS = 200;
 /** The figures of rows that are counted by visits. */
 const OF_VISITS = ["visits", "views"];
+const BY_FIRST_VIEWS = ["visitors", "visits"];
 
 interface Properties {
   listing: Listing;
@@ -43,12 +44,10 @@ interface Properties {
 export function Rows(properties: Properties) {
   const { listing, further, more, choose, empty, words, isFixed } = properties;
   const { view, zone } = useViewing();
-  const orders: readonly RowOrder[] = keepsVisits.value
-    ? ORDERS
-    : ORDERS.filter((order) => order !== "visits");
-  const [kept, setOrder] = useTab(`order.${listing.name}`, orders);
+  const known = orders();
+  const [kept, setOrder] = useTab(`order.${listing.name}`, known);
   const order = listing.figure === "visitors" ? kept : undefined;
-  const nextOrder = orders[(orders.indexOf(kept) + 1) % orders.length] as RowOrder;
+  const nextOrder = known[(known.indexOf(kept) + 1) % known.length] as RowOrder;
   const goal = order && goalIn(view.filters);
   const name = order ?? listing.figure;
   const parameters = {
@@ -89,8 +88,8 @@ export function Rows(properties: Properties) {
   const earlier = new Map(
     before.isStale ? [] : before.data?.map((row) => [keyOfRow(listing, row), row]),
   );
-  // Rows of later views only say little by their visitors, unless there are no others.
-  const visited = data.filter((row) => name !== "visitors" || Number(row.visitors) > 0);
+  // Rows of later views only say little by their visitors or visits, unless there are no others.
+  const visited = data.filter((row) => !BY_FIRST_VIEWS.includes(name) || Number(row[name]) > 0);
   const rows = visited.length > 0 ? visited : data;
   const length = order ?? listing.share;
   const most = Math.max(...rows.map((row) => Number(row[length])));

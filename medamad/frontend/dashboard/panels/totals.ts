@@ -4,10 +4,18 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Summary } from "../api/types.ts";
 import type { Answer } from "../state/data.ts";
+import { countsVisitors, keepsVisits } from "../view/visits.ts";
 import type { Listing, ListRow } from "./lists.ts";
 
 /** What the rows of views are sorted by. */
 export const ORDERS = ["visitors", "pageviews", "visits"] as const;
+
+/** The orders that the server knows, beginning with the usual one. */
+export function orders(): readonly RowOrder[] {
+  if (!countsVisitors.value) return ["visits", "pageviews"];
+  return keepsVisits.value ? ORDERS : ORDERS.filter((order) => order !== "visits");
+}
+
 export type RowOrder = (typeof ORDERS)[number];
 
 /** The summary of the page's period and filters. */

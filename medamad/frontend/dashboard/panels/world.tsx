@@ -1,4 +1,4 @@
-// The map of the world: countries coloured by their visitors. Choosing one filters by it.
+// The map of the world: countries coloured by their visitors, or by visits. Choosing one filters by it.
 
 import names from "names";
 import { useMemo, useRef, useState } from "preact/hooks";
@@ -7,6 +7,7 @@ import { percent, t, tn } from "../i18n/index.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { isChosen } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
+import { countsVisitors, VISITS } from "../view/visits.ts";
 import { LISTINGS, type ListRow } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { countryWord, wordOf } from "./words.ts";
@@ -16,14 +17,18 @@ const STEPS = 5;
 const LISTING = LISTINGS.countries;
 
 export function World() {
-  const { data, error, isStale } = useStatistic<ListRow[]>("countries", { summary: "true" });
+  const counted = countsVisitors.value ? "visitors" : "visits";
+  const { data, error, isStale } = useStatistic<ListRow[]>("countries", {
+    summary: "true",
+    ...(!countsVisitors.value && { [VISITS]: "true", order: "visits" }),
+  });
   const { view } = useViewing();
   const choose = useChoosing(LISTING);
   const [pointed, setPointed] = useState<{ code: string; x: number; y: number }>();
   const place = useRef<HTMLDivElement>(null);
   const rows = useMemo(() => byCode(data ?? []), [data]);
   if (!data && error) return <Trouble error={error} />;
-  const most = Math.max(...[...rows.values()].map(({ visitors }) => Number(visitors)), 1);
+  const most = Math.max(...[...rows.values()].map((row) => Number(row[counted])), 1);
   const unknown = data?.find(({ country }) => country === "Unknown");
   const codeAt = (event: Event) => (event.target as Element).getAttribute("data-code") ?? "";
   const point = (event: PointerEvent) => {
@@ -49,7 +54,7 @@ export function World() {
       >
         {map.countries.map(({ code, path, isDot }) => {
           const row = rows.get(code);
-          const step = row ? Math.ceil(STEPS * Math.sqrt(Number(row.visitors) / most)) : 0;
+          const step = row ? Math.ceil(STEPS * Math.sqrt(Number(row[counted]) / most)) : 0;
           const isShown = row && isChosen(view.filters, "country", String(row.country));
           return (
             <path
@@ -63,8 +68,10 @@ export function World() {
           );
         })}
       </svg>
-      <Legend unknown={Number(unknown?.visitors ?? 0)} />
-      {pointed && <Tip {...pointed} row={rows.get(pointed.code)} place={place.current} />}
+      <Legend unknown={Number(unknown?.[counted] ?? 0)} counted={counted} />
+      {pointed && (
+        <Tip {...pointed} row={rows.get(pointed.code)} counted={counted} place={place.current} />
+      )}
     </div>
   );
 }
@@ -79,10 +86,13 @@ function byCode(rows: readonly ListRow[]): Map<string, ListRow> {
   return found;
 }
 
-function Legend({ unknown }: { unknown: number }) {
+type Counted = "visitors" | "visits";
+
+function Legend({ unknown, counted }: { unknown: number; counted: Counted }) {
+  const words = counted === "visits" ? "panels.map.unknown-visits" : "panels.map.unknown";
   return (
     <p class="map-legend soft">
-      <span>{unknown > 0 && tn("panels.map.unknown", unknown)}</span>
+      <span>{unknown > 0 && tn(words, unknown)}</span>
       <span class="map-scale" aria-hidden="true">
         {t("panels.map.fewer")}
         {Array.from({ length: STEPS }, (_nothing, place) => (
@@ -99,10 +109,11 @@ interface TipProperties {
   x: number;
   y: number;
   row: ListRow | undefined;
+  counted: Counted;
   place: HTMLElement | null;
 }
 
-function Tip({ code, x, y, row, place }: TipProperties) {
+function Tip({ code, x, y, row, counted, place }: TipProperties) {
   const isRight = x > (place?.clientWidth ?? 0) / 2;
   return (
     <div
@@ -112,8 +123,8 @@ function Tip({ code, x, y, row, place }: TipProperties) {
     >
       <strong>{row ? wordOf("country", String(row.country)) : countryWord(code)}</strong>
       <div>
-        {tn("panels.map.visitors", Number(row?.visitors ?? 0))}
-        {row && ` · ${percent(Number(row.visitors_percentage))}`}
+        {tn(`panels.map.${counted}`, Number(row?.[counted] ?? 0))}
+        {row && ` · ${percent(Number(row[`${counted}_percentage`]))}`}
       </div>
     </div>
   );

@@ -3,7 +3,7 @@
 import { t } from "../i18n/index.ts";
 import type { Interval } from "./address.ts";
 import type { Part } from "./buckets.ts";
-import { known, measured, measures } from "./measures.ts";
+import { charted, known, measured, measures } from "./measures.ts";
 import { partLabel } from "./spans.ts";
 import { KINDS } from "./visitors.tsx";
 
@@ -17,6 +17,7 @@ interface Properties {
 }
 
 export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }: Properties) {
+  const first = charted("visitors");
   const kinds = KINDS.filter((kind) => buckets.some((bucket) => bucket[kind] !== undefined));
   return (
     <section
@@ -41,7 +42,7 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
             {before && (
               <>
                 <th scope="col">{t("chart.before")}</th>
-                <th scope="col">{`${t("measure.visitors")}, ${t("chart.before")}`}</th>
+                <th scope="col">{`${t(`measure.${first}`)}, ${t("chart.before")}`}</th>
               </>
             )}
           </tr>
@@ -85,10 +86,11 @@ interface BeforeProperties {
 }
 
 function Before({ part, interval, zone }: BeforeProperties) {
+  const first = charted("visitors");
   return (
     <>
       <td>{part && partLabel(part, interval, zone)}</td>
-      <td>{part && measured("visitors", part.visitors, true)}</td>
+      <td>{part && measured(first, known(first, part), true)}</td>
     </>
   );
 }

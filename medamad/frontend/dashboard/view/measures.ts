@@ -3,7 +3,7 @@
 import type { Figures } from "../api/types.ts";
 import { duration, figure, percent, shortFigure } from "../i18n/index.ts";
 import type { Measure } from "./address.ts";
-import { keepsVisits } from "./visits.ts";
+import { countsVisitors, keepsVisits } from "./visits.ts";
 
 const OF_VISITS = [
   "visitors",
@@ -13,16 +13,19 @@ const OF_VISITS = [
   "visit_bounce_percentage",
   "visit_duration",
 ] as const;
+const WITHOUT_VISITORS = OF_VISITS.filter((measure) => measure !== "visitors");
 const OF_VIEWS = ["visitors", "pageviews", "bounce_percentage", "duration"] as const;
 
 /** The measures of a website's page, in their order. */
 export function measures(): readonly Measure[] {
+  if (!countsVisitors.value) return WITHOUT_VISITORS;
   return keepsVisits.value ? OF_VISITS : OF_VIEWS;
 }
 
 /** The measure to chart: the chosen one, if the page has it. */
 export function charted(chosen: Measure): Measure {
-  return measures().includes(chosen) ? chosen : "visitors";
+  const [first = "visitors"] = measures();
+  return measures().includes(chosen) ? chosen : first;
 }
 
 /** Return a measure, or null if it is unknown. */

@@ -4,12 +4,13 @@ import { createContext } from "preact";
 import { useContext, useEffect, useMemo } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { statistic } from "../api/client.ts";
+import type { Summary } from "../api/types.ts";
 import { type Answer, useAsk } from "../state/data.ts";
 import { sitePath } from "../state/share.ts";
 import { readView, type View, writeView } from "./address.ts";
 import { writeFilters } from "./filters.ts";
 import { ownZone, type Span, spanUntilNow, writeSpan } from "./periods.ts";
-import { keepsVisits, VISITS } from "./visits.ts";
+import { countsVisitors, keepsVisits, VISITS } from "./visits.ts";
 
 export interface Viewing {
   hostname: string;
@@ -79,5 +80,10 @@ export function useStatistic<T>(
   useEffect(() => {
     if (isRefused) keepsVisits.value = false;
   }, [isRefused]);
+  const { visitors_counted: counted = true } = (answer.data ?? {}) as Partial<Summary>;
+  const isSummary = name === "summary" && answer.data !== undefined && !answer.isStale;
+  useEffect(() => {
+    if (isSummary) countsVisitors.value = counted;
+  }, [isSummary, counted]);
   return isRefused ? { ...answer, error: undefined, isLoading: true } : answer;
 }

@@ -9,6 +9,9 @@ import { lacksVisits } from "../state/partial.ts";
 /** Whether the server keeps visits; it refuses to report them otherwise. */
 export const keepsVisits = signal(true);
 
+/** Whether the server counts visitors; otherwise visits take their place. */
+export const countsVisitors = signal(true);
+
 /** The parameter that adds figures of visits. */
 export const VISITS = "visits";
 

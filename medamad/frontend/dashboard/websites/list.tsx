@@ -1,4 +1,4 @@
-// The websites: a card each, with the last day's visitors.
+// The websites: a card each, with the last day's visitors, or visits.
 
 import { Globe, Plus } from "lucide";
 import { useEffect, useState } from "preact/hooks";
@@ -48,6 +48,8 @@ export function WebsitesPage() {
     (websites ?? []).filter(({ hostname }) => isCalled(hostname, sought)),
     order,
   );
+  const isOfVisits = websites?.some(({ summary }) => summary?.visits !== undefined);
+  const words = (order: Order) => (isOfVisits && order === "visitors" ? "visits" : order);
   const isSearched = (websites?.length ?? 0) >= SEARCHED_FROM;
   return (
     <main class="page">
@@ -66,11 +68,11 @@ export function WebsitesPage() {
         {found.length > 1 && (
           <Menu
             title={t("websites.order")}
-            label={t(`websites.by-${order}`)}
+            label={t(`websites.by-${words(order)}`)}
             align="end"
             groups={[
               ORDERS.map((other) => ({
-                label: t(`websites.by-${other}`),
+                label: t(`websites.by-${words(other)}`),
                 isChosen: other === order,
                 choose: () => choose(other),
               })),
@@ -108,22 +110,28 @@ function keptOrder(): Order {
 /** The server sorts them by name. */
 function inOrder(websites: Website[], order: Order): Website[] {
   if (order === "name") return websites;
-  const visitors = ({ summary }: Website) => summary?.visitors ?? 0;
-  return websites.toSorted((one, other) => visitors(other) - visitors(one));
+  return websites.toSorted((one, other) => countOf(other) - countOf(one));
 }
 
-function Card({ hostname, summary, quietSince }: Website) {
-  const visitors = summary?.visitors ?? 0;
+/** The visitors of the last day, or the visits. */
+function countOf({ summary }: Website): number {
+  return summary?.visits ?? summary?.visitors ?? 0;
+}
+
+function Card(website: Website) {
+  const { hostname, summary, quietSince } = website;
+  const count = countOf(website);
+  const counted = summary?.visits === undefined ? "visitors" : "visits";
   return (
     <li>
       <a class="card website" href={at(`/dashboard/websites/${encodeURIComponent(hostname)}`)}>
         <h2 title={hostname}>{nameOf(hostname)}</h2>
         <p class="website-figure">
-          <strong>{shortFigure(visitors)}</strong>{" "}
-          <span class="soft">{tn("websites.visitors", visitors)}</span>
+          <strong>{shortFigure(count)}</strong>{" "}
+          <span class="soft">{tn(`websites.${counted}`, count)}</span>
         </p>
         <Unvisited since={quietSince} />
-        <Curve hostname={hostname} />
+        <Curve hostname={hostname} counted={counted} />
       </a>
     </li>
   );

@@ -14,7 +14,7 @@ import { recognise, user } from "../../dashboard/state/session.ts";
 import { theme } from "../../dashboard/state/theme.ts";
 import { NoSuchPage } from "../../dashboard/ui/no-such-page.tsx";
 import { useAddressedView, ViewingContext } from "../../dashboard/view/page-state.ts";
-import { keepsVisits } from "../../dashboard/view/visits.ts";
+import { countsVisitors, keepsVisits } from "../../dashboard/view/visits.ts";
 
 // Nothing is hidden by a style sheet here, and looking takes long, as all does on a busy machine.
 configure({ defaultHidden: true, asyncUtilTimeout: 10_000 });
@@ -148,5 +148,6 @@ afterEach(async () => {
   isAway.value = false;
   theme.value = "system";
   keepsVisits.value = true;
+  countsVisitors.value = true;
   await speak("en");
 });
