@@ -32,6 +32,7 @@ async def state(server: Server, tmp_path: Path, **fields: Any) -> DaemonState:
     given = {
         "started": 1,
         "listening": (),
+        "url": "",
         "config_file": None,
         "config_warnings": all_is_well,
         "login_file": tmp_path / "none",
@@ -118,3 +119,13 @@ async def test_a_proxy_that_is_not_trusted_is_a_warning(server: Server, tmp_path
         server.site.backend.pipeline.senders.count(Sender(address_of("127.0.0.1")))
     (warning,) = (await state(server, tmp_path)).warnings
     assert warning.startswith("nearly all hits come from 127.0.0.1, so visitors with the same")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_quiet_website_is_a_warning(server: Server, tmp_path: Path) -> None:
+    website = await server.store.add_website("example.com", 1)
+    await server.store.add_website("other.example", 1)
+    server.site.backend.quiet[website.number] = 1
+    assert (await state(server, tmp_path)).warnings == (
+        "example.com has gone quiet: it usually has visits at these hours",
+    )

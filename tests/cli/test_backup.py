@@ -186,6 +186,21 @@ def test_the_replaced_store_can_be_renamed_back(data: Path, backup: Path) -> Non
     open_environment(data, 16 << 20).close()
 
 
+def test_what_was_revoked_since_a_backup_must_be_revoked_again(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: str) -> str:
+        assert main([*arguments, "--data", str(data)]) == 0
+        return capsys.readouterr().out
+
+    token = json.loads(run("token", "add", "report", "--json"))["id"]
+    run("backup", str(tmp_path / "backup"))
+    run("token", "revoke", token)
+    assert json.loads(run("token", "list", "--json")) == []
+    run("restore", str(tmp_path / "backup"))
+    assert [each["id"] for each in json.loads(run("token", "list", "--json"))] == [token]
+
+
 def test_without_a_previous_store_nothing_is_kept(
     tmp_path: Path, backup: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.hits import NOON
 from support.query.oracle import Entry
-from support.query.snapshots import Cuts, snapshot_of
+from support.query.snapshots import Cuts, MadeDay, snapshot_of
 
 from medamad.daemon.silence import quiet_since
 from medamad.storage.segments.snapshot import Snapshot
@@ -257,3 +257,26 @@ def test_the_rule_against_a_naive_reading(
     now_ms, since_ms = NOON + after * QUARTER, NOON + since * QUARTER
     expected = naive(times, now_ms, since_ms)
     assert quiet_since(snapshot(times, cuts), now_ms, since_ms) == expected
+
+
+def test_views_that_are_no_longer_kept_do_not_count() -> None:
+    """Of days whose views are gone there are sums alone."""
+    times = sorted(steady())
+    views: list[Entry] = [
+        {"id": number, "time_ms": time_ms, "p": True, "q": True, "duration_ms": 0}
+        for number, time_ms in enumerate(times, 1)
+    ]
+    first = NOON // DAY - 8
+    for gone, found in ((0, NOON), (3, None)):
+        days = [
+            MadeDay(
+                number,
+                (number * DAY, (number + 1) * DAY - 1),
+                [view for view in views if view["time_ms"] // DAY == number],
+                [],
+            )
+            for number in range(first, first + gone)
+        ]
+        kept = [view for view in views if view["time_ms"] // DAY >= first + gone]
+        seen = snapshot_of(kept, [], days=days)
+        assert quiet_since(seen, NOON + 4 * HOUR, LONG_AGO) == found

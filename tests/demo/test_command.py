@@ -12,6 +12,7 @@ from attrs import frozen
 from support.daemon import PATIENCE_S, Client, finished_fork, free_port
 from support.forked_process import ForkedProcess, fork
 
+from medamad.cli import make_parser
 from medamad.demo.sites import SITES
 
 pytestmark = pytest.mark.daemon
@@ -175,3 +176,8 @@ def test_numbers_out_of_range_are_rejected(argument: str, value: str) -> None:
     refused = finished_fork(["demo", f"{argument}={value}"])
     assert refused.returncode == 64
     assert f"{argument}: expected a whole number from 1 to" in refused.stderr
+
+
+def test_the_default_is_ninety_days_of_four_websites() -> None:
+    assert make_parser(["demo"]).parse_args(["demo"]).days == 90
+    assert len(SITES) == 4

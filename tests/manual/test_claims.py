@@ -1,8 +1,8 @@
 """Every sentence of the documents for users has an entry that says what shows that it is true.
 
 `claims/` has a file for each document, with an entry for each sentence of a paragraph or a list
-item, and for each row of a table, without markup and in the order of the text. The indented lines
-below it are one or more of these:
+item, and for each row of a table that no program writes, without markup and in the order of the
+text. The indented lines below it are one or more of these:
 
     tests/FILE.py::TEST                    a test that fails if the sentence is false
     medamad/frontend/tests/FILE::TEST      the same, of the front end
@@ -31,6 +31,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "docs/operating.md", "docs/privacy.md", "docs/visits.md")
 END = re.compile(r"(?<=[.?!])\s+|(?<=[.?!][)”“])\s+")
+GENERATED = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -45,8 +46,9 @@ def sentences(document: str) -> dict[str, int]:
     found: dict[str, int] = {}
     cells: list[str] = []
     line = 0
-    tokens = MarkdownIt("commonmark").enable("table").parse((ROOT / document).read_text("utf-8"))
-    for before, token in pairwise(tokens):
+    text = (ROOT / document).read_text("utf-8")
+    text = GENERATED.sub(lambda match: "\n" * match[0].count("\n"), text)
+    for before, token in pairwise(MarkdownIt("commonmark").enable("table").parse(text)):
         if token.map:
             line = token.map[0] + 1
         if before.type == "td_open":

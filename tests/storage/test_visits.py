@@ -1,8 +1,10 @@
 """Live visits: which views belong together, and the bounds of the table."""
 
+import re
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -366,6 +368,44 @@ def test_of_many_visits_at_least_995_in_1000_are_exact(people: int, keys: int) -
     found = measure(Mix(people=people, keys=keys, restarts=1), seed=4)
     assert found.exact >= 0.995
     assert max(found.visits_error, found.bounces_error, found.entries_error) <= 0.005
+
+
+DOCUMENTED = (Path(__file__).parents[2] / "docs" / "visits.md").read_text("utf-8")
+SOURCES: dict[str, Any] = {
+    "the tracker": "tracker",
+    "Medama's tracker": "medama",
+    "the pixel": "pixel",
+    "a server that names its visitors": "server",
+}
+
+
+def documented() -> Iterator[tuple[Mix, list[str]]]:
+    """Return the rows of the table, and the mix that each is about."""
+    name = ""
+    for line in DOCUMENTED.partition("| views are counted by |")[2].splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        first, people, *shares = (cell.strip() for cell in line.strip("|").split("|"))
+        name = first or name
+        keys = 20_000 // int(people)
+        yield Mix(people=int(people), keys=keys, source=SOURCES[name], restarts=1), shares
+    exact = re.findall(r"twice\s+as many views come from elsewhere, ([\d.]+%)", DOCUMENTED)
+    yield Mix(people=20, keys=1_000, present=1, elsewhere=0.02, restarts=1), exact
+
+
+def test_the_documented_figures_are_found() -> None:
+    assert len(list(documented())) == 12
+    assert [len(shares) for _, shares in documented()] == [4] * 11 + [1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mix", "shares"), list(documented()))
+def test_the_documented_figures_are_those_of_the_traffic(mix: Mix, shares: list[str]) -> None:
+    """Within 0.3 points: it depends on the random hash key which keys share a flag."""
+    found = measure(mix, seed=4)
+    measured = (found.exact, found.visits_error, found.bounces_error, found.entries_error)
+    for share, written in zip(measured, shares, strict=False):
+        assert abs(share - float(written.rstrip("%")) / 100) <= 0.003
 
 
 @pytest.mark.parametrize("source", ["medama", "pixel", "server"])

@@ -5,6 +5,7 @@ import pytest
 import pytest_twisted
 from attrs import evolve
 from prometheus_client.parser import text_string_to_metric_families
+from support.storage.hits import a_view
 from support.web.client import Answer, Browser
 from support.web.daemon_in_memory import USERNAME, Server
 
@@ -121,6 +122,30 @@ async def test_metrics_count_events(server: Server, watcher: Browser, website: s
     assert 0 < after["medamad_store_bytes"] < 64 << 20
     assert after["process_resident_memory_bytes"] > 0
     assert after["process_start_time_seconds"] > 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_metrics_say_what_needs_attention(server: Server, watcher: Browser) -> None:
+    names = ("websites_quiet", "new_values_limits_reached", "backups_failed_total")
+    names += ("backup_last_timestamp_seconds", "live_visits_evicted_total")
+
+    async def shown() -> list[float]:
+        found = figures(await watcher.ask("GET", "/metrics"))
+        return [found[f"medamad_{name}"] for name in names]
+
+    assert await shown() == [0] * len(names)
+    backend, store = server.site.backend, server.store
+    website = await store.add_website("example.com", 1)
+    store.apply(
+        evolve(store.settings, other_new_values=1, visits=evolve(store.settings.visits, capacity=1))
+    )
+    now_ms = int(backend.clock() * 1000)
+    for name in ("A", "B"):
+        seen = {"path": "/", "browser": name, "beacon": name, "identity": name.encode()}
+        await store.append([a_view(website.number, time_ms=now_ms, **seen)])
+    backend.quiet[website.number] = 1
+    backend.backups.newest, backend.backups.failures = 7, 2
+    assert await shown() == [1, 1, 2, 7, 1]
 
 
 @pytest_twisted.ensureDeferred
