@@ -285,7 +285,8 @@ class Pipeline:
             sender.network,
             arrival.identity if rules.has_visits else b"",
             load.number_today if rules.has_visitors else 0,
-            load.width_px,
+            # A name tells visitors apart, so no width has to.
+            0 if arrival.visitor_name else load.width_px,
             source.own_page,
         )
 

@@ -102,6 +102,22 @@ def test_the_page_it_comes_from_then_the_width_then_the_time_choose() -> None:
     assert visitors.view(2.5, "/z", n=2, of="/elsewhere", width_px=1200) == 3
 
 
+def test_without_a_count_the_width_and_the_time_choose_if_the_page_does_not() -> None:
+    """As where visitors are not counted: a view from elsewhere may be another person's."""
+    visitors = Visitors()
+    assert visitors.view(0, "/a") == 1
+    assert visitors.view(20, "/b", of="/a") == 1
+    # With a referrer it is less likely the same person's than without one.
+    assert visitors.view(21.5, "/c", referrer="search.example/") == 3
+    assert visitors.view(22, "/d", referrer="search.example/") == 3
+    assert visitors.view(26, "/e") == 3
+    assert visitors.view(26.1, "/f", width_px=1000) == 6
+    assert visitors.view(40, "/g") == 7
+    assert visitors.view(41, "/h", of="/b") == 1
+    # Some trackers, and servers, state no width, and not always a page.
+    assert visitors.view(60, "/i", width_px=0) == 1
+
+
 def test_a_view_from_elsewhere_continues_only_the_visit_with_the_number_before() -> None:
     visitors = Visitors()
     visitors.view(0, n=1)
@@ -239,11 +255,11 @@ def test_hits_of_a_server_form_visits_by_their_own_times() -> None:
     visitors = Visitors()
     times = [0, 20, 40, 100, 110, 300]
     made = [
-        visitors.view(2_000 + place / 1_000, happened_ms=NOW_MS + minute * MINUTE_MS)
+        visitors.view(2_000 + place / 1_000, width_px=0, happened_ms=NOW_MS + minute * MINUTE_MS)
         for place, minute in enumerate(times)
     ]
     assert made == [1, 1, 1, 4, 4, 6]
-    assert visitors.view(2_001, happened_ms=NOW_MS + 285 * MINUTE_MS) == 6
+    assert visitors.view(2_001, width_px=0, happened_ms=NOW_MS + 285 * MINUTE_MS) == 6
     assert visitors.view(2_001, happened_ms=NOW_MS + 269 * MINUTE_MS) == 0
     # Nothing has arrived for one timeout.
     assert visitors.view(2_032, happened_ms=NOW_MS + 301 * MINUTE_MS) == 9
@@ -373,6 +389,7 @@ def test_of_many_visits_at_least_995_in_1000_are_exact(people: int, keys: int) -
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "visits.md").read_text("utf-8")
 SOURCES: dict[str, Any] = {
     "the tracker": "tracker",
+    'the tracker, with `unique = "none"`': "uncounted",
     "Medama's tracker": "medama",
     "the pixel": "pixel",
     "a server that names its visitors": "server",
@@ -394,8 +411,8 @@ def documented() -> Iterator[tuple[Mix, list[str]]]:
 
 
 def test_the_documented_figures_are_found() -> None:
-    assert len(list(documented())) == 12
-    assert [len(shares) for _, shares in documented()] == [4] * 11 + [1]
+    assert len(list(documented())) == 15
+    assert [len(shares) for _, shares in documented()] == [4] * 14 + [1]
 
 
 @pytest.mark.slow

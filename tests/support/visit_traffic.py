@@ -40,7 +40,7 @@ _WIDTHS = (1280, 1440, 1536, 1920)
 _PAGES = [f"/page-{number}" for number in range(40)]
 _WEIGHTS = [1 / (number + 1) for number in range(40)]
 
-Source = Literal["tracker", "medama", "pixel", "server"]
+Source = Literal["tracker", "uncounted", "medama", "pixel", "server"]
 
 
 @frozen(kw_only=True)
@@ -52,7 +52,8 @@ class Mix:
     keys: int = 100
     days: int = 2
     source: Source = "tracker"
-    """What counts the views: our tracker, Medama's, the pixel, or a server that names visitors."""
+    """What counts the views: our tracker, also where it counts no visitors, Medama's, the pixel, or
+    a server that names visitors."""
     lost: float = 0.003
     late: float = 0.003
     repeated: float = 0.01
@@ -229,14 +230,27 @@ def _view(person: _Person, mix: Mix, step: _Step, number_today: int) -> View:
         website=1,
         time_ms=step.time_ms + random.randint(20, 40) + late_ms,
         beacon=step.beacon,
-        first_today=step.from_page is None if is_early else number_today == 1,
+        first_today=_says_first(mix, step, number_today, is_early=is_early),
         first_of_page=False,
         path=step.path,
         identity=person.identity,
         number_today=number_today if has_number else 0,
-        width_px=person.width_px if mix.source == "tracker" else 0,
+        width_px=person.width_px if mix.source in {"tracker", "uncounted"} else 0,
         from_page=None if mix.source == "pixel" else step.from_page,
+        referrer="search.example/" if _is_referred(person, step) else "",
     )
+
+
+def _is_referred(person: _Person, step: _Step) -> bool:
+    """Return whether a view comes from another website that it names: every other one does."""
+    return step.from_page is None and person.sends_referrer and int(step.beacon[1:]) % 2 == 0
+
+
+def _says_first(mix: Mix, step: _Step, number_today: int, *, is_early: bool) -> bool:
+    """Return whether a view is said to be its visitor's first of the day."""
+    if mix.source == "uncounted":
+        return False
+    return step.from_page is None if is_early else number_today == 1
 
 
 def _replayed(arrival: Arrival, place: int) -> Arrival:

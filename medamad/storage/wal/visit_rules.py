@@ -136,7 +136,12 @@ def find(
 def _without_number(visits: Sequence[LiveVisit], view: View, midnight_ms: int) -> LiveVisit | None:
     if view.first_today:
         return _of_day_before(visits, view, midnight_ms)
-    return _best(_on_page(visits, view), view) or _best(visits, view)
+    if on_page := _on_page(visits, view):
+        return _best(on_page, view)
+    if not view.width_px:
+        # Of Medama's tracker, the pixel, which does not say where from, or a visitor with a name.
+        return _best(visits, view)
+    return _best(_plausible(visits, view, is_shared=bool(view.referrer)), view)
 
 
 def _of_day_before(visits: Sequence[LiveVisit], view: View, midnight_ms: int) -> LiveVisit | None:
@@ -153,7 +158,7 @@ def _from_elsewhere(
 
 
 def _plausible(visits: Iterable[LiveVisit], view: View, *, is_shared: bool) -> list[LiveVisit]:
-    """Return the visits that a view may continue if only its number suggests it.
+    """Return the visits that a view may continue if only its number, or its width, suggests it.
 
     Of people who share a key, one may be at the number by chance.
     """
