@@ -153,7 +153,9 @@ def test_excluding_a_browser_affects_one_website(
     website: Statistics, site: Site, someone: Make
 ) -> None:
     ada, ben = someone(), someone()
+    messages = ada.messages()
     ada.page.goto(site.address(website.hostname, "/#medamad-ignore"))
+    ada.sees(lambda: list(messages), [IGNORED])
     ada.page.goto(site.address(website.hostname))
     ben.visit(lambda: ben.page.goto(site.address(website.hostname)))
     assert ada.page.evaluate("Object.keys(localStorage).length") == 1

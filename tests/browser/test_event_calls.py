@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from support.browser.example_site import served
+from support.browser.opt_out import IGNORED
 from support.browser.tracker_traffic import tag, watched
 from support.browser.visitors import Statistics, Visitor
 from support.daemon import Daemon
@@ -20,7 +21,9 @@ def test_events_of_an_excluded_browser_do_not_throw(
     wire = watched(visitor.context)
     content = "<button onclick=\"medamad('signup'); document.title = 'done'\">Sign up</button>"
     with served(tag(daemon.base), {"/": content}) as site:
+        messages = visitor.messages()
         visitor.page.goto(site.address(website.hostname, "/#medamad-ignore"))
+        visitor.sees(lambda: list(messages), [IGNORED])
         visitor.page.get_by_text("Sign up").click()
         assert visitor.page.title() == "done"
     assert wire.hits == []

@@ -162,7 +162,7 @@ def test_changed_ports_are_reported(installation: Installation) -> None:
     [
         ("medamad.toml", "[server]\nlisten = 'tcp:x'\n"),
         ("medamad.toml", "[server]\nlisten = 'unix:/run/medamad/s:mode=9'\n"),
-        ("medamad.toml", "[server]\nlisten = 1\n"),
+        ("medamad.toml", "[server]\nlisten = []\n"),
         ("medamad.toml", "[\n"),
         ("blocked.txt", "198.51.100.7/24\n"),
         ("spam.txt", "dotless\n"),

@@ -369,6 +369,7 @@ def _files() -> Iterator[Ask]:
         ("script", "/script.js"),
         ("default script", "/scripts/default.js"),
         ("named script", "/scripts/outbound-links.click-events.js"),
+        ("opt-out", "/api/event/opt-out.js"),
         ("description", "/openapi.yaml"),
         ("description under the prefix", "/api/openapi.yaml"),
         ("dashboard", "/dashboard/"),

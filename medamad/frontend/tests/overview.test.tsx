@@ -558,15 +558,15 @@ test("visits come first where visitors are not counted", async () => {
     interval: of.interval?.map((each) => ({ ...uncounted(each), date: each.date })) ?? [],
   });
   showOnPage(<Overview />, THREE_DAYS, { summary: (asked) => without(summary(asked)) });
-  const names = ["Visits", "Views", "Views per visit", "Visit bounce rate", "Visit duration"];
+  const names = ["Visits", "Views", "Views per visit", "Bounce rate", "Time per visit"];
   await waitFor(() => {
     assert.deepEqual(texts(".tile-name"), names);
     assert.deepEqual(tileFigures().slice(0, 2), ["5", "6"]);
     assert.equal(document.querySelector("[aria-pressed=true] .tile-name")?.textContent, "Visits");
     assert.deepEqual(texts("thead th").slice(1), [
       ...names,
-      "Compared with",
-      "Visits, Compared with",
+      "Previous period",
+      "Visits, Previous period",
     ]);
     assert.deepEqual(
       rows(),

@@ -273,7 +273,7 @@ def demonstration() -> Iterator[Client]:
     port = free_port()
     with NamedTemporaryFile() as output:
         process = subprocess.Popen(
-            [*MEDAMAD, "demo", "--listen", f"tcp:{port}:interface=127.0.0.1", "--views", "20000"],
+            [*MEDAMAD, "demo", "--read-only", "--listen", str(port), "--views", "20000"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
