@@ -80,7 +80,7 @@ def _visits_last_day(backend: Backend, website: Website, now_ms: int) -> int:
         ),
     )
     current: Any = result.content["current"]
-    visits: int = current["visits"]
+    visits: int = current.visits
     return visits
 
 

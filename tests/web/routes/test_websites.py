@@ -1,5 +1,6 @@
 import pytest
 import pytest_twisted
+from attrs import evolve
 from support.web.client import Browser
 from support.web.daemon_in_memory import Server
 
@@ -60,6 +61,26 @@ async def test_the_list_counts_the_visitors_of_a_day(
     server.now += 86_401
     answer = await owner.ask("GET", f"{WEBSITES}?summary=true")
     assert answer.json == [{"hostname": website, "summary": {"visitors": 0}}]
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_list_counts_the_visits_of_a_day_where_visitors_are_not_counted(
+    server: Server, owner: Browser, website: str
+) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, has_visitors=False)
+    load = {"e": "load", "u": f"http://{website}/", "p": True, "q": True, "w": 1440}
+    for beacon in ("b1", "b2"):
+        sent = await owner.ask("POST", "/event/hit", load | {"b": beacon})
+        assert sent.status == 204
+        server.now += 3_600
+    answer = await owner.ask("GET", f"{WEBSITES}?summary=true")
+    assert answer.json == [{"hostname": website, "summary": {"visitors": 0, "visits": 2}}]
+    answer = await owner.ask("GET", f"/website/{website}/summary?visits=true")
+    assert answer.json["visitors_counted"] is False
+    assert "visitors_counted" not in (await owner.ask("GET", f"/website/{website}/summary")).json
+    server.now += 86_401
+    answer = await owner.ask("GET", f"{WEBSITES}?summary=true")
+    assert answer.json == [{"hostname": website, "summary": {"visitors": 0, "visits": 0}}]
 
 
 @pytest_twisted.ensureDeferred
