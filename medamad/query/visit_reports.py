@@ -128,6 +128,12 @@ def all_in_buckets(selection: Selection, buckets: Buckets | None) -> tuple[Visit
     return with_rollups(sum_in_buckets(selection, buckets), selection, buckets)
 
 
+def visits_in(snapshot: Snapshot, period: Period, sources: Sources) -> int:
+    """Return the number of visits that began in a period."""
+    sums, _ = all_in_buckets(select(snapshot, Query(period), sources, Cancellation()), None)
+    return int(sums.visits.sum())
+
+
 @frozen(eq=False)
 class RowVisits:
     """The visits of each row of a dimension and, if asked for, how many bounced, shape (n,).

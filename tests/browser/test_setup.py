@@ -45,7 +45,7 @@ def test_from_the_tags_to_the_first_visits(
     assert visitor.errors == []
     expect(page.get_by_role("status")).to_have_text("First visit received. You’re set up.")
 
-    page.get_by_text("Also count visitors without JavaScript").click()
+    page.get_by_text("Also count visits without JavaScript").click()
     image = page.get_by_role("figure", name="image").inner_text()
     with served(image) as site:
         someone(java_script_enabled=False).page.goto(site.address(website.hostname, "/image"))

@@ -1,6 +1,7 @@
 """The registered websites."""
 
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -9,8 +10,7 @@ import msgspec
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.domain.zones import DAY_MS
 from medamad.query.period import Period
-from medamad.query.reports import SummaryOptions, summary
-from medamad.query.request import Cancellation, Query
+from medamad.query.visit_reports import visits_in
 from medamad.web.auth import Access
 from medamad.web.backend import Backend
 from medamad.web.call import Call
@@ -59,29 +59,17 @@ async def list_websites(call: Call) -> Response:
     now_ms = int(backend.clock() * 1000)
     has_visitors = backend.pipeline.rules.has_visitors
 
+    last_day = Period(now_ms - DAY_MS, now_ms)
+    count_visits = partial(visits_in, period=last_day, sources=backend.settings.sources)
+
     def with_visitors() -> Response:
         for website, shown in zip(websites, details, strict=True):
             shown["summary"] = {"visitors": store.visitors_last_day(website, now_ms)}
             if not has_visitors:
-                shown["summary"]["visits"] = _visits_last_day(backend, website, now_ms)
+                shown["summary"]["visits"] = store.read(website, count_visits)
         return json_response(details)
 
     return await call.run_query(with_visitors)
-
-
-def _visits_last_day(backend: Backend, website: Website, now_ms: int) -> int:
-    """Count the visits that began in the last 24 hours."""
-    query = Query(period=Period(now_ms - DAY_MS, now_ms), with_visits=True)
-    options = SummaryOptions(now_ms=now_ms, visits=True)
-    result = backend.store.read(
-        website,
-        lambda snapshot: summary(
-            snapshot, query, backend.settings.sources, Cancellation(), options=options
-        ),
-    )
-    current: Any = result.content["current"]
-    visits: int = current.visits
-    return visits
 
 
 async def register_website(call: Call) -> Response:

@@ -1,6 +1,6 @@
 // Suggestions for filters: values that occur in the current period.
 
-import { type ListRow, listingOf } from "../panels/lists.ts";
+import { byLeading, type ListRow, listingOf } from "../panels/lists.ts";
 import { directionOf, wordOf } from "../panels/words.ts";
 import { useSettled } from "../ui/debounced.ts";
 import type { Field } from "../view/filters.ts";
@@ -10,7 +10,7 @@ export interface Suggestion {
   value: string;
   word: string;
   direction: "ltr" | "auto";
-  /** Its visitors or events. */
+  /** Its visitors, visits or events. */
   count: number;
 }
 
@@ -28,6 +28,7 @@ export function useSuggestions(field: Field, typed: string): Suggestion[] | unde
   const { data, isStale } = useStatistic<ListRow[]>(listing.statistic, {
     ...listing.further,
     summary: "true",
+    ...byLeading(listing),
     limit: isSearchedHere ? MOST_SEARCHED : String(SHOWN),
     // A filter on names returns values.
     ...(field === "prop_value" && { "prop_name[contains]": "" }),
@@ -41,7 +42,7 @@ export function useSuggestions(field: Field, typed: string): Suggestion[] | unde
     const word = wordOf(field, value);
     const isSought = [value, word].some((name) => name.toLowerCase().includes(text));
     if (isSought && !found.has(value)) {
-      const count = Number(row[listing.figure]);
+      const count = Number(row[byLeading(listing).order ?? listing.figure]);
       found.set(value, { value, word, direction: directionOf(field), count });
     }
   }

@@ -269,8 +269,7 @@ export const de: Catalogue = {
   "panels.device.Tablet": "Tablet",
   "panels.device.TV": "Fernseher",
   "panels.device.Console": "Spielkonsole",
-  "panels.map.label":
-    "Weltkarte, eingefärbt nach Zahl der Besucher. Der Tab „Länder“ zeigt dieselben Daten als Liste.",
+  "panels.map.label": "Weltkarte. Der Tab „Länder“ zeigt dieselben Daten als Liste.",
   "panels.map.visitors.one": "{n} Besucher",
   "panels.map.visitors.other": "{n} Besucher",
   "panels.map.visits.one": "{n} Besuch",
@@ -454,9 +453,9 @@ export const de: Catalogue = {
     "Besucher können {origin} nicht erreichen: Die Adresse verweist auf ihren eigenen Rechner. Öffnen Sie diese Seite unter der öffentlichen Adresse des Servers und kopieren Sie die Zeile dort.",
   "setup.not-secure":
     "HTTPS-Seiten können kein Skript über HTTP laden. Stellen Sie den Server hinter einen Proxy mit Zertifikat, öffnen Sie diese Seite über HTTPS und kopieren Sie die Zeile dort.",
-  "setup.pixel": "Auch Besucher ohne JavaScript zählen",
+  "setup.pixel": "Auch Besuche ohne JavaScript zählen",
   "setup.pixel-text":
-    "Ein Bild neben dem Skript zählt Besucher, deren Browser kein JavaScript ausführt. Land und Verweildauer bleiben dabei unbekannt.",
+    "Ein Bild neben dem Skript zählt Besuche mit Browsern, die kein JavaScript ausführen. Land und Verweildauer bleiben dabei unbekannt.",
   "setup.pixel-copy": "Bild-Tag",
   "setup.visit": "Besuchen Sie Ihre Website",
   "setup.visit-text": "Öffnen Sie selbst {link}. Ihr Besuch erscheint nach wenigen Sekunden unten.",
@@ -594,7 +593,7 @@ export const de: Catalogue = {
   "share.wrong": "Falsches Passwort.",
   "tracker.features": "Was das Skript zählt",
   "tracker.features-text":
-    "Aufrufe, Besucher, Quellen und Verweildauer werden immer gezählt. Was Sie hier auswählen, erscheint unter „Eigenschaften“ und macht das Skript etwas größer.",
+    "Aufrufe, Quellen und Verweildauer werden immer gezählt. Was Sie hier auswählen, erscheint unter „Eigenschaften“ und macht das Skript etwas größer.",
   "tracker.save": "Speichern",
   "tracker.saved": "Gespeichert. Browser laden das neue Skript innerhalb einer Stunde.",
   "tracker.click-events": "Klicks auf markierte Elemente",

@@ -269,8 +269,7 @@ export const es: Catalogue = {
   "panels.device.Tablet": "Tableta",
   "panels.device.TV": "Televisor",
   "panels.device.Console": "Consola",
-  "panels.map.label":
-    "Mapa del mundo coloreado según el número de visitantes. La pestaña «Países» muestra los mismos datos en una lista.",
+  "panels.map.label": "Mapa del mundo. La pestaña «Países» muestra los mismos datos en una lista.",
   "panels.map.visitors.one": "{n} visitante",
   "panels.map.visitors.other": "{n} visitantes",
   "panels.map.visits.one": "{n} visita",
@@ -453,9 +452,9 @@ export const es: Catalogue = {
     "Los visitantes no pueden acceder a {origin}: para ellos, esa dirección es la de su propio equipo. Abra esta página en la dirección pública del servidor y copie allí la línea.",
   "setup.not-secure":
     "Las páginas HTTPS no pueden cargar un script por HTTP. Coloque el servidor detrás de un proxy con certificado, abra esta página por HTTPS y copie allí la línea.",
-  "setup.pixel": "Contar también a los visitantes sin JavaScript",
+  "setup.pixel": "Contar también las visitas sin JavaScript",
   "setup.pixel-text":
-    "Una imagen junto al script cuenta a los visitantes cuyo navegador no ejecuta JavaScript. No se conocen su país ni su tiempo en la página.",
+    "Una imagen junto al script cuenta las visitas de navegadores que no ejecutan JavaScript. No se conocen su país ni su tiempo en la página.",
   "setup.pixel-copy": "Etiqueta de la imagen",
   "setup.visit": "Visite su sitio web",
   "setup.visit-text": "Abra usted {link}. Su visita aparecerá abajo en unos segundos.",
@@ -590,7 +589,7 @@ export const es: Catalogue = {
   "share.wrong": "Contraseña incorrecta.",
   "tracker.features": "Qué cuenta el script",
   "tracker.features-text":
-    "Las vistas, los visitantes, las fuentes y el tiempo en la página se cuentan siempre. Lo que seleccione aquí aparecerá en «Propiedades» y aumentará un poco el tamaño del script.",
+    "Las vistas, las fuentes y el tiempo en la página se cuentan siempre. Lo que seleccione aquí aparecerá en «Propiedades» y aumentará un poco el tamaño del script.",
   "tracker.save": "Guardar",
   "tracker.saved": "Guardado. Los navegadores cargarán el nuevo script en el plazo de una hora.",
   "tracker.click-events": "Clics en elementos marcados",

@@ -273,7 +273,7 @@ export const fr: Catalogue = {
   "panels.device.TV": "TV",
   "panels.device.Console": "Console",
   "panels.map.label":
-    "Carte du monde, colorée selon le nombre de visiteurs. L’onglet Pays présente les mêmes données sous forme de liste.",
+    "Carte du monde. L’onglet Pays présente les mêmes données sous forme de liste.",
   "panels.map.visitors.one": "{n} visiteur",
   "panels.map.visitors.other": "{n} visiteurs",
   "panels.map.visits.one": "{n} visite",
@@ -456,9 +456,9 @@ export const fr: Catalogue = {
     "Les visiteurs ne peuvent pas accéder à {origin} : pour eux, cette adresse désigne leur propre machine. Ouvrez cette page à l’adresse publique du serveur et copiez-y la ligne.",
   "setup.not-secure":
     "Les pages HTTPS ne peuvent pas charger de script en HTTP. Placez le serveur derrière un proxy doté d’un certificat, ouvrez cette page en HTTPS et copiez-y la ligne.",
-  "setup.pixel": "Compter aussi les visiteurs sans JavaScript",
+  "setup.pixel": "Compter aussi les visites sans JavaScript",
   "setup.pixel-text":
-    "Une image à côté du script compte les visiteurs dont le navigateur n’exécute pas JavaScript. Leur pays et leur temps sur la page restent inconnus.",
+    "Une image à côté du script compte les visites des navigateurs qui n’exécutent pas JavaScript. Leur pays et leur temps sur la page restent inconnus.",
   "setup.pixel-copy": "Balise de l’image",
   "setup.visit": "Visitez votre site",
   "setup.visit-text":
@@ -596,7 +596,7 @@ export const fr: Catalogue = {
   "share.wrong": "Mot de passe incorrect.",
   "tracker.features": "Ce que compte le script",
   "tracker.features-text":
-    "Les pages vues, les visiteurs, les sources et le temps sur la page sont toujours comptés. Ce que vous sélectionnez ici apparaît sous « Propriétés » et alourdit légèrement le script.",
+    "Les pages vues, les sources et le temps sur la page sont toujours comptés. Ce que vous sélectionnez ici apparaît sous « Propriétés » et alourdit légèrement le script.",
   "tracker.save": "Enregistrer",
   "tracker.saved": "Enregistré. Les navigateurs chargeront le nouveau script en moins d’une heure.",
   "tracker.click-events": "Clics sur les éléments marqués",

@@ -262,8 +262,7 @@ export const ja: Catalogue = {
   "panels.device.Tablet": "タブレット",
   "panels.device.TV": "テレビ",
   "panels.device.Console": "ゲーム機",
-  "panels.map.label":
-    "訪問者数に応じて濃淡を付けた世界地図。「国・地域」タブでは同じデータを一覧で表示します。",
+  "panels.map.label": "世界地図。「国・地域」タブでは同じデータを一覧で表示します。",
   "panels.map.visitors.one": "訪問者{n}人",
   "panels.map.visitors.other": "訪問者{n}人",
   "panels.map.visits.one": "訪問{n}件",
@@ -445,9 +444,9 @@ export const ja: Catalogue = {
     "訪問者は{origin}にアクセスできません。訪問者の端末では、このアドレスはその端末自身を指します。サーバーの公開アドレスでこのページを開き、そこでコードをコピーしてください。",
   "setup.not-secure":
     "HTTPSのページはHTTPのスクリプトを読み込めません。証明書を設定したプロキシをサーバーの前段に置き、このページをHTTPSで開いて、そこでコードをコピーしてください。",
-  "setup.pixel": "JavaScriptを使わない訪問者も計測",
+  "setup.pixel": "JavaScriptを使わない訪問も計測",
   "setup.pixel-text":
-    "スクリプトに加えて画像を置くと、ブラウザがJavaScriptを実行しない訪問者も計測できます。国・地域と滞在時間は不明のままです。",
+    "スクリプトに加えて画像を置くと、JavaScriptを実行しないブラウザからの訪問も計測できます。国・地域と滞在時間は不明のままです。",
   "setup.pixel-copy": "画像タグ",
   "setup.visit": "サイトにアクセス",
   "setup.visit-text": "ご自身で{link}を開いてください。数秒以内に、アクセスが下に表示されます。",
@@ -578,7 +577,7 @@ export const ja: Catalogue = {
   "share.wrong": "パスワードが正しくありません。",
   "tracker.features": "スクリプトの計測項目",
   "tracker.features-text":
-    "ページビュー、訪問者、参照元、滞在時間は常に計測されます。ここで選択した項目は「プロパティ」に表示され、スクリプトが少し大きくなります。",
+    "ページビュー、参照元、滞在時間は常に計測されます。ここで選択した項目は「プロパティ」に表示され、スクリプトが少し大きくなります。",
   "tracker.save": "保存",
   "tracker.saved": "保存しました。ブラウザは1時間以内に新しいスクリプトを読み込みます。",
   "tracker.click-events": "指定した要素のクリック",

@@ -253,7 +253,7 @@ export const zh: Catalogue = {
   "panels.device.Tablet": "平板电脑",
   "panels.device.TV": "电视",
   "panels.device.Console": "游戏机",
-  "panels.map.label": "世界地图，颜色深浅表示访客数。“国家/地区”标签页以列表显示相同的数据。",
+  "panels.map.label": "世界地图。“国家/地区”标签页以列表显示相同的数据。",
   "panels.map.visitors.one": "{n} 位访客",
   "panels.map.visitors.other": "{n} 位访客",
   "panels.map.visits.one": "{n} 次访问",
@@ -429,9 +429,9 @@ export const zh: Catalogue = {
     "访客无法访问 {origin}：在访客的设备上，该地址指向其自己的设备。请通过服务器的公开地址打开此页面，并在那里复制代码。",
   "setup.not-secure":
     "HTTPS 页面无法加载 HTTP 脚本。请将服务器置于带证书的代理之后，通过 HTTPS 打开此页面，并在那里复制代码。",
-  "setup.pixel": "同时统计未启用 JavaScript 的访客",
+  "setup.pixel": "同时统计未启用 JavaScript 的访问",
   "setup.pixel-text":
-    "在脚本旁添加一张图片，即可统计浏览器不运行 JavaScript 的访客。无法得知他们的国家/地区和停留时间。",
+    "在脚本旁添加一张图片，即可统计来自不运行 JavaScript 的浏览器的访问。无法得知其国家/地区和停留时间。",
   "setup.pixel-copy": "图片标签",
   "setup.visit": "访问您的网站",
   "setup.visit-text": "请亲自打开 {link}。几秒钟内，您的访问就会显示在下方。",
@@ -554,7 +554,7 @@ export const zh: Catalogue = {
   "share.wrong": "密码不正确。",
   "tracker.features": "脚本统计的内容",
   "tracker.features-text":
-    "浏览量、访客、来源和停留时间始终会统计。此处选择的内容会显示在“属性”中，并使脚本略微变大。",
+    "浏览量、来源和停留时间始终会统计。此处选择的内容会显示在“属性”中，并使脚本略微变大。",
   "tracker.save": "保存",
   "tracker.saved": "已保存。浏览器会在一小时内加载新脚本。",
   "tracker.click-events": "点击已标记的元素",

@@ -3,6 +3,7 @@
 
 import { type Key, t } from "../i18n/index.ts";
 import { type Field, ofViews } from "../view/filters.ts";
+import { countsVisitors, VISITS as VISITS_PARAMETER } from "../view/visits.ts";
 
 export type ListingName =
   | "pages"
@@ -147,6 +148,13 @@ export const LISTINGS: Record<ListingName, Listing> = {
   properties: listing("properties", "name", "prop_name", EVENTS),
   values: listing("values", "value", "prop_value", EVENTS),
 };
+
+/** The query for rows by what comes first: visitors, as the server has them, or visits. */
+export function byLeading({ figure }: Listing): Record<string, string> {
+  return figure === "visitors" && !countsVisitors.value
+    ? { [VISITS_PARAMETER]: "true", order: "visits" }
+    : {};
+}
 
 /** The list that has the values of a field. */
 export function listingOf(field: Field): Listing {

@@ -7,8 +7,8 @@ import { percent, t, tn } from "../i18n/index.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { isChosen } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
-import { countsVisitors, VISITS } from "../view/visits.ts";
-import { LISTINGS, type ListRow } from "./lists.ts";
+import { countsVisitors } from "../view/visits.ts";
+import { byLeading, LISTINGS, type ListRow } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { countryWord, wordOf } from "./words.ts";
 import "../style/world.css" with { type: "css" };
@@ -20,7 +20,7 @@ export function World() {
   const counted = countsVisitors.value ? "visitors" : "visits";
   const { data, error, isStale } = useStatistic<ListRow[]>("countries", {
     summary: "true",
-    ...(!countsVisitors.value && { [VISITS]: "true", order: "visits" }),
+    ...byLeading(LISTING),
   });
   const { view } = useViewing();
   const choose = useChoosing(LISTING);

@@ -18,7 +18,7 @@ import { useSeries } from "./series.ts";
 import { daysLabel } from "./spans.ts";
 import { Tiles } from "./tiles.tsx";
 import { VisitorKinds } from "./visitors.tsx";
-import { keepsVisits } from "./visits.ts";
+import { countsVisitors, keepsVisits } from "./visits.ts";
 
 export function Overview() {
   const { view, show } = useViewing();
@@ -138,7 +138,7 @@ export function Overview() {
   );
 }
 
-/** What to say about who counts as a visitor under filters. */
+/** What to say about which views and visitors count under filters. */
 function notesOn(filters: readonly Filter[]): Key[] {
   const ofPath = filters.filter(({ field }) => field === "path");
   const isOfPages = ofPath.length > 0 && !ofPath.some(({ operator }) => operator === "eq");
@@ -148,8 +148,8 @@ function notesOn(filters: readonly Filter[]): Key[] {
   );
   return [
     ...(showsVisits ? (["measure.by-visit"] as const) : []),
-    ...(isOfPages ? (["measure.by-page"] as const) : []),
-    ...(isOfEvents
+    ...(isOfPages && countsVisitors.value ? (["measure.by-page"] as const) : []),
+    ...(isOfEvents && countsVisitors.value
       ? ([ofPath.length > 0 ? "measure.by-event-of-page" : "measure.by-event"] as const)
       : []),
   ];

@@ -127,8 +127,7 @@ export const panels = {
   "panels.device.Tablet": "Tablet",
   "panels.device.TV": "TV",
   "panels.device.Console": "Console",
-  "panels.map.label":
-    "World map, shaded by number of visitors. The Countries tab shows the same data as a list.",
+  "panels.map.label": "World map. The Countries tab shows the same data as a list.",
   "panels.map.visitors.one": "{n} visitor",
   "panels.map.visitors.other": "{n} visitors",
   "panels.map.visits.one": "{n} visit",

@@ -91,7 +91,7 @@ export const settings = {
   "share.wrong": "Incorrect password.",
   "tracker.features": "What the script counts",
   "tracker.features-text":
-    "Views, visitors, sources and time on page are always counted. What you select here appears under Properties and makes the script slightly larger.",
+    "Views, sources and time on page are always counted. What you select here appears under Properties and makes the script slightly larger.",
   "tracker.save": "Save",
   "tracker.saved": "Saved. Browsers will load the new script within an hour.",
   "tracker.click-events": "Clicks on marked elements",

@@ -66,9 +66,9 @@ export const websites = {
     "Visitors can’t reach {origin}: on their computers, it means their own. Open this page at the server’s public address and copy the line there.",
   "setup.not-secure":
     "HTTPS pages can’t load a script over HTTP. Put the server behind a proxy with a certificate, open this page over HTTPS and copy the line there.",
-  "setup.pixel": "Also count visitors without JavaScript",
+  "setup.pixel": "Also count visits without JavaScript",
   "setup.pixel-text":
-    "An image next to the script counts visitors whose browser doesn’t run JavaScript. Their country and time on page remain unknown.",
+    "An image next to the script counts visits from browsers that don’t run JavaScript. Their country and time on page remain unknown.",
   "setup.pixel-copy": "Image tag",
   "setup.visit": "Visit your website",
   "setup.visit-text": "Open {link} yourself. Your visit will show up below within seconds.",
