@@ -120,7 +120,7 @@ def _greeting(started: "Started") -> Iterator[str]:
     login = started.first_login
     for url in started.urls[:1]:
         yield f"\nmedamad runs at {url}/"
-        yield "Register a website (see there), then put this on its pages:"
+        yield "Add a website there, then put this on its pages:"
         yield f'  <script defer src="{url}/script.js"></script>'
     if login is not None:
         yield f"Log in as {login.username} with the password {login.password}"

@@ -77,7 +77,7 @@ def test_a_goal_is_made_chosen_renamed_and_deleted(
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("combobox", name="Page", exact=True)).to_have_value("/thanks")
     expect(previewed(dialog)).to_have_text(["1", "1 (50%)"])
-    dialog.get_by_label("Property with the amount").fill("total")
+    dialog.get_by_label("Revenue property").fill("total")
     dialog.get_by_label("Currency").fill("eur")
     expect(previewed(dialog)).to_have_text(["1", "1 (50%)", "€12.50"])
     assert dashboard.violations(within="dialog") == []

@@ -33,6 +33,28 @@ def test_the_header_is_as_wide_as_the_page(demo: Client, dashboard_of: Make) -> 
     expect(links).to_have_attribute("aria-current", "true")
 
 
+def test_the_tip_of_the_chart_stays_inside_it(demo: Client, dashboard_of: Make) -> None:
+    """On every day, also the last one, with the day before below it."""
+    page = dashboard_of(demo).turn_to(f"{BUSY}?period=30d")
+    loaded(page)
+    chart = page.locator(".chart")
+    for width in (PHONE_WIDTH, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        over = page.locator(".u-over").bounding_box()
+        assert over is not None
+        left, right = sides(chart)
+        for part in (0.001, 0.25, 0.45, 0.55, 0.75, 0.999):
+            page.mouse.move(over["x"] + over["width"] * part, over["y"] + over["height"] / 2)
+            tip = page.locator(".tip")
+            expect(tip).to_be_visible()
+            box = tip.bounding_box()
+            assert box is not None
+            assert left - 1 <= box["x"]
+            assert box["x"] + box["width"] <= right + 1, (width, part)
+            assert box["width"] > 120, (width, part)
+            assert box["height"] < 120, (width, part)
+
+
 def test_names_in_the_settings_do_not_break(new_daemon: Daemon, dashboard_of: Make) -> None:
     owner = new_daemon.client()
     owner.add_website("a-rather-long-name-of-a-website.example.com")

@@ -36,7 +36,7 @@ def test_it_explains_how_to_log_in(
     assert capsys.readouterr().out.splitlines() == [
         "",
         f"medamad runs at {URL}/",
-        "Register a website (see there), then put this on its pages:",
+        "Add a website there, then put this on its pages:",
         f'  <script defer src="{URL}/script.js"></script>',
         *lines,
         "Ctrl-C stops it.",

@@ -224,7 +224,7 @@ test("a goal of a page is previewed and made", async () => {
   await person.type(page, "{ArrowDown}{Enter}");
   assert.equal(page.value, "/thanks");
   await waitFor(() => assert.deepEqual(dialog.previewed(), ["1", "1 (50%)"]));
-  await dialog.types("Property with the amount (optional)", "total");
+  await dialog.types("Revenue property (optional)", "total");
   // An amount without its currency is not complete yet.
   assert.deepEqual(dialog.previewed(), ["1", "1 (50%)", "–"]);
   await dialog.types("Currency (ISO 4217)", "eur");
@@ -285,7 +285,7 @@ test("the values of an event and the property with its amount are suggested", as
   assert.deepEqual(offered(VALUE), []);
   await shown.person.click(await dialog.findByRole("option", { name: "event 3" }));
   await waitFor(() => assert.deepEqual(offered(VALUE), ["order", "signup"]));
-  assert.deepEqual(offered("Property with the amount (optional)"), ["event", "total"]);
+  assert.deepEqual(offered("Revenue property (optional)"), ["event", "total"]);
   await dialog.types(VALUE, "order");
   assert.equal(dialog.getByLabelText<HTMLInputElement>("Name").placeholder, "order");
 });

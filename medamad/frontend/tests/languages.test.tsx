@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, mock, test } from "node:test";
 import { waitFor } from "@testing-library/dom";
-import { LANGUAGES, type Language, type User } from "../dashboard/api/types.ts";
+import { LANGUAGES, type Language, type User, type UserChange } from "../dashboard/api/types.ts";
 import {
   changeOf,
   duration,
@@ -16,9 +16,10 @@ import {
   t,
 } from "../dashboard/i18n/index.ts";
 import { Account } from "../dashboard/settings/account.tsx";
-import { user } from "../dashboard/state/session.ts";
+import { changeUser, user } from "../dashboard/state/session.ts";
 import { partLabel } from "../dashboard/view/spans.ts";
-import { show } from "./support/page.tsx";
+import { ADA, owner } from "./support/account.ts";
+import { show, showApp } from "./support/page.tsx";
 import { plain } from "./support/text.ts";
 
 /** The languages that the browser prefers. */
@@ -40,13 +41,13 @@ const PART = {
   duration: 0,
 };
 const SHOWN: Record<Language, string[]> = {
-  en: ["Visitors", "1,234", "12,345", "12.3k", "1.2%", "+5%", "Tue, 11 March 2025"],
-  de: ["Besucher", "1.234", "12.345", "12.300", "1,2 %", "+5 %", "Di., 11. März 2025"],
-  fr: ["Visiteurs", "1 234", "12 345", "12,3 k", "1,2 %", "+5 %", "mar. 11 mars 2025"],
+  en: ["Visitors", "1,234", "12,345", "1.23m", "1.2%", "+5%", "Tue, 11 March 2025"],
+  de: ["Besucher", "1.234", "12.345", "1,23 Mio.", "1,2 %", "+5 %", "Di., 11. März 2025"],
+  fr: ["Visiteurs", "1 234", "12 345", "1,23 M", "1,2 %", "+5 %", "mar. 11 mars 2025"],
   // Spanish leaves four digits together.
-  es: ["Visitantes", "1234", "12.345", "12,3 mil", "1,2 %", "+5 %", "mar, 11 de marzo de 2025"],
-  ja: ["訪問者数", "1,234", "12,345", "1.23万", "1.2%", "+5%", "2025年3月11日(火)"],
-  zh: ["访客数", "1,234", "12,345", "1.23万", "1.2%", "+5%", "2025年3月11日周二"],
+  es: ["Visitantes", "1234", "12.345", "1,23 M", "1,2 %", "+5 %", "mar, 11 de marzo de 2025"],
+  ja: ["訪問者数", "1,234", "12,345", "123万", "1.2%", "+5%", "2025年3月11日(火)"],
+  zh: ["访客数", "1,234", "12,345", "123万", "1.2%", "+5%", "2025年3月11日周二"],
 };
 for (const spoken of LANGUAGES) {
   test(`texts, numbers and dates follow the language: ${spoken}`, async () => {
@@ -57,7 +58,7 @@ for (const spoken of LANGUAGES) {
       t("measure.visitors"),
       figure(1_234),
       figure(12_345),
-      shortFigure(12_345),
+      shortFigure(1_234_567),
       percent(0.0123),
       changeOf(0.05),
       partLabel(PART, "day", "UTC"),
@@ -65,6 +66,20 @@ for (const spoken of LANGUAGES) {
     assert.deepEqual(shown.map(plain), SHOWN[spoken]);
   });
 }
+
+test("only very large numbers are shortened, and never without a suffix", async () => {
+  prefer("en-GB", "de-DE");
+  await speak("de");
+  assert.equal(shortFigure(12_507), "12.507");
+  assert.equal(shortFigure(999_999), "999.999");
+  for (const spoken of LANGUAGES) {
+    await speak(spoken);
+    for (const value of [1_000_000, 1_234_567, 98_765_432, 1_234_567_890]) {
+      const short = shortFigure(value);
+      assert.ok(short === figure(value) || /\p{L}/u.test(short), short);
+    }
+  }
+});
 
 test("durations are written in their two largest units", async () => {
   prefer("en-GB");
@@ -128,7 +143,7 @@ async function account(isDemo: boolean) {
     username: "ada",
     settings: { language, script_type: ["default"] },
     dateCreated: 0,
-    dateUpdated: 0,
+    dateUpdated: 1,
   });
   user.value = of("en");
   const shown = show(<Account />, "settings/account", {
@@ -139,6 +154,26 @@ async function account(isDemo: boolean) {
   await waitFor(() => assert.equal(list.disabled, false));
   return { ...shown, list };
 }
+
+test("a new account has the language of the browser, until something of it is changed", async () => {
+  prefer("de-DE");
+  localStorage.clear();
+  const fresh: User = { ...ADA, dateUpdated: ADA.dateCreated };
+  let changed: UserChange | undefined;
+  const answers = owner([], {
+    user: ({ method, body }) => {
+      if (method !== "PATCH") return fresh;
+      changed = body as UserChange;
+      return { ...fresh, settings: { ...fresh.settings, ...changed.settings }, dateUpdated: 2e9 };
+    },
+  });
+  showApp("settings/account", answers);
+  await waitFor(() => assert.equal(document.documentElement.lang, "de"));
+  await waitFor(() => assert.ok(user.value));
+  await changeUser({ username: "grace" });
+  assert.deepEqual(changed, { username: "grace", settings: { language: "de" } });
+  assert.equal(document.documentElement.lang, "de");
+});
 
 test("the account keeps the language that is chosen", async () => {
   const { person, list, findByText, asked } = await account(false);

@@ -100,10 +100,15 @@ export function figure(value: number): string {
   return numbers({}).format(value);
 }
 
-/** A number shortened to at most four digits: 12.3K. */
+const SHORTENED_FROM = 1_000_000;
+
+/** A number with all its digits, a very large one shortened: 123,456, 1.23M. */
 export function shortFigure(value: number): string {
-  if (value < 10_000) return figure(value);
-  return numbers({ notation: "compact", maximumSignificantDigits: 3 }).format(value);
+  if (value < SHORTENED_FROM) return figure(value);
+  const compact = numbers({ notation: "compact", maximumSignificantDigits: 3 });
+  // Without a suffix it would look exact.
+  const isShort = compact.formatToParts(value).some(({ type }) => type === "compact");
+  return isShort ? compact.format(value) : figure(value);
 }
 
 /** A fraction from 0 to 1 as a percentage: what is more than nothing is never 0 %. */

@@ -113,7 +113,7 @@ function Hits({ accepted, refused }: Usage["hits"]) {
         </div>
       </dl>
       {refused.length === 0 ? (
-        <p class="soft">{t("usage.none-refused")}</p>
+        <p class="soft">{t(accepted > 0 ? "usage.none-refused" : "usage.no-hits")}</p>
       ) : (
         <table class="counted">
           <thead>

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { ApiError, change, isAway, onLoggedOut, read } from "../api/client.ts";
 import type { User, UserChange } from "../api/types.ts";
-import { speak } from "../i18n/index.ts";
+import { language, speak, speakAsBefore } from "../i18n/index.ts";
 import { forgetAnswers } from "./data.ts";
 
 /** The account; null if nobody is logged in, undefined while unknown. */
@@ -48,10 +48,19 @@ export async function logOut(): Promise<void> {
 
 /** Change the account. Throws ApiError. */
 export async function changeUser(wanted: UserChange): Promise<void> {
-  await adopt(await change<User>("PATCH", "/user", wanted));
+  // From now on, the language of the account counts: until then it was the browser's.
+  const spoken = user.peek() && isNew(user.peek() as User) && language.peek();
+  const settings = { ...(spoken && { language: spoken }), ...wanted.settings };
+  const isEmpty = Object.keys(settings).length === 0;
+  await adopt(await change<User>("PATCH", "/user", { ...wanted, ...(!isEmpty && { settings }) }));
+}
+
+/** Whether nothing of an account was changed, so that no language was chosen. */
+function isNew({ dateCreated, dateUpdated }: User): boolean {
+  return dateCreated === dateUpdated;
 }
 
 async function adopt(account: User): Promise<void> {
-  await speak(account.settings.language);
+  await (isNew(account) ? speakAsBefore() : speak(account.settings.language));
   user.value = account;
 }

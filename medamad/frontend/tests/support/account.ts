@@ -7,7 +7,7 @@ export const ADA: User = {
   username: "ada",
   settings: { language: "en", script_type: ["default"] },
   dateCreated: 1_750_000_000,
-  dateUpdated: 1_750_000_000,
+  dateUpdated: 1_750_000_001,
 };
 
 const GB = 2 ** 30;
@@ -54,6 +54,7 @@ export function owner(hostnames: readonly string[] = [], further: Answers = {}):
       account = {
         ...account,
         ...(username && { username }),
+        ...(method === "PATCH" && { dateUpdated: account.dateUpdated + 1 }),
         settings: { ...account.settings, ...settings },
       };
       return account;

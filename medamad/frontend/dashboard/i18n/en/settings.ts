@@ -141,6 +141,7 @@ export const settings = {
   "usage.reason": "Reason",
   "usage.hits-column": "Hits",
   "usage.last": "Latest",
+  "usage.no-hits": "No hits yet.",
   "usage.none-refused": "Every hit was counted.",
   "usage.unknown": "Hits for unknown hostnames",
   "usage.hostname": "Hostname",
