@@ -24,13 +24,13 @@ from medamad.query.conversions import (
     add_selected_views,
     search_of,
 )
-from medamad.query.filters import matches_without_view
+from medamad.query.filters import VIEW_FIELDS, matches_without_view
 from medamad.query.goals import GoalSearch, count_steps, goal_mask
 from medamad.query.period import Period
-from medamad.query.request import Cancellation, Gap, Gaps, Query, Result
+from medamad.query.request import PROPERTY_FIELDS, Cancellation, Gap, Gaps, Query, Result
 from medamad.query.rows import fractions
 from medamad.query.scan import Selection
-from medamad.query.selection import select
+from medamad.query.selection import select, whole_visits
 from medamad.query.series import series_bounds
 from medamad.query.visit_reports import count_reached
 from medamad.storage.segments.snapshot import Snapshot
@@ -165,15 +165,22 @@ class _GoalCounter:
     def _find(
         self, selection: Selection, buckets: Buckets | None
     ) -> tuple[list[Conversions], NDArray[np.int64] | None, Gaps]:
-        """Return the conversions of each goal among the selected views and events, and the gaps.
+        """Return the conversions of each goal, and the gaps.
 
-        And what `count_reached` returns, if the query is with visits.
+        They are those of the selected visits; where visits are unknown, among the selected views
+        and events. And what `count_reached` returns, if the query is with visits.
         """
-        with_times, with_visits = buckets is not None, self.query.with_visits
+        query, with_times, with_visits = self.query, buckets is not None, self.query.with_visits
         found = [self._conversions_of(goal) for goal in self.goals]
         search, reached = search_of(found), None
         loose = selection
-        if selection.filter.matches_all:
+        without_view = matches_without_view(query) and not query.has_property_filter
+        if with_visits and query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS)):
+            reached = count_reached(selection, buckets, search)
+            loose, without_view = whole_visits(selection), False
+            for _ in add_selected_views(loose, search, found, with_times, loose):
+                pass
+        elif selection.filter.matches_all:
             loose = add_all(selection, found, with_times=with_times)
             if with_visits:
                 reached = count_reached(selection, buckets, search)
@@ -184,7 +191,6 @@ class _GoalCounter:
             else:
                 for _ in adding(selection):
                     pass
-        without_view = matches_without_view(self.query) and not self.query.has_property_filter
         gaps = add_loose_events(loose, found, without_view=without_view, with_times=with_times)
         for rollup in self.snapshot.rollups:
             if not all(

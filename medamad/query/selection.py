@@ -103,6 +103,25 @@ def matching_visits(
     )
 
 
+def whole_visits(selection: Selection) -> Selection:
+    """Return the selection of all views of the visits that have a view which matches the filters.
+
+    That view may be outside the period, and views without a visit are not selected.
+    """
+    snapshot, cancellation = selection.snapshot, selection.cancellation
+    search = VisitSearch.during(snapshot, selection.period, cancellation)
+
+    def find_views(among: Selection) -> Iterator[SelectedViews]:
+        return evolve(search, snapshot=among.snapshot).views(selection.filter)
+
+    visits = FoundVisits(
+        snapshot,
+        cancellation,
+        lambda: _matching_groups(snapshot, cancellation, find_views, None, None),
+    )
+    return evolve(selection, filter=ViewFilter({}, None, visits))
+
+
 def _matching_groups(
     snapshot: Snapshot,
     cancellation: Cancellation,

@@ -19,19 +19,37 @@ EVENTS = [
 ]
 
 
+def test_under_a_filter_the_conversions_of_the_selected_visits_count() -> None:
+    """Wherever they happened in the visit, even if the view that matches is not in the period."""
+    views = [
+        {**view(1, "p", path="/product"), "visit": 1},
+        {**view(2, "", path="/a"), "visit": 1},
+        {**view(3, "p", path="/a"), "visit": 3},
+        {**view(4, "p", path="/product"), "visit": 0},
+    ]
+    events = [event(number + 5, number, plan="pro") for number in (2, 3, 4)]
+    for cuts in (Cuts(), Cuts((1, 2, 3), (True,) * 4, in_parts=3)):
+        for start in ("2024-01-01T12:00:00Z", "2024-01-01T12:00:02Z"):
+            query = [("path", "/product"), ("start", start)]
+            rows = answer(snapshot_of(views, events, cuts), "goals", query)
+            assert {row["id"]: row["conversions"] for row in rows}["plan"] == 1
+    rows = answer(snapshot_of(views, events), "goals", [("prop_name", "plan")])
+    assert {row["id"]: row["conversions"] for row in rows}["plan"] == 2
+
+
 @pytest.mark.parametrize(
     ("filters", "conversions"),
     [
         ([], 2),
         ([("entry_page", "/a")], 1),
         ([("entry_page", "/b")], 0),
-        ([("path[neq]", "/b")], 2),
+        ([("path[neq]", "/b")], 1),
         ([("prop_value", "pro")], 1),
         ([("goal", "plan")], 1),
     ],
 )
 @pytest.mark.parametrize("cuts", [Cuts(), Cuts((1, 2), (True,) * 3, in_parts=3)])
-def test_an_event_counts_by_its_own_time_and_by_its_view(
+def test_an_event_counts_by_its_own_time_and_by_its_visit(
     cuts: Cuts, filters: list[tuple[str, str]], conversions: int
 ) -> None:
     query = [("start", "1970-01-01T03:00:00Z"), *filters]

@@ -183,20 +183,34 @@ class Oracle:
     def _conversions(
         self, goal: Goal, query: ParsedQuery
     ) -> Iterable[tuple[int, list[tuple[str, str]]]]:
-        """Return the time of each conversion, and the properties that may have its revenue."""
+        """Return the time of each conversion, and the properties that may have its revenue.
+
+        Under filters on views, those of the visits that have a view which passes.
+        """
+
+        def passes_view(view: Entry) -> bool:
+            return self._passes(view, query)
+
+        filters_views = any(field not in {**ENTRIES, **EXITS} for field, *_ in query.filters)
+        if filters_views:
+            selected = {view["visit"] for view in self.views if self._passes(view, query)} - {0}
+
+            def passes_view(view: Entry) -> bool:
+                return view["visit"] in selected
+
         if goal.path is not None:
             for view in self.views:
-                if is_path(view["path"], goal.path) and self._passes(view, query):
+                if is_path(view["path"], goal.path) and passes_view(view):
                     events = [event for event in self.events if event["view"] == view["id"]]
                     yield view["time_ms"], [pair for event in events for pair in pairs_of(event)]
             return
         by_id = {view["id"]: view for view in self.views}
         for event in filter(lambda event: is_event(event, goal), self.events):
             view = by_id.get(event["view"])
-            if view is None:
-                passes = self._passes_without_view(event, query) and not query.names_property
+            if view is not None:
+                passes = passes_view(view)
             else:
-                passes = self._passes(view, query)
+                passes = not filters_views and self._passes_without_view(event, query)
             if passes:
                 yield event["time_ms"], pairs_of(event)
 
