@@ -10,9 +10,9 @@ import { PropertiesPanel } from "../dashboard/panels/properties.tsx";
 import { Rows } from "../dashboard/panels/rows.tsx";
 import { TotalsContext } from "../dashboard/panels/totals.ts";
 import { World } from "../dashboard/panels/world.tsx";
-import { countsVisitors } from "../dashboard/view/visits.ts";
+import { countsVisitors, keepsVisits } from "../dashboard/view/visits.ts";
 import { HOSTILE, KNOWN, RIGHT_TO_LEFT, SUMMARY, TOTALS } from "./support/known.ts";
-import { type Answers, HOSTNAME, type Shown, showOnPage } from "./support/page.tsx";
+import { type Answers, type Asked, HOSTNAME, type Shown, showOnPage } from "./support/page.tsx";
 
 const WEEK = "?period=7d&compare=none";
 
@@ -199,48 +199,48 @@ test("rows are requested under the filters", async () => {
 });
 
 const ORDERED: Answers = {
-  referrers: ({ query }) =>
+  browsers: ({ query }) =>
     ({
       null: [
-        { referrer: "two.example", visitors: 1, visitors_percentage: 0.5 },
-        { referrer: "one.example", visitors: 1, visitors_percentage: 0.5 },
-        { referrer: "three.example", visitors: 0, visitors_percentage: 0 },
+        { browser: "Two", visitors: 1, visitors_percentage: 0.5 },
+        { browser: "One", visitors: 1, visitors_percentage: 0.5 },
+        { browser: "Three", visitors: 0, visitors_percentage: 0 },
       ],
       pageviews: [
-        { referrer: "three.example", visitors: 0, pageviews: 5 },
-        { referrer: "two.example", visitors: 1, pageviews: 3 },
-        { referrer: "one.example", visitors: 1, pageviews: 1 },
+        { browser: "Three", visitors: 0, pageviews: 5 },
+        { browser: "Two", visitors: 1, pageviews: 3 },
+        { browser: "One", visitors: 1, pageviews: 1 },
       ],
       visits: [
-        { referrer: "two.example", visitors: 1, visits: 1, visits_percentage: 0.5 },
-        { referrer: "one.example", visitors: 1, visits: 1, visits_percentage: 0.5 },
-        { referrer: "three.example", visitors: 0, visits: 0, visits_percentage: 0 },
+        { browser: "Two", visitors: 1, visits: 1, visits_percentage: 0.5 },
+        { browser: "One", visitors: 1, visits: 1, visits_percentage: 0.5 },
+        { browser: "Three", visitors: 0, visits: 0, visits_percentage: 0 },
       ],
     })[String(query.get("order"))] ?? [],
 };
 
 test("rows are sorted by visitors, views or visits", async () => {
-  const { root, asked, person, getByRole, findByRole } = showRows("referrers", WEEK, ORDERED);
-  // Nobody came from three.example first.
+  const { root, asked, person, getByRole, findByRole } = showRows("browsers", WEEK, ORDERED);
+  // Nobody came with Three first.
   assert.deepEqual(await rowsIn(root), [
-    ["two.example", "1", "50%"],
-    ["one.example", "1", "50%"],
+    ["Two", "1", "50%"],
+    ["One", "1", "50%"],
   ]);
   await person.click(getByRole("button", { name: "Visitors" }));
   assert.equal(asked.at(-1)?.query.get("views"), "true");
   await waitFor(async () =>
     assert.deepEqual(await rowsIn(root), [
-      ["three.example", "5", "42%"],
-      ["two.example", "3", "25%"],
-      ["one.example", "1", "8.3%"],
+      ["Three", "5", "42%"],
+      ["Two", "3", "25%"],
+      ["One", "1", "8.3%"],
     ]),
   );
   await person.click(await findByRole("button", { name: "Views" }));
   assert.equal(asked.at(-1)?.query.get("visits"), "true");
   await waitFor(async () =>
     assert.deepEqual(await rowsIn(root), [
-      ["two.example", "1", "50%"],
-      ["one.example", "1", "50%"],
+      ["Two", "1", "50%"],
+      ["One", "1", "50%"],
     ]),
   );
   await person.click(await findByRole("button", { name: "Visits" }));
@@ -249,10 +249,10 @@ test("rows are sorted by visitors, views or visits", async () => {
 
 test("rows are sorted by visits where visitors are not counted", async () => {
   countsVisitors.value = false;
-  const { root, asked, person, findByRole } = showRows("referrers", WEEK, ORDERED);
+  const { root, asked, person, findByRole } = showRows("browsers", WEEK, ORDERED);
   assert.deepEqual(await rowsIn(root), [
-    ["two.example", "1", "50%"],
-    ["one.example", "1", "50%"],
+    ["Two", "1", "50%"],
+    ["One", "1", "50%"],
   ]);
   assert.equal(asked[0]?.query.get("order"), "visits");
   await person.click(await findByRole("button", { name: "Visits" }));
@@ -261,17 +261,39 @@ test("rows are sorted by visits where visitors are not counted", async () => {
 });
 
 test("the order of rows is remembered", async () => {
-  const { person, findByRole } = showRows("referrers", WEEK, ORDERED);
+  const { person, findByRole } = showRows("browsers", WEEK, ORDERED);
   await person.click(await findByRole("button", { name: "Visitors" }));
-  const later = showRows("referrers", WEEK, ORDERED);
+  const later = showRows("browsers", WEEK, ORDERED);
   assert.equal(later.asked[0]?.query.get("order"), "pageviews");
 });
 
+test("sources are those of visits, where visits are known", async () => {
+  const referrers = ({ query }: Asked) =>
+    query.get("order") === "visits"
+      ? [
+          { referrer: "", visitors: 1, visits: 3, visits_percentage: 0.75 },
+          { referrer: "one.example", visitors: 1, visits: 1, visits_percentage: 0.25 },
+          // Of a view within a visit.
+          { referrer: "two.example", visitors: 1, visits: 0, visits_percentage: 0 },
+        ]
+      : [{ referrer: "", visitors: 2, visitors_percentage: 1 }];
+  const { root, asked } = showRows("referrers", WEEK, { referrers });
+  assert.deepEqual(await rowsIn(root), [
+    ["Direct / none", "3", "75%"],
+    ["one.example", "1", "25%"],
+  ]);
+  assert.equal(asked[0]?.query.get("visits"), "true");
+  assert.equal(root.querySelector("thead")?.textContent, "ReferrerVisitsShare");
+  keepsVisits.value = false;
+  const without = showRows("referrers", WEEK, { referrers });
+  assert.deepEqual(await rowsIn(without.root), [["Direct / none", "2", "100%"]]);
+});
+
 test("rows of later views alone are shown", async () => {
-  const { root } = showRows("referrers", WEEK, {
-    referrers: [{ referrer: "three.example", visitors: 0, visitors_percentage: 0 }],
+  const { root } = showRows("browsers", WEEK, {
+    browsers: [{ browser: "Three", visitors: 0, visitors_percentage: 0 }],
   });
-  assert.deepEqual(await rowsIn(root), [["three.example", "0", "0%"]]);
+  assert.deepEqual(await rowsIn(root), [["Three", "0", "0%"]]);
 });
 
 test("a page has its share of all visitors, if these are among them", async () => {
@@ -309,7 +331,7 @@ test("the addresses behind a referrer are shown, and all referrers again", async
     ["blog.example/post/1", "1", "33%"],
   ]);
   const request = shown.asked.find(({ query }) => query.get("grouped") === "false");
-  assert.equal(request?.query.get("referrer[eq]"), "blog.example");
+  assert.equal(request?.query.get("visit_referrer[eq]"), "blog.example");
   await findByRole("button", { name: "Show all: Referrer URLs" });
   assert.equal(document.activeElement, await findByRole("button", { name: "All referrers" }));
   await shown.person.keyboard("{Enter}");

@@ -15,10 +15,10 @@ import { dayOf, spanUntilNow } from "../view/periods.ts";
 import { countsVisitors, keepsVisits, VISITS } from "../view/visits.ts";
 import { type Column, columnsOf, inOrder, type Order } from "./columns.ts";
 import { saveCsv, writeCsv } from "./csv.ts";
-import { type Listing, type ListRow, listLabel } from "./lists.ts";
+import { isOfSources, type Listing, type ListRow, listLabel } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { LinkOut } from "./rows.tsx";
-import { shareOf, useTotal } from "./totals.ts";
+import { shareOf, useTotal, useVisitsKnown } from "./totals.ts";
 import { names as codes, directionOf, fullWordOf, wordOf } from "./words.ts";
 import "../style/details.css" with { type: "css" };
 
@@ -37,8 +37,9 @@ interface Properties {
 
 export function Details({ listing, further, of, onClose }: Properties) {
   const [typed, setTyped] = useState("");
+  const areVisits = useVisitsKnown() && isOfSources(listing);
   const [order, setOrder] = useState<Order>({
-    column: listing.columns.find(isShown) ?? "",
+    column: areVisits ? "visits" : (listing.columns.find(isShown) ?? ""),
     falls: true,
   });
   const [page, setPage] = useState(0);

@@ -149,6 +149,21 @@ export const LISTINGS: Record<ListingName, Listing> = {
   values: listing("values", "value", "prop_value", EVENTS),
 };
 
+/** The lists of where visits came from: those of views would count links within the website. */
+const SOURCES: readonly ListingName[] = [
+  "referrers",
+  "addresses",
+  "sources",
+  "mediums",
+  "campaigns",
+  "terms",
+  "contents",
+];
+
+export function isOfSources({ name }: Listing): boolean {
+  return SOURCES.includes(name);
+}
+
 /** The query for rows by what comes first: visitors, as the server has them, or visits. */
 export function byLeading({ figure }: Listing): Record<string, string> {
   return figure === "visitors" && !countsVisitors.value

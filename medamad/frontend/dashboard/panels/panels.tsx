@@ -14,7 +14,7 @@ import { LISTINGS, type ListingName, tabLabel } from "./lists.ts";
 import { PropertiesPanel } from "./properties.tsx";
 import { Rows } from "./rows.tsx";
 import { Tabs, useTab } from "./tabs.tsx";
-import { TotalsContext } from "./totals.ts";
+import { TotalsContext, useVisitsKnown } from "./totals.ts";
 import { wordOf } from "./words.ts";
 
 const PageFlow = later(() => import("./page-flow.tsx").then(({ PageFlow }) => PageFlow));
@@ -70,6 +70,7 @@ function Panel({ title, kept, names }: Properties) {
   const [name, setName] = useTab(kept, names);
   const [source, setSource] = useState<string>();
   const listing = LISTINGS[name === "map" ? "countries" : name];
+  const areVisits = useVisitsKnown();
   const isDrilled = name === "referrers" && source !== undefined;
   return (
     <Frame
@@ -88,7 +89,7 @@ function Panel({ title, kept, names }: Properties) {
         />
       }
       listing={isDrilled ? LISTINGS.addresses : listing}
-      {...(isDrilled && { further: behind(source) })}
+      {...(isDrilled && { further: behind(source, areVisits) })}
       {...(isDrilled && { of: source })}
     >
       <div
@@ -107,7 +108,11 @@ function Panel({ title, kept, names }: Properties) {
             <Back label={t("panels.all-referrers")} onClick={() => setSource(undefined)}>
               {wordOf("referrer", source)}
             </Back>
-            <Rows key="addresses" listing={LISTINGS.addresses} further={behind(source)} />
+            <Rows
+              key="addresses"
+              listing={LISTINGS.addresses}
+              further={behind(source, areVisits)}
+            />
           </>
         ) : (
           <Rows
@@ -150,7 +155,7 @@ function Empty({ text }: { text: string }) {
   );
 }
 
-/** The query for the URLs of a source. */
-function behind(source: string): Record<string, string> {
-  return { "referrer[eq]": source };
+/** The query for the URLs of a source: of visits, where these are known. */
+function behind(source: string, areVisits: boolean): Record<string, string> {
+  return { [areVisits ? "visit_referrer[eq]" : "referrer[eq]"]: source };
 }

@@ -1,12 +1,9 @@
 // Choosing a row toggles its filter.
 
-import { useContext } from "preact/hooks";
-import { lacksVisits } from "../state/partial.ts";
 import { type Field, type Filter, isField, isSame, toggled } from "../view/filters.ts";
 import { useViewing } from "../view/page-state.ts";
-import { keepsVisits } from "../view/visits.ts";
 import type { Listing, ListRow } from "./lists.ts";
-import { TotalsContext } from "./totals.ts";
+import { useVisitsKnown } from "./totals.ts";
 
 export function useChoosing(listing: Listing): (row: ListRow) => void {
   const { view, show } = useViewing();
@@ -23,9 +20,7 @@ export function useChoosing(listing: Listing): (row: ListRow) => void {
 
 /** Choosing a source or a campaign shows all that its visits did, where visits are known. */
 function useVisitField(field: Field): Field {
-  const totals = useContext(TotalsContext);
-  const isKnown =
-    keepsVisits.value && (!lacksVisits(totals?.partial ?? null) || !!totals?.data?.current.visits);
+  const isKnown = useVisitsKnown();
   const ofVisits = `visit_${field}`;
   return isKnown && isField(ofVisits) ? ofVisits : field;
 }

@@ -12,10 +12,10 @@ import { spanBefore } from "../view/periods.ts";
 import { Change } from "../view/tiles.tsx";
 import { VISITS } from "../view/visits.ts";
 import { addressOfPage, addressOfReferrer } from "./links.ts";
-import { columnLabel, type Listing, type ListRow } from "./lists.ts";
+import { columnLabel, isOfSources, type Listing, type ListRow } from "./lists.ts";
 import { useChoosing } from "./row-filters.ts";
 import { useTab } from "./tabs.tsx";
-import { orders, type RowOrder, shareOf, useTotal } from "./totals.ts";
+import { orders, type RowOrder, shareOf, useTotal, useVisitsKnown } from "./totals.ts";
 import { directionOf, fullWordOf, wordOf } from "./words.ts";
 
 export const SHOWN_ROWS = 9;
@@ -44,7 +44,8 @@ interface Properties {
 export function Rows(properties: Properties) {
   const { listing, further, more, choose, empty, words, isFixed } = properties;
   const { view, zone } = useViewing();
-  const known = orders();
+  const areVisits = useVisitsKnown() && isOfSources(listing);
+  const known: readonly RowOrder[] = areVisits ? ["visits"] : orders();
   const [kept, setOrder] = useTab(`order.${listing.name}`, known);
   const order = listing.figure === "visitors" ? kept : undefined;
   const nextOrder = known[(known.indexOf(kept) + 1) % known.length] as RowOrder;
@@ -98,7 +99,7 @@ export function Rows(properties: Properties) {
       <thead>
         <tr>
           <th scope="col">{columnLabel(listing)}</th>
-          {order ? (
+          {order && known.length > 1 ? (
             <th scope="col" aria-sort="descending">
               <button
                 type="button"
@@ -111,7 +112,7 @@ export function Rows(properties: Properties) {
               </button>
             </th>
           ) : (
-            <th scope="col">{t(`panels.figure.${listing.figure}`)}</th>
+            <th scope="col">{t(`panels.figure.${areVisits ? "visits" : listing.figure}`)}</th>
           )}
           {goal ? (
             <>

@@ -4,6 +4,7 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Summary } from "../api/types.ts";
 import type { Answer } from "../state/data.ts";
+import { lacksVisits } from "../state/partial.ts";
 import { countsVisitors, keepsVisits } from "../view/visits.ts";
 import type { Listing, ListRow } from "./lists.ts";
 
@@ -20,6 +21,13 @@ export type RowOrder = (typeof ORDERS)[number];
 
 /** The summary of the page's period and filters. */
 export const TotalsContext = createContext<Answer<Summary> | undefined>(undefined);
+
+/** Whether visits are kept, and known of at least some days of the period. */
+export function useVisitsKnown(): boolean {
+  const totals = useContext(TotalsContext);
+  const areKnown = !lacksVisits(totals?.partial ?? null) || !!totals?.data?.current.visits;
+  return keepsVisits.value && areKnown;
+}
 
 /** All visitors, views or visits; undefined while unknown for the query of a list, stale or not. */
 export function useTotal(order: RowOrder | undefined, isStale: boolean): number | undefined {

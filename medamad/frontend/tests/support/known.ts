@@ -34,8 +34,14 @@ const FOUR = {
   ...{ visitors: 4, visits: 4, pageviews: 4, duration: 63_000, bounce_percentage: 0.25 },
   ...{ visitors_percentage: 0.3333, visits_percentage: 0.3333, pageviews_percentage: 0.3333 },
 };
-const TEN = { ...ONE, visitors: 10, visitors_percentage: 0.8333 };
-const ALL = { ...ONE, visitors: 12, visitors_percentage: 1 };
+const TEN = {
+  ...ONE,
+  visitors: 10,
+  visitors_percentage: 0.8333,
+  visits: 10,
+  visits_percentage: 0.8333,
+};
+const ALL = { ...ONE, visitors: 12, visitors_percentage: 1, visits: 12, visits_percentage: 1 };
 
 export const PAGES = [
   { path: "/", ...FOUR },
@@ -115,16 +121,40 @@ export const KNOWN: Answers = {
   referrers: ({ query }) =>
     query.get("grouped") === "false"
       ? [
-          { referrer: "blog.example/post/2", ...TWO, visitors_percentage: 0.6667 },
-          { referrer: "blog.example/post/1", ...ONE, visitors_percentage: 0.3333 },
+          {
+            referrer: "blog.example/post/2",
+            ...TWO,
+            visitors_percentage: 0.6667,
+            visits_percentage: 0.6667,
+          },
+          {
+            referrer: "blog.example/post/1",
+            ...ONE,
+            visitors_percentage: 0.3333,
+            visits_percentage: 0.3333,
+          },
         ]
       : [
-          { referrer: "", ...ONE, visitors: 7, visitors_percentage: 0.5833 },
+          {
+            referrer: "",
+            ...ONE,
+            visitors: 7,
+            visitors_percentage: 0.5833,
+            visits: 7,
+            visits_percentage: 0.5833,
+          },
           { referrer: "blog.example", ...THREE, duration: 100_000 },
           { referrer: "Google", ...TWO },
         ],
   sources: [
-    { source: "", ...ONE, visitors: 11, visitors_percentage: 0.9167 },
+    {
+      source: "",
+      ...ONE,
+      visitors: 11,
+      visitors_percentage: 0.9167,
+      visits: 11,
+      visits_percentage: 0.9167,
+    },
     { source: "news", ...ONE },
   ],
   mediums: [{ medium: "", ...ALL }],
