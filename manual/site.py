@@ -3,12 +3,16 @@
 import ast
 import inspect
 import re
+import sys
 from pathlib import Path
 from typing import Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+# MkDocs adds only the folder of this file, and only if it is run as a module the checkout.
+sys.path.append(str(Path(__file__).parents[1]))
 
 from manual import commands, interface, keys
 from medamad.storage.environment.environment import Databases

@@ -22,6 +22,15 @@ CALLED = re.compile(r"^(?:.*&& )?(?:sudo )?(?:[\w./]*/)?medamad ([^&\n]*)", re.M
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 
 
+AS_A_SCRIPT = f"""
+import sys, medamad
+sys.path[:] = [each for each in sys.path if each not in ("", {str(ROOT)!r})]
+from mkdocs.__main__ import cli
+cli()
+"""
+"""Runs MkDocs as its script does where the package is installed: the checkout is in no path."""
+
+
 class Loaded(HTMLParser):
     """Gathers the addresses of what a page has a browser load."""
 
@@ -41,7 +50,7 @@ class Loaded(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     ran = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        [sys.executable, "-c", AS_A_SCRIPT, "build", "--strict", "--site-dir", folder],
         cwd=ROOT,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,

@@ -186,6 +186,19 @@ const CONVERTED = {
   pages: [{ path: "/", visitors: 2, conversions: 1, conversion_percentage: 0.5 }],
 };
 
+test("under a filter on a goal, only that one has a rate", async () => {
+  const shown = showPanel({}, `${WEEK}&compare=none&goal[eq]=g1`);
+  await shown.findByRole("button", { name: "Order" });
+  const rates = [...shown.root.querySelectorAll("tbody tr")].map((row) => [
+    row.querySelector("bdi")?.textContent,
+    row.querySelectorAll("td")[1]?.textContent,
+  ]);
+  assert.deepEqual(
+    rates.filter(([, rate]) => rate !== "–").map(([name]) => name),
+    ["Order"],
+  );
+});
+
 test("under a goal, rows have conversions", async () => {
   const shown = showOnPage(<Rows listing={LISTINGS.pages} />, "?goal[eq]=g1", CONVERTED);
   await shown.findByRole("table");

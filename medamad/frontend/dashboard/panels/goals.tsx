@@ -8,7 +8,7 @@ import { shareId } from "../state/share.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
 import { Trouble } from "../ui/trouble.tsx";
-import { isChosen, toggled } from "../view/filters.ts";
+import { goalIn, isChosen, toggled } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { spanBefore } from "../view/periods.ts";
 import { Change } from "../view/tiles.tsx";
@@ -94,6 +94,7 @@ function Goals({ edit }: { edit: (id: string) => void }) {
     );
   }
   const most = Math.max(...data.map(({ conversions }) => conversions));
+  const goal = goalIn(view.filters);
   const earns = data.some(({ revenue }) => revenue);
   return (
     <table class={`rows goal-rows ${isStale ? "stale" : ""}`}>
@@ -136,7 +137,8 @@ function Goals({ edit }: { edit: (id: string) => void }) {
                 )}
               </div>
             </td>
-            <td>{rate === undefined ? "–" : percent(rate)}</td>
+            {/* Of the visits that reached one goal, the rates of the others are not theirs. */}
+            <td>{rate === undefined || (goal && id !== goal) ? "–" : percent(rate)}</td>
             {earns && (
               <td title={revenue && money(Number(revenue.sum), revenue.currency)}>
                 {revenue && shortMoney(Number(revenue.sum), revenue.currency)}
