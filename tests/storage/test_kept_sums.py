@@ -94,9 +94,11 @@ def agree_under_filters(period: Period, snapshot: Snapshot) -> None:
         options = SummaryOptions(now_ms=NOW_MS, previous=True, visits=True, interval="day")
         arguments = snapshot, query, Sources({}), Cancellation()
         definitions = Definitions(goals=tuple(GOALS), funnels=(FUNNEL,))
+        of_goals = goal_figures(*arguments, goals=GOALS, options=GoalOptions(now_ms=NOW_MS))
         return [
             summary(*arguments, options=options).content,
-            goal_figures(*arguments, goals=GOALS, options=GoalOptions(now_ms=NOW_MS)).content,
+            # Conversions without a visit count without filters only.
+            {row["id"]: (row["visits"], row["visits_percentage"]) for row in of_goals.content},
             funnel_figures(*arguments, funnel=FUNNEL, definitions=definitions).content,
         ]
 
