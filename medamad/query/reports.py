@@ -290,15 +290,18 @@ def time_on_page(
     """Return a row for each path that has a view with a known duration.
 
     Path, median duration and the path's share of the total time; most of it first. Unless the
-    report is to be brief, also visitors and the quartiles; most visitors of the page first. The
-    query can ask for visits and conversions, as with `views_by_dimension`. Days of which single
-    durations are unknown are left out.
+    report is to be brief, also visitors and the quartiles; most visitors of the page first. With
+    `with_total` also the total time, and most of it first. The query can ask for visits and
+    conversions, as with `views_by_dimension`. Days of which single durations are unknown are left
+    out.
     """
     selection, gaps = with_single_durations(select(snapshot, query, sources, cancellation))
     sums = tally(selection, Dimension.PATH)
     total_ms, visitors = sums.duration_ms, sums.visitors(of_page=True)
     shares = fractions(total_ms, total_ms.sum())
     first = shares if query.is_brief else visitors
+    if query.with_total:
+        first = total_ms
     # Durations are sorted only for the pages that may be on the page of rows, as the sums decide.
     shown, row_slice = rows_in_reach(np.flatnonzero(total_ms), first, query.row_slice)
     texts = snapshot.texts(Dimension.PATH)
@@ -312,6 +315,8 @@ def time_on_page(
         "duration": medians_ms[codes],
         "duration_percentage": shares[codes],
     }
+    if query.with_total:
+        columns["total_duration"] = total_ms[codes]
     if not query.is_brief:
         places = np.searchsorted(shown, codes)
         columns["visitors"] = visitors[codes]
@@ -387,7 +392,7 @@ class Statistic:
 
     Only a statistic of views by dimension can have views in each row and another order. There is
     none of visits where these are switched off; some others can have visits and conversions in each
-    row.
+    row, and one the total of its durations.
     """
 
     name: str
@@ -398,6 +403,7 @@ class Statistic:
     is_of_visits: bool = False
     can_have_visits: bool = True
     can_have_conversions: bool = True
+    can_have_total: bool = False
 
 
 def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored) -> Report:
@@ -419,7 +425,7 @@ STATISTICS: Final = (
     Statistic("pages", _views_by("path", Dimension.PATH)),
     _ends_of_visits("entries", entry_pages),
     _ends_of_visits("exits", exit_pages),
-    Statistic("time", time_on_page, is_of_views=False),
+    Statistic("time", time_on_page, is_of_views=False, can_have_total=True),
     Statistic(
         "referrers",
         _views_by("referrer", Dimension.REFERRER, rows.source),

@@ -42,7 +42,7 @@ class Query:
     `limit` is 1 to MAX_ROWS. `is_brief` asks for fewer columns, and `with_blanks` for None instead
     of 0 where a figure is unknown. Rows of a dimension are ordered by `order`, one of ORDERS, and
     have their views if `with_views`, their visits if `with_visits`, and the visits that reached a
-    goal if `conversions` is one.
+    goal if `conversions` is one. With `with_total`, times on pages include their totals.
     """
 
     period: Period = ALWAYS
@@ -53,6 +53,7 @@ class Query:
     with_blanks: bool = False
     with_views: bool = False
     with_visits: bool = False
+    with_total: bool = False
     conversions: Goal | None = None
     order: str = ORDERS[0]
 

@@ -23,7 +23,8 @@ HEADS = {
         *("% of views", "Left within 5 s", "Total time"),
     ],
     ("Pages", "Time"): [
-        *("Page", "Median time", "Lower quartile", "Upper quartile", "% of time", "Visitors"),
+        *("Page", "Total time", "Median time", "Lower quartile", "Upper quartile", "% of time"),
+        "Visitors",
     ],
     ("Referrers", "Referrers"): [
         *("Referrer", "Visitors", "% of visitors", "Visits", "Visit bounce rate", "Views"),
@@ -32,7 +33,7 @@ HEADS = {
 }
 FIRST_ROWS = {
     ("Pages", "Top"): ["/", "4", "33%", "4", "100%", "4", "33%", "25%", "1m 3s"],
-    ("Pages", "Time"): ["/a,b", "1m 0s", "1m 0s", "1m 0s", "23%", "1"],
+    ("Pages", "Time"): ["/", "1m 3s", "20s", "16s", "20s", "24%", "4"],
     ("Referrers", "Referrers"): ["Direct / none", "7", "58%", "7", "100%", "7", "14%", "2m 3s"],
 }
 

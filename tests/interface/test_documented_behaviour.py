@@ -33,6 +33,7 @@ BAD_VALUES = {
     "views": "x",
     "order": "x",
     "visits": "x",
+    "total": "x",
     "conversions": "x",
     "definition": "x",
 }

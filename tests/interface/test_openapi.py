@@ -128,7 +128,7 @@ QUERIES = {
     "/website/{hostname}/exits": ROWS,
     "/website/{hostname}/next": (ROWS | {"of"}) - {"summary"},
     "/website/{hostname}/previous": (ROWS | {"of"}) - {"summary"},
-    "/website/{hostname}/time": ROWS | {"visits", "conversions"},
+    "/website/{hostname}/time": ROWS | {"total", "visits", "conversions"},
     "/website/{hostname}/referrers": BY_DIMENSION | {"grouped"},
     "/website/{hostname}/languages": BY_DIMENSION | {"locale"},
     "/website/{hostname}/properties": (ROWS - {"summary"}) | {"visits"},

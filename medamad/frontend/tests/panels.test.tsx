@@ -111,9 +111,9 @@ for (const [name, rows] of [
   [
     "time",
     [
-      ["/", "20s", "24%"],
-      ["/a,b", "1m 0s", "23%"],
-      ["/about", "20s", "23%"],
+      ["/", "1m 3s", "20s"],
+      ["/a,b", "1m 0s", "1m 0s"],
+      ["/about", "1m 0s", "20s"],
     ],
   ],
   [
@@ -198,9 +198,9 @@ test("rows are requested under the filters", async () => {
   assert.equal(asked[0]?.query.get("limit"), "9");
 });
 
-const ORDERED: Answers = {
-  browsers: ({ query }) =>
-    ({
+function inOrderOf({ query }: Asked) {
+  return (
+    {
       null: [
         { browser: "Two", visitors: 1, visitors_percentage: 0.5 },
         { browser: "One", visitors: 1, visitors_percentage: 0.5 },
@@ -216,8 +216,11 @@ const ORDERED: Answers = {
         { browser: "One", visitors: 1, visits: 1, visits_percentage: 0.5 },
         { browser: "Three", visitors: 0, visits: 0, visits_percentage: 0 },
       ],
-    })[String(query.get("order"))] ?? [],
-};
+    }[String(query.get("order"))] ?? []
+  );
+}
+
+const ORDERED: Answers = { browsers: inOrderOf };
 
 test("rows are sorted by visitors, views or visits", async () => {
   const { root, asked, person, getByRole, findByRole } = showRows("browsers", WEEK, ORDERED);
@@ -258,6 +261,27 @@ test("rows are sorted by visits where visitors are not counted", async () => {
   await person.click(await findByRole("button", { name: "Visits" }));
   await person.click(await findByRole("button", { name: "Views" }));
   assert.ok(await findByRole("button", { name: "Visits" }));
+});
+
+test("until rows in another order come, their figures are unknown", async () => {
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const browsers = async (asked: Asked) => {
+    if (asked.query.get("order") === "pageviews") await answered;
+    return inOrderOf(asked);
+  };
+  const { root, person, findByRole, findByText } = showRows("browsers", WEEK, { browsers });
+  await person.click(await findByRole("button", { name: "Visitors" }));
+  await findByRole("button", { name: "Views" });
+  assert.deepEqual(await rowsIn(root), [
+    ["Two", "–", "–"],
+    ["One", "–", "–"],
+    ["Three", "–", "–"],
+  ]);
+  answer();
+  await findByText("5");
 });
 
 test("the order of rows is remembered", async () => {

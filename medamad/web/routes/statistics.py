@@ -76,6 +76,8 @@ def query_from(call: Call, website: Website, statistic: Statistic) -> Query:
     if statistic.can_have_conversions:
         goal = _wanted_goal(call, website, parameters.text("conversions"))
         query = evolve(query, conversions=goal)
+    if statistic.can_have_total:
+        query = evolve(query, with_total=parameters.boolean("total", default=False))
     if not statistic.is_of_views:
         return query
     return evolve(

@@ -53,6 +53,23 @@ def test_ties_are_broken_by_the_rounded_figures() -> None:
         assert [row["path"] for row in rows] == ["/rest", "/a", "/b"]
 
 
+def test_the_total_time_is_shown_and_ordered_by() -> None:
+    rows = answer(snapshot_of(VIEWS, []), "time", [("total", "true")])
+    assert [(row["path"], row["total_duration"]) for row in rows] == [
+        ("/long", 7001),
+        ("/short", 500),
+    ]
+    (first,) = answer(
+        snapshot_of(VIEWS, []), "time", [("total", "true"), ("summary", "true"), ("limit", "1")]
+    )
+    assert first == {
+        "path": "/long",
+        "duration": 3000,
+        "duration_percentage": 0.9333,
+        "total_duration": 7001,
+    }
+
+
 def test_views_without_durations() -> None:
     assert answer(snapshot_of([view(1, "pq")], []), "time", []) == []
     assert answer(snapshot_of([], []), "time", []) == []

@@ -507,6 +507,8 @@ class Oracle:
                     "duration": quantile(times(views), Fraction(1, 2)),
                     "duration_percentage": ratio(sum(times(views)), sum(times(selected))),
                 }
+                if query.flag("total"):
+                    row["total_duration"] = sum(times(views))
                 if not query.flag("summary"):
                     row["visitors"] = visitors(views, "q")
                     row["duration_upper_quartile"] = quantile(times(views), Fraction(3, 4))
@@ -514,6 +516,8 @@ class Oracle:
                 columns = self._columns_of_visits(path, of_visits, visits, query, pages_of)
                 rows.append(row | columns)
         first = "duration_percentage" if query.flag("summary") else "visitors"
+        if query.flag("total"):
+            first = "total_duration"
         return sorted(rows, key=lambda row: (-row[first], -row["duration"], row["path"]))
 
     def _dimension(self, endpoint: str, selected: list[Entry], query: ParsedQuery) -> list[Entry]:

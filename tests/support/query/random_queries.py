@@ -83,6 +83,7 @@ OPTIONS = {
     "summary": ("true", "false"),
     "views": ("true", "false"),
     "visits": ("true", "false"),
+    "total": ("true", "false"),
     "order": ("visitors", "pageviews", "visits"),
     "grouped": ("false",),
     "locale": ("true",),

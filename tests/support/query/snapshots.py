@@ -443,6 +443,7 @@ def query_from(parameters: Pairs) -> Query:
         is_brief=given.get("summary") == "true",
         with_views=given.get("views") == "true",
         with_visits=given.get("visits") == "true",
+        with_total=given.get("total") == "true",
         conversions=GOALS.goal(given["conversions"]) if "conversions" in given else None,
         order=given.get("order", "visitors"),
         limit=int(given["limit"]) if "limit" in given else None,

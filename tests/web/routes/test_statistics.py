@@ -278,7 +278,7 @@ OF_SUMMARY = [
 OF_ONE = {
     "summary": OF_SUMMARY,
     "properties": [wrong for wrong in OF_ROWS if wrong[1] != "summary"],
-    "time": OF_ROWS,
+    "time": [*OF_ROWS, ("total=maybe", "total"), ("total=", "total")],
     "referrers": [*OF_VIEWS, ("grouped=maybe", "grouped")],
     "languages": [*OF_VIEWS, ("locale=", "locale")],
 }

@@ -88,6 +88,7 @@ export interface TimeRow {
   path: string;
   duration: number;
   duration_percentage: number;
+  total_duration?: number;
   visitors?: number;
   duration_upper_quartile?: number;
   duration_lower_quartile?: number;

@@ -39,7 +39,7 @@ export interface Listing {
   column: string;
   field: Field;
   /** The figure of a row, and its share of all. */
-  figure: "visitors" | "visits" | "views" | "duration" | "events";
+  figure: "visitors" | "visits" | "views" | "total_duration" | "events";
   share: `${"visitors" | "visits" | "views" | "duration" | "events"}_percentage`;
   /** The columns of the full list besides the value. */
   columns: readonly string[];
@@ -64,6 +64,7 @@ const ENTRIES = [
 ];
 
 const TIMES = [
+  "total_duration",
   "duration",
   "duration_lower_quartile",
   "duration_upper_quartile",
@@ -122,7 +123,8 @@ export const LISTINGS: Record<ListingName, Listing> = {
   previous: listing("previous", "path", "path", STEPS),
   next: listing("next", "path", "path", STEPS),
   time: listing("time", "path", "path", {
-    figure: "duration",
+    further: { total: "true" },
+    figure: "total_duration",
     share: "duration_percentage",
     columns: TIMES,
   }),

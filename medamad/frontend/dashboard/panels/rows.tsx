@@ -6,6 +6,7 @@ import { duration, figure, percent, shortFigure, t } from "../i18n/index.ts";
 import { lacksVisits } from "../state/partial.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
+import type { Measure } from "../view/address.ts";
 import { goalIn, isChosen, ofViews } from "../view/filters.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { spanBefore } from "../view/periods.ts";
@@ -93,6 +94,7 @@ export function Rows(properties: Properties) {
   const visited = data.filter((row) => !BY_FIRST_VIEWS.includes(name) || Number(row[name]) > 0);
   const rows = visited.length > 0 ? visited : data;
   const length = order ?? listing.share;
+  const isTime = name === "total_duration";
   const most = Math.max(...rows.map((row) => Number(row[length])));
   return (
     <table class={`rows ${goal ? "converted" : ""} ${isStale ? "stale" : ""}`}>
@@ -122,7 +124,7 @@ export function Rows(properties: Properties) {
               </th>
             </>
           ) : (
-            <th scope="col">{t("panels.share")}</th>
+            <th scope="col">{t(isTime ? "panels.figure.duration" : "panels.share")}</th>
           )}
           {showsChange && <th scope="col">{t("panels.change")}</th>}
         </tr>
@@ -140,7 +142,7 @@ export function Rows(properties: Properties) {
                 <div class="row-name">
                   <span
                     class="row-bar"
-                    style={{ width: `${most ? (Number(row[length]) / most) * 100 : 0}%` }}
+                    style={{ width: `${most > 0 ? (Number(row[length]) / most) * 100 : 0}%` }}
                   />
                   {isFixed?.(row) ? (
                     <span class="row-fixed">{word}</span>
@@ -161,17 +163,23 @@ export function Rows(properties: Properties) {
               <td title={written(name, row, figure)}>{written(name, row, shortFigure)}</td>
               {goal ? (
                 <>
-                  <td>{figure(Number(row.conversions))}</td>
-                  <td>{percent(Number(row.conversion_percentage))}</td>
+                  <td>{written("conversions", row, figure)}</td>
+                  <td>{written("conversion_percentage", row, percent)}</td>
                 </>
               ) : (
-                <td>{share === undefined ? "–" : percent(share)}</td>
+                <td>
+                  {isTime
+                    ? duration(Number(row.duration))
+                    : share === undefined
+                      ? "–"
+                      : percent(share)}
+                </td>
               )}
               {showsChange && (
                 <td>
                   <Change
-                    measure={name === "events" || name === "views" ? "pageviews" : name}
-                    now={Number(row[name])}
+                    measure={measureOf(name)}
+                    now={row[name] === undefined ? null : Number(row[name])}
                     before={Number(earlier.get(key)?.[name] ?? 0)}
                   />
                 </td>
@@ -188,9 +196,16 @@ function keyOfRow({ column }: Listing, row: ListRow): string {
   return `${row.name ?? ""} ${row[column]}`;
 }
 
+/** A row's figure, or a dash while only the rows of another query are there. */
 function written(name: string, row: ListRow, write: (value: number) => string): string {
+  if (row[name] === undefined) return "–";
   const value = Number(row[name]);
-  return name === "duration" ? duration(value) : write(value);
+  return name === "total_duration" ? duration(value) : write(value);
+}
+
+function measureOf(name: RowOrder | Listing["figure"]): Measure {
+  if (name === "total_duration") return "duration";
+  return name === "events" || name === "views" ? "pageviews" : name;
 }
 
 /** A link to a page or a referrer, if its URL is known. */
