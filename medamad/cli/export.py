@@ -8,7 +8,7 @@ import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from pathlib import Path
@@ -141,7 +141,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     def damaged(error: DamagedSegment) -> None:
         left_out.append(str(error))
 
-    with as_invoker():
+    with as_invoker() if arguments.config is not None else nullcontext():
         lists = load_lists(config)
     with (
         _output(output, data_dir) as (file, place),

@@ -44,6 +44,7 @@ from medamad.config.settings import retention, rules
 from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
+from medamad.storage.environment.owner import is_of_owner
 from medamad.storage.import_batches import ImportBatch, Span, check_new, check_ranges
 from medamad.storage.offline import StoreReader, open_reader
 from medamad.transfer.import_context import ImportTarget
@@ -220,6 +221,12 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     config = effective.config
     latest_ms = round((time.time() + DAY_S) * 1000)
     into = ImportTarget(website.hostname, rules(config, load_lists(config)), latest_ms)
+    for path in arguments.files:
+        if is_of_owner(path, data_dir):
+            raise BadRequest(
+                f"{path}: expected a file outside the data directory, in which its owner may put"
+                " links; or import it as that user"
+            )
     files = [ImportFile.of(path, arguments.source, into) for path in arguments.files]
     digest = digest_of(files)
     newest = max((batch.number for batch in before), default=0)

@@ -273,7 +273,8 @@ class EffectiveConfig:
         """Return the configuration that the daemon uses or would use. Raises ConfigError."""
         if self.another is None or self.daemon is None:
             return self.config
-        return load_named(None if self.daemon.file is None else Path(self.daemon.file))
+        # What says that it is the daemon may be another program of its user.
+        return load(None if self.daemon.file is None else Path(self.daemon.file))
 
     def public_url(self) -> str:
         """Return the address of the dashboard: the public one if that is configured.
@@ -330,6 +331,8 @@ def report_damage(data_dir: Path, values: Iterable[DamagedValue]) -> None:
 def effective_config(data_dir: Path, named: Path | None) -> EffectiveConfig:
     """Read the named configuration, else that of the daemon running on the data directory.
 
+    The daemon's is read with the rights of the directory's owner.
+
     Raises ConfigError; RequestFailed if none is named and the daemon does not respond.
     """
     daemon = None
@@ -341,9 +344,10 @@ def effective_config(data_dir: Path, named: Path | None) -> EffectiveConfig:
     except RequestFailed:
         if named is None:
             raise
-    if named is None and daemon is not None and daemon.file is not None:
-        named = Path(daemon.file)
-    return EffectiveConfig(load_named(named), daemon)
+    if named is not None:
+        return EffectiveConfig(load_named(named), daemon)
+    theirs = None if daemon is None or daemon.file is None else Path(daemon.file)
+    return EffectiveConfig(load(theirs), daemon)
 
 
 MAX_DAYS: Final = 36_500

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -46,7 +47,9 @@ async def compact_if_asked(
     except (StoreError, OSError) as error:
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
         _log.error("the store could not be compacted: {reason}", reason=reason)
-        ask_to_compact(data_dir, reason)
+        # A disk may have no room for the reason either.
+        with suppress(OSError):
+            ask_to_compact(data_dir, reason)
     else:
         _log.info(
             "the store was compacted: {after} bytes instead of {before}",

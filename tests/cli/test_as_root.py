@@ -5,13 +5,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from attrs import frozen
 from support.daemon import finished
 
+from medamad.admin.protocol import Configuration
 from medamad.cli import main
 from medamad.domain.accounts import Account
 from medamad.storage.accounts import write_account
@@ -200,3 +201,54 @@ def test_root_does_not_run_the_daemon_there(planted: Planted) -> None:
     assert ran.returncode == 1
     assert f"{planted.data}: it belongs to another user" in ran.stderr
     assert sorted(planted.data.rglob("*")) == before
+
+
+@frozen
+class Impostor:
+    """A program of the service's user that says it was the daemon."""
+
+    answer: Configuration
+
+    def request(self, *_: object) -> Configuration:
+        return self.answer
+
+
+@pytest.mark.parametrize("planted", [WITHIN_REACH, OUT_OF_REACH], indirect=True)
+@pytest.mark.parametrize(
+    "command", [["retention"], ["export", "example.com"], ["share", "add", "example.com", "other"]]
+)
+def test_root_reads_no_file_that_an_impostor_names(
+    planted: Planted,
+    command: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    secret = planted.roots / "secret.toml"
+    secret.write_text("[roots]\nsecret = 1\n")
+    secret.chmod(0o600)
+    impostor = nullcontext(Impostor(Configuration(file=str(secret), timezone="UTC")))
+    monkeypatch.setattr("medamad.cli.support.connect", lambda _: impostor)
+    assert main([*command, "--data", str(planted.data)]) != 0
+    assert "roots: unknown key" in capsys.readouterr().err
+    planted.give_away()
+    assert main([*command, "--data", str(planted.data)]) != 0
+    written = capsys.readouterr()
+    assert "Permission denied" in written.err
+    assert "unknown key" not in written.err + written.out
+
+
+@pytest.mark.parametrize("planted", [WITHIN_REACH, OUT_OF_REACH], indirect=True)
+def test_root_imports_no_file_that_the_user_put_there(
+    planted: Planted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planted.give_away()
+    secret = planted.roots / "access.log"
+    secret.write_bytes(SECRET)
+    secret.chmod(0o600)
+    planted.plant("access.log", secret)
+    named = str(planted.data / "access.log")
+    imported = main(
+        ["import", "--website", "example.com", "--dry-run", named, "--data", str(planted.data)]
+    )
+    assert imported == 1
+    assert "expected a file outside the data directory" in capsys.readouterr().err

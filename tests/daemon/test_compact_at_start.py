@@ -75,6 +75,12 @@ async def test_a_start_without_room_serves_the_store_and_the_next_one_tries_agai
     assert compaction_asked(folder) == f"{folder / FILE_NAME}: No space left on device"
 
 
+def test_the_status_says_why_the_store_was_not_compacted(folder: Path) -> None:
+    with running(folder) as daemon:
+        ask_to_compact(daemon.data, "the reason")
+        assert "the reason" in finished("status", daemon.data).stdout
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_damaged_store_is_not_served(folder: Path) -> None:
     async def fail(_work: object) -> Compacted:

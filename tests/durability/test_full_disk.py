@@ -24,6 +24,7 @@ from twisted.internet import reactor
 
 from medamad.cli import main
 from medamad.domain.errors import Unavailable
+from medamad.storage.compact import ask_to_compact, compaction_asked
 from medamad.storage.settings import Keep, Retention, StoreSettings
 from medamad.storage.startup import start_store
 from medamad.storage.wal.log import Outcome
@@ -274,7 +275,7 @@ def test_a_first_start_without_room_says_what_is_missing(
 
 
 def test_a_start_on_a_full_disk(tmp_path: Path, held: Mounts) -> None:
-    """An existing store can be read; a new one cannot be created, and the error says so."""
+    """An existing store can be read, if not compacted; a new one cannot be created."""
     daemon = daemon_on(held, tmp_path)
     held.mount_ext4(daemon.data, 40)
     seen = held.seen(daemon.data)
@@ -292,8 +293,11 @@ def test_a_start_on_a_full_disk(tmp_path: Path, held: Mounts) -> None:
         assert kept.send(20) == (http.client.NO_CONTENT, "")
         cookie = daemon.client().cookie
         daemon.stop()
+        ask_to_compact(seen)
         ballast = fill(seen)
         daemon.start()
+        assert "the store could not be compacted: " in daemon.log
+        assert compaction_asked(seen) is not None
         client = daemon.client()
         client.cookie = cookie
         summary = client.get(f"/api/website/{KEPT}/summary")

@@ -51,12 +51,17 @@ def as_invoker(file: Path | None = None, owned: Path | None = None) -> Iterator[
 
     Not for a `file` in the folder `owned` or below it, by its name or by where its name leads.
     """
-    is_inside = file is not None and owned is not None and _is_below(file, owned)
+    is_inside = file is not None and owned is not None and is_of_owner(file, owned)
     if os.geteuid() == os.getuid() or is_inside:
         yield
         return
     with _effective(os.getuid(), os.getgid()):
         yield
+
+
+def is_of_owner(file: Path, owned: Path) -> bool:
+    """Return whether a file is to be opened with the rights that `as_owner` took for a folder."""
+    return os.geteuid() != os.getuid() and _is_below(file, owned)
 
 
 def drop_to(uid: int, gid: int) -> None:
