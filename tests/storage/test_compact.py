@@ -77,6 +77,26 @@ async def test_nothing_that_was_deleted_is_left(open_store: OpenStore, tmp_path:
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_copy_that_cannot_be_read_does_not_take_the_place_of_the_store(
+    open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = await with_a_deleted_website(open_store)
+    await store.close()
+
+    def damage(new: Path) -> None:
+        pages = bytearray(new.read_bytes())
+        pages[2 * 4_096 :] = b"\xff" * (len(pages) - 2 * 4_096)
+        new.write_bytes(pages)
+
+    monkeypatch.setattr("medamad.storage.compact.sync", damage)
+    data = tmp_path / "data"
+    before = (data / FILE_NAME).read_bytes()
+    with pytest.raises(DamagedStore):
+        compact(data, no_progress)
+    assert (data / FILE_NAME).read_bytes() == before
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_deletion_that_is_not_finished_is_reported(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
