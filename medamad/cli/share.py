@@ -57,8 +57,9 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
     (number,) = website_numbers(data_dir, [arguments.hostname])
     encoded = hash_password(check_password(_password())) if arguments.password else ""
     share = make_share(arguments.name, number, arguments.embed, encoded, int(time.time()))
-    add_grant(data_dir, SHARES, share.id.encode("ascii"), share)
+    # Found first: a link whose address cannot be printed would be of no use.
     url = effective_config(data_dir, arguments.config).public_url() + _PAGE + share.id
+    add_grant(data_dir, SHARES, share.id.encode("ascii"), share)
     if arguments.json:
         _LIST_AND_REVOKE.print_new(share, data_dir, {"path": _PAGE + share.id, "url": url})
     else:

@@ -97,7 +97,7 @@ def compact(directory: Path, progress: BackupProgress) -> Compacted:
 
 
 def ask_to_compact(directory: Path, failure: str = "") -> None:
-    """Have the store compacted at the next start of the daemon; `failure` says why it was not."""
+    """Make the next start of the daemon compact the store; `failure` says why this one did not."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(directory / COMPACT_NAME, flags, 0o600), "w") as file:  # noqa: PTH123 - with a mode
         file.write(failure)

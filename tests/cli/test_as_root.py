@@ -235,6 +235,8 @@ def test_root_reads_no_file_that_an_impostor_names(
     written = capsys.readouterr()
     assert "Permission denied" in written.err
     assert "unknown key" not in written.err + written.out
+    assert main(["share", "list", "--data", str(planted.data)]) == 0
+    assert "other" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("planted", [WITHIN_REACH, OUT_OF_REACH], indirect=True)
