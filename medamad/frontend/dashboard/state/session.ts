@@ -52,7 +52,11 @@ export async function changeUser(wanted: UserChange): Promise<void> {
   const spoken = user.peek() && isNew(user.peek() as User) && language.peek();
   const settings = { ...(spoken && { language: spoken }), ...wanted.settings };
   const isEmpty = Object.keys(settings).length === 0;
-  await adopt(await change<User>("PATCH", "/user", { ...wanted, ...(!isEmpty && { settings }) }));
+  const body = { ...wanted, ...(!isEmpty && { settings }) };
+  const changed = await change<User>("PATCH", "/user", body);
+  // Within a second of its creation, the account's dates do not show the change.
+  await speak(changed.settings.language);
+  user.value = changed;
 }
 
 /** Whether nothing of an account was changed, so that no language was chosen. */
