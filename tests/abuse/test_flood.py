@@ -1,6 +1,7 @@
 """Floods of hits with new values: what they can make grow is bounded."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ KNOWN = 5
 """How many views and custom events each website has before."""
 LONGEST_S = 3_600
 LONG = (pytest.mark.slow, pytest.mark.timeout(LONGEST_S))
+FLOODS = 3
+"""Of a hit that is kept, each flood keeps something; the rest of the process grows now and then."""
 OBJECTS_A_HIT = 1 / 4
 """How many objects there may be more in memory; of a hit that is kept it would be one at least."""
 MEMORY_A_HIT = 24
@@ -121,7 +124,7 @@ async def test_repeated_unloads_need_little_room(place: Place, count: int) -> No
 
 @pytest.mark.parametrize(
     ("place", "first", "count"),
-    [(FEW, 5_000, 4_000), pytest.param(Kept(), 400_000, 600_000, marks=LONG)],
+    [(FEW, 5_000, 4_000), pytest.param(Kept(), 400_000, 200_000, marks=LONG)],
     indirect=["place"],
 )
 @pytest_twisted.ensureDeferred
@@ -133,18 +136,25 @@ async def test_new_values_from_many_networks_need_bounded_memory_and_disk(
     # What is in memory for a while is there by then: the tail, the latest beacons, networks
     # and browsers.
     assert await place.flood(range(first), many_networks) == first
-    before = await place.used()
-    assert await place.flood(range(first, first + count), many_networks) == count
-    after = await place.used()
-    assert after.objects - before.objects <= OBJECTS_A_HIT * count
-    assert after.memory_bytes - before.memory_bytes <= MEMORY_A_HIT * count + ANY_BYTES
-    assert after.disk_bytes - before.disk_bytes <= DISK_A_HIT * count
+    taken = first
+    measured = [await place.used()]
+    for _ in range(FLOODS):
+        assert await place.flood(range(taken, taken + count), many_networks) == count
+        taken += count
+        measured.append(await place.used())
+    grown = list(pairwise(measured))
+    assert min(after.objects - before.objects for before, after in grown) <= OBJECTS_A_HIT * count
+    assert (
+        min(after.memory_bytes - before.memory_bytes for before, after in grown)
+        <= MEMORY_A_HIT * count + ANY_BYTES
+    )
+    assert measured[-1].disk_bytes - measured[0].disk_bytes <= DISK_A_HIT * FLOODS * count
     assert len(place.pipeline.rate_limiter) <= place.kept.networks
     for _ in range(2):
         check_names(place)
-        check_counts(place, first + count, KNOWN)
+        check_counts(place, taken, KNOWN)
         assert place.figures(place.other) == others
         await place.open_again()
     # What was known before is still counted as what it is.
-    assert await place.send("attacked.example", first + count, many_networks(0), "known")
-    check_counts(place, first + count, KNOWN + 1)
+    assert await place.send("attacked.example", taken, many_networks(0), "known")
+    check_counts(place, taken, KNOWN + 1)
