@@ -104,6 +104,7 @@ def test_days_are_chosen_in_two_months_where_they_fit(demo: Client, dashboard_of
     for part in ("range-start", "range-end"):
         expect(months.locator(f"[part~={part}]").first).to_be_visible()
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.set_viewport_size({"width": PHONE_WIDTH, "height": 800})
     page.keyboard.press("r")
     expect(months).to_have_count(1)
