@@ -45,7 +45,7 @@ END: Final = ""
 
 def visit_columns(sums: VisitSums) -> Columns:
     """Return the figures of visits as columns."""
-    return {"visits": sums.visits, **_means(sums)}
+    return {"visits": sums.visits, "visit_pageviews": sums.views, **_means(sums)}
 
 
 def _means(sums: VisitSums) -> Columns:

@@ -356,10 +356,10 @@ async def test_a_visit_that_goes_on_after_midnight_counts_once_with_all_of_its_v
         await store.append([a_view(time_ms=time_ms, first_today=number == 1, **texts)])
         await store.append([unload(number, 1000 * number, time_ms + 1)])
     await store.append([a_view(time_ms=MIDNIGHT_MS, path="/b", identity=b"another")])
-    visit = {"visits": 1, "views_per_visit": 3.0, "visit_bounce_percentage": 0.0}
-    visit["visit_duration"] = 6000
-    bounce = {"visits": 1, "views_per_visit": 1.0, "visit_bounce_percentage": 1.0}
-    bounce["visit_duration"] = 0
+    visit = {"visits": 1, "visit_pageviews": 3, "views_per_visit": 3.0}
+    visit |= {"visit_bounce_percentage": 0.0, "visit_duration": 6000}
+    bounce = {"visits": 1, "visit_pageviews": 1, "views_per_visit": 1.0}
+    bounce |= {"visit_bounce_percentage": 1.0, "visit_duration": 0}
     start = datetime.fromtimestamp(MIDNIGHT_MS / 1000 - 86_400, UTC).isoformat()
     query = [("start", start), ("visits", "true"), ("interval", "day")]
     for now_ms, days in ((0, []), (2 * DAY_MS - 1, [-1]), (3 * DAY_MS, [-1, 0])):

@@ -9,7 +9,7 @@ const USUAL: View = {
   period: "30d",
   zone: undefined,
   compares: true,
-  measure: "visitors",
+  measure: undefined,
   interval: undefined,
   filters: [],
 };

@@ -222,29 +222,41 @@ const BY_PAGE = "Visitors who viewed several of the matching pages count once fo
 const BY_EVENT = "Visitors are only those whose first view of the day had a matching event.";
 const BY_EVENT_OF_PAGE =
   "Visitors are only those whose first view of the page that day had a matching event.";
-const BY_VISIT = "All views of the matching visits are included.";
+const OF_PAGE = "6 views of this page, 11 in these visits.";
+const MATCHING = "6 views match, 11 in these visits.";
+const OF_VISITS = "11 views in these visits.";
 for (const [filters, notes] of [
   ["", []],
-  ["&browser[eq]=Firefox", []],
-  ["&path[eq]=/about", []],
-  ["&path[contains]=a&path[eq]=/about", []],
-  ["&path[contains]=a", [BY_PAGE]],
-  ["&path[neq]=/", [BY_PAGE]],
-  ["&path[in]=/,/about", [BY_PAGE]],
-  ["&prop_name[eq]=plan", [BY_EVENT]],
-  ["&prop_value[contains]=x&path[eq]=/about", [BY_EVENT_OF_PAGE]],
-  ["&prop_value[neq]=x&path[contains]=a", [BY_PAGE, BY_EVENT_OF_PAGE]],
-  ["&entry_page[eq]=/about", [BY_VISIT]],
-  ["&visit_referrer[eq]=news.example", [BY_VISIT]],
-  ["&referrer[eq]=news.example", []],
-  ["&goal[eq]=g", [BY_VISIT]],
-  ["&country[eq]=Japan", [BY_VISIT]],
+  ["&browser[eq]=Firefox", [MATCHING]],
+  ["&path[eq]=/about", [OF_PAGE]],
+  ["&path[contains]=a&path[eq]=/about", [MATCHING]],
+  ["&path[contains]=a", [MATCHING, BY_PAGE]],
+  ["&path[neq]=/", [MATCHING, BY_PAGE]],
+  ["&path[in]=/,/about", [MATCHING, BY_PAGE]],
+  ["&prop_name[eq]=plan", [MATCHING, BY_EVENT]],
+  ["&prop_value[contains]=x&path[eq]=/about", [MATCHING, BY_EVENT_OF_PAGE]],
+  ["&prop_value[neq]=x&path[contains]=a", [MATCHING, BY_PAGE, BY_EVENT_OF_PAGE]],
+  ["&entry_page[eq]=/about", [OF_VISITS]],
+  ["&visit_referrer[eq]=news.example", [OF_VISITS]],
+  ["&referrer[eq]=news.example", [MATCHING]],
+  ["&goal[eq]=g", [OF_VISITS]],
+  ["&goal[eq]=g&path[eq]=/about", [OF_PAGE]],
+  ["&country[eq]=Japan", [OF_VISITS]],
 ] as const) {
-  test(`who counts as a visitor is explained: ${filters || "without filters"}`, async () => {
+  test(`which views and visitors count is explained: ${filters || "without filters"}`, async () => {
     await overview(THREE_DAYS + filters);
     assert.deepEqual(texts(".tiles-note"), notes);
   });
 }
+
+test("under a filter on a goal, visits come first", async () => {
+  const { person, getByRole, chart } = await overview(`${THREE_DAYS}&goal[eq]=g`);
+  assert.deepEqual(texts(".tile-name").slice(0, 3), ["Visits", "Visitors", "Views"]);
+  assert.match(chart().getAttribute("aria-label") ?? "", /^Chart: Visits, By day/);
+  await person.click(getByRole("button", { name: /^Visitors \d/ }));
+  assert.equal(location.search, `${THREE_DAYS}&measure=visitors&goal[eq]=g`);
+  assert.match(chart().getAttribute("aria-label") ?? "", /^Chart: Visitors, By day/);
+});
 
 // The intervals.
 

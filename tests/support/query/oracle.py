@@ -391,7 +391,8 @@ class Oracle:
         count = len(visits)
         seen = [view for views in visits.values() for view in views]
         total_ms = sum(times(seen))
-        return {"visits": count, **self._means_of_visits(list(visits.values()), total_ms)}
+        means = self._means_of_visits(list(visits.values()), total_ms)
+        return {"visits": count, "visit_pageviews": len(seen), **means}
 
     def _means_of_visits(self, visits: list[list[Entry]], total_ms: int) -> Entry:
         count = len(visits)

@@ -428,6 +428,7 @@ async def test_the_visits_of_a_tracker(server: Server, owner: Browser) -> None:
     server.now += 1
     figures = {
         "visits": 2,
+        "visit_pageviews": 4,
         "views_per_visit": 2.0,
         "visit_bounce_percentage": 0.5,
         "visit_duration": 0,

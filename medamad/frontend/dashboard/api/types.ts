@@ -52,6 +52,7 @@ export interface Figures {
   bounce_percentage: number;
   duration: number;
   visits?: number;
+  visit_pageviews?: number;
   views_per_visit?: number;
   visit_bounce_percentage?: number;
   visit_duration?: number;

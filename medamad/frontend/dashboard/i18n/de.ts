@@ -109,7 +109,12 @@ export const de: Catalogue = {
   "measure.visit_bounce_percentage-title": "Besuche mit nur einem Aufruf und ohne Ereignis",
   "measure.by-page":
     "Wer mehrere passende Seiten aufgerufen hat, wird für jede davon einmal gezählt.",
-  "measure.by-visit": "Alle Aufrufe der passenden Besuche sind enthalten.",
+  "measure.views-of-page.one": "{n} Aufruf dieser Seite, {all} in diesen Besuchen.",
+  "measure.views-of-page.other": "{n} Aufrufe dieser Seite, {all} in diesen Besuchen.",
+  "measure.views-matching.one": "{n} Aufruf passt, {all} in diesen Besuchen.",
+  "measure.views-matching.other": "{n} Aufrufe passen, {all} in diesen Besuchen.",
+  "measure.views-of-visits.one": "{n} Aufruf in diesen Besuchen.",
+  "measure.views-of-visits.other": "{n} Aufrufe in diesen Besuchen.",
   "measure.by-event":
     "Als Besucher zählt nur, wessen erster Aufruf des Tages ein passendes Ereignis hatte.",
   "measure.by-event-of-page":

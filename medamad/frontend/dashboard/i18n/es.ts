@@ -110,7 +110,12 @@ export const es: Catalogue = {
   "measure.visit_bounce_percentage-title": "Visitas con una sola vista y sin eventos",
   "measure.by-page":
     "Quienes vieron varias de las páginas coincidentes cuentan una vez por cada una.",
-  "measure.by-visit": "Se incluyen todas las vistas de las visitas coincidentes.",
+  "measure.views-of-page.one": "{n} vista de esta página, {all} en estas visitas.",
+  "measure.views-of-page.other": "{n} vistas de esta página, {all} en estas visitas.",
+  "measure.views-matching.one": "{n} vista coincide, {all} en estas visitas.",
+  "measure.views-matching.other": "{n} vistas coinciden, {all} en estas visitas.",
+  "measure.views-of-visits.one": "{n} vista en estas visitas.",
+  "measure.views-of-visits.other": "{n} vistas en estas visitas.",
   "measure.by-event":
     "Solo cuentan los visitantes cuya primera vista del día tuvo un evento coincidente.",
   "measure.by-event-of-page":

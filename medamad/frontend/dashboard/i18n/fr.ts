@@ -111,7 +111,12 @@ export const fr: Catalogue = {
   "measure.visit_bounce_percentage-title": "Visites d’une seule page vue et sans événement",
   "measure.by-page":
     "Les visiteurs qui ont vu plusieurs des pages correspondantes comptent une fois pour chacune.",
-  "measure.by-visit": "Toutes les pages vues des visites correspondantes sont incluses.",
+  "measure.views-of-page.one": "{n} vue de cette page, {all} dans ces visites.",
+  "measure.views-of-page.other": "{n} vues de cette page, {all} dans ces visites.",
+  "measure.views-matching.one": "{n} page vue correspond, {all} dans ces visites.",
+  "measure.views-matching.other": "{n} pages vues correspondent, {all} dans ces visites.",
+  "measure.views-of-visits.one": "{n} page vue dans ces visites.",
+  "measure.views-of-visits.other": "{n} pages vues dans ces visites.",
   "measure.by-event":
     "Seuls comptent les visiteurs dont la première page vue du jour comportait un événement correspondant.",
   "measure.by-event-of-page":

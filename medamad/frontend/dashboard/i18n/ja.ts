@@ -106,7 +106,14 @@ export const ja: Catalogue = {
   "measure.visit_duration-title": "1回の訪問でページが表示されていた時間の平均",
   "measure.visit_bounce_percentage-title": "ページビューが1回だけでイベントのない訪問の割合",
   "measure.by-page": "条件に一致する複数のページを見た訪問者は、ページごとに1回ずつ数えられます。",
-  "measure.by-visit": "条件に一致する訪問のすべてのページビューが含まれます。",
+  "measure.views-of-page.one": "このページのビューは{n}件、これらの訪問全体では{all}件です。",
+  "measure.views-of-page.other": "このページのビューは{n}件、これらの訪問全体では{all}件です。",
+  "measure.views-matching.one":
+    "条件に一致するページビューは{n}件、これらの訪問全体では{all}件です。",
+  "measure.views-matching.other":
+    "条件に一致するページビューは{n}件、これらの訪問全体では{all}件です。",
+  "measure.views-of-visits.one": "これらの訪問のページビューは{n}件です。",
+  "measure.views-of-visits.other": "これらの訪問のページビューは{n}件です。",
   "measure.by-event":
     "訪問者数には、その日の最初のページビューで条件に一致するイベントがあった訪問者だけが含まれます。",
   "measure.by-event-of-page":

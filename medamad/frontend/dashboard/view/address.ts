@@ -49,7 +49,8 @@ export interface View {
   period: Period;
   zone: string | undefined;
   compares: boolean;
-  measure: Measure;
+  /** Without one, the first is charted. */
+  measure: Measure | undefined;
   interval: Interval | undefined;
   filters: Filter[];
 }
@@ -65,7 +66,7 @@ export function readView(query: URLSearchParams): View {
     period: readPeriod(query),
     zone: readZone(query.get("zone")),
     compares: query.get("compare") !== "none",
-    measure: MEASURES.find((measure) => measure === query.get("measure")) ?? "visitors",
+    measure: MEASURES.find((measure) => measure === query.get("measure")),
     interval: INTERVALS.find((interval) => interval === query.get("interval")),
     filters: filtersIn(query),
   };
@@ -123,7 +124,7 @@ export function writeView(view: View): string {
   }
   if (view.zone) query.set("zone", view.zone);
   if (!view.compares) query.set("compare", "none");
-  if (view.measure !== "visitors") query.set("measure", view.measure);
+  if (view.measure) query.set("measure", view.measure);
   if (view.interval) query.set("interval", view.interval);
   writeFilters(view.filters, query);
   const text = query.toString();

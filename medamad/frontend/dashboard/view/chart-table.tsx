@@ -1,9 +1,10 @@
 // The chart as a table: always available to screen readers, shown on request.
 
 import { t } from "../i18n/index.ts";
-import type { Interval } from "./address.ts";
+import type { Interval, Measure } from "./address.ts";
 import type { Part } from "./buckets.ts";
-import { charted, known, measured, measures } from "./measures.ts";
+import { known, measured, measures } from "./measures.ts";
+import { useViewing } from "./page-state.ts";
 import { partLabel } from "./spans.ts";
 import { KINDS } from "./visitors.tsx";
 
@@ -17,7 +18,9 @@ interface Properties {
 }
 
 export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }: Properties) {
-  const first = charted("visitors");
+  const { view } = useViewing();
+  const shown = measures(view);
+  const [first = "visitors"] = shown;
   const kinds = KINDS.filter((kind) => buckets.some((bucket) => bucket[kind] !== undefined));
   return (
     <section
@@ -29,7 +32,7 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
         <thead>
           <tr>
             <th scope="col">{t("chart.time")}</th>
-            {measures().map((measure) => (
+            {shown.map((measure) => (
               <th scope="col" key={measure}>
                 {t(`measure.${measure}`)}
               </th>
@@ -64,13 +67,15 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
                   partLabel(bucket, interval, zone)
                 )}
               </th>
-              {measures().map((measure) => (
+              {shown.map((measure) => (
                 <td key={measure}>{measured(measure, known(measure, bucket), true)}</td>
               ))}
               {kinds.map((kind) => (
                 <td key={kind}>{measured("visitors", bucket[kind] ?? null, true)}</td>
               ))}
-              {before && <Before part={before[place]} interval={interval} zone={zone} />}
+              {before && (
+                <Before first={first} part={before[place]} interval={interval} zone={zone} />
+              )}
             </tr>
           ))}
         </tbody>
@@ -80,13 +85,13 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
 }
 
 interface BeforeProperties {
+  first: Measure;
   part: Part | undefined;
   interval: Interval;
   zone: string;
 }
 
-function Before({ part, interval, zone }: BeforeProperties) {
-  const first = charted("visitors");
+function Before({ first, part, interval, zone }: BeforeProperties) {
   return (
     <>
       <td>{part && partLabel(part, interval, zone)}</td>

@@ -2,7 +2,7 @@
 
 import type { Figures } from "../api/types.ts";
 import { duration, figure, percent, shortFigure } from "../i18n/index.ts";
-import type { Measure } from "./address.ts";
+import type { Measure, View } from "./address.ts";
 import { countsVisitors, keepsVisits } from "./visits.ts";
 
 const OF_VISITS = [
@@ -14,18 +14,22 @@ const OF_VISITS = [
   "visit_duration",
 ] as const;
 const WITHOUT_VISITORS = OF_VISITS.filter((measure) => measure !== "visitors");
+const WITHOUT_VISITS = OF_VISITS.filter((measure) => measure !== "visits");
 const OF_VIEWS = ["visitors", "pageviews", "bounce_percentage", "duration"] as const;
 
 /** The measures of a website's page, in their order. */
-export function measures(): readonly Measure[] {
+export function measures({ filters }: Pick<View, "filters">): readonly Measure[] {
   if (!countsVisitors.value) return WITHOUT_VISITORS;
-  return keepsVisits.value ? OF_VISITS : OF_VIEWS;
+  if (!keepsVisits.value) return OF_VIEWS;
+  // Goals are reached in visits.
+  return filters.some(({ field }) => field === "goal") ? ["visits", ...WITHOUT_VISITS] : OF_VISITS;
 }
 
 /** The measure to chart: the chosen one, if the page has it. */
-export function charted(chosen: Measure): Measure {
-  const [first = "visitors"] = measures();
-  return measures().includes(chosen) ? chosen : first;
+export function charted(view: Pick<View, "filters" | "measure">): Measure {
+  const shown = measures(view);
+  const [first = "visitors"] = shown;
+  return view.measure && shown.includes(view.measure) ? view.measure : first;
 }
 
 /** Return a measure, or null if it is unknown. */

@@ -2,7 +2,8 @@
 
 import { Table, TrendingUp } from "lucide";
 import { useMemo, useState } from "preact/hooks";
-import { type Key, t } from "../i18n/index.ts";
+import type { Figures } from "../api/types.ts";
+import { figure, type Key, t, tn } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { Trouble } from "../ui/trouble.tsx";
@@ -60,9 +61,12 @@ export function Overview() {
         hasFailed={!!series.error}
       />
       {summary && <VisitorKinds of={summary.current} className="tiles-note soft" />}
-      {notesOn(view.filters).map((key) => (
-        <p key={key} class="tiles-note soft">
-          {t(key)}
+      {[
+        ...(summary ? viewsNote(view.filters, summary.current) : []),
+        ...visitorsNotes(view.filters).map((key) => t(key)),
+      ].map((note) => (
+        <p key={note} class="tiles-note soft">
+          {note}
         </p>
       ))}
       <div class="chart-head">
@@ -110,7 +114,7 @@ export function Overview() {
             <Chart
               buckets={buckets}
               before={pairs}
-              measure={charted(view.measure)}
+              measure={charted(view)}
               interval={interval}
               zone={zone}
               end={end}
@@ -138,16 +142,26 @@ export function Overview() {
   );
 }
 
-/** What to say about which views and visitors count under filters. */
-function notesOn(filters: readonly Filter[]): Key[] {
+/** Tell the views that the filters let through from all views of the visits they are in. */
+function viewsNote(filters: readonly Filter[], figures: Figures): string[] {
+  const { pageviews, visits, visit_pageviews: all } = figures;
+  if (filters.length === 0 || !visits || all === undefined) return [];
+  // A view has its country from its visit.
+  const [one, ...others] = filters.filter(
+    ({ field }) => !isOfVisits(field) && !(field === "country" && keepsVisits.value),
+  );
+  if (!one) return [tn("measure.views-of-visits", all)];
+  const isOfPage = one.field === "path" && one.operator === "eq" && others.length === 0;
+  const key = isOfPage ? "measure.views-of-page" : "measure.views-matching";
+  return [tn(key, pageviews, { all: figure(all) })];
+}
+
+/** What to say about which visitors count under filters. */
+function visitorsNotes(filters: readonly Filter[]): Key[] {
   const ofPath = filters.filter(({ field }) => field === "path");
   const isOfPages = ofPath.length > 0 && !ofPath.some(({ operator }) => operator === "eq");
   const isOfEvents = filters.some(({ field }) => field.startsWith("prop_"));
-  const showsVisits = filters.some(
-    ({ field }) => isOfVisits(field) || (field === "country" && keepsVisits.value),
-  );
   return [
-    ...(showsVisits ? (["measure.by-visit"] as const) : []),
     ...(isOfPages && countsVisitors.value ? (["measure.by-page"] as const) : []),
     ...(isOfEvents && countsVisitors.value
       ? ([ofPath.length > 0 ? "measure.by-event-of-page" : "measure.by-event"] as const)

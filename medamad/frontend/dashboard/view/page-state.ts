@@ -65,7 +65,7 @@ export function useStatistic<T>(
   const { hostname, view, zone } = viewing;
   const parameters = { ...further };
   if (!keepsVisits.value) delete parameters[VISITS];
-  const viewKey = writeView({ ...view, measure: "visitors", interval: undefined, compares: true });
+  const viewKey = writeView({ ...view, measure: undefined, interval: undefined, compares: true });
   const answer = useAsk<T>(
     name === null ? null : statistic(hostname, name),
     () => {

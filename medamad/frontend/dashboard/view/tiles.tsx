@@ -17,7 +17,7 @@ interface Properties {
 
 export function Tiles({ current, before, isCompared, isStale, hasFailed }: Properties) {
   const { view, show } = useViewing();
-  const shown = measures();
+  const shown = measures(view);
   return (
     <div
       class={`tiles ${isCompared ? "compared" : ""} ${isStale ? "stale" : ""}`}
@@ -28,9 +28,9 @@ export function Tiles({ current, before, isCompared, isStale, hasFailed }: Prope
           key={measure}
           type="button"
           class="tile"
-          aria-pressed={charted(view.measure) === measure}
+          aria-pressed={charted(view) === measure}
           title={hint(measure)}
-          onClick={() => show({ measure }, true)}
+          onClick={() => show({ measure: measure === shown[0] ? undefined : measure }, true)}
         >
           <span class="tile-name">{t(`measure.${measure}`)}</span>
           {current ? (

@@ -31,6 +31,13 @@ function withKnownVisits<F extends Figures | Bucket>(figures: F): F {
 
 /** Return figures without those of visits. */
 export function withoutVisits<F extends Figures>(figures: F): F {
-  const { visits, views_per_visit, visit_bounce_percentage, visit_duration, ...others } = figures;
+  const {
+    visits,
+    visit_pageviews,
+    views_per_visit,
+    visit_bounce_percentage,
+    visit_duration,
+    ...others
+  } = figures;
   return others as F;
 }

@@ -17,7 +17,10 @@ export function figures(known: Partial<Figures> = {}): Figures {
   };
 }
 
-/** The figures of visits: their number, their views, the share that bounced, their mean time. */
+/**
+ * The figures of visits: their number, the views of them that match, the share that bounced, their
+ * mean time. Each has one view more, which does not match.
+ */
 export function visited(
   visits: number,
   pageviews: number,
@@ -28,6 +31,7 @@ export function visited(
     visitors: visits,
     visits,
     pageviews,
+    visit_pageviews: pageviews + visits,
     views_per_visit: visits && pageviews / visits,
     visit_bounce_percentage,
     visit_duration,

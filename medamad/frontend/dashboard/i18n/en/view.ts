@@ -63,7 +63,12 @@ export const view = {
   "measure.visit_duration-title": "The mean visible time of a visit’s pages",
   "measure.visit_bounce_percentage-title": "Visits with a single view and no event",
   "measure.by-page": "Visitors who viewed several of the matching pages count once for each.",
-  "measure.by-visit": "All views of the matching visits are included.",
+  "measure.views-of-page.one": "{n} view of this page, {all} in these visits.",
+  "measure.views-of-page.other": "{n} views of this page, {all} in these visits.",
+  "measure.views-matching.one": "{n} view matches, {all} in these visits.",
+  "measure.views-matching.other": "{n} views match, {all} in these visits.",
+  "measure.views-of-visits.one": "{n} view in these visits.",
+  "measure.views-of-visits.other": "{n} views in these visits.",
   "measure.by-event": "Visitors are only those whose first view of the day had a matching event.",
   "measure.by-event-of-page":
     "Visitors are only those whose first view of the page that day had a matching event.",
