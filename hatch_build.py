@@ -63,7 +63,7 @@ class Build(BuildHookInterface[Any]):
                 write_names(made / "names.json")
                 make_frontend(frontend, made)
             if self.target_name == "wheel":
-                make_kernel(root / "medamad" / "query" / "kernel.c", made)
+                make_kernel(root / "medamad" / "query" / "embedded" / "kernel.c", made)
         finally:
             hand_over(root, made, frontend / "node_modules", root / "__pycache__")
         if self.target_name == "wheel" and (made / KERNEL).exists():

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from attrs import Factory, define, frozen
 
-from medamad.query.kernel import LOOPS, CompiledLoops
+from medamad.query.embedded.kernel import LOOPS, CompiledLoops
 
 OUT: Final = Path("build/benchmarks")
 _PLACES: Final = ("--data", "--out")

@@ -110,6 +110,12 @@ def test_imports_go_downwards(path: Path) -> None:
     assert ours - {package} <= MAY_IMPORT[package]
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "query").glob("*.py")), ids=name_of)
+def test_what_a_statistic_means_knows_no_engine(path: Path) -> None:
+    engine = ("medamad.query.embedded", "medamad.storage.segments")
+    assert not [name for name in imports_of(parsed(path)) if name.startswith(engine)]
+
+
 _PACKAGES = {package_of(path) for path in MODULES}
 
 

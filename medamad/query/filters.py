@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.errors import BadRequest, NotFound
-from medamad.domain.goals import Definitions
+from medamad.domain.goals import Definitions, Goal
+from medamad.domain.paths import PathPattern
 from medamad.lookup.referrers import Sources
 from medamad.query import rows
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Filter, Query
 from medamad.query.rows import Naming
-from medamad.storage.segments.parts import CodeTexts
+from medamad.storage.dictionary.decode import CodeTexts
 
 Mask: TypeAlias = NDArray[np.bool_]
 """Which of n things match, shape (n,)."""
@@ -273,6 +274,28 @@ def property_mask(texts: CodeTexts, query: Query, cancellation: Cancellation) ->
         return mask
 
     return cached_mask(texts, Dimension.PROPERTY, tuple(filters), match, cancellation)
+
+
+def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
+    """Return which codes reach a goal: of Dimension.PATH if it is a page, else of PROPERTY."""
+    if goal.path is not None:
+        pattern = PathPattern.of(goal.path)
+        return cached_mask(
+            texts,
+            Dimension.PATH,
+            pattern,
+            lambda piece: np.array([pattern.matches(path) for path in piece], np.bool_),
+            cancellation,
+        )
+
+    def has_property(piece: Sequence[str]) -> Mask:
+        pairs = map(split_property, piece)
+        return np.array(
+            [name == goal.event and goal.value in (None, value) for name, value in pairs], np.bool_
+        )
+
+    key = (goal.event, goal.value)
+    return cached_mask(texts, Dimension.PROPERTY, key, has_property, cancellation)
 
 
 def matches_without_view(query: Query) -> bool:

@@ -14,8 +14,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.filters import text_pieces
 from medamad.query.request import Cancellation
 from medamad.query.rows import Naming, first_in_order
-from medamad.storage.dictionary.decode import TextCache
-from medamad.storage.segments.parts import CodeTexts
+from medamad.storage.dictionary.decode import CodeTexts, TextCache
 
 NameOrder: TypeAlias = Callable[[], NDArray[np.uint32] | None]
 """Returns the numbers of all names in ascending order of these, None if that would take long."""

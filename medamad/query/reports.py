@@ -7,7 +7,6 @@ write its report, unless it only counts views by another dimension, and list it 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
-from itertools import chain
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -17,16 +16,13 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.zones import zone_named
-from medamad.lookup.referrers import Sources
 from medamad.query import rows
-from medamad.query.aggregate import Tally, bounces_and_durations, quartiles_by_path, tally
 from medamad.query.buckets import Buckets, make_buckets
 from medamad.query.names import display_names, order_of_texts
 from medamad.query.period import Period, previous_period
-from medamad.query.properties import count_properties
-from medamad.query.request import Cancellation, Gap, Query, Result
-from medamad.query.returning import Spans, returning_columns
-from medamad.query.rollups import with_single_durations
+from medamad.query.reader import Reader, Selected, series_bounds
+from medamad.query.request import Gap, Query, Result
+from medamad.query.returning import returning_columns
 from medamad.query.rows import (
     Columns,
     Naming,
@@ -36,22 +32,12 @@ from medamad.query.rows import (
     page_of_rows,
     rows_in_reach,
 )
-from medamad.query.scan import Selection
-from medamad.query.selection import select
-from medamad.query.series import Series, series_bounds, series_of, total_of
-from medamad.query.visit_reports import (
-    RowVisits,
-    all_in_buckets,
-    entry_pages,
-    exit_pages,
-    visit_columns,
-    visits_by_dimension,
-)
-from medamad.query.visit_sums import VisitSums
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.query.spans import Spans
+from medamad.query.sums import RowVisits, Series, Tally, VisitSums
+from medamad.query.visit_reports import entry_pages, exit_pages, visit_columns
 
 Summary: TypeAlias = dict[str, Row | list[Row]]
-Report: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[list[Row]]]
+Report: TypeAlias = Callable[[Reader, Query], Result[list[Row]]]
 
 
 @frozen(kw_only=True)
@@ -73,10 +59,8 @@ class SummaryOptions:
 
 
 def summary(
-    snapshot: Snapshot,
+    reader: Reader,
     query: Query,
-    sources: Sources,
-    cancellation: Cancellation,
     *,
     options: SummaryOptions,
 ) -> Result[Summary]:
@@ -89,39 +73,35 @@ def summary(
     period_before = previous_period(period) if options.previous else None
     if options.timezone is not None:
         period = evolve(period, zone=zone_named(options.timezone))
-    selection = select(snapshot, query, sources, cancellation)
+    selected = reader.select(query)
     series, total, visits, visits_by_bucket = None, None, None, None
-    gaps = selection.left_out
+    gaps = selected.left_out
     if options.interval is not None:
-        start_ms, end_ms = series_bounds(snapshot, period, options.now_ms)
+        start_ms, end_ms = series_bounds(reader, period, options.now_ms)
         buckets = make_buckets(options.interval, start_ms, end_ms, period.zone)
-        bounded = evolve(selection, period=Period(start_ms, end_ms), gap=Gap.INTERVAL)
-        series = series_of(bounded, buckets)
+        bounded = selected.during(Period(start_ms, end_ms), Gap.INTERVAL)
+        series = bounded.series(buckets)
         if options.visits:
-            visits_by_bucket, visit_gaps = all_in_buckets(bounded, buckets)
+            visits_by_bucket, visit_gaps = bounded.visits_by_bucket(buckets)
             gaps |= visit_gaps
-        is_complete = all(
-            end_ms >= each.time_bounds[1] for each in chain(snapshot.parts, snapshot.rollups)
-        )
+        is_complete = end_ms >= reader.time_bounds()[1]
         gaps |= series.tally.gaps
         if (is_complete or period.end_ms) and not gaps.days(Gap.INTERVAL):
             # All views of the period are in the series.
             total = series.total
             visits = None if visits_by_bucket is None else visits_by_bucket.total()
-    current = total or total_of(selection)
+    current = total or selected.total()
     if options.visits and visits is None:
-        visits, visit_gaps = all_in_buckets(selection, None)
+        visits, visit_gaps = selected.visits_by_bucket(None)
         gaps |= visit_gaps
-    (row,) = _series_rows(current, query, visits, _returning(selection, query, options))
+    (row,) = _series_rows(current, query, visits, _returning(selected, query, options))
     found: Summary = {"current": row}
     gaps |= current.tally.gaps
     if period_before is not None:
-        selected_before = select(
-            snapshot, evolve(query, period=period_before), sources, cancellation
-        )
-        before, visits = total_of(selected_before), None
+        selected_before = reader.select(evolve(query, period=period_before))
+        before, visits = selected_before.total(), None
         if options.visits:
-            visits, visit_gaps = all_in_buckets(selected_before, None)
+            visits, visit_gaps = selected_before.visits_by_bucket(None)
             gaps |= visit_gaps
         others = _returning(selected_before, query, options)
         (found["previous"],) = _series_rows(before, query, visits, others)
@@ -133,13 +113,13 @@ def summary(
 
 
 def _returning(
-    selection: Selection, query: Query, options: SummaryOptions, buckets: Buckets | None = None
+    selected: Selected, query: Query, options: SummaryOptions, buckets: Buckets | None = None
 ) -> Columns:
     if options.returning_zone is None:
         return {}
     interval = None if buckets is None else options.interval
-    spans = Spans(selection.period, options.now_ms, buckets, interval)
-    return returning_columns(selection, query, spans, options.returning_zone)
+    spans = Spans(selected.period, options.now_ms, buckets, interval)
+    return returning_columns(selected, query, spans, options.returning_zone)
 
 
 def _series_rows(
@@ -149,7 +129,7 @@ def _series_rows(
     columns: Columns = {
         "visitors": sums.visitors(of_page=query.has_path_filter),
         "pageviews": sums.views,
-        **bounces_and_durations(sums, series.medians_ms, query),
+        **_bounces_and_durations(sums, series.medians_ms, query),
     }
     if visits is not None:
         columns |= visit_columns(visits)
@@ -157,10 +137,8 @@ def _series_rows(
 
 
 def views_by_dimension(
-    snapshot: Snapshot,
+    reader: Reader,
     query: Query,
-    sources: Sources,
-    cancellation: Cancellation,
     *,
     column: str,
     dimension: Dimension,
@@ -176,16 +154,15 @@ def views_by_dimension(
     their share of those of the row, whatever goals they reached.
     """
     is_by_page = dimension is Dimension.PATH
-    selection = select(snapshot, query, sources, cancellation)
-    sums = tally(selection, dimension, with_durations=not query.is_brief)
-    cancellation.check()
-    names: Sequence[str] = snapshot.texts(dimension)
-    order = order_of_texts(snapshot.texts, dimension)
+    selected = reader.select(query)
+    sums = selected.tally(dimension, with_durations=not query.is_brief)
+    reader.cancellation.check()
+    names: Sequence[str] = reader.texts(dimension)
+    order = order_of_texts(reader.texts, dimension)
     visits = None
-    gaps = sums.gaps | selection.left_out
+    gaps = sums.gaps | selected.left_out
     if query.with_visits or query.conversions or query.order == "visits":
-        visits = visits_by_dimension(
-            selection,
+        visits = selected.visits_by_dimension(
             dimension,
             len(sums.views),
             with_bounces=not query.is_brief,
@@ -197,7 +174,9 @@ def views_by_dimension(
     codes = np.flatnonzero(sums.views if visits is None else sums.views + visits.visits)
     numbers_of_rows, groups = codes, None
     if naming is not rows.as_stored:
-        named, order = display_names(snapshot.texts, dimension, naming, sources, cancellation)
+        named, order = display_names(
+            reader.texts, dimension, naming, reader.sources, reader.cancellation
+        )
         groups, names = named.numbers_of(codes), named.names
         sums = sums.take(codes).grouped(groups, len(names))
         if visits is not None:
@@ -219,9 +198,9 @@ def views_by_dimension(
     if visits is not None:
         among = visits
         if query.conversions and query.goals:
-            of_all = select(snapshot, query.without_goals, sources, cancellation)
+            of_all = reader.select(query.without_goals)
             size = int(codes[-1]) + 1 if len(codes) else 0
-            among = visits_by_dimension(of_all, dimension, size, include_rollups=False)
+            among = of_all.visits_by_dimension(dimension, size, include_rollups=False)
             among = among if groups is None else among.grouped(codes, groups, len(names))
         columns |= _columns_of_visits(visits, among, numbers, query)
     return Result(make_rows(columns), gaps)
@@ -248,7 +227,24 @@ def _columns_of_views(
         columns["pageviews_percentage"] = fractions(views[numbers], views.sum())
     if not query.is_brief:
         shown = sums.take(numbers)
-        columns |= bounces_and_durations(shown, shown.duration_ms, query)
+        columns |= _bounces_and_durations(shown, shown.duration_ms, query)
+    return columns
+
+
+def _bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Query) -> Columns:
+    """Return the columns of the bounce rate and of a duration, 0 where it is unknown.
+
+    If the query asks for blanks, there is None where there are views but the figure is unknown.
+    """
+    columns: Columns = {
+        "bounce_percentage": fractions(sums.bounces, sums.timed_visitors),
+        "duration": duration_ms,
+    }
+    if query.with_blanks:
+        for name, known in zip(columns, (sums.timed_visitors, duration_ms), strict=True):
+            blank = np.asarray(columns[name], np.object_)
+            blank[(sums.views > 0) & (known == 0)] = None
+            columns[name] = blank
     return columns
 
 
@@ -284,9 +280,7 @@ def _order(
     return (visitors, views) if query.order == "visitors" else (views,)
 
 
-def time_on_page(
-    snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
-) -> Result[list[Row]]:
+def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
     """Return a row for each path that has a view with a known duration.
 
     Path, median duration and the path's share of the total time; most of it first. Unless the
@@ -295,8 +289,8 @@ def time_on_page(
     conversions, as with `views_by_dimension`. Days of which single durations are unknown are left
     out.
     """
-    selection, gaps = with_single_durations(select(snapshot, query, sources, cancellation))
-    sums = tally(selection, Dimension.PATH)
+    selected, gaps = reader.select(query).with_single_durations()
+    sums = selected.tally(Dimension.PATH)
     total_ms, visitors = sums.duration_ms, sums.visitors(of_page=True)
     shares = fractions(total_ms, total_ms.sum())
     first = shares if query.is_brief else visitors
@@ -304,11 +298,11 @@ def time_on_page(
         first = total_ms
     # Durations are sorted only for the pages that may be on the page of rows, as the sums decide.
     shown, row_slice = rows_in_reach(np.flatnonzero(total_ms), first, query.row_slice)
-    texts = snapshot.texts(Dimension.PATH)
-    quartiles = quartiles_by_path(selection, shown, len(texts))
+    texts = reader.texts(Dimension.PATH)
+    quartiles = selected.quartiles(shown, len(texts))
     medians_ms = np.zeros(len(total_ms), np.int64)
     medians_ms[shown] = quartiles.quartile(2)[: len(shown)]
-    order = order_of_texts(snapshot.texts, Dimension.PATH)
+    order = order_of_texts(reader.texts, Dimension.PATH)
     codes, paths = page_of_rows(shown, (first, medians_ms), texts, row_slice, order)
     columns: Columns = {
         "path": paths,
@@ -323,8 +317,7 @@ def time_on_page(
         columns["duration_upper_quartile"] = quartiles.quartile(3)[places]
         columns["duration_lower_quartile"] = quartiles.quartile(1)[places]
     if query.with_visits or query.conversions:
-        visits = visits_by_dimension(
-            selection,
+        visits = selected.visits_by_dimension(
             Dimension.PATH,
             len(total_ms),
             with_bounces=not query.is_brief,
@@ -332,21 +325,17 @@ def time_on_page(
         )
         among = visits
         if query.conversions and query.goals:
-            of_all, _ = with_single_durations(
-                select(snapshot, query.without_goals, sources, cancellation)
-            )
+            of_all, _ = reader.select(query.without_goals).with_single_durations()
             size = len(total_ms)
-            among = visits_by_dimension(of_all, Dimension.PATH, size, include_rollups=False)
+            among = of_all.visits_by_dimension(Dimension.PATH, size, include_rollups=False)
         columns |= _columns_of_visits(visits, among, codes, query)
         gaps |= visits.gaps
-    return Result(make_rows(columns), gaps | sums.gaps | selection.left_out)
+    return Result(make_rows(columns), gaps | sums.gaps | selected.left_out)
 
 
 def events_by_property(
-    snapshot: Snapshot,
+    reader: Reader,
     query: Query,
-    sources: Sources,
-    cancellation: Cancellation,
     *,
     by_value: bool = False,
 ) -> Result[list[Row]]:
@@ -357,7 +346,7 @@ def events_by_property(
     occurred.
     """
     by_value = by_value or bool(query.filters_on(("prop_name",)))
-    counts = count_properties(snapshot, query, sources, cancellation, by_value=by_value)
+    counts = reader.count_properties(query, by_value=by_value)
     numbers, labels = page_of_rows(
         np.flatnonzero(counts.events), (counts.events,), counts.labels, query.row_slice
     )

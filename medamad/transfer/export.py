@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, split_property
 from medamad.domain.errors import BadRequest, RetryLater
 from medamad.lookup.referrers import Sources
+from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.embedded.scan import damaged_days
 from medamad.query.period import ALWAYS, Period
+from medamad.query.reader import Reader
 from medamad.query.reports import ROW_REPORTS, Report, SummaryOptions, summary
 from medamad.query.request import Cancellation, DayGap, Filter, Gap, Gaps, Query, Result
-from medamad.query.scan import damaged_days
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.import_batches import Origins
 from medamad.storage.segments.format import FLAG_OF
@@ -275,24 +277,20 @@ def take_rows(found: list[Any]) -> Iterator[list[Any]]:
 def _run(
     report: Report, query: Query, source: ExportSource, snapshot: Snapshot
 ) -> Result[list[Any]]:
-    return report(snapshot, query, source.sources, source.cancellation)
+    return report(EmbeddedReader(snapshot, source.sources, source.cancellation), query)
 
 
 def statistics_reports(now_ms: int) -> Mapping[str, Report]:
     """Return all reports by name. A series without an end ends at `now_ms`."""
 
-    def total(
-        snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
-    ) -> Result[list[Any]]:
+    def total(reader: Reader, query: Query) -> Result[list[Any]]:
         options = SummaryOptions(now_ms=now_ms, visits=query.with_visits)
-        result = summary(snapshot, query, sources, cancellation, options=options)
+        result = summary(reader, query, options=options)
         return Result([result.content["current"]], result.gaps)
 
-    def days(
-        snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
-    ) -> Result[list[Any]]:
+    def days(reader: Reader, query: Query) -> Result[list[Any]]:
         options = SummaryOptions(now_ms=now_ms, visits=query.with_visits, interval="day")
-        result = summary(snapshot, query, sources, cancellation, options=options)
+        result = summary(reader, query, options=options)
         return Result(_without_unknown(result.content["interval"], result.gaps), result.gaps)
 
     return {"summary": total, "days": days, **ROW_REPORTS}

@@ -14,9 +14,8 @@ from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, Rando
 from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.numpy_loops import NumpyLoops
-from medamad.storage.dictionary.decode import TextCache
-from medamad.storage.segments.parts import CodeTexts
+from medamad.query.embedded.numpy_loops import NumpyLoops
+from medamad.storage.dictionary.decode import CodeTexts, TextCache
 
 
 @frozen(eq=False)

@@ -4,13 +4,15 @@ from support.query.hits import NOON, view
 from support.query.snapshots import Cuts, snapshot_of
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.aggregate import Tally, repeatable, tally, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
-from medamad.query.kernel import LOOPS
+from medamad.query.embedded.aggregate import make_tally, repeatable, tally, tally_all, tally_buckets
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.scan import Selection, WantedColumns
+from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.period import ALWAYS, Period
-from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, WantedColumns
-from medamad.query.view_filter import ViewFilter
+from medamad.query.request import NO_GAPS, Cancellation
+from medamad.query.sums import Tally
+from medamad.storage.segments.counters import VIEWS as VIEWS_ROW
 
 VIEWS = [
     view(1, "pq", 5000, path="/a"),
@@ -58,7 +60,9 @@ def test_views_are_summed_by_code_over_any_parts(cuts: Cuts) -> None:
     counted = tally(selected(cuts), Dimension.PATH)
     # Code 0 is a text that no view has.
     assert sums(counted) == {name: [0, *each] for name, each in SUMS.items()}
-    assert sums(tally_all(selected(cuts))) == {name: [sum(each)] for name, each in SUMS.items()}
+    assert sums(make_tally(tally_all(selected(cuts)), NO_GAPS)) == {
+        name: [sum(each)] for name, each in SUMS.items()
+    }
 
 
 @pytest.mark.parametrize("cuts", CUTS)
@@ -66,7 +70,7 @@ def test_only_selected_views_count(cuts: Cuts) -> None:
     only = {"PATH": [False, True, False, True]}
     assert tally(selected(cuts, **only), Dimension.PATH).views.tolist() == [0, 3, 0, 1]
     assert tally(selected(cuts, **only), Dimension.OS).views.tolist() == [0, 4]
-    assert tally_all(selected(cuts, **only)).views.tolist() == [4]
+    assert tally_all(selected(cuts, **only))[VIEWS_ROW].tolist() == [4]
     late = Period(NOON + 3000, NOON + 4000)
     assert tally(selected(cuts, late), Dimension.PATH).views.tolist() == [0, 1, 0, 1]
 
@@ -88,7 +92,7 @@ def test_durations_can_be_left_out(cuts: Cuts) -> None:
 )
 def test_sums_of_a_series(cuts: Cuts, edges: tuple[int, ...], views: list[int]) -> None:
     buckets = Buckets(np.array(edges), [""] * (len(edges) - 1))
-    assert tally_buckets(selected(cuts), buckets).views.tolist() == views
+    assert tally_buckets(selected(cuts), buckets)[VIEWS_ROW].tolist() == views
 
 
 @pytest.mark.parametrize("most_copies", [0, 5])

@@ -19,7 +19,7 @@ from medamad.query.filters import (
     property_mask,
 )
 from medamad.query.request import Cancellation, Filter
-from medamad.storage.segments.parts import CodeTexts
+from medamad.storage.dictionary.decode import CodeTexts
 
 NAMES = ("", "/", "/About", "/about/us", "/straße", "/50%_*", "/a,b")
 ABOUT = {"/About", "/about/us"}

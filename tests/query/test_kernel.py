@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.query.oracle import quantile
 
-from medamad.query.kernel import LOOPS, CompiledLoops, load_loops
-from medamad.query.loops import (
+from medamad.query.embedded.kernel import LOOPS, CompiledLoops, load_loops
+from medamad.query.embedded.loops import (
     ONES,
     CodeTable,
     Groups,
@@ -24,8 +24,9 @@ from medamad.query.loops import (
     SumsOfVisits,
     same_number,
 )
-from medamad.query.numpy_loops import NumpyLoops
-from medamad.query.quantiles import Quartiles
+from medamad.query.embedded.numpy_loops import NumpyLoops
+from medamad.query.embedded.quantiles import windows_around
+from medamad.query.sums import Quartiles
 from medamad.storage.segments.format import BOUNCED, PAGE_VISITOR, TIMED, VISITOR
 
 BOTH = [NumpyLoops(), LOOPS]
@@ -198,8 +199,8 @@ def test_quartiles_of_groups(
     some, others = [parts[:1]], [parts[1:]]
     of_all = LOOPS.quartiles(lambda: [parts], tables, groups)
     of_some = LOOPS.quartiles(lambda: some, tables, groups)
-    windows_of_all = of_all.windows()
-    for windows in (windows_of_all, of_some.windows()):
+    windows_of_all = windows_around(of_all)
+    for windows in (windows_of_all, windows_around(of_some)):
         is_found = set()
         for loops in BOTH:
             near = [loops.find_near(each, tables, groups, windows) for each in (some, others)]
@@ -223,7 +224,7 @@ def test_quartiles_that_are_in_no_window_are_not_found() -> None:
 
     groups = Groups(np.array([0, 1], np.uint32), 1)
     hundred = durations(*range(10_000, 10_100))
-    windows = LOOPS.quartiles(lambda: hundred, [], groups).windows()
+    windows = windows_around(LOOPS.quartiles(lambda: hundred, [], groups))
     for loops in BOTH:
         some = loops.find_near(hundred, [], groups, windows)
         assert 0 < len(some.duration_ms) <= 3 * 100
@@ -311,7 +312,7 @@ def test_halves_of_much_work_are_put_together() -> None:
     numpys = NumpyLoops()
     expected = quartiles_of(numpys.quartiles(lambda: [parts], tables, groups))
     assert quartiles_of(LOOPS.quartiles(lambda: [parts], tables, groups)) == expected
-    windows = LOOPS.quartiles(lambda: [parts], tables, groups).windows()
+    windows = windows_around(LOOPS.quartiles(lambda: [parts], tables, groups))
     for loops in BOTH:
         near = loops.find_near([parts], tables, groups, windows)
         found = loops.near_quartiles(near, loops.find_near([], tables, groups, windows))

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.query.oracle import quantile
 
-from medamad.query.quantiles import GroupedDurations, Quartiles, median
+from medamad.query.embedded.quantiles import GroupedDurations, median
+from medamad.query.sums import Quartiles
 from medamad.storage.segments.format import SortedDurations
 
 SIZES = (5, 20_000)

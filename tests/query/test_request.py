@@ -3,9 +3,9 @@ from support.query.hits import event, view
 from support.query.snapshots import SOURCES, Cuts, query_from, snapshot_of
 
 from medamad.query import filters
+from medamad.query.embedded.selection import select
 from medamad.query.filters import parse_filters
 from medamad.query.request import NO_GAPS, Cancellation, Cancelled, Gap, Gaps, Query
-from medamad.query.selection import select
 
 
 @pytest.mark.parametrize(

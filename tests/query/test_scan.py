@@ -3,9 +3,9 @@ from attrs import evolve
 from support.query.hits import NOON, event, view
 from support.query.snapshots import SOURCES, Cuts, query_from, snapshot_of
 
+from medamad.query.embedded.selection import select
 from medamad.query.period import Period
 from medamad.query.request import Cancellation
-from medamad.query.selection import select
 
 VIEWS = [
     view(3, "p", referrer="google.de/search", os="Linux"),

@@ -5,11 +5,11 @@ from support.query.hits import event, view
 from support.query.snapshots import SOURCES, Cuts, answer, query_from, snapshot_of
 
 from medamad.lookup.referrers import Sources
+from medamad.query.embedded.selection import filter_key, matching_visits
+from medamad.query.embedded.visit_groups import FoundVisits
+from medamad.query.embedded.visits import Visits, sequences_of
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.selection import filter_key, matching_visits
-from medamad.query.visit_groups import FoundVisits
-from medamad.query.visits import Visits, sequences_of
 from medamad.storage.segments.snapshot import Snapshot
 
 HOUR_MS = 3_600_000

@@ -7,16 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest_twisted
+from support.query.readers import reader_of
 from support.storage.contents import idle
 from support.storage.hits import HOUR_MS, NOW_MS, a_view
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.hits import Event, Hit, View
 from medamad.lookup.referrers import Sources
-from medamad.query.aggregate import tally
+from medamad.query.embedded.aggregate import tally
+from medamad.query.embedded.selection import select
 from medamad.query.reports import events_by_property
 from medamad.query.request import Cancellation, Filter, Query
-from medamad.query.selection import select
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
@@ -61,7 +62,7 @@ def agree(views: Sequence[View], values: dict[str, set[str]], snapshot: Snapshot
 
 def count_events(snapshot: Snapshot, filters: tuple[Filter, ...]) -> dict[str, int]:
     content: Any = events_by_property(
-        snapshot, Query(filters=filters), NOBODY, Cancellation(), by_value=True
+        reader_of(snapshot, NOBODY), Query(filters=filters), by_value=True
     ).content
     rows = msgspec.to_builtins(content)
     return {row["value"]: row["events"] for row in rows if row["name"] == "plan"}

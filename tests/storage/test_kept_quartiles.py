@@ -12,12 +12,12 @@ from support.storage.contents import idle
 from support.storage.hits import DAY_MS, NOW_MS, a_view, unload
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.aggregate import quartiles_by_path
+from medamad.query.embedded.aggregate import quartiles_by_path
+from medamad.query.embedded.quantiles import NearDurations
+from medamad.query.embedded.scan import Selection, divide
+from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.period import ALWAYS, Period
-from medamad.query.quantiles import NearDurations
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, divide
-from medamad.query.view_filter import ViewFilter
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytest_twisted
+from support.query.readers import reader_of
 from support.storage.contents import idle
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view
 
@@ -16,17 +17,13 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.domain.hits import Event, Hit, Unload
 from medamad.lookup.referrers import Sources
-from medamad.query.aggregate import tally
-from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
-from medamad.query.kept_sums import sum_visits
-from medamad.query.period import ALWAYS, Period
-from medamad.query.reports import SummaryOptions, summary
-from medamad.query.request import Cancellation, Filter, Query
-from medamad.query.scan import Selection
-from medamad.query.selection import select
-from medamad.query.view_filter import ViewFilter
-from medamad.query.visit_groups import visits_in_groups
-from medamad.query.visit_sums import (
+from medamad.query.embedded.aggregate import tally
+from medamad.query.embedded.kept_sums import sum_visits
+from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.selection import select
+from medamad.query.embedded.view_filter import ViewFilter
+from medamad.query.embedded.visit_groups import visits_in_groups
+from medamad.query.embedded.visit_sums import (
     Beginnings,
     Count,
     FirstViews,
@@ -37,7 +34,11 @@ from medamad.query.visit_sums import (
     VisitSums,
     collect,
 )
-from medamad.query.visits import select_visits, sequences_of
+from medamad.query.embedded.visits import select_visits, sequences_of
+from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
+from medamad.query.period import ALWAYS, Period
+from medamad.query.reports import SummaryOptions, summary
+from medamad.query.request import Cancellation, Filter, Query
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.segments.counters import SUMS, VIEWS, keys_of, sums_of
 from medamad.storage.segments.snapshot import Snapshot
@@ -92,14 +93,14 @@ def agree_under_filters(period: Period, snapshot: Snapshot) -> None:
     def answers(filters: tuple[Filter, ...]) -> list[Any]:
         query = Query(period, filters, with_visits=True)
         options = SummaryOptions(now_ms=NOW_MS, previous=True, visits=True, interval="day")
-        arguments = snapshot, query, Sources({}), Cancellation()
+        reader = reader_of(snapshot)
         definitions = Definitions(goals=tuple(GOALS), funnels=(FUNNEL,))
-        of_goals = goal_figures(*arguments, goals=GOALS, options=GoalOptions(now_ms=NOW_MS))
+        of_goals = goal_figures(reader, query, goals=GOALS, options=GoalOptions(now_ms=NOW_MS))
         return [
-            summary(*arguments, options=options).content,
+            summary(reader, query, options=options).content,
             # Conversions without a visit count without filters only.
             {row["id"]: (row["visits"], row["visits_percentage"]) for row in of_goals.content},
-            funnel_figures(*arguments, funnel=FUNNEL, definitions=definitions).content,
+            funnel_figures(reader, query, funnel=FUNNEL, definitions=definitions).content,
         ]
 
     assert answers(()) == answers(ANY_BROWSER) == answers(())
@@ -127,7 +128,18 @@ def agree_on_views(periods: Sequence[Period], snapshot: Snapshot) -> None:
             keys = keys_of(views.codes(dimension), views.flags)
             exact += sums_of(keys, views.duration_ms, size)
         for _ in range(2):
-            assert tally(selection, dimension).sums.tolist() == exact.tolist()
+            found = tally(selection, dimension)
+            assert [
+                column.tolist()
+                for column in (
+                    found.views,
+                    found.day_visitors,
+                    found.page_visitors,
+                    found.timed_visitors,
+                    found.bounces,
+                    found.duration_ms,
+                )
+            ] == exact.tolist()
         brief = tally(selection, dimension, with_durations=False)
         assert brief.views.tolist() == exact[VIEWS].tolist()
 
@@ -138,7 +150,10 @@ def agree_on_goals(period: Period, snapshot: Snapshot) -> None:
     options = GoalOptions(now_ms=NOW_MS, interval="hour")
     for _ in range(2):
         found = goal_figures(
-            snapshot, query, Sources({}), Cancellation(), goals=GOALS, options=options
+            reader_of(snapshot),
+            query,
+            goals=GOALS,
+            options=options,
         )
         for row in found.content:
             hours = row["interval"]

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_twisted
+from support.query.readers import reader_of
 from support.storage.contents import orphans, rows, settled
 from support.storage.hits import DAY_MS, NOW_MS, a_view, views
 from support.transfer.day_files import BEGIN, HOST, DayRollup, GoatCounter, Plausible
@@ -19,7 +20,7 @@ from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
 from medamad.query.reports import ROW_REPORTS, SummaryOptions, events_by_property, summary
-from medamad.query.request import Cancellation, Filter, Gap, Query, Result
+from medamad.query.request import Filter, Gap, Query, Result
 from medamad.storage.check import StoreCheck
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
@@ -103,7 +104,8 @@ async def test_plausible_s_figures_are_imported_and_undone(
     values = export.sums().of["property_values"]
     query = Query(filters=(Filter("prop_name", "eq", ("Outbound Link: Click",)),))
     report = store.read(
-        other, lambda snapshot: events_by_property(snapshot, query, SOURCES, Cancellation())
+        other,
+        lambda snapshot: events_by_property(reader_of(snapshot, SOURCES), query),
     )
     assert {(row.name, row.value): row.events for row in report.content} == {
         name: of[0] for name, of in values.items() if name[0] == "Outbound Link: Click"
@@ -123,7 +125,7 @@ def summary_with_visits(store: Store, website: Website) -> Result[Any]:
     options = SummaryOptions(now_ms=END_MS, visits=True)
     return store.read(
         website,
-        lambda snapshot: summary(snapshot, Query(), SOURCES, Cancellation(), options=options),
+        lambda snapshot: summary(reader_of(snapshot, SOURCES), Query(), options=options),
     )
 
 
@@ -144,7 +146,8 @@ async def test_plausible_s_visits_are_imported(open_store: OpenStore, tmp_path: 
     def ask(report: str, *filters: Filter) -> Result[Any]:
         query = Query(filters=filters, with_visits=True)
         return store.read(
-            website, lambda snapshot: ROW_REPORTS[report](snapshot, query, SOURCES, Cancellation())
+            website,
+            lambda snapshot: ROW_REPORTS[report](reader_of(snapshot, SOURCES), query),
         )
 
     def shown(report: str, column: str, figure: str) -> Counter[Any]:
@@ -274,10 +277,8 @@ async def test_goatcounter_s_figures_are_imported_and_undone(
     by_day = store.read(
         website,
         lambda snapshot: summary(
-            snapshot,
+            reader_of(snapshot, SOURCES),
             Query(),
-            SOURCES,
-            Cancellation(),
             options=SummaryOptions(now_ms=END_MS, interval="day", timezone=zone),
         ),
     ).content

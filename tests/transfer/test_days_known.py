@@ -8,12 +8,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest_twisted
+from support.query.readers import reader_of
 from support.storage.hits import a_view, unload
 from support.transfer.day_files import BEGIN, HOST, GoatCounter, Plausible
 from support.transfer.day_imports import END_MS, EPOCH, statistics, take_days
 from support.transfer.round_trips import SOURCES
 
-from medamad.query.request import NO_GAPS, Cancellation, Gap, Gaps, Query
+from medamad.query.request import NO_GAPS, Gap, Gaps, Query
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
 from medamad.transfer.export import ExportRequest, ExportSource, statistics_reports
@@ -52,7 +53,7 @@ async def test_results_name_the_days_they_do_not_cover(
 
 def gaps_of(report: str, query: Query) -> Callable[[Snapshot], list[list[int]]]:
     def run(snapshot: Snapshot) -> list[list[int]]:
-        result = statistics_reports(END_MS)[report](snapshot, query, SOURCES, Cancellation())
+        result = statistics_reports(END_MS)[report](reader_of(snapshot, SOURCES), query)
         return [result.gaps.days(gap) for gap in (Gap.FIGURES, Gap.DURATIONS, Gap.BOUNCES)]
 
     return run

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from support.query.readers import reader_of
 from support.storage.contents import rows
 from support.storage.hits import views
 from support.transfer.foreign_files import (
@@ -30,8 +31,7 @@ from support.transfer.round_trips import answers, take_in
 
 from medamad.domain.errors import Conflict
 from medamad.ingest.pipeline import Rules
-from medamad.lookup.referrers import Sources
-from medamad.query.request import Cancellation, Query
+from medamad.query.request import Query
 from medamad.query.visit_reports import entry_pages
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
@@ -187,7 +187,7 @@ async def test_visits_are_imported_in_any_order_unless_they_are_switched_off(
     await take_in(store, website, [file], rules=Rules(has_visits=has_visits))
 
     def read_entries(snapshot: Snapshot) -> dict[Any, Any]:
-        found = entry_pages(snapshot, Query(), Sources({}), Cancellation())
+        found = entry_pages(reader_of(snapshot), Query())
         return {row.path: row.visits for row in found.content}
 
     assert store.read(website, read_entries) == entries

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import suppress
 from itertools import chain
 from threading import Lock
-from typing import Any, Final, TypeAlias, overload
+from typing import Any, Final, Protocol, TypeAlias, overload
 
 import numpy as np
 from attrs import define, field
@@ -136,6 +136,17 @@ class TextCache:
         # Another thread may be doing the same: iterate over a copy.
         for oldest in list(self._values)[:-_CACHED]:
             self._values.pop(oldest, None)
+
+
+class CodeTexts(Protocol):
+    """The texts of a website's codes: `texts(dimension)[code]`."""
+
+    @property
+    def cache(self) -> TextCache:
+        """What queries have computed from the texts."""
+
+    def __call__(self, dimension: Dimension, /) -> Sequence[str]:
+        """Return the texts of a dimension, at least up to the greatest code in what is read."""
 
 
 @define(eq=False)

@@ -9,7 +9,7 @@ must not be written to.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -17,7 +17,6 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
-from medamad.storage.dictionary.decode import TextCache
 from medamad.storage.segments.counters import Counters
 from medamad.storage.segments.format import SortedDurations
 
@@ -342,14 +341,3 @@ class Rollup(HasCounters):
         if not sums.has_distinct_names:
             return None
         return EventCounts(sums.codes, sums.events, sums.total)
-
-
-class CodeTexts(Protocol):
-    """The texts of a website's codes: `texts(dimension)[code]`."""
-
-    @property
-    def cache(self) -> TextCache:
-        """What queries have computed from the texts."""
-
-    def __call__(self, dimension: Dimension, /) -> Sequence[str]:
-        """Return the texts of a dimension, at least up to the greatest code in the snapshot."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 from attrs import define, evolve, field, frozen
 
 from medamad.domain.dimensions import Dimension
-from medamad.storage.dictionary.decode import TextCache
+from medamad.storage.dictionary.decode import CodeTexts, TextCache
 from medamad.storage.environment.access import ReadAccess
 from medamad.storage.environment.environment import Databases
 from medamad.storage.errors import DamagedSegment
@@ -18,7 +18,6 @@ from medamad.storage.segments.corrections import Overlays
 from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.parts import (
     NO_TIME,
-    CodeTexts,
     EventColumns,
     EventRows,
     Part,

@@ -11,8 +11,8 @@ from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.goals import Definitions, Goal, checked_goal
 from medamad.domain.websites import Website
 from medamad.domain.zones import zone_named
-from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
+from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.filters import GOAL_FIELD, VISIT_FIELDS, VISITOR_FIELD, parse_filters
 from medamad.query.goal_reports import (
     GoalOptions,
@@ -22,10 +22,10 @@ from medamad.query.goal_reports import (
     preview_of_goal,
 )
 from medamad.query.period import parse_period
+from medamad.query.reader import Reader
 from medamad.query.reports import STATISTICS, Statistic, SummaryOptions, summary
 from medamad.query.request import MAX_ROWS, ORDERS, Cancellation, Query, Result
 from medamad.query.visit_reports import pages_beside
-from medamad.storage.segments.snapshot import Snapshot
 from medamad.web.assets import GZIP, gzipped, negotiated_coding
 from medamad.web.auth import Access
 from medamad.web.call import Call
@@ -35,7 +35,7 @@ from medamad.web.routes.goals import FunnelDefinition, GoalDefinition
 
 MAX_OFFSET: Final = 5_000
 
-RunReport: TypeAlias = Callable[[Snapshot, Query, Sources, Cancellation], Result[Any]]
+RunReport: TypeAlias = Callable[[Reader, Query], Result[Any]]
 
 _GOAL: Final = msgspec.json.Decoder(GoalDefinition)
 _FUNNEL: Final = msgspec.json.Decoder(FunnelDefinition)
@@ -130,7 +130,7 @@ async def _respond(call: Call, website: Website, query: Query, report: RunReport
 
     def response() -> Response:
         result = backend.store.read(
-            website, lambda snapshot: report(snapshot, query, sources, cancellation)
+            website, lambda snapshot: report(EmbeddedReader(snapshot, sources, cancellation), query)
         )
         cancellation.check()
         encoded = json_response(result.content)
@@ -158,9 +158,7 @@ async def summarise(call: Call, hostname: str) -> Response:
     clock = call.backend.clock
     rules = call.backend.pipeline.rules
 
-    def report(
-        snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
-    ) -> Result[Any]:
+    def report(reader: Reader, query: Query) -> Result[Any]:
         options = SummaryOptions(
             now_ms=int(clock() * 1000),
             previous=with_previous,
@@ -169,7 +167,7 @@ async def summarise(call: Call, hostname: str) -> Response:
             interval=interval,
             timezone=timezone,
         )
-        result = summary(snapshot, query, sources, cancellation, options=options)
+        result = summary(reader, query, options=options)
         if query.with_visits and not rules.has_visitors:
             uncounted: dict[str, object] = {**result.content, "visitors_counted": False}
             return Result(uncounted, result.gaps)

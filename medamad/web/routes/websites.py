@@ -1,7 +1,6 @@
 """The registered websites."""
 
 from collections.abc import Sequence
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -9,8 +8,11 @@ import msgspec
 
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.domain.zones import DAY_MS
+from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.period import Period
+from medamad.query.request import Cancellation
 from medamad.query.visit_reports import visits_in
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.web.auth import Access
 from medamad.web.backend import Backend
 from medamad.web.call import Call
@@ -60,7 +62,10 @@ async def list_websites(call: Call) -> Response:
     has_visitors = backend.pipeline.rules.has_visitors
 
     last_day = Period(now_ms - DAY_MS, now_ms)
-    count_visits = partial(visits_in, period=last_day, sources=backend.settings.sources)
+
+    def count_visits(snapshot: Snapshot) -> int:
+        reader = EmbeddedReader(snapshot, backend.settings.sources, Cancellation())
+        return visits_in(reader, last_day)
 
     def with_visitors() -> Response:
         for website, shown in zip(websites, details, strict=True):

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from attrs import define, field, frozen
 from support.abuse.process_usage import anonymous_bytes
+from support.query.readers import reader_of
 from support.received_hits import received
 from support.storage.contents import idle
 from support.web.daemon_in_memory import SOURCES
@@ -24,7 +25,7 @@ from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.write_queue import WriteQueue
 from medamad.query.reports import ROW_REPORTS
-from medamad.query.request import Cancellation, Query
+from medamad.query.request import Query
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -169,7 +170,7 @@ class Place:
     def rows(self, website: Website, report: str) -> Any:
         """Return all the rows of a report, as they are sent."""
         run = ROW_REPORTS[report]
-        found = self.store.read(website, lambda seen: run(seen, Query(), SOURCES, Cancellation()))
+        found = self.store.read(website, lambda seen: run(reader_of(seen, SOURCES), Query()))
         return msgspec.json.decode(msgspec.json.encode(found.content))
 
     def figures(self, website: Website) -> list[object]:

@@ -15,6 +15,7 @@ from support.query.hits import HIT_OF_ITS_OWN
 from support.query.naive_filters import TEXTS, Pairs
 from support.query.oracle import Entry, pairs_of
 from support.query.random_queries import GOALS
+from support.query.readers import reader_of
 
 from medamad.domain.dimensions import (
     VIEW_DIMENSIONS,
@@ -24,14 +25,14 @@ from medamad.domain.dimensions import (
     split_property,
 )
 from medamad.lookup.referrers import Sources
+from medamad.query.embedded.scan import leaves
 from medamad.query.filters import parse_filters
 from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
 from medamad.query.period import parse_period
 from medamad.query.reports import STATISTICS, SummaryOptions, summary
-from medamad.query.request import Cancellation, Query, Result
-from medamad.query.scan import leaves
+from medamad.query.request import Query, Result
 from medamad.query.visit_reports import pages_beside
-from medamad.storage.dictionary.decode import TextCache
+from medamad.storage.dictionary.decode import CodeTexts, TextCache
 from medamad.storage.segments.build import content_of
 from medamad.storage.segments.counters import (
     BOUNCES,
@@ -54,7 +55,6 @@ from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
-    CodeTexts,
     EventColumns,
     EventCounts,
     EventRows,
@@ -476,7 +476,7 @@ def result(
 ) -> Result[Any]:
     """Return the result of a report."""
     given, query = dict(parameters), query_from(parameters)
-    arguments = (snapshot, query, SOURCES, Cancellation())
+    reader = reader_of(snapshot, SOURCES)
     if endpoint == "summary":
         options = SummaryOptions(
             now_ms=now_ms,
@@ -486,22 +486,20 @@ def result(
             interval=given.get("interval"),
             timezone=given.get("timezone"),
         )
-        return summary(*arguments, options=options)
+        return summary(reader, query, options=options)
     if endpoint == "goals":
         goal_options = GoalOptions(
             now_ms=now_ms, interval=given.get("interval"), timezone=given.get("timezone")
         )
         counted = evolve(query, with_visits=True)
-        return goal_figures(
-            snapshot, counted, *arguments[2:], goals=GOALS.goals, options=goal_options
-        )
+        return goal_figures(reader, counted, goals=GOALS.goals, options=goal_options)
     if endpoint.startswith("funnels/"):
         funnel = GOALS.funnel(endpoint.partition("/")[2])
-        return funnel_figures(*arguments, funnel=funnel, definitions=GOALS)
+        return funnel_figures(reader, query, funnel=funnel, definitions=GOALS)
     if endpoint in STEPS:
-        return pages_beside(*arguments, path=given.get("of", "/"), step=STEPS[endpoint])
+        return pages_beside(reader, query, path=given.get("of", "/"), step=STEPS[endpoint])
     (statistic,) = (each for each in STATISTICS if each.name == endpoint)
     variant = statistic.variant
     if variant is not None and given.get(variant.parameter) == str(variant.value).lower():
-        return variant.report(*arguments)
-    return statistic.report(*arguments)
+        return variant.report(reader, query)
+    return statistic.report(reader, query)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from support.query.readers import reader_of
 from support.storage.hits import DAY_MS, NOW_MS
 
 from medamad.admin.import_requests import rows_request
@@ -23,7 +24,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.buckets import INTERVALS
 from medamad.query.period import Period
 from medamad.query.reports import SummaryOptions, summary
-from medamad.query.request import Cancellation, Filter, Query
+from medamad.query.request import Filter, Query
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.store import Store
 from medamad.transfer.export import ExportRequest, ExportSource
@@ -149,5 +150,5 @@ def answers(store: Store, website: Website) -> list[Any]:
 
 def _over_time(period: Period, interval: str, snapshot: Snapshot) -> str:
     options = SummaryOptions(now_ms=LATER_MS, interval=interval, visits=True)
-    found = summary(snapshot, Query(period), SOURCES, Cancellation(), options=options)
+    found = summary(reader_of(snapshot, SOURCES), Query(period), options=options)
     return repr(found.content)

@@ -17,8 +17,8 @@ from support.web.slow_clients import leave, slow
 from twisted.internet.defer import Deferred, succeed
 
 from medamad.domain.websites import Website
-from medamad.query.request import Cancelled
-from medamad.query.selection import select
+from medamad.query.reader import Reader
+from medamad.query.request import Cancelled, Query
 from medamad.storage.compaction.planner import Sizes
 from medamad.transfer import export
 from medamad.transfer.export import STEP_ROWS, EncodedPiece, ExportRequest
@@ -255,10 +255,11 @@ async def test_a_report_is_cancelled_if_the_client_disconnects(
         steps.append(step)
         return Deferred()
 
-    def report(*arguments: Any) -> None:
-        assert list(select(*arguments).views())
+    def report(reader: Reader, query: Query) -> None:
+        selected = reader.select(query)
+        assert selected.total().tally.views.any()
         connection.close()
-        list(select(*arguments).views())
+        selected.total()
 
     reports = {**export.ROW_REPORTS, "pages": report}
     monkeypatch.setattr(export, "ROW_REPORTS", reports)

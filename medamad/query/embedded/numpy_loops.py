@@ -8,7 +8,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from medamad.query.loops import (
+from medamad.query.embedded.loops import (
     NO_COLUMN,
     Batch,
     Batches,
@@ -22,7 +22,8 @@ from medamad.query.loops import (
     SumsOfVisits,
     place_table,
 )
-from medamad.query.quantiles import WINDOWS, GroupedDurations, NearDurations, Quartiles
+from medamad.query.embedded.quantiles import WINDOWS, GroupedDurations, NearDurations
+from medamad.query.sums import Quartiles
 from medamad.storage.segments.counters import SUMS, keys_of, sums_of
 from medamad.storage.segments.format import Integers
 

@@ -8,19 +8,19 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension, ViewNumber, split_property
+from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.domain.goals import Goal
-from medamad.domain.paths import PathPattern
-from medamad.query.filters import Mask, cached_mask
-from medamad.query.kernel import LOOPS
-from medamad.query.loops import CodeTable, PartViews
-from medamad.query.part_visits import AnyVisits
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import CodeTable, PartViews
+from medamad.query.embedded.part_visits import AnyVisits
+from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.view_filter import SelectedViews, ViewFilter
+from medamad.query.embedded.visit_groups import selecting_views, visits_in_groups
+from medamad.query.embedded.visit_search import FoundEvents, VisitSearch
+from medamad.query.filters import Mask, goal_mask
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection
-from medamad.query.view_filter import SelectedViews, ViewFilter
-from medamad.query.visit_groups import selecting_views, visits_in_groups
-from medamad.query.visit_search import FoundEvents, VisitSearch
-from medamad.storage.segments.parts import CodeTexts, ViewColumns
+from medamad.storage.dictionary.decode import CodeTexts
+from medamad.storage.segments.parts import ViewColumns
 
 Moments: TypeAlias = NDArray[np.int64]
 """Milliseconds since 1970, and below these _NUMBER_BITS for how many views and events there were
@@ -30,28 +30,6 @@ _NUMBER_BITS: Final = 21
 _NO_ROWS: Final = np.zeros(0, np.intp)
 _EARLY: Final = 1 << 10
 """By how many numbers an event may precede the view that it is bound to, and still be in order."""
-
-
-def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
-    """Return which codes reach a goal: of Dimension.PATH if it is a page, else of PROPERTY."""
-    if goal.path is not None:
-        pattern = PathPattern.of(goal.path)
-        return cached_mask(
-            texts,
-            Dimension.PATH,
-            pattern,
-            lambda piece: np.array([pattern.matches(path) for path in piece], np.bool_),
-            cancellation,
-        )
-
-    def has_property(piece: Sequence[str]) -> Mask:
-        pairs = map(split_property, piece)
-        return np.array(
-            [name == goal.event and goal.value in (None, value) for name, value in pairs], np.bool_
-        )
-
-    key = (goal.event, goal.value)
-    return cached_mask(texts, Dimension.PROPERTY, key, has_property, cancellation)
 
 
 @frozen(eq=False)

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
+from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.visit_sums import add_up
 from medamad.query.filters import Mask
 from medamad.query.request import DayGap, Gap, Gaps
-from medamad.query.scan import Selection
-from medamad.query.visit_sums import VisitSums, add_up
+from medamad.query.sums import VisitSums
 from medamad.storage.segments.counters import Counters, merge
 from medamad.storage.segments.day_visits import (
     EXITS,

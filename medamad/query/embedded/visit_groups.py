@@ -14,15 +14,12 @@ from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import ViewNumber
-from medamad.query.filters import Mask
-from medamad.query.gathered import GatheredViews, KeptArrays, keep_nothing
-from medamad.query.kernel import LOOPS
-from medamad.query.part_visits import PartVisits
-from medamad.query.period import ALWAYS, Period
-from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, divide, loose_events
-from medamad.query.view_filter import SelectedViews
-from medamad.query.visits import (
+from medamad.query.embedded.gathered import GatheredViews, KeptArrays, keep_nothing
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.part_visits import PartVisits
+from medamad.query.embedded.scan import Selection, divide, loose_events
+from medamad.query.embedded.view_filter import SelectedViews
+from medamad.query.embedded.visits import (
     Numbers,
     Visits,
     distinct,
@@ -34,6 +31,9 @@ from medamad.query.visits import (
     visit_numbers,
     visits_begun,
 )
+from medamad.query.filters import Mask
+from medamad.query.period import ALWAYS, Period
+from medamad.query.request import Cancellation
 from medamad.storage.segments.parts import Part, Rollup, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 

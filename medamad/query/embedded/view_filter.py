@@ -9,9 +9,9 @@ from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import NO_COLUMN, ONES, CodeTable, PartViews, RowMask
 from medamad.query.filters import Mask
-from medamad.query.kernel import LOOPS
-from medamad.query.loops import NO_COLUMN, ONES, CodeTable, PartViews, RowMask
 from medamad.query.period import Period
 from medamad.storage.segments.format import Integers
 from medamad.storage.segments.parts import Codes, Part, Rollup, ViewColumns

@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
+from medamad.query.embedded.scan import Selection, loose_events
+from medamad.query.embedded.selection import filter_key, matching_visits, select
+from medamad.query.embedded.view_filter import ViewFilter, event_codes
+from medamad.query.embedded.visit_search import VisitSearch
+from medamad.query.embedded.visits import Visits, distinct, find_ascending, select_visits
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
-from medamad.query.kernel import LOOPS
-from medamad.query.loops import CodeTable, OwnEvents, RowMask
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
-from medamad.query.scan import Selection, loose_events
-from medamad.query.selection import filter_key, matching_visits, select
-from medamad.query.view_filter import ViewFilter, event_codes
-from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Visits, distinct, find_ascending, select_visits
+from medamad.query.sums import PropertyCounts
+from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.parts import (
-    CodeTexts,
     EventColumns,
     EventCounts,
     EventRows,
@@ -37,22 +38,6 @@ from medamad.storage.segments.snapshot import Snapshot
 
 _AT_ONCE: Final = 32
 """The events of this many parts are counted at a time."""
-
-
-@frozen(eq=False)
-class PropertyCounts:
-    """The events of a query by label: a property name, or a property's whole text.
-
-    `events[i]` is the number of events with the label `labels[i]`, shape (n,) int64. `visits[i]` is
-    that of the selected visits in which one occurred, if it is asked for. `total` is the number of
-    events with any of them.
-    """
-
-    labels: Sequence[str]
-    events: NDArray[np.int64]
-    visits: NDArray[np.int64] | None
-    total: int
-    gaps: Gaps
 
 
 def count_properties(

@@ -13,24 +13,23 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
-from medamad.query.gathered import GatheredViews
-from medamad.query.goals import have_reached
-from medamad.query.kernel import LOOPS
-from medamad.query.loops import PlacedViews, SumsOfVisits
-from medamad.query.part_visits import AnyVisits
-from medamad.query.scan import loose_events
-from medamad.query.view_filter import ViewFilter
-from medamad.query.visits import (
+from medamad.query.embedded.gathered import GatheredViews
+from medamad.query.embedded.goals import have_reached
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import PlacedViews, SumsOfVisits
+from medamad.query.embedded.part_visits import AnyVisits
+from medamad.query.embedded.scan import loose_events
+from medamad.query.embedded.view_filter import ViewFilter
+from medamad.query.embedded.visits import (
     Numbers,
     VisitViews,
     distinct,
     find_ascending,
 )
+from medamad.query.sums import BOUNCES, DURATION_MS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.parts import ViewColumns, are_late
 from medamad.storage.segments.snapshot import Snapshot
-
-VISITS, VIEWS, BOUNCES, DURATION_MS = range(4)
 
 _NONE: Final[Numbers] = np.zeros(0, np.int64)
 _EVERYTHING: Final = ViewFilter({})
@@ -38,75 +37,6 @@ _SPARSE: Final = 4
 _AT_ONCE: Final = 1 << 17
 """Rows of so many visits, or pages that they saw, are summed together."""
 _WIDE_BITS: Final = 32
-
-
-@frozen(eq=False)
-class VisitSums:
-    """Sums of visits by code, shape (4, k): visits, their views, bounces and visible milliseconds.
-
-    Kinds of sums that need only the first of these have fewer rows. `codes` are strictly ascending,
-    shape (k,).
-    """
-
-    codes: NDArray[np.int64]
-    sums: NDArray[np.int64]
-
-    @property
-    def visits(self) -> NDArray[np.int64]:
-        """Visits."""
-        return self._row(VISITS)
-
-    @property
-    def views(self) -> NDArray[np.int64]:
-        """All views of the visits."""
-        return self._row(VIEWS)
-
-    @property
-    def bounces(self) -> NDArray[np.int64]:
-        """Visits with one view and no event."""
-        return self._row(BOUNCES)
-
-    @property
-    def mean_duration_ms(self) -> NDArray[np.int64]:
-        """The mean visible time of a visit in whole milliseconds, rounded; 0 without visits."""
-        visits = np.maximum(self.visits, 1)
-        mean: NDArray[np.int64] = (2 * self._row(DURATION_MS) + visits) // (2 * visits)
-        return mean
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that they take."""
-        return self.codes.nbytes + self.sums.nbytes
-
-    def total(self) -> "VisitSums":
-        """Return the sums of all codes, as those of the code 0."""
-        return VisitSums(np.zeros(1, np.int64), self.sums.sum(axis=1, keepdims=True))
-
-    def dense(self, size: int) -> "VisitSums":
-        """Return the sums of the codes 0 to size - 1. Others are left out."""
-        return self.grouped(self.codes, size)
-
-    def grouped(self, groups: NDArray[np.integer[Any]], size: int) -> "VisitSums":
-        """Return the sums of groups: `groups` has the group of each code, 0 to size - 1.
-
-        Codes in any other group are left out.
-        """
-        is_in = (groups >= 0) & (groups < size)
-        sums = np.zeros((len(self.sums), size), np.int64)
-        for row, added in zip(sums, self.sums, strict=True):
-            np.add.at(row, groups[is_in], added[is_in])
-        return VisitSums(np.arange(size), sums)
-
-    def take(self, places: NDArray[np.integer[Any]]) -> "VisitSums":
-        """Return the sums of some codes by their places, in that order."""
-        return VisitSums(self.codes[places], self.sums[:, places])
-
-    def __neg__(self) -> "VisitSums":
-        return VisitSums(self.codes, -self.sums)
-
-    def _row(self, number: int) -> NDArray[np.int64]:
-        row: NDArray[np.int64] = self.sums[number]
-        return row
 
 
 NO_SUMS: Final = VisitSums(_NONE, np.zeros((DURATION_MS + 1, 0), np.int64))

@@ -10,21 +10,25 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
-from medamad.query.aggregate import count_views_of_parts
-from medamad.query.filters import Mask
-from medamad.query.goals import GoalSearch
-from medamad.query.loops import lookup
+from medamad.query.buckets import Buckets
+from medamad.query.embedded.aggregate import count_views_of_parts
+from medamad.query.embedded.goals import GoalSearch
+from medamad.query.embedded.loops import lookup
+from medamad.query.embedded.properties import EventFilter
+from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
+from medamad.query.embedded.selection import whole_visits
+from medamad.query.embedded.view_filter import SelectedViews, find_views
+from medamad.query.embedded.visit_figures import count_reached
+from medamad.query.embedded.visit_groups import selecting_views, selecting_views_of
+from medamad.query.filters import VIEW_FIELDS, Mask, goal_mask, matches_without_view
 from medamad.query.period import ALWAYS
-from medamad.query.properties import EventFilter
-from medamad.query.request import DayGap
-from medamad.query.scan import Selection, divide, leaves, loose_events
-from medamad.query.view_filter import SelectedViews, find_views
-from medamad.query.visit_groups import selecting_views, selecting_views_of
+from medamad.query.request import PROPERTY_FIELDS, DayGap, Gap, Gaps, Query
+from medamad.query.sums import Amounts, Conversions, ReachedGoals
 from medamad.storage.segments.parts import EventColumns, ViewColumns
 
 
 @define(eq=False)
-class Conversions:
+class FoundConversions:
     """A goal, the codes that reach it and those of its revenue, and what is found of it.
 
     `times_ms` has the time of each conversion; `amounts` the codes of the properties with the
@@ -60,10 +64,31 @@ class Conversions:
         else:
             self.counted.append(CountedConversions.of(len(rows), codes))
 
+    def by_bucket(self, buckets: Buckets | None) -> Conversions:
+        """Return the conversions and amounts of each bucket, or of all as those of one."""
+        size = 1 if buckets is None else len(buckets.dates)
+
+        def places_of(time_ms: NDArray[np.int64]) -> NDArray[np.intp]:
+            return np.zeros(len(time_ms), np.intp) if buckets is None else buckets.of(time_ms)
+
+        counts = np.bincount(places_of(np.concatenate(self.times_ms)), minlength=size)
+        counts[0:1] += sum(each.count for each in self.counted)
+        amounts = None
+        if self.revenue is not None:
+            codes, times_ms = map(np.concatenate, zip(*self.amounts, strict=True))
+            untimed = np.concatenate([codes[:0], *(each.amounts for each in self.counted)])
+            once = np.ones(len(codes), np.int64)
+            amounts = Amounts(
+                np.concatenate([codes, untimed]),
+                np.append(places_of(times_ms), np.zeros(len(untimed), np.intp)),
+                np.concatenate([once, *(each.times for each in self.counted)]),
+            )
+        return Conversions(self.goal, counts.astype(np.int64), amounts)
+
 
 @frozen(eq=False)
 class CountedConversions:
-    """Conversions of a goal without their times.
+    """FoundConversions of a goal without their times.
 
     `count` is their number; `amounts` has the codes of the properties with their amounts, and
     `times` how often each occurs, shape (n,).
@@ -84,6 +109,54 @@ class CountedConversions:
         return self.amounts.nbytes + self.times.nbytes
 
 
+def find_conversions(
+    selection: Selection, query: Query, goals: Sequence[Goal], buckets: Buckets | None
+) -> ReachedGoals:
+    """Return the conversions of goals by bucket, or in all.
+
+    They are those of the selected visits; where visits are unknown, among the selected views and
+    events. If the query is with visits, also how many reached each goal.
+    """
+    with_times, with_visits = buckets is not None, query.with_visits
+    found = [_look_for(goal, selection) for goal in goals]
+    search, reached = search_of(found), None
+    loose = selection
+    without_view = matches_without_view(query) and not query.has_property_filter
+    if with_visits and query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS)):
+        reached = count_reached(selection, buckets, search)
+        loose, without_view = whole_visits(selection), False
+        for _ in add_selected_views(loose, search, found, with_times, loose):
+            pass
+    elif selection.filter.matches_all:
+        loose = add_all(selection, found, with_times=with_times)
+        if with_visits:
+            reached = count_reached(selection, buckets, search)
+    else:
+        adding = partial(add_selected_views, selection, search, found, with_times)
+        if with_visits:
+            reached = count_reached(selection, buckets, search, adding)
+        else:
+            for _ in adding(selection):
+                pass
+    gaps = add_loose_events(loose, found, without_view=without_view, with_times=with_times)
+    for rollup in selection.snapshot.rollups:
+        if not all(
+            selection.period.is_outside(*bounds)
+            for bounds in (rollup.time_bounds, rollup.event_time_bounds)
+        ):
+            gaps.add((Gap.FIGURES, rollup.day))
+    return ReachedGoals([each.by_bucket(buckets) for each in found], reached, Gaps(gaps))
+
+
+def _look_for(goal: Goal, selection: Selection) -> FoundConversions:
+    texts, cancellation = selection.snapshot.texts, selection.cancellation
+    revenue = None
+    if goal.revenue is not None:
+        having_amount = Goal(id="", name="", event=goal.revenue)
+        revenue = goal_mask(texts, having_amount, cancellation)
+    return FoundConversions(goal, goal_mask(texts, goal, cancellation), revenue)
+
+
 def _any(masks: Sequence[Mask]) -> Mask:
     """Return which codes match any of some masks; texts that only some of them have are new."""
     size = min(map(len, masks))
@@ -91,12 +164,14 @@ def _any(masks: Sequence[Mask]) -> Mask:
     return union
 
 
-def search_of(goals: Sequence[Conversions]) -> GoalSearch:
+def search_of(goals: Sequence[FoundConversions]) -> GoalSearch:
     """Return the search for the visits that reach some goals."""
     return GoalSearch([each.goal for each in goals], [each.reaching for each in goals])
 
 
-def add_all(selection: Selection, goals: Sequence[Conversions], *, with_times: bool) -> Selection:
+def add_all(
+    selection: Selection, goals: Sequence[FoundConversions], *, with_times: bool
+) -> Selection:
     """Add all views in the period that reach goals, and all events that are stored with their view.
 
     Return the selection of the events that have yet to be added.
@@ -119,7 +194,7 @@ def add_all(selection: Selection, goals: Sequence[Conversions], *, with_times: b
     return others
 
 
-def _add_kept_events(selection: Selection, goals: Sequence[Conversions]) -> Selection:
+def _add_kept_events(selection: Selection, goals: Sequence[FoundConversions]) -> Selection:
     """Add the events that reach goals in segments that never change and are in the period.
 
     Return the selection of all other events.
@@ -135,9 +210,9 @@ def _add_kept_events(selection: Selection, goals: Sequence[Conversions]) -> Sele
     return evolve(selection, snapshot=others)
 
 
-def _count_events(selection: Selection, goal: Conversions) -> CountedConversions:
+def _count_events(selection: Selection, goal: FoundConversions) -> CountedConversions:
     """Return the events in the period that reach a goal."""
-    found = Conversions(goal.goal, goal.reaching, goal.revenue)
+    found = FoundConversions(goal.goal, goal.reaching, goal.revenue)
     for _ in _add_parts(selection, search_of([found]), [found], with_times=False):
         pass
     add_loose_events(selection, [found], without_view=True, with_times=False)
@@ -147,7 +222,7 @@ def _count_events(selection: Selection, goal: Conversions) -> CountedConversions
 
 
 def _add_parts(
-    selection: Selection, search: GoalSearch, goals: Sequence[Conversions], *, with_times: bool
+    selection: Selection, search: GoalSearch, goals: Sequence[FoundConversions], *, with_times: bool
 ) -> Iterator[ViewColumns]:
     """Add the selected views that reach goals, and the events that are stored with their view.
 
@@ -185,7 +260,7 @@ def _add_parts(
 def add_selected_views(
     selection: Selection,
     search: GoalSearch,
-    goals: Sequence[Conversions],
+    goals: Sequence[FoundConversions],
     with_times: bool,
     among: Selection,
 ) -> Iterator[SelectedViews]:
@@ -207,7 +282,7 @@ class _LooseAmounts:
     views: NDArray[np.uint64]
 
 
-def _loose_amounts(selection: Selection, goals: Sequence[Conversions]) -> _LooseAmounts:
+def _loose_amounts(selection: Selection, goals: Sequence[FoundConversions]) -> _LooseAmounts:
     """Return the amounts of goals that are pages."""
     codes, views = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
     revenues = [
@@ -223,7 +298,7 @@ def _loose_amounts(selection: Selection, goals: Sequence[Conversions]) -> _Loose
 def _add_views(
     part: ViewColumns,
     rows: NDArray[np.intp],
-    goal: Conversions,
+    goal: FoundConversions,
     loose: _LooseAmounts,
     *,
     with_times: bool,
@@ -243,7 +318,7 @@ def _add_views(
 
 
 def _add_events(
-    events: EventColumns, rows: NDArray[np.intp], goal: Conversions, *, with_times: bool
+    events: EventColumns, rows: NDArray[np.intp], goal: FoundConversions, *, with_times: bool
 ) -> None:
     """Add events that reached a goal, by rows of which the events have one or more."""
     numbers = events.event[rows]
@@ -259,7 +334,7 @@ def _add_events(
 
 def add_loose_events(
     selection: Selection,
-    goals: Sequence[Conversions],
+    goals: Sequence[FoundConversions],
     *,
     without_view: bool,
     with_times: bool,

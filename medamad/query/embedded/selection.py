@@ -9,6 +9,13 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
+from medamad.query.embedded.goals import GoalSearch
+from medamad.query.embedded.part_visits import PartVisits
+from medamad.query.embedded.scan import Selection, loose_events
+from medamad.query.embedded.view_filter import PropertyFilter, SelectedViews, ViewFilter
+from medamad.query.embedded.visit_groups import FindViews, FoundVisits, visits_in_groups
+from medamad.query.embedded.visit_search import VisitSearch
+from medamad.query.embedded.visits import Visits, visits_begun
 from medamad.query.filters import (
     ENTRY_FIELDS,
     EXIT_FIELDS,
@@ -19,15 +26,8 @@ from medamad.query.filters import (
     code_masks,
     property_mask,
 )
-from medamad.query.goals import GoalSearch
-from medamad.query.part_visits import PartVisits
 from medamad.query.period import ALWAYS
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Query
-from medamad.query.scan import Selection, loose_events
-from medamad.query.view_filter import PropertyFilter, SelectedViews, ViewFilter
-from medamad.query.visit_groups import FindViews, FoundVisits, visits_in_groups
-from medamad.query.visit_search import VisitSearch
-from medamad.query.visits import Visits, visits_begun
 from medamad.storage.segments.snapshot import Snapshot
 
 

@@ -12,13 +12,19 @@ from typing import Final
 import numpy as np
 from attrs import evolve, frozen
 
+from medamad.query.embedded.scan import Selection, divide
+from medamad.query.embedded.view_filter import ViewFilter
+from medamad.query.embedded.visit_groups import (
+    Beyond,
+    find_beyond,
+    visits_in_groups,
+    visits_of_views,
+)
+from medamad.query.embedded.visit_sums import Kind, add_up, collect, collect_groups
+from medamad.query.embedded.visits import Visits, find_visits, select_visits
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection, divide
-from medamad.query.view_filter import ViewFilter
-from medamad.query.visit_groups import Beyond, find_beyond, visits_in_groups, visits_of_views
-from medamad.query.visit_sums import Kind, VisitSums, add_up, collect, collect_groups
-from medamad.query.visits import Visits, find_visits, select_visits
+from medamad.query.sums import VisitSums
 from medamad.storage.segments.snapshot import Snapshot
 
 _EVERYTHING: Final = ViewFilter({})

@@ -8,15 +8,15 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import ViewNumber
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import ONES, PartViews
+from medamad.query.embedded.part_visits import AnyVisits
+from medamad.query.embedded.scan import leaves, loose_events
+from medamad.query.embedded.view_filter import SelectedViews, ViewFilter
+from medamad.query.embedded.visits import Numbers, find_ascending
 from medamad.query.filters import Mask
-from medamad.query.kernel import LOOPS
-from medamad.query.loops import ONES, PartViews
-from medamad.query.part_visits import AnyVisits
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import leaves, loose_events
-from medamad.query.view_filter import SelectedViews, ViewFilter
-from medamad.query.visits import Numbers, find_ascending
 from medamad.storage.segments.parts import (
     Codes,
     EventColumns,

@@ -7,6 +7,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
+from medamad.query.sums import Quartiles
 from medamad.storage.segments.format import LOW, Integers, SortedDurations
 
 _NARROW_BITS: Final = 32
@@ -48,7 +49,7 @@ class GroupedDurations:
                 duration_ms[long] = 0
         self._short.add(groups, duration_ms)
 
-    def quartiles(self) -> "Quartiles":
+    def quartiles(self) -> Quartiles:
         """Return the quartiles of what was added."""
         short, long = self._short.sorted(self.size), self._long.sorted(self.size)
         counts = short.counts + long.counts
@@ -109,46 +110,20 @@ class _Sorted:
         return (keys & keys.dtype.type((1 << self.bits) - 1)).astype(np.int64)
 
 
-@frozen(eq=False)
-class Quartiles:
-    """The quartiles of the durations of groups 0 to n - 1.
+def windows_around(quartiles: Quartiles) -> NDArray[np.uint32]:
+    """Return bounds around the quartiles, for `NearDurations`, in its shape.
 
-    `counts` has the number of durations of each group, shape (n,); `low_ms` and `high_ms` the two
-    that each quartile is between, or that it is, shape (3, n).
+    The quartiles should stay in them while there are a few hundredths more durations, if those
+    are not very different. Of a hundred durations, they are 22% below and above the quartile,
+    of a million half a percent.
     """
-
-    counts: NDArray[np.int64]
-    low_ms: NDArray[np.int64]
-    high_ms: NDArray[np.int64]
-
-    def quartile(self, number: int) -> NDArray[np.int64]:
-        """Return the 1st, 2nd (the median) or 3rd quartile of each group in ms, 0 if it is empty.
-
-        Shape (n,). Interpolated linearly between the two nearest durations and rounded half to
-        even, with whole numbers throughout.
-        """
-        quarters = np.maximum(self.counts - 1, 0) * number % 4
-        between = _between(self.low_ms[number - 1], self.high_ms[number - 1], quarters)
-        return np.where(self.counts, between, 0)
-
-    def take(self, groups: NDArray[np.integer[Any]]) -> "Quartiles":
-        """Return the quartiles of some groups, in that order."""
-        return Quartiles(self.counts[groups], self.low_ms[:, groups], self.high_ms[:, groups])
-
-    def windows(self) -> NDArray[np.uint32]:
-        """Return bounds around the quartiles, for `NearDurations`, in its shape.
-
-        The quartiles should stay in them while there are a few hundredths more durations, if those
-        are not very different. Of a hundred durations, they are 22% below and above the quartile,
-        of a million half a percent.
-        """
-        counts = np.maximum(self.counts, 1)
-        share = 1 / 256 + 16 / counts + 0.6 / np.sqrt(counts)
-        greatest = np.iinfo(np.uint32).max
-        low_ms = np.floor(self.low_ms * (1 - np.minimum(share, 1)))
-        high_ms = np.where(share < 1, np.ceil(self.high_ms * (1 + share)), greatest)
-        bounds = np.stack([low_ms.T, np.minimum(high_ms, greatest).T], axis=1)
-        return bounds.astype(np.uint32)
+    counts = np.maximum(quartiles.counts, 1)
+    share = 1 / 256 + 16 / counts + 0.6 / np.sqrt(counts)
+    greatest = np.iinfo(np.uint32).max
+    low_ms = np.floor(quartiles.low_ms * (1 - np.minimum(share, 1)))
+    high_ms = np.where(share < 1, np.ceil(quartiles.high_ms * (1 + share)), greatest)
+    bounds = np.stack([low_ms.T, np.minimum(high_ms, greatest).T], axis=1)
+    return bounds.astype(np.uint32)
 
 
 @frozen(eq=False)
@@ -203,15 +178,6 @@ class NearDurations:
         columns = (self.windows, self.counts, self.begins, self.ends)
         windows, counts, begins, ends = (column.take(groups, axis=0) for column in columns)
         return NearDurations(windows, counts, begins, ends, self.duration_ms)
-
-
-def _between(
-    low_ms: NDArray[np.int64], high_ms: NDArray[np.int64], quarters: Integers
-) -> NDArray[np.int64]:
-    """Return the numbers at some quarters of the way between two, rounded half to even."""
-    value, rest = np.divmod(low_ms * (4 - quarters) + high_ms * quarters, 4)
-    value += (rest == 3) | ((rest == 2) & (value % 2 == 1))  # noqa: PLR2004 - of four
-    return value
 
 
 def median(unsorted_ms: Sequence[Integers], ascending: Sequence[SortedDurations] = ()) -> int:

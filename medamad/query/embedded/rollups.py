@@ -7,9 +7,9 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
+from medamad.query.embedded.scan import Selection
 from medamad.query.filters import Mask
 from medamad.query.request import DayGap, Gap, Gaps
-from medamad.query.scan import Selection
 from medamad.storage.segments.counters import DURATION_MS, SUMS, TIMED_VISITORS, VIEWS, Counters
 from medamad.storage.segments.parts import PathDurations, Rollup
 

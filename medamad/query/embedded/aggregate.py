@@ -10,19 +10,19 @@ from itertools import islice
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
-from medamad.query.kernel import LOOPS
-from medamad.query.loops import Batch, Batches, CodeTable, Groups, PartViews
-from medamad.query.quantiles import NearDurations, Quartiles
-from medamad.query.request import NO_GAPS, DayGap, Gaps, Query
-from medamad.query.rollups import duration_gaps, durations_by_path, rollup_counters
-from medamad.query.rows import Columns, fractions
-from medamad.query.scan import Selection, WantedColumns, divide
-from medamad.query.view_filter import MASKS, ViewFilter
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import Batch, Batches, CodeTable, Groups, PartViews
+from medamad.query.embedded.quantiles import NearDurations, windows_around
+from medamad.query.embedded.rollups import duration_gaps, durations_by_path, rollup_counters
+from medamad.query.embedded.scan import Selection, WantedColumns, divide
+from medamad.query.embedded.view_filter import MASKS, ViewFilter
+from medamad.query.request import DayGap, Gaps
+from medamad.query.sums import Quartiles, Tally
 from medamad.storage.segments import counters as row_numbers
 from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters, compact
 from medamad.storage.segments.parts import Part
@@ -43,63 +43,17 @@ _SMALL: Final = Dimension.DEVICE
 """A dimension with few texts, by which all views are counted fast."""
 
 
-@frozen(eq=False)
-class Tally:
-    """Sums for the numbers 0 to n - 1, such as codes: shape (6, n) int64, a row for each sum.
-
-    The rows are in the order of medamad.storage.segments.counters.
-    """
-
-    sums: NDArray[np.int64]
-    gaps: Gaps = NO_GAPS
-
-    @property
-    def views(self) -> NDArray[np.int64]:
-        """Views."""
-        return self._row(row_numbers.VIEWS)
-
-    @property
-    def timed_visitors(self) -> NDArray[np.int64]:
-        """Visitors whose first view of the day has a known duration."""
-        return self._row(row_numbers.TIMED_VISITORS)
-
-    @property
-    def bounces(self) -> NDArray[np.int64]:
-        """Those of the timed visitors whose first view lasted at most BOUNCE_MS."""
-        return self._row(row_numbers.BOUNCES)
-
-    @property
-    def duration_ms(self) -> NDArray[np.int64]:
-        """The total of the known durations, milliseconds."""
-        return self._row(row_numbers.DURATION_MS)
-
-    def visitors(self, *, of_page: bool) -> NDArray[np.int64]:
-        """Return the visitors: first views of the day, or first views of the page on that day."""
-        return self._row(row_numbers.PAGE_VISITORS if of_page else row_numbers.VISITORS)
-
-    def padded(self, size: int) -> "Tally":
-        """Return the sums of at least `size` numbers; those of further ones are 0."""
-        missing = max(size - self.sums.shape[1], 0)
-        return evolve(self, sums=np.pad(self.sums, ((0, 0), (0, missing))))
-
-    def take(self, numbers: NDArray[np.integer[Any]]) -> "Tally":
-        """Return the sums of some numbers, in that order."""
-        return evolve(self, sums=self.sums[:, numbers])
-
-    def grouped(self, groups: NDArray[np.intp], size: int) -> "Tally":
-        """Return the sums of groups of numbers: `groups[number]` is 0 to size - 1."""
-        sums = np.zeros((SUMS, size), np.int64)
-        for row, added in zip(sums, self.sums, strict=True):
-            np.add.at(row, groups, added)
-        return evolve(self, sums=sums)
-
-    def total(self) -> "Tally":
-        """Return the sums of all numbers, as those of the number 0."""
-        return evolve(self, sums=self.sums.sum(axis=1, keepdims=True))
-
-    def _row(self, number: int) -> NDArray[np.int64]:
-        row: NDArray[np.int64] = self.sums[number]
-        return row
+def make_tally(sums: NDArray[np.int64], gaps: Gaps) -> Tally:
+    """Return sums whose rows are in the order of counters, shape (6, n), as a tally."""
+    return Tally(
+        views=sums[row_numbers.VIEWS],
+        day_visitors=sums[row_numbers.VISITORS],
+        page_visitors=sums[row_numbers.PAGE_VISITORS],
+        timed_visitors=sums[row_numbers.TIMED_VISITORS],
+        bounces=sums[row_numbers.BOUNCES],
+        duration_ms=sums[row_numbers.DURATION_MS],
+        gaps=gaps,
+    )
 
 
 def tally(selection: Selection, dimension: Dimension, *, with_durations: bool = True) -> Tally:
@@ -122,7 +76,7 @@ def tally(selection: Selection, dimension: Dimension, *, with_durations: bool = 
             gaps |= duration_gaps(
                 rollup, counters, None if mask is None else mask.take(counters.codes)
             )
-    return Tally(_masked(accumulator.sums, mask), Gaps(gaps))
+    return make_tally(_masked(accumulator.sums, mask), Gaps(gaps))
 
 
 def count_views_of_parts(selection: Selection, dimension: Dimension) -> NDArray[np.int64]:
@@ -133,16 +87,17 @@ def count_views_of_parts(selection: Selection, dimension: Dimension) -> NDArray[
     return views
 
 
-def tally_all(selection: Selection) -> Tally:
+def tally_all(selection: Selection) -> NDArray[np.int64]:
     """Return the sums of all selected views of parts, as those of the number 0, without rollups."""
     dimensions = tuple(selection.filter.codes)
     dimension = dimensions[0] if len(dimensions) == 1 else _SMALL
     mask = selection.filter.codes.get(dimension)
     accumulator = _tally_parts(selection.without(dimension), dimension, with_durations=True)
-    return Tally(_masked(accumulator.sums, mask)).total()
+    total: NDArray[np.int64] = _masked(accumulator.sums, mask).sum(axis=1, keepdims=True)
+    return total
 
 
-def tally_buckets(selection: Selection, buckets: Buckets) -> Tally:
+def tally_buckets(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
     """Return the sums of the selected views of parts by bucket, without rollups.
 
     Every selected view must be in a bucket.
@@ -159,7 +114,7 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> Tally:
                 yield each.views(numbers, part.flags, part.duration_ms)
 
     accumulator.add_all(scanned())
-    return Tally(accumulator.sums)
+    return accumulator.sums
 
 
 def quartiles_by_path(
@@ -180,7 +135,7 @@ def quartiles_by_path(
                 return found
             every = np.arange(size + 1)
             found = LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(every, size))
-            windows = found.windows()
+            windows = windows_around(found)
             whole.keep(_WINDOWS, windows)
             return found.take(paths)
     return LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(paths, size))
@@ -238,23 +193,6 @@ def _timed_views(selection: Selection) -> tuple[Batches, Sequence[CodeTable]]:
             yield PartViews(0, len(codes), matching, codes, duration_ms=day.duration_ms)
 
     return repeatable(views, filter_)
-
-
-def bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Query) -> Columns:
-    """Return the columns of the bounce rate and of a duration, 0 where it is unknown.
-
-    If the query asks for blanks, there is None where there are views but the figure is unknown.
-    """
-    columns: Columns = {
-        "bounce_percentage": fractions(sums.bounces, sums.timed_visitors),
-        "duration": duration_ms,
-    }
-    if query.with_blanks:
-        for name, known in zip(columns, (sums.timed_visitors, duration_ms), strict=True):
-            blank = np.asarray(columns[name], np.object_)
-            blank[(sums.views > 0) & (known == 0)] = None
-            columns[name] = blank
-    return columns
 
 
 @define(eq=False)

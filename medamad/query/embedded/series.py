@@ -2,58 +2,32 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from itertools import chain, groupby, pairwise
+from itertools import groupby, pairwise
 from typing import Any, Final
 
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.query.aggregate import Tally, repeatable, tally_all, tally_buckets
 from medamad.query.buckets import Buckets
-from medamad.query.kernel import LOOPS
-from medamad.query.loops import Batch, Batches, Groups, PartViews, same_number
+from medamad.query.embedded.aggregate import make_tally, repeatable, tally_all, tally_buckets
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import Batch, Batches, Groups, PartViews, same_number
+from medamad.query.embedded.quantiles import GroupedDurations, median
+from medamad.query.embedded.rollups import SelectedRollup, selected_rollups
+from medamad.query.embedded.scan import Selection, WantedColumns
+from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.period import Period
-from medamad.query.quantiles import GroupedDurations, median
 from medamad.query.request import DayGap, Gap, Gaps
-from medamad.query.rollups import SelectedRollup, selected_rollups
-from medamad.query.scan import Selection, WantedColumns
-from medamad.query.view_filter import SelectedViews
+from medamad.query.sums import Series
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_of
 from medamad.storage.segments.format import Integers, Segment, SortedDurations
-from medamad.storage.segments.parts import NO_TIME, MergedSegment, Part
+from medamad.storage.segments.parts import MergedSegment, Part
 from medamad.storage.segments.snapshot import Snapshot
 
 _KEPT_BUCKETS: Final = 400
 _FEW_BUCKETS: Final = 2_500
 """Up to this many, the durations of each bucket are collected; for more, all are sorted at once."""
-
-
-@frozen(eq=False)
-class Series:
-    """The sums and the median durations of n buckets, `medians_ms` of shape (n,), 0 if unknown.
-
-    `total` is the same for all buckets together, if it cost nothing more.
-    """
-
-    tally: Tally
-    medians_ms: NDArray[np.int64]
-    total: "Series | None" = None
-
-
-def series_bounds(snapshot: Snapshot, period: Period, now_ms: int) -> tuple[int, int]:
-    """Return both bounds of a series: without a start, the first view; without an end, now.
-
-    If there is no view to start at, the end is before the start.
-    """
-    end_ms = now_ms if period.end_ms is None else period.end_ms
-    if period.start_ms is not None:
-        return period.start_ms, end_ms
-    first_ms = min(
-        (each.time_bounds[0] for each in chain(snapshot.parts, snapshot.rollups)),
-        default=NO_TIME[0],
-    )
-    return (end_ms + 1 if first_ms == NO_TIME[0] else first_ms), end_ms
 
 
 def total_of(selection: Selection) -> Series:
@@ -70,12 +44,14 @@ def total_of(selection: Selection) -> Series:
             ascending.append(scanned)
         else:
             unsorted_ms.append(scanned.duration_ms)
-    sums = tally_all(selection).sums
+    sums = tally_all(selection)
     for rollup in selected_rollups(selection):
         gaps |= rollup.gaps
         sums[:, 0] += rollup.sums
         unsorted_ms.append(rollup.duration_ms)
-    return Series(Tally(sums, Gaps(gaps)), np.array([median(unsorted_ms, ascending)], np.int64))
+    return Series(
+        make_tally(sums, Gaps(gaps)), np.array([median(unsorted_ms, ascending)], np.int64)
+    )
 
 
 def series_of(selection: Selection, buckets: Buckets) -> Series:
@@ -102,8 +78,8 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
         rollup_sums[:, bucket] += rollup.sums
         pieces[bucket].append(rollup.duration_ms)
     medians_ms = np.array([median(of_bucket) for of_bucket in pieces], np.int64)
-    sums = tally_buckets(selection, buckets).sums + rollup_sums
-    return Series(Tally(sums, gaps), kept.with_others(medians_ms))
+    sums = tally_buckets(selection, buckets) + rollup_sums
+    return Series(make_tally(sums, gaps), kept.with_others(medians_ms))
 
 
 def _filtered(
@@ -133,7 +109,7 @@ def _filtered(
     sums = LOOPS.tally(batches(), tables, size)
     for bucket, rollup in rollups:
         sums[:, bucket] += rollup.sums
-    tally = Tally(sums, gaps)
+    tally = make_tally(sums, gaps)
     in_one = np.append(np.zeros(size, np.uint32), np.uint32(1))
     total = Series(tally.total(), medians_ms(Groups(in_one, 1)))
     if size == 1:
@@ -282,10 +258,10 @@ def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
         durations.add(np.full(len(rollup.duration_ms), bucket, np.uint32), rollup.duration_ms)
     medians_ms = durations.quartiles().quartile(2)
     if unfiltered:
-        sums = tally_buckets(selection, buckets).sums
+        sums = tally_buckets(selection, buckets)
     else:
         sums = sums_of(np.concatenate(keys), None, size)
-    return Series(Tally(sums + rollup_sums, gaps), medians_ms)
+    return Series(make_tally(sums + rollup_sums, gaps), medians_ms)
 
 
 @frozen(eq=False)

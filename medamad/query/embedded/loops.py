@@ -7,7 +7,8 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.query.quantiles import NearDurations, Quartiles
+from medamad.query.embedded.quantiles import NearDurations
+from medamad.query.sums import Quartiles
 from medamad.storage.segments.format import Integers, MappedColumn
 
 _FEW: Final = 4

@@ -8,12 +8,10 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.kernel import LOOPS
-from medamad.query.loops import place_table
-from medamad.query.period import Period
-from medamad.query.request import Cancellation
-from medamad.query.view_filter import SelectedViews
-from medamad.query.visits import (
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import place_table
+from medamad.query.embedded.view_filter import SelectedViews
+from medamad.query.embedded.visits import (
     Places,
     Visits,
     VisitViews,
@@ -21,6 +19,8 @@ from medamad.query.visits import (
     rows_of_first_views,
     sequences_of,
 )
+from medamad.query.period import Period
+from medamad.query.request import Cancellation
 from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 

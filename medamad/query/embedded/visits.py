@@ -15,12 +15,12 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import ViewNumber
-from medamad.query.gathered import GatheredViews
-from medamad.query.kernel import LOOPS
+from medamad.query.embedded.gathered import GatheredViews
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.query.scan import Selection
-from medamad.query.view_filter import SelectedViews
 from medamad.storage.segments.parts import Part, Rollup, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 

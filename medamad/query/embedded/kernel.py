@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.build import GENERATED
-from medamad.query.loops import (
+from medamad.query.embedded.loops import (
     NO_COLUMN,
     Batch,
     Batches,
@@ -33,8 +33,9 @@ from medamad.query.loops import (
     SumsOfVisits,
     address_of,
 )
-from medamad.query.numpy_loops import NumpyLoops
-from medamad.query.quantiles import WINDOWS, NearDurations, Quartiles
+from medamad.query.embedded.numpy_loops import NumpyLoops
+from medamad.query.embedded.quantiles import WINDOWS, NearDurations
+from medamad.query.sums import Quartiles
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.format import Integers
 

@@ -9,10 +9,10 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.loops import NO_COLUMN, PartViews, same_number
+from medamad.query.embedded.loops import NO_COLUMN, PartViews, same_number
+from medamad.query.embedded.view_filter import Candidates, SelectedViews, ViewFilter
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
-from medamad.query.view_filter import Candidates, SelectedViews, ViewFilter
 from medamad.storage.segments.format import Integers, Segment, SegmentHeader
 from medamad.storage.segments.parts import (
     EventColumns,

@@ -1,0 +1,148 @@
+"""The engine over a snapshot of the store: what `medamad.query.reader` asks for."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from attrs import evolve, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Goal
+from medamad.lookup.referrers import Sources
+from medamad.query.buckets import Buckets
+from medamad.query.embedded import visit_figures
+from medamad.query.embedded.aggregate import quartiles_by_path, tally
+from medamad.query.embedded.conversions import find_conversions
+from medamad.query.embedded.goals import GoalSearch, count_steps
+from medamad.query.embedded.properties import count_properties
+from medamad.query.embedded.rollups import with_single_durations
+from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.selection import select
+from medamad.query.embedded.series import series_of, total_of
+from medamad.query.embedded.visitors import visitors_by_since
+from medamad.query.period import Period
+from medamad.query.reader import Reader, Selected
+from medamad.query.request import Cancellation, Gap, Gaps, Query
+from medamad.query.spans import Spans
+from medamad.query.sums import (
+    PropertyCounts,
+    Quartiles,
+    ReachedGoals,
+    RowVisits,
+    Series,
+    Tally,
+    VisitSums,
+)
+from medamad.storage.dictionary.decode import CodeTexts
+from medamad.storage.segments.parts import enclosing_bounds
+from medamad.storage.segments.snapshot import Snapshot
+
+
+@frozen(eq=False)
+class EmbeddedSelected(Selected):
+    """A selection of views, and the query that it is of."""
+
+    query: Query
+    selection: Selection
+
+    @property
+    def period(self) -> Period:
+        return self.selection.period
+
+    @property
+    def left_out(self) -> Gaps:
+        return self.selection.left_out
+
+    @property
+    def visit_gaps(self) -> Gaps:
+        return self.selection.visit_gaps
+
+    def during(self, period: Period, gap: Gap = Gap.FIGURES) -> Self:
+        return evolve(self, selection=evolve(self.selection, period=period, gap=gap))
+
+    def with_single_durations(self) -> tuple[Self, Gaps]:
+        selection, gaps = with_single_durations(self.selection)
+        return evolve(self, selection=selection), gaps
+
+    def tally(self, dimension: Dimension, *, with_durations: bool = True) -> Tally:
+        return tally(self.selection, dimension, with_durations=with_durations)
+
+    def total(self) -> Series:
+        return total_of(self.selection)
+
+    def series(self, buckets: Buckets) -> Series:
+        return series_of(self.selection, buckets)
+
+    def quartiles(self, paths: NDArray[np.integer[Any]], size: int) -> Quartiles:
+        return quartiles_by_path(self.selection, paths, size)
+
+    def visitors_by_since(self, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        return visitors_by_since(self.selection, spans)
+
+    def visits_by_bucket(self, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:
+        return visit_figures.visits_by_bucket(self.selection, buckets)
+
+    def visits_by_dimension(
+        self,
+        dimension: Dimension,
+        size: int,
+        *,
+        with_bounces: bool = False,
+        include_rollups: bool = True,
+        conversions: Goal | None = None,
+    ) -> RowVisits:
+        return visit_figures.visits_by_dimension(
+            self.selection,
+            dimension,
+            size,
+            with_bounces=with_bounces,
+            include_rollups=include_rollups,
+            conversions=conversions,
+        )
+
+    def entry_pages(self, *, with_means: bool) -> tuple[VisitSums, Gaps]:
+        return visit_figures.entry_pages(self.selection, with_means=with_means)
+
+    def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
+        return visit_figures.exit_pages(self.selection, with_pages=with_pages)
+
+    def pages_beside(self, path: str, step: Literal[1, -1]) -> NDArray[np.int64]:
+        return visit_figures.pages_beside(self.selection, path, step)
+
+    def conversions(self, goals: Sequence[Goal], buckets: Buckets | None) -> ReachedGoals:
+        return find_conversions(self.selection, self.query, goals, buckets)
+
+    def count_visits(self, buckets: Buckets | None) -> NDArray[np.int64]:
+        visits: NDArray[np.int64]
+        (visits,) = visit_figures.count_reached(self.selection, buckets, GoalSearch((), ()))
+        return visits
+
+    def count_steps(self, goals: Sequence[Goal]) -> NDArray[np.int64]:
+        return count_steps(self.selection, goals)
+
+
+@frozen(eq=False)
+class EmbeddedReader(Reader):
+    """Reads a website from a snapshot of the store."""
+
+    snapshot: Snapshot
+    sources: Sources
+    cancellation: Cancellation
+
+    @property
+    def texts(self) -> CodeTexts:
+        return self.snapshot.texts
+
+    def time_bounds(self) -> tuple[int, int]:
+        snapshot = self.snapshot
+        return enclosing_bounds(each.time_bounds for each in (*snapshot.parts, *snapshot.rollups))
+
+    def select(self, query: Query) -> EmbeddedSelected:
+        selection = select(self.snapshot, query, self.sources, self.cancellation)
+        return EmbeddedSelected(query, selection)
+
+    def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
+        return count_properties(
+            self.snapshot, query, self.sources, self.cancellation, by_value=by_value
+        )

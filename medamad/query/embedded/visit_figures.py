@@ -1,0 +1,197 @@
+"""The figures of the selected visits by bucket, by dimension, and by the pages at their ends."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Goal
+from medamad.query.buckets import Buckets
+from medamad.query.embedded.goals import GoalSearch
+from medamad.query.embedded.kept_sums import sum_visits
+from medamad.query.embedded.part_visits import count_pages_beside
+from medamad.query.embedded.rollup_visits import visits_by_code, visits_by_end, with_rollups
+from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.view_filter import SelectedViews
+from medamad.query.embedded.visit_groups import FindViews, selecting_views, visits_in_groups
+from medamad.query.embedded.visit_sums import (
+    Beginnings,
+    Count,
+    FirstViews,
+    Kind,
+    LastPages,
+    ReachedGoal,
+    SeenPages,
+    Totals,
+)
+from medamad.query.filters import cached_mask
+from medamad.query.period import ALWAYS, Period
+from medamad.query.request import Gaps
+from medamad.query.sums import RowVisits, VisitSums
+from medamad.storage.segments.counters import SLOT_MS
+
+
+def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:
+    """Return the sums of the selected visits by the bucket in which they began, or of all.
+
+    The period of the selection has to be that of the buckets.
+    """
+    if buckets is None and not selection.filter.matches_all:
+        # Times are slow to read. Without a filter, the sums by time are kept.
+        (sums,) = sum_visits(selection, [Totals()])
+        return sums.total()
+    slot_ms = _slot_ms(selection.period, buckets)
+    (sums,) = sum_visits(selection, [Beginnings(slot_ms)])
+    return sums.total() if buckets is None else _by_bucket(sums, slot_ms, selection.period, buckets)
+
+
+def count_reached(
+    selection: Selection,
+    buckets: Buckets | None,
+    search: GoalSearch,
+    find_views: FindViews = selecting_views,
+) -> NDArray[np.int64]:
+    """Return the number of selected visits, and for each goal of those that reached it.
+
+    By the bucket in which they began, or of all: shape (1 + goals, n), or (1 + goals, 1).
+    `find_views` is for `visits_in_groups`, which is used under a filter.
+    """
+    if selection.filter.matches_all:
+        slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
+        count = Count(slot_ms=slot_ms)
+        kinds: list[Kind] = [count, *(ReachedGoal(goal, count) for goal in search.goals)]
+        found = sum_visits(selection, kinds)
+        if buckets is None or slot_ms is None:
+            return np.stack([sums.dense(1).visits for sums in found])
+        return np.stack(
+            [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]
+        )
+    size = 1 if buckets is None else len(buckets.dates)
+    counts = np.zeros((1 + len(search.goals), size), np.int64)
+    for visits, views in visits_in_groups(selection, find_views):
+        masks = [np.ones(len(visits), np.bool_), *search.have_reached(visits, views.part)]
+        if buckets is None:
+            counts[:, 0] += [np.count_nonzero(mask) for mask in masks]
+            continue
+        for part, begins, _ in visits.first_views():
+            places = buckets.of(part.time_ms[begins])
+            counts += [np.bincount(places[mask], minlength=size) for mask in masks]
+    return counts
+
+
+def _slot_ms(period: Period, buckets: Buckets | None) -> int:
+    """Return the length of slots of which each is in one bucket."""
+    if buckets is None or buckets.are_aligned(SLOT_MS, *_bounds(period)):
+        return SLOT_MS
+    return 1
+
+
+def _by_bucket(sums: VisitSums, slot_ms: int, period: Period, buckets: Buckets) -> VisitSums:
+    begins_ms = np.clip(sums.codes * slot_ms, *_bounds(period))
+    return sums.grouped(buckets.of(begins_ms), len(buckets.dates))
+
+
+def _bounds(period: Period) -> tuple[int, int]:
+    # As those of buckets are.
+    assert period.start_ms is not None  # noqa: S101
+    assert period.end_ms is not None  # noqa: S101
+    return period.start_ms, period.end_ms
+
+
+def visits_by_bucket(selection: Selection, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:
+    """Return the sums of the selected visits by bucket, or of all, with rollups, and the gaps."""
+    return with_rollups(sum_in_buckets(selection, buckets), selection, buckets)
+
+
+def visits_by_dimension(
+    selection: Selection,
+    dimension: Dimension,
+    size: int,
+    *,
+    with_bounces: bool = False,
+    include_rollups: bool = True,
+    conversions: Goal | None = None,
+) -> RowVisits:
+    """Return the selected visits by code: those that saw a page, or whose first view has a text.
+
+    For the codes 0 to size - 1 at least. With `conversions`, which rollups do not know, or without
+    `include_rollups`, days of which only rollups are left are gaps.
+    """
+    is_by_page = dimension is Dimension.PATH
+    # A visit that bounced saw its first page alone.
+    first = FirstViews(dimension, with_durations=False) if with_bounces else Count(dimension)
+    kinds: list[Kind] = [first, SeenPages()] if is_by_page else [first]
+    if conversions is not None:
+        kinds.append(ReachedGoal(conversions, SeenPages() if is_by_page else Count(dimension)))
+    of_first, *others = sum_visits(selection, kinds)
+    of_kind = others.pop(0) if is_by_page else of_first
+    total, gaps = int(of_first.visits.sum()), selection.visit_gaps
+    if include_rollups and conversions is None:
+        days = visits_by_code(selection, dimension)
+        total, gaps = total + days.visits, days.gaps
+        of_first = days.of_first_views(of_first)
+        of_kind = days.of_any_views(of_kind) if is_by_page else days.of_first_views(of_kind)
+    size = max(size, int(of_kind.codes[-1]) + 1 if len(of_kind.codes) else 0)
+    return RowVisits(
+        of_kind.dense(size).visits,
+        of_first.dense(size).bounces if with_bounces else np.zeros(size, np.int64),
+        others[0].dense(size).visits if others else np.zeros(size, np.int64),
+        total,
+        gaps,
+    )
+
+
+def entry_pages(selection: Selection, *, with_means: bool) -> tuple[VisitSums, Gaps]:
+    """Return the selected visits by the path of their first view.
+
+    Without `with_means` only their number, which is found faster.
+    """
+    kind = FirstViews(Dimension.PATH) if with_means else Count(Dimension.PATH)
+    (sums,) = sum_visits(selection, [kind])
+    days = visits_by_end(selection, with_pages=False, with_exits=False)
+    return days.of_first_views(sums), days.gaps
+
+
+def exit_pages(
+    selection: Selection, *, with_pages: bool
+) -> tuple[VisitSums, VisitSums | None, Gaps]:
+    """Return the selected visits by the path of their last view.
+
+    With `with_pages`, also by the pages that they saw.
+    """
+    kinds = [LastPages(), SeenPages()] if with_pages else [LastPages()]
+    sums, *seen = sum_visits(selection, kinds)
+    days = visits_by_end(selection, with_pages=with_pages, with_exits=True)
+    pages = days.of_any_views(seen[0]) if seen else None
+    return days.of_last_views(sums), pages, days.gaps
+
+
+def pages_beside(selection: Selection, path: str, step: Literal[1, -1]) -> NDArray[np.int64]:
+    """Return how many views of each path came next after selected views of a page, shape (n + 1,).
+
+    With a step of -1, came before. The last number is that of the views of the page that ended, or
+    began, their visit. Views whose visit is unknown do not count.
+    """
+    snapshot = selection.snapshot
+    size = len(snapshot.texts(Dimension.PATH))
+    # A page that was vacuumed and seen again has several codes until its texts are read again.
+    is_page = cached_mask(
+        snapshot.texts,
+        Dimension.PATH,
+        (pages_beside, path),
+        lambda piece: np.array([text == path for text in piece], np.bool_),
+        selection.cancellation,
+    )
+
+    def views_of_page(selection: Selection) -> Iterator[SelectedViews]:
+        for selected in selection.views():
+            places = np.flatnonzero(is_page.take(selected.codes(Dimension.PATH)))
+            if len(places):
+                yield SelectedViews(selected.part, selected.rows_of(places))
+
+    counts = np.zeros(size + 1, np.int64)
+    for visits, views in visits_in_groups(selection, views_of_page, ALWAYS):
+        counts += count_pages_beside(visits, views, step=step, size=size)
+    return counts

@@ -1,0 +1,179 @@
+"""What a report asks of an engine: one website, for one request.
+
+An engine finds sums by the codes of texts or by bucket. What these mean is decided above it: which
+texts match a filter, names and their order, pages of rows, shares and their rounding.
+`medamad.query.embedded` is the engine over the store of one machine.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Goal
+from medamad.lookup.referrers import Sources
+from medamad.query.buckets import Buckets
+from medamad.query.period import Period
+from medamad.query.request import Cancellation, Gap, Gaps, Query
+from medamad.query.spans import Spans
+from medamad.query.sums import (
+    PropertyCounts,
+    Quartiles,
+    ReachedGoals,
+    RowVisits,
+    Series,
+    Tally,
+    VisitSums,
+)
+from medamad.storage.dictionary.decode import CodeTexts
+
+
+class Selected(Protocol):
+    """The views that match a query's filters and are in a period, and the visits that have one.
+
+    A visit is in the period if it began in it. Codes are those of `Reader.texts`.
+    """
+
+    @property
+    def period(self) -> Period:
+        """The period."""
+
+    @property
+    def left_out(self) -> Gaps:
+        """The days in the period of which damaged data is left out, or what a filter cannot see."""
+
+    @property
+    def visit_gaps(self) -> Gaps:
+        """The days in the period that have views which belong to no known visit."""
+
+    def during(self, period: Period, gap: Gap = Gap.FIGURES) -> Self:
+        """Return the same in another period.
+
+        `gap` is what results lack for a day of which only the totals of all views are known.
+        """
+
+    def with_single_durations(self) -> tuple[Self, Gaps]:
+        """Return the same without days of which single durations are unknown, and these as gaps."""
+
+    def tally(self, dimension: Dimension, *, with_durations: bool = True) -> Tally:
+        """Return the sums of the views by the codes of a dimension.
+
+        Without `with_durations` only views and visitors are summed, which is faster.
+        """
+
+    def total(self) -> Series:
+        """Return the sums and the median of all the views, as those of one bucket."""
+
+    def series(self, buckets: Buckets) -> Series:
+        """Return the sums and the medians of the views by bucket. Each view must be in one."""
+
+    def quartiles(self, paths: NDArray[np.integer[Any]], size: int) -> Quartiles:
+        """Return the quartiles of the durations of some paths, in their order.
+
+        There are `size` paths, of which codes beyond are newer.
+        """
+
+    def visitors_by_since(self, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the visitors by span and SINCE_PLACES, shape (n, 1 + places), and which are known.
+
+        A span is unknown if a day in it has only totals without when visitors were here last.
+        """
+
+    def visits_by_bucket(self, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:
+        """Return the sums of the visits by the bucket in which they began, or of all, and gaps.
+
+        The period has to be that of the buckets.
+        """
+
+    def visits_by_dimension(
+        self,
+        dimension: Dimension,
+        size: int,
+        *,
+        with_bounces: bool = False,
+        include_rollups: bool = True,
+        conversions: Goal | None = None,
+    ) -> RowVisits:
+        """Return the visits by code: those that saw a page, or whose first view has a text.
+
+        For the codes 0 to size - 1 at least. With `conversions`, which rollups do not know, or
+        without `include_rollups`, days of which only rollups are left are gaps.
+        """
+
+    def entry_pages(self, *, with_means: bool) -> tuple[VisitSums, Gaps]:
+        """Return the visits by the path of their first view.
+
+        Without `with_means` only their number, which is found faster.
+        """
+
+    def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
+        """Return the visits by the path of their last view.
+
+        With `with_pages`, also by the pages that they saw.
+        """
+
+    def pages_beside(self, path: str, step: Literal[1, -1]) -> NDArray[np.int64]:
+        """Return how many views of each path came next after views of a page, shape (n + 1,).
+
+        With a step of -1, came before. The last number is that of the views of the page that ended,
+        or began, their visit. Views whose visit is unknown do not count.
+        """
+
+    def conversions(self, goals: Sequence[Goal], buckets: Buckets | None) -> ReachedGoals:
+        """Return the conversions of goals by bucket, or in all.
+
+        They are those of the visits; where visits are unknown, among the views and their events. If
+        the query is with visits, also how many reached each goal.
+        """
+
+    def count_visits(self, buckets: Buckets | None) -> NDArray[np.int64]:
+        """Return the number of the visits, without rollups, by bucket or in all, shape (n,)."""
+
+    def count_steps(self, goals: Sequence[Goal]) -> NDArray[np.int64]:
+        """Return how many visits reached each goal after all goals before it, shape (n,).
+
+        The order is that of time, at the same time that in which they were stored. A view or an
+        event may reach several in order.
+        """
+
+
+class Reader(Protocol):
+    """A website as it is at one moment, for one request."""
+
+    @property
+    def texts(self) -> CodeTexts:
+        """The texts of the codes, which are the reader's own."""
+
+    @property
+    def sources(self) -> Sources:
+        """The names of referrers."""
+
+    @property
+    def cancellation(self) -> Cancellation:
+        """Ends the request."""
+
+    def time_bounds(self) -> tuple[int, int]:
+        """Return the times of the first and the last view; without any, the last is before."""
+
+    def select(self, query: Query) -> Selected:
+        """Return the views that match a query's filters and are in its period, and their visits."""
+
+    def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
+        """Return the number of events by property name or, with `by_value`, by name and value.
+
+        An event counts by its own time. The filters on views look at its view.
+        """
+
+
+def series_bounds(reader: Reader, period: Period, now_ms: int) -> tuple[int, int]:
+    """Return both bounds of a series: without a start, the first view; without an end, now.
+
+    If there is no view to start at, the end is before the start.
+    """
+    end_ms = now_ms if period.end_ms is None else period.end_ms
+    if period.start_ms is not None:
+        return period.start_ms, end_ms
+    first_ms, last_ms = reader.time_bounds()
+    return (first_ms if first_ms <= last_ms else end_ms + 1), end_ms

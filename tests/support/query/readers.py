@@ -1,0 +1,11 @@
+"""What reports read in tests."""
+
+from medamad.lookup.referrers import Sources
+from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.request import Cancellation
+from medamad.storage.segments.snapshot import Snapshot
+
+
+def reader_of(snapshot: Snapshot, sources: Sources | None = None) -> EmbeddedReader:
+    """Return the reader of a snapshot for a request that nobody cancels."""
+    return EmbeddedReader(snapshot, sources or Sources({}), Cancellation())
