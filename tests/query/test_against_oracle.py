@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.query.list_reader import ListReader
 from support.query.oracle import Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
 from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
@@ -16,6 +17,9 @@ from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, Cuts, an
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.numpy_loops import NumpyLoops
 from medamad.storage.dictionary.decode import CodeTexts, TextCache
+
+FEW = 120
+"""Up to so many views, another engine finds the same in plain Python."""
 
 
 @frozen(eq=False)
@@ -59,6 +63,9 @@ def check(
         snapshot = evolve(snapshot, texts=GrowingTexts(snapshot.texts))
     found = answer(snapshot, endpoint, query, now_ms=now_ms, returning_zone=zone)
     assert found == oracle.answer(endpoint, query)
+    if not texts_grow and len(views) <= FEW:
+        reader = ListReader(oracle.views, events, SOURCES)
+        assert answer(reader, endpoint, query, now_ms=now_ms, returning_zone=zone) == found
 
 
 @given(

@@ -29,6 +29,7 @@ from medamad.query.embedded.scan import leaves
 from medamad.query.filters import parse_filters
 from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
 from medamad.query.period import parse_period
+from medamad.query.reader import Reader
 from medamad.query.reports import STATISTICS, SummaryOptions, summary
 from medamad.query.request import Query, Result
 from medamad.query.visit_reports import pages_beside
@@ -452,7 +453,7 @@ def query_from(parameters: Pairs) -> Query:
 
 
 def answer(
-    snapshot: Snapshot,
+    seen: Snapshot | Reader,
     endpoint: str,
     parameters: Pairs,
     *,
@@ -460,14 +461,12 @@ def answer(
     returning_zone: tzinfo | None = None,
 ) -> Any:
     """Return the content of a report."""
-    found = result(
-        snapshot, endpoint, parameters, now_ms=now_ms, returning_zone=returning_zone
-    ).content
+    found = result(seen, endpoint, parameters, now_ms=now_ms, returning_zone=returning_zone).content
     return msgspec.to_builtins(found, builtin_types=(Decimal,))
 
 
 def result(
-    snapshot: Snapshot,
+    seen: Snapshot | Reader,
     endpoint: str,
     parameters: Pairs,
     *,
@@ -476,7 +475,7 @@ def result(
 ) -> Result[Any]:
     """Return the result of a report."""
     given, query = dict(parameters), query_from(parameters)
-    reader = reader_of(snapshot, SOURCES)
+    reader = reader_of(seen, SOURCES) if isinstance(seen, Snapshot) else seen
     if endpoint == "summary":
         options = SummaryOptions(
             now_ms=now_ms,
