@@ -157,6 +157,12 @@ class Reader(Protocol):
     def time_bounds(self) -> tuple[int, int]:
         """Return the times of the first and the last view; without any, the last is before."""
 
+    def open_pages(self, now_ms: int) -> int:
+        """Return how many views of the five minutes before a moment have a page not left yet.
+
+        Such a view has no duration.
+        """
+
     def select(self, query: Query) -> Selected:
         """Return the views that match a query's filters and are in its period, and their visits."""
 

@@ -59,6 +59,7 @@ BAD_ZONES = (
         ("website/example.com/pages", "summary", BAD_BOOLEANS),
         ("website/example.com/summary", "previous", BAD_BOOLEANS),
         ("website/example.com/referrers", "grouped", BAD_BOOLEANS),
+        ("website/example.com/live", "lists", BAD_BOOLEANS),
         ("website/example.com/languages", "locale", BAD_BOOLEANS),
         ("website/example.com/pages", "limit", (*BAD_INTEGERS, "0")),
         ("website/example.com/os", "offset", BAD_INTEGERS),

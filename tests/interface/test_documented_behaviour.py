@@ -34,6 +34,7 @@ BAD_VALUES = {
     "order": "x",
     "visits": "x",
     "total": "x",
+    "lists": "x",
     "conversions": "x",
     "definition": "x",
 }

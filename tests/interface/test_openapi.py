@@ -136,7 +136,7 @@ QUERIES = {
     "/website/{hostname}/goals/preview": (ROWS | {"definition"}) - {"summary", "limit", "offset"},
     "/website/{hostname}/funnels/{funnel}": ROWS - {"summary", "limit", "offset"},
     "/website/{hostname}/funnels/preview": (ROWS | {"definition"}) - {"summary", "limit", "offset"},
-    "/website/{hostname}/live": set(),
+    "/website/{hostname}/live": {"lists"},
     "/website/{hostname}/export": {"what", "format", "start", "end", "goal", "visitor"} | FILTERS,
     "/website/{hostname}/ignored": set(),
 }

@@ -561,6 +561,8 @@ def _statistics() -> Iterator[Ask]:
     yield _read("websites with figures, later", "/api/websites?summary=true")
     yield _read("live", "/api/website/example.com/live")
     yield _read("live at the root", "/website/past.example/live")
+    yield _read("live with lists", "/api/website/example.com/live?lists=true")
+    yield _read("live with lists, without hits", f"{PAST}/live?lists=1")
     yield _read("ignored", "/api/website/example.com/ignored")
     yield _read("ignored at the root", "/website/past.example/ignored")
     yield _read("days of sums", "/api/website/days.example/pages")
@@ -606,6 +608,7 @@ def _refused_questions() -> Iterator[Ask]:
         ("previous", "previous=true"),
     ):
         yield _read(f"summary with a bad {name}", f"/website/past.example/summary?{query}")
+    yield _read("live with a bad lists", f"{PAST}/live?lists=x")
     yield _read("referrers with a bad grouped", f"{PAST}/referrers?grouped=x")
     yield _read("languages with a bad locale", f"{PAST}/languages?locale=x")
     yield _read("summary of an unknown website", "/api/website/unknown.example/summary")
@@ -689,6 +692,12 @@ def _shares() -> Iterator[Ask]:
     plain = {"X_Medamad_Share": "<share>"}
     yield _read("pages by a share link", "/website/past.example/pages?limit=1", "none", **plain)
     yield _read("live by a share link", f"{PAST}/live", "share")
+    yield _read("live with lists by a share link", f"{PAST}/live?lists=true", "share")
+    yield _read(
+        "live of another website by a share link",
+        "/api/website/example.com/live?lists=true",
+        "share",
+    )
     locked = {"X_Medamad_Share": "<locked>"}
     yield _read("pages by a locked link", f"{PAST}/pages", "none", **locked)
     false = {"X_Medamad_Share": "x"}

@@ -37,6 +37,7 @@ from medamad.query.sums import (
 from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.parts import enclosing_bounds
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.visitors import live_visitors
 
 
 @frozen(eq=False)
@@ -137,6 +138,9 @@ class EmbeddedReader(Reader):
     def time_bounds(self) -> tuple[int, int]:
         snapshot = self.snapshot
         return enclosing_bounds(each.time_bounds for each in (*snapshot.parts, *snapshot.rollups))
+
+    def open_pages(self, now_ms: int) -> int:
+        return live_visitors(self.snapshot, now_ms)
 
     def select(self, query: Query) -> EmbeddedSelected:
         selection = select(self.snapshot, query, self.sources, self.cancellation)

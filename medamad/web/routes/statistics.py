@@ -21,6 +21,7 @@ from medamad.query.goal_reports import (
     preview_of_funnel,
     preview_of_goal,
 )
+from medamad.query.live import live
 from medamad.query.period import parse_period
 from medamad.query.reader import Reader
 from medamad.query.reports import STATISTICS, Statistic, SummaryOptions, summary
@@ -28,6 +29,7 @@ from medamad.query.request import MAX_ROWS, ORDERS, Cancellation, Query, Result
 from medamad.query.visit_reports import pages_beside
 from medamad.web.assets import GZIP, gzipped, negotiated_coding
 from medamad.web.auth import Access
+from medamad.web.backend import Backend
 from medamad.web.call import Call
 from medamad.web.dispatch import Routes
 from medamad.web.responses import Response, json_response, partial_headers
@@ -257,11 +259,21 @@ async def preview_funnel(call: Call, hostname: str) -> Response:
 
 
 async def count_live_visitors(call: Call, hostname: str) -> Response:
-    """Return the number of pages open now, which stand for visitors."""
+    """Return the number of pages open now, which stand for visitors, and lists on demand."""
     backend, website = call.backend, call.website(hostname)
+    if call.parameters.boolean("lists", default=False):
+        return await _respond(call, website, Query(), _live_report(backend))
     now_ms = int(backend.clock() * 1000)
     visitors = await call.run_query(lambda: backend.store.live_visitors(website, now_ms))
     return json_response({"visitors": visitors})
+
+
+def _live_report(backend: Backend) -> RunReport:
+    def report(reader: Reader, _query: Query) -> Result[Any]:
+        now_ms = int(backend.clock() * 1000)
+        return live(reader, now_ms=now_ms, keeps_visits=backend.store.settings.visits.is_on)
+
+    return report
 
 
 def ignored(call: Call, hostname: str) -> Response:

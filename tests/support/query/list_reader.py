@@ -92,6 +92,10 @@ class ListReader(Reader):
         moments = [view["time_ms"] for view in self.views]
         return (min(moments), max(moments)) if moments else (1, 0)
 
+    def open_pages(self, now_ms: int) -> int:
+        period = Period(now_ms - 5 * 60_000, now_ms)
+        return sum(not v["duration_ms"] and _has(period, v["time_ms"]) for v in self.views)
+
     def select(self, query: Query) -> "ListSelected":
         return ListSelected(self, query, query.period)
 
