@@ -168,6 +168,7 @@ SCENES: Final = {
     "days": Scene(demo, BUSY, key("r"), whole=False),
     "zone": Scene(demo, BUSY, key("z"), whole=False),
     "shortcuts": Scene(demo, BUSY, key("?"), whole=False),
+    "live": Scene(demo, BUSY, key("l"), whole=False),
     "add": Scene(owner, "add"),
     "setup-waiting": Scene(owner, "websites/waiting.example/setup"),
     "setup-puzzled": Scene(owner, "websites/puzzled.example/setup"),

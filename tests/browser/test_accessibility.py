@@ -111,6 +111,11 @@ def key(name: str) -> Callable[[Page], None]:
     return act
 
 
+def live(page: Page) -> None:
+    key("l")(page)
+    page.get_by_role("dialog").locator("tbody tr").first.wait_for()
+
+
 def section(page: Page) -> None:
     page.locator(".settings-content h2").first.wait_for()
     for summary in page.locator("summary").all():
@@ -177,6 +182,7 @@ SCENES: Final = {
     "days": Scene(KNOWN, key("r"), DIALOG, whose="owner"),
     "zones": Scene(KNOWN, key("z"), DIALOG, whose="owner"),
     "keys": Scene(KNOWN, key("?"), DIALOG, whose="owner"),
+    "live": Scene(KNOWN, live, DIALOG, whose="owner"),
     **{
         f"{doing} dialog": Scene("settings/websites", dialog_of(doing), DIALOG, whose="owner")
         for doing in ("Rename", "Delete")

@@ -3,15 +3,19 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { waitFor } from "@testing-library/dom";
+import type { VNode } from "preact";
 import { isAway } from "../dashboard/api/client.ts";
 import { LISTINGS } from "../dashboard/panels/lists.ts";
 import { Rows } from "../dashboard/panels/rows.tsx";
 import { keepFresh, refresh } from "../dashboard/state/data.ts";
 import { Controls } from "../dashboard/view/controls.tsx";
 import { Overview } from "../dashboard/view/overview.tsx";
+import { SitePage } from "../dashboard/view/page.tsx";
+// Loaded already when it is shown.
+import "../dashboard/view/live-dialog.tsx";
 import "./support/canvas.ts";
 import { bucket, visited } from "./support/figures.ts";
-import { showOnPage } from "./support/page.tsx";
+import { type Answers, type Asked, refusal, showOnPage } from "./support/page.tsx";
 
 const NOW = new Date("2025-03-12T15:20:30+01:00");
 
@@ -158,15 +162,21 @@ function hide(wanted: boolean): void {
 }
 
 /** Show the figures of the page, and keep them fresh on a clock that the test advances. */
-async function fresh() {
-  mock.timers.enable({ apis: ["Date", "setTimeout"], now: NOW });
+function fresh() {
   let visitors = 0;
-  const { asked } = showOnPage(<Overview />, "?period=7d&compare=none", {
+  return kept(<Overview />, {
     summary: () => {
       visitors += 1;
       return { current: visited(visitors, visitors, 1, 1_000), interval: [] };
     },
   });
+}
+
+/** Show parts of the page, and keep them fresh on a clock that the test advances. */
+async function kept(parts: VNode, answers: Answers) {
+  mock.timers.enable({ apis: ["Date", "setTimeout"], now: NOW });
+  const shown = showOnPage(parts, "?period=7d&compare=none", answers);
+  const { asked } = shown;
   await settle();
   isHidden = false;
   mock.getter(document, "hidden", () => isHidden);
@@ -175,6 +185,7 @@ async function fresh() {
   keepFresh();
   const [listened, subscribed] = [listening.mock.calls[0], subscribing.mock.calls[0]];
   return {
+    ...shown,
     after: async (ms: number) => {
       mock.timers.tick(ms);
       await settle();
@@ -222,6 +233,51 @@ test("it is tried again more often while the daemon is unreachable", async () =>
     assert.equal(document.documentElement.hasAttribute("data-away"), false);
     assert.equal(await after(29_999), 2);
     assert.equal(await after(1), 3);
+  } finally {
+    stop();
+  }
+});
+
+test("what goes on now is asked every ten seconds while it is shown and visible", async () => {
+  const lists = { pages: [], sources: [], countries: [], events: [] };
+  const unknown = refusal(400, "busy");
+  const { asked, after, findByRole, getByRole, queryByRole, stop } = await kept(
+    <SitePage />,
+    new Proxy<Answers>(
+      {},
+      {
+        get: (_, path) =>
+          String(path).endsWith("/live")
+            ? ({ query }: Asked) => ({ visitors: 3, ...(query.has("lists") && lists) })
+            : unknown,
+      },
+    ),
+  );
+  const afterwards = async (ms: number) => {
+    const before = asked.length;
+    await after(ms);
+    const requests = asked.slice(before).filter(({ path }) => path.endsWith("/live"));
+    return requests.map(({ query }) => query.toString());
+  };
+  try {
+    assert.deepEqual(await afterwards(10_000), []);
+    getByRole("button", { name: "3 pages open now" }).click();
+    assert.deepEqual(await afterwards(0), ["lists=true"]);
+    await findByRole("dialog", { name: "Live: last 30 minutes" });
+    assert.deepEqual(await afterwards(9_999), []);
+    assert.deepEqual(await afterwards(1), ["lists=true"]);
+    // All of the page is refreshed, too.
+    assert.deepEqual(await afterwards(10_000), ["lists=true"]);
+    hide(true);
+    assert.deepEqual(await afterwards(300_000), []);
+    hide(false);
+    assert.deepEqual(await afterwards(0), ["lists=true"]);
+    assert.deepEqual(await afterwards(10_000), ["lists=true"]);
+    getByRole("button", { name: "Close" }).click();
+    assert.deepEqual(await afterwards(0), [""]);
+    assert.equal(queryByRole("dialog"), null);
+    assert.deepEqual(await afterwards(19_999), []);
+    assert.deepEqual(await afterwards(1), [""]);
   } finally {
     stop();
   }

@@ -16,7 +16,7 @@ function page(query = "") {
   mock.timers.enable({ apis: ["Date"], now: new Date("2025-03-12T15:20:30+01:00") });
   return showOnPage(
     <Shell>
-      <SiteHead live={undefined} />
+      <SiteHead live={undefined} showLive={() => undefined} />
       <Controls />
       <FilterBar />
     </Shell>,
@@ -33,6 +33,7 @@ const LISTED = {
   "g w": "Go to websites",
   "g s": "Go to settings",
   s: "Switch website",
+  l: "Live: last 30 minutes",
   t: "Today",
   y: "Yesterday",
   d: "Last 24 hours",

@@ -17,7 +17,11 @@ import { type Answers, HOSTNAME, refusal, type Shown, show, showOnPage } from ".
 async function showHead(query: string, others: readonly string[]): Promise<Shown> {
   const hostnames = [HOSTNAME, ...others].sort();
   const answers: Answers = { websites: hostnames.map((hostname) => ({ hostname })) };
-  const shown = showOnPage(<SiteHead live={{ visitors: 0 }} />, query, answers);
+  const shown = showOnPage(
+    <SiteHead live={{ visitors: 0 }} showLive={() => undefined} />,
+    query,
+    answers,
+  );
   await waitFor(() => assert.equal(shown.asked.length, 1));
   return shown;
 }

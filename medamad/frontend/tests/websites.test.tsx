@@ -177,7 +177,7 @@ for (const [typed, reason] of [
 
 /** Show the head of HOSTNAME's page, beside another website. */
 function showHead(website: Partial<Website>, other: Partial<Website> = {}) {
-  return showOnPage(<SiteHead live={{ visitors: 2 }} />, "", {
+  return showOnPage(<SiteHead live={{ visitors: 2 }} showLive={() => undefined} />, "", {
     websites: [
       { hostname: HOSTNAME, ...website },
       { hostname: "other.example", ...other },

@@ -41,9 +41,13 @@ export interface Refused {
   last: number;
 }
 
-/** The pages that are open now, which stand for visitors. */
+/** The pages that are open now, which stand for visitors; on demand, the first rows of lists. */
 export interface Live {
   visitors: number;
+  pages?: Row[];
+  sources?: Row[];
+  countries?: Row[];
+  events?: PropertyRow[];
 }
 
 export interface Figures {

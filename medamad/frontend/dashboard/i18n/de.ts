@@ -50,6 +50,13 @@ export const de: Catalogue = {
   "view.live.other": "{n} Seiten gerade geöffnet",
   "view.live-title":
     "In den letzten fünf Minuten geöffnet und noch nicht verlassen. Zwei Tabs zählen zweimal, und Filter wirken hier nicht.",
+  "live.title": "Live: letzte 30 Minuten",
+  "live.no-views": "Keine Aufrufe in diesem Zeitraum",
+  "live.no-visits": "In diesem Zeitraum begann kein Besuch",
+  "live.no-events": "Keine Ereignisse in diesem Zeitraum",
+  "live.note": "Die ersten zehn jeder Liste, alle 10 Sekunden aktualisiert.",
+  "live.note-visits": "Referrer und Länder sind die der Besuche, die in diesem Zeitraum begannen.",
+  "live.events": "Ereignisse",
   "limited.note":
     "Eine Tagesgrenze für neue Werte ist erreicht: manche zählen jetzt als „(other)“. „medamad status“ sagt, was zu tun ist.",
   "unvisited.since": "Keine Aufrufe seit {when}",

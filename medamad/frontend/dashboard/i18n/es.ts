@@ -50,6 +50,14 @@ export const es: Catalogue = {
   "view.live.other": "{n} páginas abiertas ahora",
   "view.live-title":
     "Páginas abiertas en los últimos cinco minutos que aún no se han dejado. Dos pestañas cuentan dos veces, y los filtros no se aplican.",
+  "live.title": "En directo: últimos 30 minutos",
+  "live.no-views": "No hay vistas en este periodo",
+  "live.no-visits": "No empezó ninguna visita en este periodo",
+  "live.no-events": "No hay eventos en este periodo",
+  "live.note": "Los diez primeros de cada lista, actualizados cada 10 segundos.",
+  "live.note-visits":
+    "Las referencias y los países son los de las visitas que empezaron en este periodo.",
+  "live.events": "Eventos",
   "limited.note":
     "Se ha alcanzado un límite diario de valores nuevos: algunos se cuentan ahora como «(other)». «medamad status» indica qué hacer.",
   "unvisited.since": "Sin vistas desde {when}",

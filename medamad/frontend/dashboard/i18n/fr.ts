@@ -51,6 +51,14 @@ export const fr: Catalogue = {
   "view.live.other": "{n} pages ouvertes en ce moment",
   "view.live-title":
     "Pages ouvertes au cours des cinq dernières minutes et pas encore quittées. Deux onglets comptent deux fois, et les filtres ne s’appliquent pas.",
+  "live.title": "En direct : 30 dernières minutes",
+  "live.no-views": "Aucune page vue sur cette période",
+  "live.no-visits": "Aucune visite n’a commencé sur cette période",
+  "live.no-events": "Aucun événement sur cette période",
+  "live.note": "Les dix premiers de chaque liste, actualisés toutes les 10 secondes.",
+  "live.note-visits":
+    "Les sites référents et les pays sont ceux des visites commencées sur cette période.",
+  "live.events": "Événements",
   "limited.note":
     "Une limite quotidienne de nouvelles valeurs est atteinte : certaines comptent désormais comme « (other) ». « medamad status » indique que faire.",
   "unvisited.since": "Aucune page vue depuis {when}",

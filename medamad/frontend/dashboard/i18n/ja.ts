@@ -48,6 +48,13 @@ export const ja: Catalogue = {
   "view.live.other": "現在開かれているページ：{n}",
   "view.live-title":
     "過去5分間に開かれ、まだ閉じられていないページの数です。2つのタブは2と数えられ、フィルターは適用されません。",
+  "live.title": "ライブ：直近30分",
+  "live.no-views": "この期間のページビューはありません",
+  "live.no-visits": "この期間に始まった訪問はありません",
+  "live.no-events": "この期間のイベントはありません",
+  "live.note": "各リストの上位10件を10秒ごとに更新します。",
+  "live.note-visits": "リファラーと国・地域は、この期間に始まった訪問のものです。",
+  "live.events": "イベント",
   "limited.note":
     "新しい値の1日の上限に達したため、一部の値は「(other)」として計測されます。対処方法は「medamad status」で確認できます。",
   "unvisited.since": "{when}以降、ページビューなし",

@@ -46,6 +46,13 @@ export const zh: Catalogue = {
   "view.live.one": "当前打开 {n} 个页面",
   "view.live.other": "当前打开 {n} 个页面",
   "view.live-title": "最近五分钟内打开且尚未离开的页面。两个标签页计为两次，筛选条件不适用。",
+  "live.title": "实时：最近 30 分钟",
+  "live.no-views": "此时段没有浏览",
+  "live.no-visits": "此时段没有开始新的访问",
+  "live.no-events": "此时段没有事件",
+  "live.note": "每个列表的前十项，每 10 秒更新一次。",
+  "live.note-visits": "引荐来源和国家/地区取自此时段内开始的访问。",
+  "live.events": "事件",
   "limited.note":
     "新值已达到每日上限，部分新值现计为“(other)”。运行“medamad status”可查看处理方法。",
   "unvisited.since": "自{when}起没有浏览",

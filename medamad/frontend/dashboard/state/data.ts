@@ -105,17 +105,20 @@ const NONE = () => new URLSearchParams();
 /**
  * Request a resource, and again on each refresh. Without a path nothing is requested.
  * `parameters` is called for each request, for periods that end now; `key` changes when the
- * query does.
+ * query does. With `everyMs`, it is also requested again that long after each response, while the
+ * page is visible; when `everyMs` changes, at once.
  */
 export function useAsk<T>(
   path: string | null,
   parameters: () => URLSearchParams = NONE,
   key = String(parameters()),
+  everyMs = 0,
 ): Answer<T> {
   const question = path === null ? "" : `${path} ${key}`;
   const [answer, setAnswer] = useState<{ question: string; data: T; partial: string | null }>();
   const [failure, setFailure] = useState<{ question: string; error: ApiError }>();
   const [isLoading, setLoading] = useState(path !== null);
+  const [ownTurn, setOwnTurn] = useState(0);
   const turn = refreshes.value;
 
   // Requested before the page is painted, to save time.
@@ -140,7 +143,14 @@ export function useAsk<T>(
       },
     );
     return () => abort.abort();
-  }, [question, turn]);
+  }, [question, turn, ownTurn, everyMs]);
+
+  useEffect(() => {
+    if (!everyMs || isLoading) return undefined;
+    // A page that becomes visible is refreshed, which begins a new turn.
+    const next = setTimeout(() => !document.hidden && setOwnTurn((last) => last + 1), everyMs);
+    return () => clearTimeout(next);
+  }, [everyMs, isLoading, turn, ownTurn]);
 
   useEffect(() => () => notePartial(question, null), [question]);
 

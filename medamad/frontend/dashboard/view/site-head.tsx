@@ -26,14 +26,19 @@ const MOST_IN_MENU = 8;
 interface Properties {
   /** The pages open now; undefined if that is unknown. */
   live: Live | undefined;
+  /** Show more of what is going on now. */
+  showLive: () => void;
 }
 
-export function SiteHead({ live }: Properties) {
+export function SiteHead({ live, showLive }: Properties) {
   const { hostname, view } = useViewing();
   const { route } = useLocation();
   const [isOpen, setOpen] = useState(false);
   const { data: websites } = useAsk<Website[]>(shareId ? null : "/websites");
-  useShortcuts([{ keys: "s", label: t("shortcuts.switch"), act: () => setOpen(true) }]);
+  useShortcuts([
+    { keys: "s", label: t("shortcuts.switch"), act: () => setOpen(true) },
+    { keys: "l", label: t("live.title"), act: showLive },
+  ]);
 
   const site = websites?.find((one) => one.hostname === hostname);
   // Filters of one website may not exist on another: only the period is kept.
@@ -101,10 +106,25 @@ export function SiteHead({ live }: Properties) {
       )}
       <Unvisited since={site?.quietSince} />
       {site?.limitsReached && <Limited />}
-      <p class={live ? "live" : "live unknown"} title={t("view.live-title")}>
-        <span class={live?.visitors ? "live-dot on" : "live-dot"} aria-hidden="true" />
-        {tn("view.live", live?.visitors ?? 0)}
-      </p>
+      <button
+        type="button"
+        class={live ? "button live" : "button live unknown"}
+        aria-haspopup="dialog"
+        title={t("view.live-title")}
+        onClick={showLive}
+      >
+        <OpenPages live={live} />
+      </button>
     </div>
+  );
+}
+
+/** The number of pages that are open now. */
+export function OpenPages({ live }: { live: Live | undefined }) {
+  return (
+    <>
+      <span class={live?.visitors ? "live-dot on" : "live-dot"} aria-hidden="true" />
+      {tn("view.live", live?.visitors ?? 0)}
+    </>
   );
 }

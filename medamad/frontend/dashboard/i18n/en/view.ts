@@ -6,6 +6,13 @@ export const view = {
   "view.live.other": "{n} pages open now",
   "view.live-title":
     "Pages opened in the last five minutes and not left yet. Two tabs count twice, and filters don’t apply.",
+  "live.title": "Live: last 30 minutes",
+  "live.no-views": "No views in this period",
+  "live.no-visits": "No visit began in this period",
+  "live.no-events": "No events in this period",
+  "live.note": "The first ten of each list, updated every 10 seconds.",
+  "live.note-visits": "Referrers and countries are those of the visits that began in this period.",
+  "live.events": "Events",
   "limited.note":
     "A daily limit on new values was reached: some now count as “(other)”. “medamad status” says what to do.",
   "unvisited.since": "No views since {when}",
