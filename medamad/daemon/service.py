@@ -33,8 +33,9 @@ from medamad.daemon.compact_at_start import compact_if_asked
 from medamad.daemon.listen import CannotListen, ListenEndpoint, listen_endpoints
 from medamad.daemon.logs import LogLines
 from medamad.daemon.messages import reason_of
+from medamad.daemon.presence import Presence
 from medamad.daemon.reload import Reloading
-from medamad.daemon.silence import WATCH_EVERY_S, Presence, Watch
+from medamad.daemon.silence import WATCH_EVERY_S, Watch
 from medamad.daemon.store_check import (
     LOOK_S,
     TreeCheckAlongside,

@@ -6,7 +6,7 @@ from socket import AF_UNIX, socket
 import pytest
 
 from medamad.cli import main
-from medamad.daemon.silence import Presence
+from medamad.daemon.presence import Presence
 from medamad.storage.environment.environment import FILE_NAME, open_environment
 from medamad.storage.environment.meta import FORMAT
 from medamad.storage.environment.writer import Transaction

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from medamad.daemon.silence import BREAK_MS, Presence
+from medamad.daemon.presence import BREAK_MS, Presence
 from medamad.storage.environment.folder import PRESENCE_NAME
 
 NOW_MS = 1_750_000_000_000

@@ -10,7 +10,8 @@ from support.web.daemon_in_memory import NOW, Server, build_server
 from twisted.internet.defer import Deferred, fail
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
-from medamad.daemon.silence import Presence, Watch
+from medamad.daemon.presence import Presence
+from medamad.daemon.silence import Watch
 from medamad.domain.errors import Unavailable
 from medamad.domain.websites import Website
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.storage.log_lines import logged_warnings
 
-from medamad.daemon.silence import Presence
+from medamad.daemon.presence import Presence
 from medamad.storage.environment.environment import (
     FILE_NAME,
     open_as_guest,
