@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from attrs import frozen
 from playwright.sync_api import Page
 from support.browser.chromium import chromium_running
-from support.browser.dashboard import BUSY, demonstration, opened
+from support.browser.dashboard import BUSY, demonstration, opened, settle
 from support.browser.known_website import Visit, send
 from support.daemon import Client, running
 
@@ -201,16 +201,6 @@ def places() -> Iterator[Places]:
         send(owner, "example.com", Visit("/"))
         send(owner, "puzzled.example", Visit("/", agent="Googlebot/2.1"))
         yield Places(demo, owner, beginning.client())
-
-
-def settle(page: Page) -> None:
-    """Wait until everything has come, also what comes when it is scrolled to."""
-    page.wait_for_load_state("networkidle")
-    height = page.evaluate("document.documentElement.scrollHeight")
-    for y in range(0, height, 400):
-        page.evaluate(f"scrollTo(0, {y})")
-    page.wait_for_load_state("networkidle")
-    page.evaluate("scrollTo(0, 0)")
 
 
 def main(folder: Path, *names: str) -> None:

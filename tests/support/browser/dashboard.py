@@ -207,6 +207,16 @@ def loaded(page: Page) -> Locator:
     return figures
 
 
+def settle(page: Page) -> None:
+    """Wait until everything has come, also what comes when it is scrolled to."""
+    page.wait_for_load_state("networkidle")
+    height = page.evaluate("document.documentElement.scrollHeight")
+    for y in range(0, height, 400):
+        page.evaluate(f"scrollTo(0, {y})")
+    page.wait_for_load_state("networkidle")
+    page.evaluate("scrollTo(0, 0)")
+
+
 @pytest.fixture(scope="module")
 def kept_dashboards() -> Iterator[dict[str, Dashboard]]:
     """Return the dashboards that the tests of a module have one after another."""

@@ -9,7 +9,8 @@ from pathlib import Path
 def use(file: Path) -> None:
     """Make the process read the time of day from a clock that is set by what a file says.
 
-    Each of its lines sets the clock by so many seconds, ahead or back; on SIGUSR1 they are read.
+    Each of its lines sets the clock by so many seconds, ahead or back; they are read now and on
+    SIGUSR1.
     Whoever has imported the function that reads the clock gets that time, too.
     """
     true_time = time.time
@@ -22,6 +23,7 @@ def use(file: Path) -> None:
     def moved() -> float:
         return true_time() + ahead_s
 
+    read()
     signal.signal(signal.SIGUSR1, read)
     # What is frozen is not found.
     gc.unfreeze()
