@@ -2,9 +2,9 @@
 
 import type { Funnel, FunnelFigures } from "../api/types.ts";
 import { figure, percent, shortFigure, t } from "../i18n/index.ts";
-import { Edit } from "../panels/goals.tsx";
 import { Waiting } from "../panels/rows.tsx";
 import { useAsk } from "../state/data.ts";
+import { Edit } from "../ui/edit.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { writeView } from "../view/address.ts";
 import { useStatistic, useViewing } from "../view/page-state.ts";

@@ -1,10 +1,11 @@
 // The goals of a website with conversions, rate and revenue, and its funnels.
 
-import { Pencil, Plus } from "lucide";
+import { Plus } from "lucide";
 import { useEffect, useId, useState } from "preact/hooks";
 import type { GoalFigures } from "../api/types.ts";
 import { figure, money, percent, shortFigure, shortMoney, t } from "../i18n/index.ts";
 import { shareId } from "../state/share.ts";
+import { Edit } from "../ui/edit.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
 import { Trouble } from "../ui/trouble.tsx";
@@ -148,17 +149,5 @@ function Goals({ edit }: { edit: (id: string) => void }) {
         ))}
       </tbody>
     </table>
-  );
-}
-
-/** A button that opens the dialog of a goal or funnel, for those who may change it. */
-export function Edit({ name, edit }: { name: string; edit: () => void }) {
-  if (shareId) return null;
-  const label = t("goals.edit", { name });
-  return (
-    <button type="button" class="row-more" aria-haspopup="dialog" title={label} onClick={edit}>
-      <Icon of={Pencil} size={14} />
-      <span class="hidden">{label}</span>
-    </button>
   );
 }
