@@ -81,6 +81,13 @@ class ConfigError(Exception):
         self.others = others
 
 
+def raise_all(errors: Sequence[ConfigError]) -> None:
+    """Raise the first of the errors, if there are any, with the others."""
+    if errors:
+        first, *others = errors
+        raise ConfigError(first.file, first.key, first.reason, others)
+
+
 _Count = Annotated[int, Meta(ge=1, le=100_000_000)]
 _Allowance = Annotated[int, Meta(ge=0, le=100_000_000)]
 _Days = Annotated[int, Meta(ge=0, le=36_500)]
@@ -368,11 +375,15 @@ def _convert_all(file: Path, content: dict[str, Any]) -> _Document:
 
 def _errors(file: Path, content: dict[str, Any]) -> Iterator[ConfigError]:
     """Return what is wrong with each key of a file by itself."""
+    reported = set[str]()
     for alone in _single_keys(content):
         try:
             _convert(file, alone)
         except ConfigError as error:
-            yield error
+            # An unknown section is wrong with each of its keys.
+            if str(error) not in reported:
+                yield error
+            reported.add(str(error))
 
 
 def _single_keys(table: object, depth: int = 2) -> Iterator[Any]:
@@ -414,7 +425,13 @@ def _convert(file: Path, content: dict[str, Any]) -> _Document:
 
 
 def _nearest(section: str, unknown: str) -> str:
-    """Return a question for the key that may be meant, "" if none is similar."""
+    """Return a question for the key that may be meant, "" if none is similar.
+
+    The same name in another section is meant rather than a similar one in this section.
+    """
+    for other, names in _KEYS.items():
+        if other and unknown in names:
+            return f"; did you mean {other}.{unknown}?"
     known = _KEYS.get(section, WebsiteRetention.__struct_fields__)
     similar = difflib.get_close_matches(unknown, known, 1)
     return f"; did you mean {similar[0]}?" if similar else ""

@@ -17,7 +17,7 @@ _MAP_SIZES: Final = (16 << 20, 64 << 40)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _BASE_PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}\Z")
 _PORT: Final = re.compile(
-    r"((?P<ipv4>[0-9]+(\.[0-9]+){3}):|\[(?P<ipv6>[0-9A-Fa-f:.]+)\]:)?(?P<port>[0-9]{1,5})\Z"
+    r"((?P<ipv4>[0-9]+(\.[0-9]+){3}):|localhost:|\[(?P<ipv6>[0-9A-Fa-f:.]+)\]:)?(?P<port>[0-9]{1,5})\Z"
 )
 _OWN_NAMES: Final = frozenset(
     (

@@ -19,7 +19,7 @@ from twisted.internet.defer import Deferred, execute
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.error import CannotListenError
 
-from medamad.config.schema import Config, ConfigError, ServerSection
+from medamad.config.schema import Config, ConfigError, ServerSection, raise_all
 from medamad.daemon.messages import reason_of
 from medamad.daemon.systemd import Inherited, inherited_sockets
 from medamad.web.server.endpoints import (
@@ -160,16 +160,28 @@ def configured_endpoints(
 ) -> list[ListenEndpoint]:
     """Return the endpoints that the configuration names, to be opened beside sockets of systemd.
 
-    Raises ConfigError.
+    Raises ConfigError, for one of the endpoints that are refused, with the others.
     """
     texts = config.server.listen
-    bounds = {text: _bound(config, text) for text in _of_tcp(config)}
+    bounds: dict[str, Bound] = {}
+    others: dict[str, ListenEndpoint] = {}
+    refused: list[ConfigError] = []
+    of_tcp = _of_tcp(config)
+    for text in texts:
+        try:
+            if text in of_tcp:
+                bounds[text] = _bound(config, text)
+            else:
+                others[text] = _other_endpoint(config, text, reactor)
+        except ConfigError as error:
+            refused.append(error)
+    raise_all(refused)
     addresses = [bound.address for bound in bounds.values()] + [one.address for one in sockets]
     of_both = ports_of_both(addresses)
     found = []
     for text in texts:
-        if text not in bounds:
-            found.append(_other_endpoint(config, text, reactor))
+        if text in others:
+            found.append(others[text])
             continue
         bound = bounds[text]
         kind = _OnlyIPv6 if bound.address.is_ipv6 and bound.port in of_both else TCP4ServerEndpoint

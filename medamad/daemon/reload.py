@@ -10,7 +10,7 @@ from twisted.internet.defer import CancelledError, DeferredLock
 from twisted.logger import Logger
 
 from medamad.config.lists import load_lists
-from medamad.config.schema import Config, ConfigError, load
+from medamad.config.schema import Config, ConfigError, load, raise_all
 from medamad.config.settings import Replaceable, needing_restart
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
@@ -134,5 +134,15 @@ def checked_endpoints(file: Path) -> list[ListenEndpoint]:
     from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
     config = load(file)
-    load_lists(config)
-    return configured_endpoints(config, reactor)
+    endpoints: list[ListenEndpoint] = []
+    errors: list[ConfigError] = []
+    try:
+        load_lists(config)
+    except ConfigError as error:
+        errors.append(error)
+    try:
+        endpoints = configured_endpoints(config, reactor)
+    except ConfigError as error:
+        errors += (error, *error.others)
+    raise_all(errors)
+    return endpoints

@@ -22,6 +22,34 @@ def test_each_error_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
 
 
+def test_an_unknown_section_has_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "medamad.toml"
+    file.write_text("[evnts]\nvisits = false\nreturning = true\n", "utf-8")
+    assert main(["check-config", str(file)]) == 78
+    assert capsys.readouterr().err == (
+        f"medamad: {file}: evnts: unknown key; did you mean events?\n"
+    )
+
+
+def test_each_endpoint_and_list_that_is_refused_has_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "medamad.toml"
+    file.write_text(
+        '[server]\nlisten = ["banana:1", "8080", "0.0.0.0:99999"]\n[events]\nspam = "no.txt"\n',
+        "utf-8",
+    )
+    assert main(["check-config", str(file)]) == 78
+    assert capsys.readouterr().err == (
+        f"medamad: {file}: events.spam: {tmp_path}/no.txt: No such file or directory\n"
+        f"medamad: {file}: server.listen: banana:1: Unknown endpoint type: 'banana'\n"
+        f"medamad: {file}: server.listen: tcp:99999:interface=0.0.0.0:"
+        " expected a port from 0 to 65535\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
