@@ -11,6 +11,7 @@ import {
   language,
   percent,
   shortFigure,
+  shortMoney,
   speak,
   speakAsBefore,
   t,
@@ -81,6 +82,20 @@ test("only very large numbers are shortened, and never without a suffix", async 
   }
 });
 
+test("an amount of money is never shortened without a suffix", async () => {
+  prefer("en-GB", "de-DE");
+  for (const [spoken, shown] of [
+    ["en", ["€12.50", "€1,235", "€123,456", "€1.23m"]],
+    ["de", ["12,50 €", "1.235 €", "123.456 €", "1,23 Mio. €"]],
+  ] as const) {
+    await speak(spoken);
+    assert.deepEqual(
+      [12.5, 1_234.6, 123_456, 1_234_567].map((amount) => plain(shortMoney(amount, "EUR"))),
+      shown,
+    );
+  }
+});
+
 test("durations are written in their two largest units", async () => {
   prefer("en-GB");
   await speak("en");
@@ -123,8 +138,20 @@ test("the last language of this browser comes before those that it prefers", asy
 });
 
 test("a language is remembered in this browser", async () => {
+  prefer("de");
+  localStorage.clear();
+  await speakAsBefore();
   await speak("de");
   assert.equal(localStorage.getItem("medamad.language"), "de");
+});
+
+test("a language that nobody chose follows the browser's", async () => {
+  localStorage.clear();
+  for (const preferred of ["fr", "es"] as const) {
+    prefer(preferred);
+    await speakAsBefore();
+    assert.equal(language.value, preferred);
+  }
 });
 
 test("a language that was wanted before does not come after the one that is wanted", async () => {

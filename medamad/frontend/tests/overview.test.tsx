@@ -249,6 +249,12 @@ for (const [filters, notes] of [
   });
 }
 
+test("views of visits that began earlier are not told apart as some of the period's", async () => {
+  const current = { ...visited(5, 6, 0.8, 31_000), visit_pageviews: 4 };
+  await overview(`${THREE_DAYS}&browser[eq]=Firefox`, { summary: { ...SHOWN, current } });
+  assert.deepEqual(texts(".tiles-note"), []);
+});
+
 test("under a filter on a goal, visits come first", async () => {
   const { person, getByRole, chart } = await overview(`${THREE_DAYS}&goal[eq]=g`);
   assert.deepEqual(texts(".tile-name").slice(0, 3), ["Visits", "Visitors", "Views"]);

@@ -31,8 +31,14 @@ export const locale = signal("en");
 
 let lastWanted: Language | undefined;
 
-/** Switch to a language. Texts change once its catalogue has been loaded. */
+/** Switch to a language that was chosen, and remember it in this browser. */
 export async function speak(wanted: Language): Promise<void> {
+  await switchTo(wanted);
+  if (wanted === lastWanted) local?.setItem(KEPT, wanted);
+}
+
+/** Switch to a language. Texts change once its catalogue has been loaded. */
+async function switchTo(wanted: Language): Promise<void> {
   lastWanted = wanted;
   if (wanted !== language.peek()) {
     const texts = await catalogues[wanted]();
@@ -40,20 +46,19 @@ export async function speak(wanted: Language): Promise<void> {
     if (wanted !== lastWanted && language.peek()) return;
     catalogue.value = texts;
     language.value = wanted;
-    local?.setItem(KEPT, wanted);
   }
   locale.value = navigator.languages.find((tag) => tag.split("-")[0] === wanted) ?? wanted;
   document.documentElement.lang = wanted;
 }
 
-/** Before login, use this browser's last language, or the one it prefers. */
+/** Before login, use the language last chosen in this browser, or the one it prefers. */
 export async function speakAsBefore(): Promise<void> {
   const wishes = [local?.getItem(KEPT), ...navigator.languages];
   for (const wish of wishes) {
     const known = Object.keys(catalogues).find((code) => code === wish?.split("-")[0]);
-    if (known) return speak(known as Language);
+    if (known) return switchTo(known as Language);
   }
-  return speak("en");
+  return switchTo("en");
 }
 
 type Values = Record<string, string | number>;
@@ -100,15 +105,13 @@ export function figure(value: number): string {
   return numbers({}).format(value);
 }
 
+/** Below, some languages have no suffix, without which a shortened number would look exact. */
 const SHORTENED_FROM = 1_000_000;
+const COMPACT = { notation: "compact", maximumSignificantDigits: 3 } as const;
 
 /** A number with all its digits, a very large one shortened: 123,456, 1.23M. */
 export function shortFigure(value: number): string {
-  if (value < SHORTENED_FROM) return figure(value);
-  const compact = numbers({ notation: "compact", maximumSignificantDigits: 3 });
-  // Without a suffix it would look exact.
-  const isShort = compact.formatToParts(value).some(({ type }) => type === "compact");
-  return isShort ? compact.format(value) : figure(value);
+  return value < SHORTENED_FROM ? figure(value) : numbers(COMPACT).format(value);
 }
 
 /** A fraction from 0 to 1 as a percentage: what is more than nothing is never 0 %. */
@@ -147,16 +150,12 @@ export function money(amount: number, currency: string): string {
 }
 
 const ROUNDED_FROM = 1_000;
-const COMPACT_FROM = 100_000;
 
-/** An amount of money, a large one rounded: €1,235, €123K. */
+/** An amount of money, a large one rounded, a very large one shortened: €1,235, €1.23M. */
 export function shortMoney(amount: number, currency: string): string {
   const size = Math.abs(amount);
   if (size < ROUNDED_FROM) return money(amount, currency);
-  const short =
-    size < COMPACT_FROM
-      ? ({ maximumFractionDigits: 0 } as const)
-      : ({ notation: "compact", maximumSignificantDigits: 3 } as const);
+  const short = size < SHORTENED_FROM ? ({ maximumFractionDigits: 0 } as const) : COMPACT;
   return numbers({ style: "currency", currency, ...short }).format(amount);
 }
 

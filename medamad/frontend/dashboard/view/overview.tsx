@@ -151,6 +151,8 @@ function viewsNote(filters: readonly Filter[], figures: Figures): string[] {
     ({ field }) => !isOfVisits(field) && !(field === "country" && keepsVisits.value),
   );
   if (!one) return [tn("measure.views-of-visits", all)];
+  // Some are of visits that began before the period: these are not more.
+  if (pageviews > all) return [];
   const isOfPage = one.field === "path" && one.operator === "eq" && others.length === 0;
   const key = isOfPage ? "measure.views-of-page" : "measure.views-matching";
   return [tn(key, pageviews, { all: figure(all) })];
