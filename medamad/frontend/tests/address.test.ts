@@ -73,7 +73,7 @@ for (const query of [
   // The 14th has not begun anywhere.
   "from=2025-03-14&to=2025-03-15",
   "from=2999-11-20&to=2999-11-21",
-  "zone=Nowhere/Atlantis&measure=joy&interval=second&compare=all&colour[eq]=red",
+  "zone=Nowhere/Atlantis&measure=joy&interval=second&compare=all&colour[eq]=red&goal[neq]=g",
 ]) {
   test(`what is invalid is ignored: ${query}`, () => {
     mock.timers.enable({ apis: ["Date"], now: NOW });

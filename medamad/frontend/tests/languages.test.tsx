@@ -104,6 +104,8 @@ test("durations are written in their two largest units", async () => {
     durations.map((ms) => plain(duration(ms))),
     ["0s", "1ms", "999ms", "1s", "59s", "1m 0s", "2m 3s", "59m 59s", "1h 5m", "25h 0m"],
   );
+  await speak("de");
+  assert.equal(plain(duration(282_000)), "4 min 42 s");
 });
 
 test("numbers and dates follow the browser's variant of the language", async () => {

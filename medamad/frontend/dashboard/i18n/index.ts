@@ -131,11 +131,17 @@ export function changeOf(fraction: number): string {
   }).format(fraction);
 }
 
+/** German has no narrow form: "4 Min. 42 Sek." would not fit where others have "4m 42s". */
+const SYMBOLS = { hour: "h", minute: "min", second: "s", millisecond: "ms" } as const;
+type Unit = keyof typeof SYMBOLS;
+
 /** Milliseconds in their two largest units: 1h 5m, 2m 3s, 4s. */
 export function duration(ms: number): string {
   const seconds = Math.round(ms / 1000);
-  const unit = (value: number, name: string) =>
-    numbers({ style: "unit", unit: name, unitDisplay: "narrow" }).format(value);
+  const unit = (value: number, name: Unit) =>
+    language.value === "de"
+      ? `${figure(value)}\u00a0${SYMBOLS[name]}`
+      : numbers({ style: "unit", unit: name, unitDisplay: "narrow" }).format(value);
   if (ms > 0 && ms < 1000) return unit(Math.round(ms), "millisecond");
   if (seconds < 60) return unit(seconds, "second");
   const minutes = Math.floor(seconds / 60);

@@ -3,6 +3,7 @@
 import { Check, ChevronDown } from "lucide";
 import type { ComponentChildren, TargetedKeyboardEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { t } from "../i18n/index.ts";
 import { Icon } from "./icon.tsx";
 
 const MARGIN_PX = 8;
@@ -107,7 +108,7 @@ export function Menu({
         title={title}
         onClick={() => toggle(!isOpen)}
       >
-        <span class="hidden">{title}: </span>
+        <span class="hidden">{t("panels.of", { list: title, value: "" })}</span>
         {label}
         {!plain && <Icon of={ChevronDown} size={14} />}
       </button>

@@ -73,6 +73,7 @@ export function filtersIn(query: URLSearchParams): Filter[] {
   for (const [name, value] of query) {
     const [, field, operator = "eq"] = PARAMETER.exec(name) ?? [];
     if (!isField(field) || !isOperator(operator)) continue;
+    if (field === "goal" && operator !== "eq") continue;
     const values = takesMany(operator) ? value.split(",") : [value];
     found = placed(found, found.length, { field, operator, values });
   }
