@@ -4,12 +4,13 @@ The package contains a virtual environment, /usr/lib/medamad, with everything bu
 which is Debian's python3: the package is for the Debian release whose python3 has the version of
 the interpreter that runs this script. This script stages the environment and what the program
 generates; debhelper makes the package of it, as packaging/debian says. Needs pip, docutils (for the
-manual pages) and debhelper; is faster with uv.
+manual pages) and debhelper; is faster with uv. SOURCE_DATE_EPOCH sets the date of the package.
 """
 
 import argparse
 import compileall
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from contextlib import redirect_stdout
 from email.utils import formatdate
 from importlib.util import find_spec
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -55,7 +57,7 @@ def main() -> None:
         default=[],
         help="an extra to include, for files of DuckDB or Parquet; may be repeated",
     )
-    parser.add_argument("--revision", type=int, default=1, help="what follows the version")
+    parser.add_argument("--revision", default="1", help="what follows the version")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +65,8 @@ def main() -> None:
         wheel = build_wheel(Path(folder) / "wheels")
         fill_environment(source, requirement(wheel, arguments.extra))
         fill_rest(source)
-        package = pack(source, f"{wheel.name.split('-')[1]}-{arguments.revision}")
+        version = debian_version(wheel.name.split("-")[1])
+        package = pack(source, f"{version}-{arguments.revision}")
         print(shutil.move(package, arguments.out / package.name))
 
 
@@ -72,6 +75,11 @@ def build_wheel(folder: Path) -> Path:
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT))
     (wheel,) = folder.iterdir()
     return wheel
+
+
+def debian_version(version: str) -> str:
+    """Return a version as Debian writes it, which sorts 1.0.0~rc1 before 1.0.0."""
+    return re.sub(r"\.?(a|b|rc|dev)(?=\d)", r"~\1", version)
 
 
 def requirement(wheel: Path, extras: list[str]) -> str:
@@ -88,7 +96,14 @@ def fill_environment(source: Path, wanted: str) -> None:
     for pattern in TESTS:
         for folder in list((target / "lib").rglob(pattern)):
             shutil.rmtree(folder)
-    compileall.compile_dir(target / "lib", quiet=2, stripdir=str(source), prependdir="/")
+    # Not by date: the package's own date is set back to that of its changelog.
+    compileall.compile_dir(
+        target / "lib",
+        quiet=2,
+        stripdir=str(source),
+        prependdir="/",
+        invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
+    )
     programs = target / "bin"
     for program in list(programs.iterdir()):
         if program.name in PROGRAMS:
@@ -137,8 +152,9 @@ def fill_rest(source: Path) -> None:
 
 def pack(source: Path, version: str) -> Path:
     """Make the package of what is staged; return its path, beside the staged folder."""
-    # After the rest is written: younger files would get this date, and their bytecode be outdated.
-    changelog = CHANGELOG.format(version=version, date=formatdate())
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    date = formatdate(float(epoch) if epoch else None)
+    changelog = CHANGELOG.format(version=version, date=date)
     (source / "debian" / "changelog").write_text(changelog, "utf-8")
     depends = f"python3 (>= {PYTHON}), python3 (<< {NEXT_PYTHON})"
     run("dpkg-buildpackage", "--rules-target=binary", cwd=source, PYTHON_DEPENDS=depends)
