@@ -1,3 +1,3 @@
 """medamad: self-hosted, cookie-free web analytics."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
