@@ -118,6 +118,10 @@ def fill_environment(source: Path, wanted: str) -> None:
     )
     for name in (".gitignore", ".lock"):
         (target / name).unlink(missing_ok=True)
+    # They say where it was staged; Debian's own packages are without them, too.
+    for about in (target / "lib").rglob("*.dist-info"):
+        for name in ("RECORD", "direct_url.json", "uv_cache.json"):
+            (about / name).unlink(missing_ok=True)
 
 
 def installer(python: Path) -> list[str]:

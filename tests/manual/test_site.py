@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from medamad.cli import COMMANDS, make_parser
 from medamad.config.schema import load
 
 ROOT = Path(__file__).parents[2]
@@ -101,15 +100,6 @@ def calls() -> Iterator[tuple[str, list[str]]]:
     for file, text in blocks("sh"):
         for line in CALLED.findall(text.replace("\\\n", " ")):
             yield file, [word.strip("[]") for word in shlex.split(line, comments=True)]
-
-
-def test_every_command_on_the_pages_is_valid() -> None:
-    parser = make_parser(COMMANDS)
-    seen = set()
-    for file, words in calls():
-        assert parser.parse_args(words).command in COMMANDS, (file, words)
-        seen.add(words[0])
-    assert {"run", "demo", "check-config", "status", "export", "import", "service"} <= seen
 
 
 def test_following_the_pages_enables_the_socket() -> None:
