@@ -215,7 +215,7 @@ def in_a_checkout(*more: str) -> Callable[[Command, Scene], None]:
 
 
 def with_chromium(command: Command, scene: Scene) -> None:
-    """Run it for one page, where there is a browser."""
+    """Run it where there is a browser; a program that takes a page's name, for one page."""
     if shutil.which("chromium"):
         in_a_checkout("no-page")(command, scene)
 
@@ -259,7 +259,7 @@ NEEDS: Final[tuple[tuple[str, Need], ...]] = (
     (r"pytest tests/", in_a_checkout("--collect-only", "--quiet")),
     (r"pytest -m slow$", in_a_checkout("--collect-only", "--quiet", "tests/whole")),
     (r"python tests/manual/test_claims\.py$", in_a_checkout()),
-    (r"python tests/browser/screenshots\.py FOLDER$", with_chromium),
+    (r"python tests/browser/(screenshots\.py FOLDER|test_pictures\.py)$", with_chromium),
     (r"(python )?(benchmarks/\w+|packaging/deb)\.py\b", too_long),
     (r"deb=\$\(.*packaging/deb\.py\)$", run_by("tests/boot/conftest.py", "packaging/deb.py")),
     (r"hatchling build$", run_by("tests/packaging/test_distributions.py", '"hatchling", "build"')),
