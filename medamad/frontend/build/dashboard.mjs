@@ -5,6 +5,7 @@ import { basename, relative, resolve } from "node:path";
 import { build } from "esbuild";
 import { minify } from "terser";
 import { put } from "./files.mjs";
+import { icons } from "./icons.mjs";
 import { laterThan } from "./later.mjs";
 import { worldMap } from "./map.mjs";
 import { names } from "./names.mjs";
@@ -30,7 +31,7 @@ export async function buildDashboard(folder) {
     chunkNames: "[name]-[hash]",
     assetNames: "[name]-[hash]",
     legalComments: "none",
-    plugins: [laterThan(`${SOURCE}/app.tsx`), names, sheets, worldMap],
+    plugins: [laterThan(`${SOURCE}/app.tsx`), names, icons, sheets, worldMap],
   });
   const sizes = new Map();
   for (const file of bundled.outputFiles) {

@@ -6,6 +6,7 @@ import { globSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { build } from "esbuild";
+import { icons } from "./icons.mjs";
 import { worldMap } from "./map.mjs";
 import { names } from "./names.mjs";
 
@@ -42,7 +43,8 @@ await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   define: { "import.meta.url": '"http://localhost/dashboard/assets/main.js"' },
-  plugins: [names, noStyle, worldMap],
+  assetNames: "[name]",
+  plugins: [icons, names, noStyle, worldMap],
 });
 const files = tests.map((file) => `${TARGET}/${basename(file).replace(/\.tsx?$/, ".js")}`);
 const { status } = spawnSync(

@@ -15,6 +15,18 @@ declare module "world-map" {
   export default map;
 }
 
+declare module "icons" {
+  /**
+   * The sprite's path from the scripts' folder, and the ids of its symbols by the API's fields and
+   * their values; hosts of referrers besides their names.
+   */
+  const icons: {
+    sprite: string;
+    ids: Record<"browser" | "country" | "device" | "os" | "referrer", Record<string, string>>;
+  };
+  export default icons;
+}
+
 declare module "names" {
   /** Country codes (ISO 3166) and language codes (BCP 47) by English name. */
   const names: {

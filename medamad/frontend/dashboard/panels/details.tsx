@@ -16,6 +16,7 @@ import { countsVisitors, keepsVisits, VISITS } from "../view/visits.ts";
 import { type Column, columnsOf, inOrder, type Order } from "./columns.ts";
 import { saveCsv, writeCsv } from "./csv.ts";
 import { isOfSources, type Listing, type ListRow, listLabel } from "./lists.ts";
+import { Mark } from "./mark.tsx";
 import { useChoosing } from "./row-filters.ts";
 import { LinkOut } from "./rows.tsx";
 import { shareOf, useTotal, useVisitsKnown } from "./totals.ts";
@@ -238,6 +239,7 @@ function Table(properties: TableProperties) {
                             choose(row);
                           }}
                         >
+                          <Mark field={listing.field} value={value} />
                           <bdi dir={directionOf(listing.field)}>{column.shown(row)}</bdi>
                         </button>
                         <LinkOut listing={listing} value={value} />

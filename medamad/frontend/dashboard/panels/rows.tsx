@@ -14,6 +14,7 @@ import { Change } from "../view/tiles.tsx";
 import { VISITS } from "../view/visits.ts";
 import { addressOfPage, addressOfReferrer } from "./links.ts";
 import { columnLabel, isOfSources, type Listing, type ListRow } from "./lists.ts";
+import { Mark } from "./mark.tsx";
 import { useChoosing } from "./row-filters.ts";
 import { useTab } from "./tabs.tsx";
 import { orders, type RowOrder, shareOf, useTotal, useVisitsKnown } from "./totals.ts";
@@ -145,7 +146,10 @@ export function Rows(properties: Properties) {
                     style={{ width: `${most > 0 ? (Number(row[length]) / most) * 100 : 0}%` }}
                   />
                   {isFixed?.(row) ? (
-                    <span class="row-fixed">{word}</span>
+                    <span class="row-fixed">
+                      <Mark field={listing.field} value={value} />
+                      {word}
+                    </span>
                   ) : (
                     <button
                       type="button"
@@ -153,6 +157,7 @@ export function Rows(properties: Properties) {
                       {...(!choose && { "aria-pressed": isPressed })}
                       onClick={() => (choose ?? filter)(row)}
                     >
+                      <Mark field={listing.field} value={value} />
                       <bdi dir={directionOf(listing.field)}>{word}</bdi>
                     </button>
                   )}

@@ -4,6 +4,7 @@ import { useId } from "preact/hooks";
 import type { ApiError } from "../api/client.ts";
 import type { Live } from "../api/types.ts";
 import { figure, type Key, t } from "../i18n/index.ts";
+import { Mark } from "../panels/mark.tsx";
 import { Waiting } from "../panels/rows.tsx";
 import { directionOf, fullWordOf, wordOf } from "../panels/words.ts";
 import { Dialog } from "../ui/dialog.tsx";
@@ -98,9 +99,10 @@ function List({ name, heading, column, field, rows }: ListProperties) {
             <th scope="row">
               <div class="row-name">
                 <span class="row-bar" style={{ width: `${(countOf(row) / most) * 100}%` }} />
-                <bdi class="live-name" dir={directionOf(field)} title={labelOf(row, fullWordOf)}>
-                  {labelOf(row, wordOf)}
-                </bdi>
+                <span class="live-name" title={labelOf(row, fullWordOf)}>
+                  <Mark field={field} value={String(row[column])} />
+                  <bdi dir={directionOf(field)}>{labelOf(row, wordOf)}</bdi>
+                </span>
               </div>
             </th>
             <td>{figure(countOf(row))}</td>
