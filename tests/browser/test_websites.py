@@ -1,5 +1,6 @@
 """The list of websites, adding one, and what is unusual about one."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -23,11 +24,29 @@ def test_each_website_has_its_visitors_and_a_curve(demo: Client, dashboard_of: M
         shown = int(card.locator("strong").inner_text().replace(",", ""))
         # The 24 hours move between the two requests.
         assert shown == pytest.approx(website["summary"]["visitors"], abs=3)
+        expect(card.locator(".change")).to_have_text(re.compile(r"[▲▼=]"))
+        label = card.get_by_role("img").get_attribute("aria-label")
+        assert label is not None
+        assert label.startswith("Visitors per day in the last 30 days: at most ")
     cards[0].get_by_role("link").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text(websites[0]["hostname"])
     # The card is gone; the focus starts at the beginning of the new page.
     expect(page.locator("#content")).to_be_focused()
+
+
+def test_a_card_shows_the_whole_name(demo: Client, dashboard_of: Make) -> None:
+    name = f"{'garden-' * 8}shed.{'post-' * 8}office.example"
+    dashboard = dashboard_of(demo)
+    dashboard.page.route(
+        "**/api/websites?*",
+        lambda route: route.fulfill(json=[{"hostname": name, "summary": {"visitors": 1}}]),
+    )
+    heading = dashboard.open().get_by_role("heading", level=2)
+    expect(heading).to_have_text(name)
+    assert heading.evaluate("it => getComputedStyle(it).textOverflow") == "clip"
+    assert heading.evaluate("it => it.scrollWidth <= it.clientWidth")
+    assert heading.evaluate("it => it.scrollHeight <= it.clientHeight")
 
 
 def test_from_the_first_website_to_many(new_daemon: Daemon, dashboard_of: Make) -> None:
@@ -55,7 +74,8 @@ def test_from_the_first_website_to_many(new_daemon: Daemon, dashboard_of: Make) 
     page.keyboard.type("gw")
     page.locator(".curve svg").nth(5).wait_for()
     page.wait_for_load_state("networkidle")
-    assert 0 < len(asked) < 40, "those out of sight are not asked for"
+    # Two for each that is shown.
+    assert 0 < len(asked) < 80, "those out of sight are not asked for"
 
 
 def test_what_is_unusual_about_a_website_is_accessible(demo: Client, dashboard_of: Make) -> None:

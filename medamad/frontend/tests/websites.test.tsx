@@ -58,26 +58,44 @@ test("each website has a card, that with most visitors first", async () => {
   );
 });
 
-test("the curve is that of the last 24 hours, for websites in sight", async () => {
+test("websites in sight have their change, and a curve of the last 30 days", async () => {
   see(0, 2);
   mock.timers.enable({ apis: ["Date"], now: new Date("2025-03-12T14:20:30Z") });
-  const interval = [3, 9, 2].map((visitors, hour) =>
-    bucket(`2025-03-12T1${2 + hour}:00:00Z`, figures({ visitors })),
+  const interval = [3, 9, 2].map((visitors, day) =>
+    bucket(`2025-03-1${day}T00:00:00+01:00`, figures({ visitors })),
   );
-  const answers = Object.fromEntries(
-    ["b", "a"].map((name) => [`website/${name}.example/summary`, { current: figures(), interval }]),
-  );
+  const summary = (before: number) => ({
+    current: figures({ visitors: 30 }),
+    previous: figures({ visitors: before }),
+    interval,
+  });
+  const answers = {
+    "website/b.example/summary": summary(20),
+    // There is nothing to compare with.
+    "website/a.example/summary": summary(0),
+  };
   const shown = showApp("", owner([], { websites: THREE, ...answers }));
-  const label = "Visitors per hour: at most 9, 2 so far this hour";
+  const label = "Visitors per day in the last 30 days: at most 9, 2 so far today";
   await waitFor(() => assert.equal(shown.getAllByRole("img", { name: label }).length, 2));
   const requests = shown.asked.filter(({ path }) => path.endsWith("/summary"));
-  assert.deepEqual(
-    requests.map(({ path, query }) => [path, Object.fromEntries(query)]),
-    ["b", "a"].map((name) => [
-      `website/${name}.example/summary`,
-      { interval: "hour", start: "2025-03-11T15:00:00.000Z", end: "2025-03-12T14:20:30.000Z" },
-    ]),
-  );
+  const queries = (name: string) =>
+    requests
+      .filter(({ path }) => path === `website/${name}.example/summary`)
+      .map(({ query }) => Object.fromEntries(query));
+  const end = "2025-03-12T14:20:30.000Z";
+  for (const name of ["a", "b"]) {
+    const [days, day] = queries(name).toSorted((one) => (one.interval ? -1 : 1));
+    assert.deepEqual(day, { previous: "true", start: "2025-03-11T14:20:30.000Z", end });
+    assert.deepEqual(days, {
+      interval: "day",
+      timezone: "Europe/Berlin",
+      start: "2025-02-10T23:00:00.000Z",
+      end: "2025-03-12T14:20:29.999Z",
+    });
+  }
+  assert.deepEqual(queries("c"), []);
+  assert.ok(shown.getByText("50% more than in the previous period"));
+  assert.equal(shown.root.querySelectorAll(".change").length, 1);
 });
 
 test("cards have the visits where visitors are not counted", async () => {
@@ -95,7 +113,9 @@ test("cards have the visits where visitors are not counted", async () => {
   assert.ok(shown.getByText("visits in the last 24 hours"));
   assert.ok(shown.getByText("visit in the last 24 hours"));
   assert.ok(shown.getByRole("button", { name: /Most visits first/ }));
-  await shown.findByRole("img", { name: "Visits per hour: at most 9, 9 so far this hour" });
+  await shown.findByRole("img", {
+    name: "Visits per day in the last 30 days: at most 9, 9 so far today",
+  });
 });
 
 test("the order is remembered", async () => {

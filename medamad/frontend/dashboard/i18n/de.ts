@@ -437,8 +437,10 @@ export const de: Catalogue = {
   "websites.visitors.other": "Besucher in den letzten 24 Stunden",
   "websites.visits.one": "Besuch in den letzten 24 Stunden",
   "websites.visits.other": "Besuche in den letzten 24 Stunden",
-  "websites.curve": "Besucher pro Stunde: höchstens {most}, in dieser Stunde bisher {now}",
-  "websites.curve-visits": "Besuche pro Stunde: höchstens {most}, in dieser Stunde bisher {now}",
+  "websites.curve":
+    "Besucher pro Tag in den letzten 30 Tagen: höchstens {most}, heute bisher {now}",
+  "websites.curve-visits":
+    "Besuche pro Tag in den letzten 30 Tagen: höchstens {most}, heute bisher {now}",
   "websites.none-found": "Keine Treffer für „{text}“.",
   "websites.found.one": "{n} Website",
   "websites.found.other": "{n} Websites",

@@ -437,8 +437,10 @@ export const es: Catalogue = {
   "websites.visitors.other": "visitantes en las últimas 24 horas",
   "websites.visits.one": "visita en las últimas 24 horas",
   "websites.visits.other": "visitas en las últimas 24 horas",
-  "websites.curve": "Visitantes por hora: {most} como máximo, {now} en la hora actual",
-  "websites.curve-visits": "Visitas por hora: {most} como máximo, {now} en la hora actual",
+  "websites.curve":
+    "Visitantes por día en los últimos 30 días: {most} como máximo, {now} hoy hasta ahora",
+  "websites.curve-visits":
+    "Visitas por día en los últimos 30 días: {most} como máximo, {now} hoy hasta ahora",
   "websites.none-found": "No hay resultados para «{text}».",
   "websites.found.one": "{n} sitio web",
   "websites.found.other": "{n} sitios web",

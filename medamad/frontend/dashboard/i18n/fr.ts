@@ -441,8 +441,10 @@ export const fr: Catalogue = {
   "websites.visitors.other": "visiteurs au cours des dernières 24 heures",
   "websites.visits.one": "visite au cours des dernières 24 heures",
   "websites.visits.other": "visites au cours des dernières 24 heures",
-  "websites.curve": "Visiteurs par heure : {most} au maximum, {now} pour l’heure en cours",
-  "websites.curve-visits": "Visites par heure : {most} au maximum, {now} pour l’heure en cours",
+  "websites.curve":
+    "Visiteurs par jour au cours des 30 derniers jours : {most} au maximum, {now} aujourd’hui jusqu’ici",
+  "websites.curve-visits":
+    "Visites par jour au cours des 30 derniers jours : {most} au maximum, {now} aujourd’hui jusqu’ici",
   "websites.none-found": "Aucun résultat pour « {text} ».",
   "websites.found.one": "{n} site",
   "websites.found.other": "{n} sites",

@@ -1,51 +1,50 @@
-// A website's visitors, or visits, of the last 24 hours as a small curve.
+// A website's visitors, or visits, of each of the last 30 days as a small curve.
 
-import { useEffect, useRef, useState } from "preact/hooks";
 import { statistic } from "../api/client.ts";
 import type { Summary } from "../api/types.ts";
 import { figure, t } from "../i18n/index.ts";
 import { useAsk } from "../state/data.ts";
+import { ownZone, spanUntilNow, writeSpan } from "../view/periods.ts";
 import { VISITS } from "../view/visits.ts";
 
-const HOUR_MS = 3_600_000;
 const [WIDTH, HEIGHT] = [240, 48];
 
-type Counted = "visitors" | "visits";
+export type Counted = "visitors" | "visits";
 
-/** The last 24 clock hours, including the current one. */
-function lastHours(counted: Counted): URLSearchParams {
-  const now = new Date();
-  const start = new Date(now);
-  start.setMinutes(0, 0, 0);
-  return new URLSearchParams({
-    interval: "hour",
-    start: new Date(start.valueOf() - 23 * HOUR_MS).toISOString(),
-    end: now.toISOString(),
-    ...(counted === "visits" && { [VISITS]: "true" }),
-  });
+function lastDays(counted: Counted): URLSearchParams {
+  const timezone = ownZone();
+  return writeSpan(
+    spanUntilNow("30d", timezone),
+    new URLSearchParams({
+      interval: "day",
+      timezone,
+      ...(counted === "visits" && { [VISITS]: "true" }),
+    }),
+  );
 }
 
-/** Requested only while it is on screen, since a list may be long. */
-export function Curve({ hostname, counted }: { hostname: string; counted: Counted }) {
-  const place = useRef<HTMLDivElement>(null);
-  const [isSeen, setSeen] = useState(false);
-  useEffect(() => {
-    const observer = new IntersectionObserver(
-      (entries) => setSeen(entries.some((entry) => entry.isIntersecting)),
-      { rootMargin: "100px" },
-    );
-    observer.observe(place.current as Element);
-    return () => observer.disconnect();
-  }, []);
+interface Properties {
+  hostname: string;
+  counted: Counted;
+  /** Requested only while it is on screen, since a list may be long. */
+  isSeen: boolean;
+}
+
+export function Curve({ hostname, counted, isSeen }: Properties) {
   const { data } = useAsk<Summary>(
     isSeen ? statistic(hostname, "summary") : null,
-    () => lastHours(counted),
-    `last 24 hours ${counted}`,
+    () => lastDays(counted),
+    `last 30 days ${counted}`,
   );
   return (
-    <div class="curve" ref={place}>
+    <div class="curve">
       {data?.interval && (
-        <Line counts={data.interval.map((hour) => hour[counted] ?? 0)} counted={counted} />
+        <>
+          <Line counts={data.interval.map((day) => day[counted] ?? 0)} counted={counted} />
+          <span class="curve-days soft" aria-hidden="true">
+            {t("period.30d")}
+          </span>
+        </>
       )}
     </div>
   );
@@ -70,9 +69,10 @@ function Line({ counts, counted }: { counts: number[]; counted: Counted }) {
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
       preserveAspectRatio="none"
     >
+      <title>{label}</title>
       <polygon points={`0,${HEIGHT} ${points.join(" ")} ${WIDTH},${HEIGHT}`} />
       <polyline points={points.slice(0, -1).join(" ")} vector-effect="non-scaling-stroke" />
-      {/* The hour that runs is not over yet. */}
+      {/* Today is not over yet. */}
       <polyline
         class="so-far"
         points={points.slice(-2).join(" ")}

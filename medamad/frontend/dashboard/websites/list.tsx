@@ -1,9 +1,10 @@
 // The websites: a card each, with the last day's visitors, or visits.
 
 import { Globe, Plus } from "lucide";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import type { Website } from "../api/types.ts";
+import { statistic } from "../api/client.ts";
+import type { Summary, Website } from "../api/types.ts";
 import { shortFigure, t, tn } from "../i18n/index.ts";
 import { useAsk } from "../state/data.ts";
 import { at } from "../state/paths.ts";
@@ -14,9 +15,12 @@ import { Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { Unvisited } from "../ui/unvisited.tsx";
-import { Curve } from "./curve.tsx";
+import { Change } from "../view/tiles.tsx";
+import { VISITS } from "../view/visits.ts";
+import { type Counted, Curve } from "./curve.tsx";
 import "../style/websites.css" with { type: "css" };
 
+const DAY_MS = 86_400_000;
 const SEARCHED_FROM = 9;
 const ORDERS = ["visitors", "name"] as const;
 type Order = (typeof ORDERS)[number];
@@ -118,20 +122,59 @@ function countOf({ summary }: Website): number {
   return summary?.visits ?? summary?.visitors ?? 0;
 }
 
+/** The last 24 hours, and those before them. */
+function lastDay(counted: Counted): URLSearchParams {
+  const end = new Date();
+  return new URLSearchParams({
+    start: new Date(end.valueOf() - DAY_MS).toISOString(),
+    end: end.toISOString(),
+    previous: "true",
+    ...(counted === "visits" && { [VISITS]: "true" }),
+  });
+}
+
 function Card(website: Website) {
   const { hostname, summary, quietSince } = website;
   const count = countOf(website);
   const counted = summary?.visits === undefined ? "visitors" : "visits";
+  const place = useRef<HTMLLIElement>(null);
+  const [isSeen, setSeen] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver(
+      (entries) => setSeen(entries.some((entry) => entry.isIntersecting)),
+      { rootMargin: "100px" },
+    );
+    observer.observe(place.current as Element);
+    return () => observer.disconnect();
+  }, []);
+  const { data } = useAsk<Summary>(
+    isSeen ? statistic(hostname, "summary") : null,
+    () => lastDay(counted),
+    `last 24 hours ${counted}`,
+  );
   return (
-    <li>
+    <li ref={place}>
       <a class="card website" href={at(`/dashboard/websites/${encodeURIComponent(hostname)}`)}>
-        <h2 title={hostname}>{nameOf(hostname)}</h2>
+        <h2 title={hostname}>
+          <bdi dir="ltr">
+            {nameOf(hostname)
+              .split(/(?=\.)/)
+              .map((part) => [part, <wbr key={part} />])}
+          </bdi>
+        </h2>
         <p class="website-figure">
           <strong>{shortFigure(count)}</strong>{" "}
+          {data?.previous && (
+            <Change
+              measure={counted}
+              now={data.current[counted] ?? null}
+              before={data.previous[counted] ?? null}
+            />
+          )}{" "}
           <span class="soft">{tn(`websites.${counted}`, count)}</span>
         </p>
         <Unvisited since={quietSince} />
-        <Curve hostname={hostname} counted={counted} />
+        <Curve hostname={hostname} counted={counted} isSeen={isSeen} />
       </a>
     </li>
   );
