@@ -71,8 +71,9 @@ test("a list of websites has their names", async () => {
     "",
     owner([BOOKS], { [`website/${BOOKS}/summary`]: figures }),
   );
-  assert.ok(await shown.findByRole("heading", { level: 2, name: "bücher.example" }));
-  const link = shown.getByRole<HTMLAnchorElement>("link", { name: /bücher\.example/ });
+  const heading = await shown.findByRole("heading", { level: 2 });
+  await waitFor(() => assert.equal(heading.textContent, "bücher.example"));
+  const link = heading.closest("a") as HTMLAnchorElement;
   assert.equal(link.pathname, `/dashboard/websites/${BOOKS}`);
 });
 
