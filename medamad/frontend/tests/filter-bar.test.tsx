@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitFor, within } from "@testing-library/dom";
-import { FilterBar } from "../dashboard/filters/filter-bar.tsx";
+import { createRef } from "preact";
+import { AddFilter, FilterBar } from "../dashboard/filters/filter-bar.tsx";
 import { speak } from "../dashboard/i18n/index.ts";
 import { type Answers, type Asked, type Shown, showOnPage } from "./support/page.tsx";
 
@@ -30,7 +31,14 @@ const ANSWERS: Answers = {
 };
 
 function showBar(query = "", answers: Answers = ANSWERS): Shown {
-  return showOnPage(<FilterBar />, query, answers);
+  const adding = createRef<HTMLButtonElement>();
+  const bar = (
+    <>
+      <AddFilter button={adding} />
+      <FilterBar button={adding} />
+    </>
+  );
+  return showOnPage(bar, query, answers);
 }
 
 function chips({ queryAllByRole }: Shown): string[] {

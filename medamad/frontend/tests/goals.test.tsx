@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitFor, within } from "@testing-library/dom";
+import { createRef } from "preact";
 import { Route, Router } from "preact-iso";
 import type { FunnelFigures, Goal, GoalFigures } from "../dashboard/api/types.ts";
 import { FilterBar } from "../dashboard/filters/filter-bar.tsx";
@@ -166,7 +167,7 @@ test("without goals, the panel says what they are", async () => {
 test("a goal is a filter", async () => {
   const shown = showOnPage(
     <>
-      <FilterBar />
+      <FilterBar button={createRef()} />
       <GoalsPanel />
     </>,
     WEEK,

@@ -25,11 +25,7 @@ const PANELS = {
   },
   Referrers: {
     Referrers: ["referrers", "Referrers"],
-    "UTM source": ["sources", "UTM source"],
-    "UTM medium": ["mediums", "UTM medium"],
-    "UTM campaign": ["campaigns", "UTM campaign"],
-    "UTM term": ["terms", "UTM term"],
-    "UTM content": ["contents", "UTM content"],
+    Campaigns: ["sources", "UTM source"],
   },
   Locations: {
     Map: ["countries", "Countries"],
@@ -376,6 +372,41 @@ test("the values of a property are shown, and one is a filter", async () => {
   assert.equal(location.search, `${WEEK}&prop_name[eq]=plan&prop_value[eq]=pro`);
   await person.click(await findByRole("button", { name: "pro", pressed: true }));
   assert.equal(location.search, WEEK);
+});
+
+test("the tab of campaigns has a list for each part of their links", async () => {
+  const shown = showOnPage(<Panels />, WEEK, KNOWN);
+  const { panel, tab, isSelected, ...inPanel } = panelOf(shown, "Referrers");
+  const choose = async (kind: string) => {
+    await shown.person.click(inPanel.getByRole("button", { name: /^Campaigns by: / }));
+    await shown.person.click(inPanel.getByRole("menuitemradio", { name: kind }));
+  };
+  for (const [kind, statistic] of [
+    ["UTM medium", "mediums"],
+    ["UTM campaign", "campaigns"],
+    ["UTM term", "terms"],
+    ["UTM content", "contents"],
+    ["UTM source", "sources"],
+  ] as const) {
+    await choose(kind);
+    assert.ok(isSelected("Campaigns"));
+    assert.ok(inPanel.getByRole("button", { name: `Campaigns by: ${kind}` }));
+    assert.ok(inPanel.getByRole("button", { name: `Show all: ${kind}` }));
+    await inPanel.findByRole("columnheader", { name: kind });
+    assert.ok(
+      shown.asked.some(({ path }) => path === `website/${HOSTNAME}/${statistic}`),
+      kind,
+    );
+  }
+  // The last kind is remembered, by the tab and for the next time.
+  await choose("UTM term");
+  await shown.person.click(tab("Referrers"));
+  await inPanel.findByRole("columnheader", { name: "Referrer" });
+  await shown.person.click(tab("Campaigns"));
+  await inPanel.findByRole("columnheader", { name: "UTM term" });
+  const later = panelOf(showOnPage(<Panels />, WEEK, KNOWN), "Referrers");
+  assert.ok(later.isSelected("Campaigns"));
+  await later.findByRole("columnheader", { name: "UTM term" });
 });
 
 test("arrow keys move between tabs, and the last one is remembered", async () => {

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { waitFor } from "@testing-library/dom";
-import { FilterBar } from "../dashboard/filters/filter-bar.tsx";
+import { createRef } from "preact";
+import { AddFilter } from "../dashboard/filters/filter-bar.tsx";
 import { Shell } from "../dashboard/shell.tsx";
 import { refreshes } from "../dashboard/state/data.ts";
 import { Controls } from "../dashboard/view/controls.tsx";
@@ -18,7 +19,7 @@ function page(query = "") {
     <Shell>
       <SiteHead live={undefined} showLive={() => undefined} />
       <Controls />
-      <FilterBar />
+      <AddFilter button={createRef()} />
     </Shell>,
     query,
     {

@@ -1,7 +1,9 @@
-// The active filters in words; each can be edited, inverted and removed.
+// The active filters in words, each of which can be edited, inverted and removed; and the button
+// that adds one.
 
 import { Ban, Filter as FilterIcon, X } from "lucide";
-import { useRef, useState } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useState } from "preact/hooks";
 import { t, tn } from "../i18n/index.ts";
 import { directionOf } from "../panels/words.ts";
 import { Filled } from "../ui/filled.tsx";
@@ -14,56 +16,81 @@ import { inWords, valuesInWords } from "./words.ts";
 
 const Editor = later(() => import("./editor.tsx").then(({ Editor }) => Editor));
 
-export function FilterBar() {
+interface AddProperties {
+  /** What has the focus when the last filter is removed. */
+  button: RefObject<HTMLButtonElement | null>;
+}
+
+/** The button of the toolbar that adds a filter. */
+export function AddFilter({ button }: AddProperties) {
+  const { view, show } = useViewing();
+  const [isOpen, setOpen] = useState(false);
+  const add = () => setOpen(true);
+  useShortcuts([{ keys: "f", label: t("filters.add"), act: add }]);
+  return (
+    <>
+      <button
+        ref={button}
+        type="button"
+        class="button"
+        aria-haspopup="dialog"
+        aria-label={t("filters.add")}
+        title={t("filters.add")}
+        onClick={add}
+      >
+        <Icon of={FilterIcon} size={16} /> {t("filters.short")}
+      </button>
+      {isOpen && (
+        <Editor
+          filter={undefined}
+          others={view.filters}
+          apply={(filter) => show({ filters: [...view.filters, filter] })}
+          onClose={() => setOpen(false)}
+        />
+      )}
+    </>
+  );
+}
+
+export function FilterBar({ button }: AddProperties) {
   const { view, show } = useViewing();
   const { filters } = view;
   const [edited, setEdited] = useState<number>();
-  const adding = useRef<HTMLButtonElement>(null);
-  const add = () => setEdited(filters.length);
-  useShortcuts([{ keys: "f", label: t("filters.add"), act: add }]);
 
   const put = (place: number, filter?: Filter) => show({ filters: placed(filters, place, filter) });
   const remove = (place: number) => {
     // Chips move up with the focus; the last one passes it on.
-    if (place === filters.length - 1) adding.current?.focus();
+    if (place === filters.length - 1) button.current?.focus();
     put(place);
   };
   return (
-    <section class="filters" aria-label={t("filters.title")}>
+    <>
       {filters.length > 0 && (
-        <ul>
-          {filters.map((filter, place) => (
-            <Chip
-              key={place}
-              filter={filter}
-              edit={() => setEdited(place)}
-              negate={() => put(place, { ...filter, operator: opposite(filter.operator) })}
-              remove={() => remove(place)}
-            />
-          ))}
-        </ul>
-      )}
-      <button
-        ref={adding}
-        type="button"
-        class="button"
-        aria-haspopup="dialog"
-        title={t("filters.add")}
-        onClick={add}
-      >
-        <Icon of={FilterIcon} size={16} /> {t("filters.add")}
-      </button>
-      {filters.length > 1 && (
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => {
-            adding.current?.focus();
-            show({ filters: [] });
-          }}
-        >
-          {t("filters.remove-all")}
-        </button>
+        <section class="filters" aria-label={t("filters.title")}>
+          <ul>
+            {filters.map((filter, place) => (
+              <Chip
+                key={place}
+                filter={filter}
+                edit={() => setEdited(place)}
+                negate={() => put(place, { ...filter, operator: opposite(filter.operator) })}
+                remove={() => remove(place)}
+              />
+            ))}
+          </ul>
+          {filters.length > 1 && (
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => {
+                button.current?.focus();
+                show({ filters: [] });
+              }}
+            >
+              {t("filters.remove-all")}
+            </button>
+          )}
+        </section>
       )}
       <span class="hidden" role="status">
         {tn("filters.count", filters.length)}
@@ -76,7 +103,7 @@ export function FilterBar() {
           onClose={() => setEdited(undefined)}
         />
       )}
-    </section>
+    </>
   );
 }
 

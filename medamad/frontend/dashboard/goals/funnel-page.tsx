@@ -4,7 +4,6 @@ import { ArrowLeft } from "lucide";
 import { useEffect, useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import type { FunnelFigures, Goal } from "../api/types.ts";
-import { FilterBar } from "../filters/filter-bar.tsx";
 import { figure, percent, t } from "../i18n/index.ts";
 import { Waiting } from "../panels/rows.tsx";
 import { goalNames } from "../panels/words.ts";
@@ -17,12 +16,12 @@ import { later } from "../ui/lazy.tsx";
 import { NoFunnel } from "../ui/no-such-page.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { writeView } from "../view/address.ts";
-import { Controls } from "../view/controls.tsx";
 import { useAddressedView, useStatistic, useViewing, ViewingContext } from "../view/page-state.ts";
 import { PartialNote } from "../view/partial-note.tsx";
 import { spanBefore, spanUntilNow } from "../view/periods.ts";
 import { daysLabel } from "../view/spans.ts";
 import { Change } from "../view/tiles.tsx";
+import { ViewHead } from "../view/view-head.tsx";
 import { funnelPath, pathOf } from "./actions.tsx";
 import "../style/funnels.css" with { type: "css" };
 
@@ -61,7 +60,7 @@ function Page({ id }: { id: string }) {
   if (error?.status === 404) return <NoFunnel hostname={hostname} />;
   return (
     <main class="page">
-      <div class="view-head">
+      <ViewHead>
         <div class="funnel-head">
           <a class="quiet" href={back}>
             <Icon of={ArrowLeft} size={16} /> <bdi>{site}</bdi>
@@ -71,9 +70,7 @@ function Page({ id }: { id: string }) {
           </h1>
           {data && <Edit name={name} edit={() => setEdited(true)} />}
         </div>
-        <Controls />
-      </div>
-      <FilterBar />
+      </ViewHead>
       <PartialNote />
       <section class="card funnel-card" aria-label={t("goals.steps")} aria-busy={isStale}>
         {data ? (

@@ -151,16 +151,11 @@ export const LISTINGS: Record<ListingName, Listing> = {
   values: listing("values", "value", "prop_value", EVENTS),
 };
 
+/** The lists of campaigns, by what their links name. */
+export const CAMPAIGNS = ["sources", "mediums", "campaigns", "terms", "contents"] as const;
+
 /** The lists of where visits came from: those of views would count links within the website. */
-const SOURCES: readonly ListingName[] = [
-  "referrers",
-  "addresses",
-  "sources",
-  "mediums",
-  "campaigns",
-  "terms",
-  "contents",
-];
+const SOURCES: readonly ListingName[] = ["referrers", "addresses", ...CAMPAIGNS];
 
 export function isOfSources({ name }: Listing): boolean {
   return SOURCES.includes(name);

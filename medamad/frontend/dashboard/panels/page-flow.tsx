@@ -12,7 +12,7 @@ const STEPS = ["previous", "next"] as const;
 export function PageFlow({ path }: { path: string }) {
   const heading = useId();
   return (
-    <section class="card panel panel-wide page-flow" aria-labelledby={heading}>
+    <section class="card panel page-flow" aria-labelledby={heading}>
       <header class="panel-head">
         <h2 id={heading}>
           {t("panels.flow")} <bdi dir="ltr">{path}</bdi>

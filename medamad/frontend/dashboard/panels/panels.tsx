@@ -1,16 +1,17 @@
 // All panels of a website's page, with their tabs and full lists.
 
-import { ListTree } from "lucide";
+import { ChevronDown, ListTree } from "lucide";
 import { useId, useState } from "preact/hooks";
 import type { Summary } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
+import { Menu } from "../ui/menu.tsx";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { keepsVisits, VISITS } from "../view/visits.ts";
 import { Back, Frame } from "./frame.tsx";
 import { GoalsPanel } from "./goals.tsx";
-import { LISTINGS, type ListingName, tabLabel } from "./lists.ts";
+import { CAMPAIGNS, LISTINGS, type ListingName, tabLabel } from "./lists.ts";
 import { PropertiesPanel } from "./properties.tsx";
 import { Rows } from "./rows.tsx";
 import { Tabs, useTab } from "./tabs.tsx";
@@ -28,17 +29,17 @@ export function Panels() {
   return (
     <TotalsContext.Provider value={totals}>
       <div class="panels">
-        {path !== undefined && keepsVisits.value && <PageFlow key={path} path={path} />}
+        {path !== undefined && keepsVisits.value && (
+          <div class="page-flow-space">
+            <PageFlow key={path} path={path} />
+          </div>
+        )}
         <Panel
           title={t("panels.pages")}
           kept="pages"
           names={keepsVisits.value ? ["pages", "entries", "exits", "time"] : ["pages", "time"]}
         />
-        <Panel
-          title={t("panels.referrers")}
-          kept="referrers"
-          names={["referrers", "sources", "mediums", "campaigns", "terms", "contents"]}
-        />
+        <Panel title={t("panels.referrers")} kept="referrers" names={["referrers", ...CAMPAIGNS]} />
         <Panel
           title={t("panels.places")}
           kept="places"
@@ -57,6 +58,9 @@ export function Panels() {
 }
 
 type Name = ListingName | "map";
+type Campaigns = (typeof CAMPAIGNS)[number];
+/** The lists of campaigns are behind one tab. */
+type Tab = Exclude<Name, Campaigns> | "utm";
 
 interface Properties {
   title: string;
@@ -68,25 +72,54 @@ interface Properties {
 function Panel({ title, kept, names }: Properties) {
   const id = useId();
   const [name, setName] = useTab(kept, names);
+  const [campaigns, setCampaigns] = useTab("campaigns", CAMPAIGNS);
   const [source, setSource] = useState<string>();
+  const tab = tabOf(name);
   const listing = LISTINGS[name === "map" ? "countries" : name];
   const areVisits = useVisitsKnown();
   const isDrilled = name === "referrers" && source !== undefined;
+  const go = (chosen: Name) => {
+    if (tab === "utm") setCampaigns(name as Campaigns);
+    setName(chosen);
+    setSource(undefined);
+  };
   return (
     <Frame
       title={title}
       head={
-        <Tabs
-          label={title}
-          panel={id}
-          names={names}
-          words={(name) => (name === "map" ? t("panels.tab.map") : tabLabel(name))}
-          chosen={name}
-          choose={(chosen) => {
-            setName(chosen);
-            setSource(undefined);
-          }}
-        />
+        <div class="panel-tabs">
+          <Tabs
+            label={title}
+            panel={id}
+            names={[...new Set(names.map(tabOf))]}
+            words={(tab) =>
+              tab === "map" || tab === "utm" ? t(`panels.tab.${tab}`) : tabLabel(tab)
+            }
+            chosen={tab}
+            choose={(chosen) => go(chosen === "utm" ? campaigns : chosen)}
+          />
+          {names.some((name) => tabOf(name) === "utm") && (
+            <Menu
+              class="tab-menu"
+              title={t("panels.campaigns-by")}
+              label={
+                <>
+                  <span class="hidden">{tabLabel(tab === "utm" ? listing.name : campaigns)}</span>
+                  <Icon of={ChevronDown} size={14} />
+                </>
+              }
+              align="end"
+              plain
+              groups={[
+                CAMPAIGNS.map((kind) => ({
+                  label: tabLabel(kind),
+                  isChosen: name === kind,
+                  choose: () => go(kind),
+                })),
+              ]}
+            />
+          )}
+        </div>
       }
       listing={isDrilled ? LISTINGS.addresses : listing}
       {...(isDrilled && { further: behind(source, areVisits) })}
@@ -97,7 +130,7 @@ function Panel({ title, kept, names }: Properties) {
         role="tabpanel"
         id={id}
         tabIndex={-1}
-        aria-labelledby={`${id}-${name}`}
+        aria-labelledby={`${id}-${tab}`}
       >
         {name === "map" ? (
           <div class="map-space">
@@ -142,6 +175,14 @@ function Panel({ title, kept, names }: Properties) {
       </div>
     </Frame>
   );
+}
+
+function tabOf(name: Name): Tab {
+  return isOfCampaigns(name) ? "utm" : name;
+}
+
+function isOfCampaigns(name: Name): name is Campaigns {
+  return CAMPAIGNS.includes(name as Campaigns);
 }
 
 /** What will be in a panel, unless it is empty because of filters. */

@@ -61,12 +61,14 @@ export function Overview() {
         hasFailed={!!series.error}
       />
       {summary && <VisitorKinds of={summary.current} className="tiles-note soft" />}
-      {[
-        ...(summary ? viewsNote(view.filters, summary.current) : []),
-        ...visitorsNotes(view.filters).map((key) => t(key)),
-      ].map((note) => (
-        <p key={note} class="tiles-note soft">
+      {viewsNote(view.filters, summary?.current ?? UNKNOWN).map((note) => (
+        <p key="views" class={`tiles-note soft ${summary && !series.isStale ? "" : "unknown"}`}>
           {note}
+        </p>
+      ))}
+      {visitorsNotes(view.filters).map((key) => (
+        <p key={key} class="tiles-note soft">
+          {t(key)}
         </p>
       ))}
       <div class="chart-head">
@@ -141,6 +143,9 @@ export function Overview() {
     </section>
   );
 }
+
+/** In the place of figures that are not there yet: a note is as long with others. */
+const UNKNOWN = { pageviews: 1_000, visits: 1_000, visit_pageviews: 1_000 } as Figures;
 
 /** Tell the views that the filters let through from all views of the visits they are in. */
 function viewsNote(filters: readonly Filter[], figures: Figures): string[] {

@@ -4,17 +4,16 @@ import { useEffect, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { statistic } from "../api/client.ts";
 import type { Live } from "../api/types.ts";
-import { FilterBar } from "../filters/filter-bar.tsx";
 import { Panels } from "../panels/panels.tsx";
 import { useAsk } from "../state/data.ts";
 import { nameOf } from "../ui/hostnames.ts";
 import { later } from "../ui/lazy.tsx";
 import { NoWebsite } from "../ui/no-such-page.tsx";
-import { Controls } from "./controls.tsx";
 import { Overview } from "./overview.tsx";
 import { useAddressedView, ViewingContext } from "./page-state.ts";
 import { PartialNote } from "./partial-note.tsx";
 import { SiteHead } from "./site-head.tsx";
+import { ViewHead } from "./view-head.tsx";
 
 const LiveDialog = later(() => import("./live-dialog.tsx").then(({ LiveDialog }) => LiveDialog));
 
@@ -44,11 +43,9 @@ export function SitePage({ shared }: { shared?: string }) {
   return (
     <ViewingContext.Provider value={viewing}>
       <main class="page" key={hostname}>
-        <div class="view-head">
+        <ViewHead>
           <SiteHead live={live} showLive={() => setShowsLive(true)} />
-          <Controls />
-        </div>
-        <FilterBar />
+        </ViewHead>
         <PartialNote />
         <Overview />
         <Panels />

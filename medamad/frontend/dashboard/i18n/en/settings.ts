@@ -23,7 +23,7 @@ export const settings = {
   "account.log-out": "Log out of this browser",
   "sites.none": "No websites yet.",
   "sites.setup": "Setup",
-  "sites.setup-of": "Set up {hostname}",
+  "sites.setup-of": "Setup of {hostname}",
   "sites.download": "Download",
   "sites.download-of": "Download data of {hostname}",
   "download.what": "Data",
