@@ -104,7 +104,7 @@ def point_at_the_chart(page: Page) -> None:
 
 def show_parts(page: Page) -> None:
     """Show other tabs of the panels."""
-    for tab in ("Entry", "UTM campaign", "Countries", "Operating systems"):
+    for tab in ("Entry", "Campaigns", "Countries", "Operating systems"):
         page.get_by_role("tab", name=tab, exact=True).click()
     page.locator(".panel").last.locator("tbody button").first.click()
     page.evaluate("scrollTo(0, 0)")
@@ -161,6 +161,7 @@ SCENES: Final = {
     "website-away": Scene(demo, BUSY, lose_the_daemon, whole=False),
     "menu": Scene(demo, BUSY, press("Menu"), whole=False),
     "menu-websites": Scene(demo, BUSY, press("Switch website"), whole=False),
+    "menu-campaigns": Scene(demo, BUSY, press("Campaigns by: "), whole=False),
     "menu-periods": Scene(demo, BUSY, press("Period"), whole=False),
     "list": Scene(demo, BUSY, press("Show all"), whole=False),
     "filter": Scene(demo, BUSY, press("Add filter"), whole=False),

@@ -160,6 +160,7 @@ SCENES: Final = {
     "switcher": Scene(BUSY, menu("Switch website"), MENU),
     "no visits": Scene(f"{BUSY}?from=2020-01-01&to=2020-01-01"),
     "periods": Scene(f"{BUSY}?from=2020-01-01&to=2020-01-01", menu("Period:"), MENU),
+    "campaigns": Scene(BUSY, menu("Campaigns by: "), MENU),
     "setup": Scene(f"{BUSY}/setup"),
     "a demo's account": Scene("settings/account", section),
     "no page": Scene("nowhere"),

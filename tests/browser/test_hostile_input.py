@@ -70,7 +70,7 @@ def test_in_panels_and_lists(hostile: Client, dashboard_of: Make) -> None:
     referrers.get_by_role("button", name="Show URLs of blog.example").click()
     row(page, "Referrers", REFERRER)
     assert_nothing_ran(page)
-    referrers.get_by_role("tab", name="UTM source").click()
+    referrers.get_by_role("tab", name="Campaigns").click()
     row(page, "Referrers", SOURCE)
     properties = page.get_by_role("region", name="Properties", exact=True)
     row(page, "Properties", "__proto__")

@@ -1,10 +1,10 @@
 """Nothing jumps while a page loads, in whatever order the responses arrive."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 from support.browser.dashboard import BUSY, DESKTOP_WIDTH, PHONE_WIDTH, Dashboard
 from support.daemon import Client
 
@@ -18,7 +18,8 @@ MOST: Final = 0.05
 WATCH: Final = """
 window.shifts = [];
 new PerformanceObserver((list) => {
-    for (const { value, sources } of list.getEntries()) {
+    for (const { value, hadRecentInput, sources } of list.getEntries()) {
+        if (hadRecentInput) continue;
         const moved = sources.map(({ node }) => node?.className ?? node?.nodeName);
         shifts.push({ value, moved });
     }
@@ -28,16 +29,28 @@ DELAY: Final = """
 const order = %s;
 const counts = {};
 const fetchNow = window.fetch;
+let waiting = 0;
+const wait = (change) => {
+    waiting += change;
+    document.documentElement.toggleAttribute("data-waiting", waiting > 0);
+};
 window.fetch = async (url, ...rest) => {
-    const response = await fetchNow(url, ...rest);
+    wait(1);
+    // Until the page has shown the answer, and perhaps asked for more.
+    const isShown = () => setTimeout(() => wait(-1), 300);
+    const response = await fetchNow(url, ...rest).catch((error) => {
+        isShown();
+        throw error;
+    });
     const name = order.find((name) => String(url).includes(name)) ?? "others";
     counts[name] = (counts[name] ?? 0) + 1;
     const place = name === "others" ? order.length : order.indexOf(name);
-    await new Promise((done) => setTimeout(done, 200 * (place + 1) + 60 * counts[name]));
+    await new Promise((done) => setTimeout(done, %d + 200 * (place + 1) + 60 * counts[name]));
+    isShown();
     return response;
 };
 """
-"""Delay responses so that they arrive in an order, those of one name one after another."""
+"""Delay all responses by some time, and so that they arrive in an order."""
 
 ORDERS: Final = {
     "figures first": ["/summary", "/websites", "/live"],
@@ -60,7 +73,7 @@ def test_a_website_does_not_jump(
 ) -> None:
     dashboard = dashboard_of(demo, fresh=True, viewport={"width": width, "height": 780})
     dashboard.page.add_init_script(WATCH)
-    dashboard.page.add_init_script(DELAY % ORDERS[order])
+    dashboard.page.add_init_script(DELAY % (ORDERS[order], 0))
     page = dashboard.open(f"{BUSY}{query}")
     expect(page.locator(".tile-figure")).to_have_count(6)
     expect(page.locator(".panel .rows")).to_have_count(5)
@@ -68,6 +81,87 @@ def test_a_website_does_not_jump(
     page.wait_for_load_state("networkidle")
     shifts = page.evaluate("shifts")
     assert sum(shift["value"] for shift in shifts) < MOST, shifts
+
+
+FILTERS: Final = (
+    # What came before and after a page is shown above everything else.
+    "path[eq]=/journal/slow-mornings",
+    "path[contains]=journal",
+    "path[eq]=/nowhere",
+    "entry_page[eq]=/",
+    "exit_page[eq]=/",
+    "goal[eq]={goal}",
+    "visit_referrer[eq]=Google",
+    "visit_utm_source[eq]=newsletter",
+    "referrer[eq]=Google",
+    "utm_term[eq]=",
+    "country[eq]=Germany",
+    "language[eq]=German",
+    "browser[eq]=Firefox",
+    "os[eq]=Windows",
+    "device[eq]=Mobile",
+    "prop_name[eq]=author",
+    "prop_value[contains]=a",
+)
+
+
+def jumps(page: Page) -> tuple[float, list[Any]]:
+    """Wait until everything has been answered, and return how much has jumped until then."""
+    expect(page.locator("html:not([data-waiting])")).to_have_count(1)
+    expect(page.locator(".stale, .skeleton, [aria-busy=true]")).to_have_count(0)
+    shifts = page.evaluate("shifts.splice(0)")
+    return sum(shift["value"] for shift in shifts), shifts
+
+
+@pytest.mark.parametrize("width", [DESKTOP_WIDTH, 390])
+def test_a_filtered_website_does_not_jump(width: int, demo: Client, dashboard_of: Make) -> None:
+    goal = demo.get(f"/api/{BUSY}/goals")[0]["id"]
+    dashboard = dashboard_of(demo, fresh=True, viewport={"width": width, "height": 780})
+    dashboard.page.add_init_script(WATCH)
+    dashboard.page.add_init_script(DELAY % (ORDERS["figures last"], 0))
+    for query in FILTERS:
+        page = dashboard.open(f"{BUSY}?{query.format(goal=goal)}")
+        expect(page.locator(".chip")).to_have_count(1)
+        assert page.locator(".page-flow").count() == (query.startswith("path[eq]"))
+        total, shifts = jumps(page)
+        assert total < MOST, (query, shifts)
+
+
+PAST_INPUT_MS: Final = 600
+"""What moves within half a second of a key or a click is expected, and not counted."""
+
+
+@pytest.mark.parametrize("width", [DESKTOP_WIDTH, 390])
+@pytest.mark.parametrize("place", [".tiles", ".panels", ".panel-wide"])
+def test_nothing_jumps_from_view_to_view(
+    place: str, width: int, demo: Client, dashboard_of: Make
+) -> None:
+    dashboard = dashboard_of(demo, fresh=True, viewport={"width": width, "height": 780})
+    dashboard.page.add_init_script(WATCH)
+    dashboard.page.add_init_script(DELAY % (ORDERS["figures last"], PAST_INPUT_MS))
+    page = dashboard.open(BUSY)
+    jumps(page)
+
+    def row(panel: str) -> Locator:
+        return page.get_by_role("region", name=panel, exact=True).locator("tbody button").nth(1)
+
+    moves: dict[str, Callable[[], object]] = {
+        "a page": row("Pages").click,
+        "a week": lambda: page.keyboard.press("w"),
+        "without a filter": page.get_by_role("button", name="Remove: ").click,
+        "a source": row("Referrers").click,
+        "campaigns": page.get_by_role("tab", name="Campaigns").click,
+        "a year": lambda: page.keyboard.press("x"),
+        "a day": lambda: page.keyboard.press("t"),
+        "back": page.go_back,
+    }
+    for name, move in moves.items():
+        page.locator(place).first.evaluate("it => it.scrollIntoView()")
+        move()
+        page.evaluate("new Promise(then => requestAnimationFrame(() => setTimeout(then)))")
+        # Each for itself: rows change places, too.
+        _, shifts = jumps(page)
+        assert all(shift["value"] < MOST for shift in shifts), (name, shifts)
 
 
 def test_the_map_comes_without_scrolling_to_it(demo: Client, dashboard_of: Make) -> None:

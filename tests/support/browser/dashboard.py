@@ -64,7 +64,8 @@ SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 
 Rules = Literal["all", "colours", "all but colours"]
 _RULES: Final[dict[Rules, dict[str, Any]]] = {
-    "all": {},
+    # An experimental rule: what is said to a voice control is what is read.
+    "all": {"rules": {"label-content-name-mismatch": {"enabled": True}}},
     # By category, axe would also run rules that are off otherwise.
     "colours": {"runOnly": {"type": "rule", "values": ["color-contrast"]}},
     "all but colours": {"rules": {"color-contrast": {"enabled": False}}},

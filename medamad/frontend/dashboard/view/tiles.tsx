@@ -35,9 +35,7 @@ export function Tiles({ current, before, isCompared, isStale, hasFailed }: Prope
           <span class="tile-name">{t(`measure.${measure}`)}</span>
           {current ? (
             <span class="tile-line">
-              <span class="tile-figure" title={measured(measure, known(measure, current), true)}>
-                {measured(measure, known(measure, current))}
-              </span>
+              <Shown measure={measure} value={known(measure, current)} />
               {before && (
                 <Change
                   measure={measure}
@@ -56,6 +54,21 @@ export function Tiles({ current, before, isCompared, isStale, hasFailed }: Prope
         </button>
       ))}
     </div>
+  );
+}
+
+/** Longer figures are smaller. */
+const LONG_FROM = 11;
+
+function Shown({ measure, value }: { measure: Measure; value: number | null }) {
+  const text = measured(measure, value);
+  return (
+    <span
+      class={text.length < LONG_FROM ? "tile-figure" : "tile-figure long"}
+      title={measured(measure, value, true)}
+    >
+      {text}
+    </span>
   );
 }
 
