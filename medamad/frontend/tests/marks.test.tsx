@@ -12,13 +12,13 @@ const SPRITE = "/dashboard/assets/icons.svg";
 /** The symbol, or the letter, beside each value. */
 async function marks(field: Field, ...values: string[]): Promise<(string | null | undefined)[]> {
   const { root } = show(
-    <>
+    <section>
       {values.map((value) => (
         <p key={value}>
           <Mark field={field} value={value} />
         </p>
       ))}
-    </>,
+    </section>,
   );
   await waitFor(() => assert.ok(root.querySelector("use, [data-letter]")));
   return [...root.querySelectorAll("p")].map((place) => {
