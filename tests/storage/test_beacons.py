@@ -2,25 +2,28 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import cast
 
 import pytest
 import pytest_twisted
+from attrs import define
 from support.storage.contents import entries
 from support.storage.hits import HOUR_MS, NOW_MS, a_view, event, unload
 
 from medamad.domain.hits import Unload
 from medamad.domain.zones import DAY_MS
 from medamad.storage.compaction.planner import Sizes
-from medamad.storage.environment.environment import Environment
+from medamad.storage.environment.environment import Database, Environment, Txn
 from medamad.storage.store import Store
 from medamad.storage.wal.beacons import KEPT_MS, BeaconIndex, UnmatchedBeacons, ViewLocation
+from medamad.storage.wal.digest_filter import DigestFilter
 from medamad.storage.wal.log import Outcome
 
 INDEX_NOW_MS = 480_000 * HOUR_MS
 
 
-def new_beacons(environment: Environment, capacity: int = 100) -> BeaconIndex:
-    beacons = BeaconIndex(environment.databases, b"secret", capacity)
+def new_beacons(environment: Environment, capacity: int = 100, listed: int = 1000) -> BeaconIndex:
+    beacons = BeaconIndex(environment.databases, b"secret", capacity, DigestFilter(listed))
     with environment.reading() as txn:
         beacons.load(txn)
     return beacons
@@ -111,6 +114,64 @@ def test_an_unknown_beacon_is_not_found(environment: Environment) -> None:
     beacons = new_beacons(environment, capacity=1)
     store(environment, beacons, INDEX_NOW_MS, INDEX_NOW_MS)
     assert found(environment, beacons, [beacons.digest("other")], INDEX_NOW_MS) == [None]
+
+
+@define
+class CountingTxn:
+    """A transaction that counts what is looked up in it."""
+
+    txn: Txn
+    lookups: int = 0
+
+    def get(self, key: bytes, *, db: Database) -> bytes | None:
+        self.lookups += 1
+        return self.txn.get(key, db=db)
+
+
+def lookups(environment: Environment, beacons: BeaconIndex, digest: bytes, now_ms: int) -> int:
+    with environment.reading() as txn:
+        counting = CountingTxn(txn)
+        beacons.find(cast("Txn", counting), digest, now_ms)
+    return counting.lookups
+
+
+def test_a_new_beacon_is_not_looked_up_on_disk(environment: Environment) -> None:
+    beacons = new_beacons(environment, capacity=3)
+    times = [INDEX_NOW_MS + hour * HOUR_MS for hour in range(24)]
+    digests = store(environment, beacons, *times)
+    for reader in (beacons, new_beacons(environment, capacity=3)):
+        assert lookups(environment, reader, digests[0], times[-1]) > 0
+        assert lookups(environment, reader, reader.digest("new"), times[-1]) == 0
+
+
+@pytest.mark.parametrize("listed", [1, 2, 5, 19])
+def test_beacons_beyond_the_filter_are_found_on_disk(environment: Environment, listed: int) -> None:
+    beacons = new_beacons(environment, capacity=3, listed=listed)
+    times = [INDEX_NOW_MS + hour * HOUR_MS // 3 for hour in range(60)]
+    digests = store(environment, beacons, *times)
+    for reader in (beacons, new_beacons(environment, capacity=3, listed=listed)):
+        assert found(environment, reader, digests, times[-1]) == times
+        assert 0 < lookups(environment, reader, reader.digest("new"), times[-1]) < 20
+
+
+def test_the_filter_has_all_that_was_added_and_little_else() -> None:
+    random = Random(1)  # noqa: S311 - the same each time
+    known = [random.randbytes(8) for _ in range(20_000)]
+    digests = DigestFilter(capacity=15_000)
+    digests.add_all(known[:10_000], latest_hour=1)
+    for digest in known[10_000:]:
+        digests.add(digest, hour=2)
+    assert all(digest in digests for digest in known)
+    assert sum(random.randbytes(8) in digests for _ in range(10_000)) < 10
+    assert digests.since_hour == 0
+
+
+def test_the_filter_says_which_hours_it_no_longer_knows() -> None:
+    digests = DigestFilter(capacity=10)
+    for hour in range(40):
+        digests.add(hour.to_bytes(8, "big"), hour)
+    assert digests.since_hour == 20
+    assert all(hour.to_bytes(8, "big") in digests for hour in range(20, 40))
 
 
 def test_old_hours_are_deleted_in_steps(environment: Environment) -> None:

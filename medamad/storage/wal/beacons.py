@@ -6,7 +6,8 @@ twice. The ids themselves are not stored, only a keyed hash.
 The latest beacons are in bounded memory. They get there with their views, from the write-ahead log
 at start, and are written to disk in groups: when memory is full, and before their views are
 flushed. A number in meta says up to which view that was done; later beacons are in the log alone.
-On disk they are looked up by hour, so that expiring them deletes a range of keys.
+On disk they are looked up by hour, so that expiring them deletes a range of keys. What is on disk
+alone is also in a filter, so that most beacons, which are new, are not looked up there at all.
 
 Requests of one page can overtake each other. What arrives early waits for 60 seconds, in bounded
 memory, and is dropped an hour later: the clock may be set back by as much meanwhile. A beacon is
@@ -42,6 +43,7 @@ from medamad.storage.environment.meta import (
 from medamad.storage.environment.trusted_clock import JUMP_MS
 from medamad.storage.errors import Damaged
 from medamad.storage.varints import decode_numbers, encode_numbers
+from medamad.storage.wal.digest_filter import DigestFilter
 
 SECRET: Final = b"beacon-secret"
 """The name in meta of the key that ids are hashed with."""
@@ -96,6 +98,7 @@ class BeaconIndex:
     _databases: Databases
     _secret: bytes
     _capacity: int
+    _on_disk_alone: DigestFilter = field(factory=DigestFilter)
     _logged: OrderedDict[bytes, bytes] = field(factory=OrderedDict)
     """Values by digest that the log alone has, in order of their sequence numbers."""
     _recent: OrderedDict[bytes, bytes] = field(factory=OrderedDict)
@@ -129,9 +132,12 @@ class BeaconIndex:
                 self._hours.append(_HOUR.unpack_from(cursor.key())[0])
                 has_hour = cursor.set_range(cursor.key()[: _HOUR.size] + _AFTER_ANY)
             latest = list(islice(cursor.iterprev(), room + 1)) if cursor.last() else []
-        if len(latest) > room:
-            # The oldest hour may be loaded only in part.
-            self._complete_since_hour = _HOUR.unpack_from(latest.pop()[0])[0] + 1
+            if len(latest) > room:
+                # The oldest hour may be loaded only in part.
+                self._complete_since_hour = _HOUR.unpack_from(latest.pop()[0])[0] + 1
+                # From the last one on, which the cursor is at.
+                older = cursor.iterprev(values=False)
+                self._list_on_disk(list(islice(older, self._on_disk_alone.capacity + 1)))
         sound = [(key, stored) for key, stored in latest if is_verified(key, stored)]
         if len(sound) < len(latest):
             count = len(latest) - len(sound)
@@ -144,6 +150,13 @@ class BeaconIndex:
             # Even where a clock was ahead, what was stored last has the greatest number.
             if value[_NUMBER] >= recent.get(digest, value)[_NUMBER]:
                 recent[digest] = value
+
+    def _list_on_disk(self, keys: list[bytes]) -> None:
+        """Note the latest keys of what is on disk alone, in descending order."""
+        if len(keys) > self._on_disk_alone.capacity:
+            self._on_disk_alone.since_hour = _HOUR.unpack_from(keys.pop())[0] + 1
+        digests = [key[_HOUR.size :] for key in keys]
+        self._on_disk_alone.add_all(digests, self._complete_since_hour - 1)
 
     def _load_logged(self, logged: Sequence[tuple[int, NDArray[Any]]]) -> None:
         """Load the beacons that the log alone has."""
@@ -272,18 +285,23 @@ class BeaconIndex:
         """Drop what was kept longest of what is on disk, until memory holds the rest."""
         while self._recent and len(self) > self._capacity:
             # A plain dict would skip over its removed entries, more of them each time.
-            hour = _hour_of(self._recent.popitem(last=False)[1])
+            digest, value = self._recent.popitem(last=False)
+            hour = _hour_of(value)
+            self._on_disk_alone.add(digest, hour)
             self._complete_since_hour = max(self._complete_since_hour, hour + 1)
 
     def _find_stored(self, txn: Txn, digest: bytes, now_ms: int) -> bytes | None:
-        # Hours from `_complete_since_hour` on are in memory. Future hours come last, stored
-        # before the clock was set back.
+        # Hours from `end_hour` on are in memory, or known not to have it. Future hours come last,
+        # stored before the clock was set back.
         first_hour = max(0, now_ms - DAY_MS) // _HOUR_MS
-        if self._complete_since_hour <= first_hour:
+        end_hour = self._complete_since_hour
+        if end_hour > first_hour and digest not in self._on_disk_alone:
+            end_hour = min(end_hour, self._on_disk_alone.since_hour)
+        if end_hour <= first_hour:
             return None
         begin = bisect_left(self._hours, first_hour)
         ahead = bisect_right(self._hours, now_ms // _HOUR_MS)
-        end = bisect_left(self._hours, self._complete_since_hour)
+        end = bisect_left(self._hours, end_hour)
         for hour in self._hours[begin : min(ahead, end)][::-1] + self._hours[ahead:end]:
             key = _KEY.pack(hour, digest)
             stored = txn.get(key, db=self._databases.beacons)
