@@ -57,11 +57,17 @@ class Times:
             "times": len(self.times_ms),
         }
 
-    def __str__(self) -> str:
+    @property
+    def centiles_ms(self) -> tuple[float, float, float, float]:
+        """The median, the 95th and 99th percentiles, and the longest."""
         centiles = quantiles(self.times_ms, n=1000, method="inclusive")
-        parts = (("p50", centiles[499]), ("p95", centiles[949]), ("p99", centiles[989]))
-        shown = "  ".join(f"{name} {value:6.2f} ms" for name, value in parts)
-        return f"{shown}  worst {max(self.times_ms):6.2f} ms"
+        return centiles[499], centiles[949], centiles[989], max(self.times_ms)
+
+    def __str__(self) -> str:
+        names = ("p50", "p95", "p99", "worst")
+        return "  ".join(
+            f"{name} {value:6.2f} ms" for name, value in zip(names, self.centiles_ms, strict=True)
+        )
 
 
 def by_turns(asks: Mapping[str, Ask], repeat: int) -> dict[str, dict[str, float]]:

@@ -253,10 +253,12 @@ def _least(title: str, measured: float, target: float) -> Row:
 
 
 def both_table(result: Result) -> str:
-    """Return the times of hits and statistics under a mixed load."""
+    """Return the times of hits and statistics under a mixed load, and of each alone."""
     rows = [
         (
             title,
+            milliseconds(result[f"{name}_alone"]["median_ms"]),
+            milliseconds(result[f"{name}_alone"]["p99_ms"]),
             milliseconds(result[name]["median_ms"]),
             milliseconds(result[name]["p99_ms"]),
             f"{p99_ms}",
@@ -267,7 +269,12 @@ def both_table(result: Result) -> str:
             (f"statistic over {result['views']:,} views", "statistics", STATISTICS_P99_MS),
         )
     ]
-    return table(("", "median ms", "99th percentile ms", "target", "met"), rows)
+    loads = result["loads"]
+    heads = ("", "alone, median ms", "p99", "both, median ms", "p99", "target", "met")
+    return (
+        f"{table(heads, rows)}\n\n"
+        f"The load average of the machine was {min(loads):.1f} to {max(loads):.1f}."
+    )
 
 
 def visits_table(result: Result) -> str:

@@ -93,8 +93,8 @@ UNLOAD_SHARE: Final = 0.8
 TLS_SHARE: Final = 0.6
 HIT_US: Final = 75
 TIMES_DUCKDB: Final = 10
-HITS_P99_MS: Final = 20
-STATISTICS_P99_MS: Final = 30
+HITS_P99_MS: Final = 30
+STATISTICS_P99_MS: Final = 40
 
 EMPTY_STORE_BYTES: Final = 10**6
 IDLE_BYTES: Final = 70 * 10**6
