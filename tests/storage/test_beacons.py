@@ -174,6 +174,15 @@ def test_the_filter_says_which_hours_it_no_longer_knows() -> None:
     assert all(hour.to_bytes(8, "big") in digests for hour in range(20, 40))
 
 
+def test_the_filter_forgets_what_nobody_looks_up_any_more() -> None:
+    digests = DigestFilter()
+    for hour in range(49):
+        digests.add(hour.to_bytes(8, "big"), hour)
+    assert digests.since_hour == 24
+    assert not any(hour.to_bytes(8, "big") in digests for hour in range(1, 24))
+    assert all(hour.to_bytes(8, "big") in digests for hour in range(24, 49))
+
+
 def test_old_hours_are_deleted_in_steps(environment: Environment) -> None:
     beacons = new_beacons(environment)
     digests = store(environment, beacons, *[INDEX_NOW_MS] * 5, INDEX_NOW_MS + HOUR_MS)

@@ -12,6 +12,8 @@ from attrs import Factory, define, field
 
 CAPACITY: Final = 2_000_000
 """How many digests a generation holds. Then it also takes 3 % of all others for its own."""
+HOURS: Final = 24
+"""For how long it is added to. Then the one before has nothing that is looked up any more."""
 _POSITION: Final = (1 << 24) - 1
 """A generation has as many bits: 2 MiB."""
 _SHIFTS: Final = (0, 20, 40)
@@ -20,6 +22,8 @@ _SHIFTS: Final = (0, 20, 40)
 
 @define(eq=False)
 class _Generation:
+    first_hour: int
+    """The hour of what was added first."""
     bits: bytearray = field(factory=lambda: bytearray((_POSITION + 1) // 8))
     count: int = 0
     latest_hour: int = -1
@@ -28,7 +32,10 @@ class _Generation:
 
 @define(eq=False)
 class DigestFilter:
-    """Digests of 64 bits in two generations: the older one is dropped once the other is full."""
+    """Digests of 64 bits in two generations.
+
+    The older one is dropped once the other is full, or has been added to for HOURS.
+    """
 
     capacity: int = CAPACITY
     """Of a generation."""
@@ -52,7 +59,7 @@ class DigestFilter:
 
     def add(self, digest: bytes, hour: int) -> None:
         """Add the digest of a beacon of an hour."""
-        generation = self._with_room(1)
+        generation = self._with_room(1, hour)
         number = int.from_bytes(digest, "big")
         for shift in _SHIFTS:
             position = number >> shift & _POSITION
@@ -63,7 +70,7 @@ class DigestFilter:
         """Add digests, of which the latest is of an hour."""
         if not digests:
             return
-        generation = self._with_room(len(digests))
+        generation = self._with_room(len(digests), latest_hour)
         numbers = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
         bits = np.frombuffer(generation.bits, np.uint8)
         for shift in _SHIFTS:
@@ -72,11 +79,12 @@ class DigestFilter:
             np.bitwise_or.at(bits, (positions >> np.uint64(3)).astype(np.intp), masks)
         generation.latest_hour = max(generation.latest_hour, latest_hour)
 
-    def _with_room(self, count: int) -> _Generation:
-        """Return the newer generation, which takes in `count`."""
+    def _with_room(self, count: int, hour: int) -> _Generation:
+        """Return the newer generation, which takes in `count` of an hour."""
         generations = self._generations
-        if not generations or generations[-1].count + count > self.capacity:
-            generations.append(_Generation())
+        newer = generations[-1] if generations else None
+        if newer is None or newer.count + count > self.capacity or hour - newer.first_hour >= HOURS:
+            generations.append(_Generation(hour))
             if len(generations) > 2:  # noqa: PLR2004 - the two of the docstring
                 self.since_hour = max(self.since_hour, generations.pop(0).latest_hour + 1)
         generations[-1].count += count
