@@ -144,20 +144,22 @@ class Period:
 
 ALWAYS: Final = Period()
 """The period without bounds."""
+BOUNDS: Final = ("start", "end")
+"""The parameters of a period."""
 
 
-def parse_period(start: str | None, end: str | None) -> Period:
-    """Return the period between two instants.
+def parse_period(start: str | None, end: str | None, names: tuple[str, str] = BOUNDS) -> Period:
+    """Return the period between two instants, which are parameters of some names.
 
     Raises BadRequest if malformed or the wrong way round.
     """
-    first = None if start is None else parse_instant(start, "start")
-    last = None if end is None else parse_instant(end, "end")
+    first = None if start is None else parse_instant(start, names[0])
+    last = None if end is None else parse_instant(end, names[1])
     if first and last:
         # An end in whole seconds includes that second.
         begun = (first.second, "" if last.whole_second else first.fraction)
         if begun > (last.second, last.fraction):
-            raise BadRequest("start: expected a date-time that is not after end")
+            raise BadRequest(f"{names[0]}: expected a date-time that is not after {names[1]}")
     return Period(
         start_ms=first.first_ms if first else None,
         end_ms=last.last_ms if last else None,

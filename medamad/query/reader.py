@@ -19,6 +19,7 @@ from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.spans import Spans
 from medamad.query.sums import (
+    FirstViewText,
     PropertyCounts,
     Quartiles,
     ReachedGoals,
@@ -102,10 +103,13 @@ class Selected(Protocol):
         without `include_rollups`, days of which only rollups are left are gaps.
         """
 
-    def entry_pages(self, *, with_means: bool) -> tuple[VisitSums, Gaps]:
-        """Return the visits by the path of their first view.
+    def visits_by_first_view(
+        self, groupings: Sequence[FirstViewText], *, with_means: bool
+    ) -> tuple[list[VisitSums], Gaps]:
+        """Return the visits in each of some groupings.
 
-        Without `with_means` only their number, which is found faster.
+        Without `with_means` only their number, which is found faster. Days of which only rollups
+        are left are gaps if a grouping is among visits with some text.
         """
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:

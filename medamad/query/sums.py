@@ -8,7 +8,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Since
+from medamad.domain.dimensions import Dimension, Since
 from medamad.domain.goals import Goal
 from medamad.query.request import NO_GAPS, Gaps
 
@@ -194,6 +194,17 @@ SINCE_PLACES: Final[Mapping[str, int]] = MappingProxyType(
     {since: place for place, since in enumerate(Since, 1)}
 )
 """The places in sums of visitors by when they were here last; 0 stands for an unknown time."""
+
+
+@frozen
+class FirstViewText:
+    """Groups visits by the code of their first view in a dimension.
+
+    Only those whose first view has any of some codes in another one, if `among` has these.
+    """
+
+    dimension: Dimension
+    among: tuple[Dimension, frozenset[int]] | None = None
 
 
 @frozen(eq=False)

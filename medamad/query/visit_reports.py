@@ -11,7 +11,7 @@ from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.request import Query, Result
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
-from medamad.query.sums import VisitSums
+from medamad.query.sums import FirstViewText, VisitSums
 from medamad.storage.dictionary.decode import CodeTexts
 
 END: Final = ""
@@ -43,7 +43,9 @@ def entry_pages(reader: Reader, query: Query) -> Result[list[Row]]:
     Path, visits and their share; unless the report is to be brief, also their means.
     """
     selected = reader.select(query)
-    sums, gaps = selected.entry_pages(with_means=not query.is_brief)
+    (sums,), gaps = selected.visits_by_first_view(
+        [FirstViewText(Dimension.PATH)], with_means=not query.is_brief
+    )
     rows, paths = _page_of_paths(sums, reader.texts, query)
     columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
     if not query.is_brief:

@@ -26,6 +26,7 @@ from medamad.query.reader import Reader, Selected
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.spans import Spans
 from medamad.query.sums import (
+    FirstViewText,
     PropertyCounts,
     Quartiles,
     ReachedGoals,
@@ -102,8 +103,10 @@ class EmbeddedSelected(Selected):
             conversions=conversions,
         )
 
-    def entry_pages(self, *, with_means: bool) -> tuple[VisitSums, Gaps]:
-        return visit_figures.entry_pages(self.selection, with_means=with_means)
+    def visits_by_first_view(
+        self, groupings: Sequence[FirstViewText], *, with_means: bool
+    ) -> tuple[list[VisitSums], Gaps]:
+        return visit_figures.visits_by_first_view(self.selection, groupings, with_means=with_means)
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
         return visit_figures.exit_pages(self.selection, with_pages=with_pages)

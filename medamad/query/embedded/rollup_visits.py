@@ -92,12 +92,20 @@ def visits_by_code(selection: Selection, dimension: Dimension) -> RollupVisits:
     return _by_code(selection, dimension, with_pages=is_by_page, filtered=True)
 
 
-def visits_by_end(selection: Selection, *, with_pages: bool, with_exits: bool) -> RollupVisits:
-    """Return the selected visits of rollups by their first page, and by others if they are needed.
+def visits_by_beginning(selection: Selection, dimension: Dimension) -> RollupVisits:
+    """Return the selected visits of rollups by what their first view has in a dimension.
+
+    Of days of which only some visits are selected, those by first page are unknown.
+    """
+    return _by_code(selection, dimension, filtered=dimension is not Dimension.PATH)
+
+
+def visits_by_end(selection: Selection, *, with_pages: bool) -> RollupVisits:
+    """Return the selected visits of rollups by their last page, and by others if they are needed.
 
     Days of which only some visits are selected are gaps.
     """
-    return _by_code(selection, Dimension.PATH, with_pages=with_pages, with_exits=with_exits)
+    return _by_code(selection, Dimension.PATH, with_pages=with_pages, with_exits=True)
 
 
 def _by_code(

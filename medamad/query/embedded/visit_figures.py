@@ -1,6 +1,6 @@
 """The figures of the selected visits by bucket, by dimension, and by the pages at their ends."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,12 +12,18 @@ from medamad.query.buckets import Buckets
 from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kept_sums import sum_visits
 from medamad.query.embedded.part_visits import count_pages_beside
-from medamad.query.embedded.rollup_visits import visits_by_code, visits_by_end, with_rollups
+from medamad.query.embedded.rollup_visits import (
+    visits_by_beginning,
+    visits_by_code,
+    visits_by_end,
+    with_rollups,
+)
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.embedded.visit_groups import FindViews, selecting_views, visits_in_groups
 from medamad.query.embedded.visit_sums import (
     Beginnings,
+    BegunWith,
     Count,
     FirstViews,
     Kind,
@@ -29,7 +35,7 @@ from medamad.query.embedded.visit_sums import (
 from medamad.query.filters import cached_mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Gaps
-from medamad.query.sums import RowVisits, VisitSums
+from medamad.query.sums import FirstViewText, RowVisits, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
 
 
@@ -143,15 +149,30 @@ def visits_by_dimension(
     )
 
 
-def entry_pages(selection: Selection, *, with_means: bool) -> tuple[VisitSums, Gaps]:
-    """Return the selected visits by the path of their first view.
+def visits_by_first_view(
+    selection: Selection, groupings: Sequence[FirstViewText], *, with_means: bool
+) -> tuple[list[VisitSums], Gaps]:
+    """Return the selected visits in each of some groupings.
 
-    Without `with_means` only their number, which is found faster.
+    Without `with_means` only their number, which is found faster. Days of which only rollups are
+    left are gaps if a grouping is among visits with some text.
     """
-    kind = FirstViews(Dimension.PATH) if with_means else Count(Dimension.PATH)
-    (sums,) = sum_visits(selection, [kind])
-    days = visits_by_end(selection, with_pages=False, with_exits=False)
-    return days.of_first_views(sums), days.gaps
+    kinds = [_kind_of(each, with_means=with_means) for each in groupings]
+    found, gaps = sum_visits(selection, kinds), selection.gaps_without_visits
+    for place, grouping in enumerate(groupings):
+        if grouping.among is None:
+            days = visits_by_beginning(selection, grouping.dimension)
+            found[place] = days.of_first_views(found[place])
+            gaps |= days.gaps
+        else:
+            gaps |= selection.visit_gaps
+    return found, gaps
+
+
+def _kind_of(grouping: FirstViewText, *, with_means: bool) -> Kind:
+    dimension = grouping.dimension
+    kind = FirstViews(dimension) if with_means else Count(dimension)
+    return kind if grouping.among is None else BegunWith(*grouping.among, kind)
 
 
 def exit_pages(
@@ -163,7 +184,7 @@ def exit_pages(
     """
     kinds = [LastPages(), SeenPages()] if with_pages else [LastPages()]
     sums, *seen = sum_visits(selection, kinds)
-    days = visits_by_end(selection, with_pages=with_pages, with_exits=True)
+    days = visits_by_end(selection, with_pages=with_pages)
     pages = days.of_any_views(seen[0]) if seen else None
     return days.of_last_views(sums), pages, days.gaps
 

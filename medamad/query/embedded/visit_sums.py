@@ -357,3 +357,22 @@ class ReachedGoal(Kind):
     def _rows(self, visits: AnyVisits) -> Rows:
         (rows,) = _collect(visits.take(have_reached(visits, self.goal)), [self.kind])
         return rows
+
+
+@frozen
+class BegunWith(Kind):
+    """Another kind of sums, of the visits whose first view has any of some codes."""
+
+    dimension: Dimension
+    codes: frozenset[int]
+    kind: Kind
+
+    def collector(self, visits: AnyVisits) -> Collector:
+        return _WithoutViews(lambda: self._rows(visits))
+
+    def _rows(self, visits: AnyVisits) -> Rows:
+        mask, codes = np.zeros(len(visits), np.bool_), list(self.codes)
+        for part, rows, places in visits.first_views():
+            mask[places] = np.isin(part.codes(self.dimension)[rows], codes)
+        (rows_of_kind,) = _collect(visits.take(mask), [self.kind])
+        return rows_of_kind

@@ -12,6 +12,15 @@ from medamad.domain.goals import Definitions, Goal, checked_goal
 from medamad.domain.websites import Website
 from medamad.domain.zones import zone_named
 from medamad.query.buckets import INTERVALS
+from medamad.query.changes import (
+    COMPARED,
+    METRICS,
+    PARTS,
+    VISITORS,
+    ChangesOptions,
+    changes,
+    parse_compared,
+)
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.filters import GOAL_FIELD, VISIT_FIELDS, VISITOR_FIELD, parse_filters
 from medamad.query.goal_reports import (
@@ -258,6 +267,32 @@ async def preview_funnel(call: Call, hostname: str) -> Response:
     return await _respond(call, website, query, report)
 
 
+async def list_changes(call: Call, hostname: str) -> Response:
+    """Return the difference of a figure between two periods, split into its parts."""
+    parameters, website = call.parameters, call.website(hostname)
+    metric = parameters.text("metric") or METRICS[0]
+    if metric not in METRICS:
+        raise BadRequest(
+            f"metric: expected one of {', '.join(METRICS)};"
+            " rates, means and medians are not the sum of their parts"
+        )
+    if metric != VISITORS:
+        _check_visits(call)
+    elif not call.backend.pipeline.rules.has_visitors:
+        raise BadRequest("metric: visitors are not counted ([events] unique in the configuration)")
+    goal = _wanted_goal(call, website, parameters.text("conversions"))
+    query = evolve(_query_without_rows(call, website), conversions=goal)
+    _check_parameters_of_visits(call, query)
+    options = ChangesOptions(
+        now_ms=int(call.backend.clock() * 1000),
+        metric=metric,
+        goal=goal,
+        compared=parse_compared(*map(parameters.text, COMPARED)),
+        limit=parameters.integer("limit", 1, MAX_ROWS) or PARTS,
+    )
+    return await _respond(call, website, query, partial(changes, options=options))
+
+
 async def count_live_visitors(call: Call, hostname: str) -> Response:
     """Return the number of pages open now, which stand for visitors, and lists on demand."""
     backend, website = call.backend, call.website(hostname)
@@ -293,6 +328,7 @@ def add_to(routes: Routes) -> None:
         routes.add("GET", path + statistic.name, list_its_rows, Access.STATISTICS)
     routes.add("GET", path + "next", partial(list_pages_beside, step=1), Access.STATISTICS)
     routes.add("GET", path + "previous", partial(list_pages_beside, step=-1), Access.STATISTICS)
+    routes.add("GET", path + "changes", list_changes, Access.STATISTICS)
     routes.add("GET", path + "goals", list_goal_figures, Access.STATISTICS)
     routes.add("GET", path + "goals/preview", preview_goal, Access.READ)
     routes.add("GET", path + "funnels/<funnel>", show_funnel, Access.STATISTICS)

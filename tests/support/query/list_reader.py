@@ -37,6 +37,7 @@ from medamad.query.sums import (
     SINCE_PLACES,
     Amounts,
     Conversions,
+    FirstViewText,
     PropertyCounts,
     Quartiles,
     ReachedGoals,
@@ -318,8 +319,18 @@ class ListSelected(Selected):
             NO_GAPS,
         )
 
-    def entry_pages(self, *, with_means: bool) -> tuple[VisitSums, Gaps]:
-        return self._sums(self._by_code(self.visits(), lambda visit: visit[:1])), NO_GAPS
+    def visits_by_first_view(
+        self, groupings: Sequence[FirstViewText], *, with_means: bool
+    ) -> tuple[list[VisitSums], Gaps]:
+        found = []
+        for grouping in groupings:
+            visits = self.visits()
+            if grouping.among is not None:
+                dimension, codes = grouping.among
+                visits = [visit for visit in visits if self.code(visit[0], dimension) in codes]
+            rows = self._by_code(visits, lambda visit: visit[:1], grouping.dimension)
+            found.append(self._sums(rows))
+        return found, NO_GAPS
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
         visits = self.visits()

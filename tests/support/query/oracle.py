@@ -572,6 +572,82 @@ class Oracle:
             rows.append(row | columns)
         return rows
 
+    # What changed
+
+    def changes(self, parameters: Pairs) -> Entry:
+        """Return what GET /website/{hostname}/changes returns, apart from chance and pairs."""
+        query = ParsedQuery(parameters)
+        metric, goal = query.one("metric") or "visits", query.one("conversions")
+        if metric == "conversions":
+            query, goal = ParsedQuery([*parameters, ("goal", goal)]), None
+        before, now = (self._counted(query, has, metric) for has in self._compared(query))
+        names = {
+            "source": lambda view: self.source_of(view["referrer"]),
+            "entry_page": lambda view: view["path"],
+            "country": lambda view: country_name(view["country"]),
+            "device": lambda view: view["device"],
+            "campaign": lambda view: view["utm_campaign"],
+        }
+        if goal is not None:
+            names["goal"] = lambda view: self._goal_part(view, goal)
+        limit = int(query.one("limit") or 5)
+        return {
+            "metric": metric,
+            **_difference(before, now, lambda _: True),
+            "dimensions": [
+                {"dimension": dimension, **_parts(before, now, name_of, limit)}
+                for dimension, name_of in names.items()
+            ],
+        }
+
+    def pair(self, parameters: Pairs, parts: Iterable[tuple[str, str]]) -> Entry:
+        """Return the figures of the visits whose first view has all of some parts."""
+        query = ParsedQuery(parameters)
+        before, now = (self._counted(query, has, "visits") for has in self._compared(query))
+        fields = {"entry_page": "path", "device": "device", "campaign": "utm_campaign"}
+
+        def has_parts(view: Entry) -> bool:
+            return all(
+                (
+                    self.source_of(view["referrer"])
+                    if dimension == "source"
+                    else country_name(view["country"])
+                    if dimension == "country"
+                    else view[fields[dimension]]
+                )
+                == name
+                for dimension, name in parts
+            )
+
+        return _difference(before, now, has_parts)
+
+    def _goal_part(self, view: Entry, goal: str) -> str:
+        visit = [each for each in self.views if view["visit"] and each["visit"] == view["visit"]]
+        return "reached" if self._reaches(visit, self.goals.goal(goal)) else "not reached"
+
+    def _compared(self, query: ParsedQuery) -> tuple[Callable[[int], bool], Callable[[int], bool]]:
+        """Return whether a time is in the period compared with, and in the period."""
+        if query.one("compare_start"):
+            bounds = [(name, query.one(f"compare_{name}")) for name in ("start", "end")]
+            return ParsedQuery(bounds).has, query.has
+        end_ms = query.end_us // 1000
+        low_ms = query.start_ms - (end_ms - query.start_ms + 1)
+        passed_ms = min(end_ms, self.now_ms) - query.start_ms + 1
+        return lambda time_ms: low_ms <= time_ms < low_ms + passed_ms, query.has
+
+    def _counted(
+        self, query: ParsedQuery, has: Callable[[int], bool], metric: str
+    ) -> list[tuple[Entry, int]]:
+        """Return the views by whose texts a metric is split, and what each counts."""
+        selected = [
+            view for view in self.views if has(view["time_ms"]) and self._passes(view, query)
+        ]
+        if metric == "visitors":
+            kind = "q" if query.names_page else "p"
+            return [(view, 1) for view in selected if view[kind]]
+        visits = self._visits(selected, has).values()
+        return [(views[0], len(views) if metric == "pageviews" else 1) for views in visits]
+
     def _properties(self, query: ParsedQuery) -> list[Entry]:
         by_id = {view["id"]: view for view in self.views}
         by_value = any(field == "prop_name" for field, *_ in query.filters)
@@ -613,6 +689,39 @@ class Oracle:
             }
             for label, events in ordered
         ][query.offset :][: query.limit]
+
+
+def _difference(
+    before: list[tuple[Entry, int]],
+    now: list[tuple[Entry, int]],
+    has: Callable[[Entry], bool],
+) -> Entry:
+    sums = [sum(count for view, count in counted if has(view)) for counted in (before, now)]
+    return {"before": sums[0], "now": sums[1], "difference": sums[1] - sums[0]}
+
+
+def _parts(
+    before: list[tuple[Entry, int]],
+    now: list[tuple[Entry, int]],
+    name_of: Callable[[Entry], str],
+    limit: int,
+) -> Entry:
+    names = {name_of(view) for view, _ in before + now}
+    parts = [
+        {"name": name, **_difference(before, now, lambda view, name=name: name_of(view) == name)}
+        for name in names
+    ]
+    parts.sort(
+        key=lambda part: (-abs(part["difference"]), -part["before"] - part["now"], part["name"])
+    )
+    shown = {part["name"] for part in parts[:limit]}
+    return {
+        "parts": parts[:limit],
+        "others": {
+            "parts": len(parts) - len(shown),
+            **_difference(before, now, lambda view: name_of(view) not in shown),
+        },
+    }
 
 
 def pairs_of(event: Entry) -> list[tuple[str, str]]:

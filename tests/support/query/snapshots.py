@@ -25,6 +25,7 @@ from medamad.domain.dimensions import (
     split_property,
 )
 from medamad.lookup.referrers import Sources
+from medamad.query.changes import METRICS, PARTS, ChangesOptions, changes, parse_compared
 from medamad.query.embedded.scan import leaves
 from medamad.query.filters import parse_filters
 from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
@@ -502,3 +503,17 @@ def result(
     if variant is not None and given.get(variant.parameter) == str(variant.value).lower():
         return variant.report(reader, query)
     return statistic.report(reader, query)
+
+
+def changes_between(seen: Snapshot | Reader, parameters: Pairs, *, now_ms: int) -> Result[Any]:
+    """Return the result of what changed."""
+    given, query = dict(parameters), query_from(parameters)
+    options = ChangesOptions(
+        now_ms=now_ms,
+        metric=given.get("metric", METRICS[0]),
+        goal=query.conversions,
+        compared=parse_compared(given.get("compare_start"), given.get("compare_end")),
+        limit=query.limit or PARTS,
+    )
+    reader = reader_of(seen, SOURCES) if isinstance(seen, Snapshot) else seen
+    return changes(reader, query, options=options)
