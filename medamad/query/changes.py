@@ -81,12 +81,11 @@ class ChangesOptions:
 
 def parse_compared(start: str | None, end: str | None) -> Period | None:
     """Return the period to compare with, None if none is given. Raises BadRequest."""
-    if start is None and end is None:
-        return None
-    for name, text in zip(COMPARED, (start, end), strict=True):
-        if text is None:
-            raise BadRequest(f"{name}: required, since the other bound is given")
-    return parse_period(start, end, COMPARED)
+    period = parse_period(start, end, COMPARED)
+    missing = [name for name, text in zip(COMPARED, (start, end), strict=True) if text is None]
+    if len(missing) == 1:
+        raise BadRequest(f"{missing[0]}: required, since the other bound is given")
+    return None if missing else period
 
 
 def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[Change]:

@@ -51,6 +51,8 @@ BAD_ZONES = (
     "tzdata.zi",
 )
 
+CHANGES = "website/example.com/changes?start=2025-06-02T00:00:00Z&end=2025-06-08T23:59:59Z"
+
 
 @pytest.mark.parametrize(
     ("path", "name", "texts"),
@@ -69,11 +71,16 @@ BAD_ZONES = (
         ("website/example.com/summary", "interval", (*BAD_TEXTS, "year", "Day", "day ")),
         ("website/example.com/summary", "timezone", BAD_ZONES),
         ("website/example.com/next", "of", ("",)),
+        (CHANGES, "metric", (*BAD_TEXTS, "bounce_percentage", "visit_duration", "Visits")),
+        (CHANGES, "compare_start", BAD_DATES),
+        (CHANGES, "compare_end", BAD_DATES),
+        (CHANGES, "limit", (*BAD_INTEGERS, "0")),
     ],
 )
 def test_parameters(sender: Any, path: str, name: str, texts: tuple[str, ...]) -> None:
     for text in texts:
-        refused(sender.send("GET", f"/api/{path}?{name}={quote(text)}"), name)
+        query = f"{'&' if '?' in path else '?'}{name}={quote(text)}"
+        refused(sender.send("GET", f"/api/{path}{query}"), name)
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,13 @@ BAD_VALUES = {
     "total": "x",
     "lists": "x",
     "conversions": "x",
+    "metric": "x",
+    "compare_start": "x",
+    "compare_end": "x",
     "definition": "x",
 }
 REQUIRED = {"of": "/"}
+OF_CHANGES = {"start": "2025-06-02T00:00:00Z", "end": "2025-06-08T23:59:59Z"}
 BAD_OPERATOR = "like"
 
 
@@ -60,7 +64,10 @@ def test_every_documented_parameter_is_read(sender: Any, entry: Operation, prefi
     path = prefix + entry.path.replace("{hostname}", "example.com")
     for name in deep | BAD_VALUES.keys():
         query = f"{name}[{BAD_OPERATOR}]=x" if name in deep else f"{name}={BAD_VALUES[name]}"
-        required = [f"&{key}={REQUIRED[key]}" for key in REQUIRED if key in entry.names("query")]
+        needed = REQUIRED | OF_CHANGES if entry.path.endswith("/changes") else REQUIRED
+        required = [
+            f"&{key}={needed[key]}" for key in needed if key in entry.names("query") and key != name
+        ]
         answer = sender.send("GET", f"{path}?{quote(query, safe='=')}{''.join(required)}")
         if name in entry.names("query"):
             # The goal is looked up.

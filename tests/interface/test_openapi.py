@@ -21,6 +21,8 @@ from medamad.domain.paths import MAX_PATH
 from medamad.domain.websites import MAX_HOSTNAME
 from medamad.ingest.payload import MAX_PROPERTIES, ServerFields
 from medamad.query.buckets import INTERVALS
+from medamad.query.chance import MAX_WEEKS
+from medamad.query.changes import MAX_PAIRED, METRICS, PARTS
 from medamad.query.filters import FIELDS, OPERATORS
 from medamad.query.reports import STATISTICS
 from medamad.query.request import MAX_ROWS, ORDERS
@@ -69,6 +71,7 @@ OURS = {
     "GET /website/{hostname}/exits",
     "GET /website/{hostname}/next",
     "GET /website/{hostname}/previous",
+    "GET /website/{hostname}/changes",
     "GET /website/{hostname}/goals",
     "GET /website/{hostname}/goals/preview",
     "GET /website/{hostname}/funnels/{funnel}",
@@ -128,6 +131,10 @@ QUERIES = {
     "/website/{hostname}/exits": ROWS,
     "/website/{hostname}/next": (ROWS | {"of"}) - {"summary"},
     "/website/{hostname}/previous": (ROWS | {"of"}) - {"summary"},
+    "/website/{hostname}/changes": (
+        ROWS | {"metric", "conversions", "compare_start", "compare_end"}
+    )
+    - {"summary", "offset"},
     "/website/{hostname}/time": ROWS | {"total", "visits", "conversions"},
     "/website/{hostname}/referrers": BY_DIMENSION | {"grouped"},
     "/website/{hostname}/languages": BY_DIMENSION | {"locale"},
@@ -411,6 +418,17 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert f"{MAX_SHARES:,}" in paths["/websites/{hostname}/shares"]["post"]["description"]
     assert f"{MAX_GOALS} " in paths["/websites/{hostname}/goals"]["post"]["description"]
     assert f"{MAX_FUNNELS} " in paths["/websites/{hostname}/funnels"]["post"]["description"]
+    of_changes = {
+        parameter["name"]: parameter["schema"]
+        for parameter in paths["/website/{hostname}/changes"]["get"]["parameters"]
+    }
+    assert tuple(of_changes["metric"]["enum"]) == METRICS
+    assert (of_changes["limit"]["maximum"], of_changes["limit"]["default"]) == (MAX_ROWS, PARTS)
+    weeks = SCHEMAS["Changes"]["properties"]["earlier_weeks"]
+    assert (weeks["maximum"], SCHEMAS["Changes"]["properties"]["pairs"]["maxItems"]) == (
+        MAX_WEEKS,
+        MAX_PAIRED,
+    )
     (interval,) = (
         parameter
         for parameter in DOCUMENT["paths"]["/website/{hostname}/summary"]["get"]["parameters"]

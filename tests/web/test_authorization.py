@@ -64,6 +64,7 @@ BODIES = {
 }
 QUERIES = {
     "/event/pixel.gif": f"?u=https://{HOSTNAME}/",
+    "/website/{hostname}/changes": "?start=2020-01-01T00:00:00Z&end=2020-01-07T23:59:59Z",
     "/website/{hostname}/next": "?of=/",
     "/website/{hostname}/previous": "?of=/",
     "/website/{hostname}/goals/preview": "?definition=%7B%22path%22:%22/%22%7D",

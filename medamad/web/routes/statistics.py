@@ -13,7 +13,6 @@ from medamad.domain.websites import Website
 from medamad.domain.zones import zone_named
 from medamad.query.buckets import INTERVALS
 from medamad.query.changes import (
-    COMPARED,
     METRICS,
     PARTS,
     VISITORS,
@@ -270,8 +269,10 @@ async def preview_funnel(call: Call, hostname: str) -> Response:
 async def list_changes(call: Call, hostname: str) -> Response:
     """Return the difference of a figure between two periods, split into its parts."""
     parameters, website = call.parameters, call.website(hostname)
-    metric = parameters.text("metric") or METRICS[0]
-    if metric not in METRICS:
+    metric = parameters.text("metric")
+    if metric is None:
+        metric = METRICS[0]
+    elif metric not in METRICS:
         raise BadRequest(
             f"metric: expected one of {', '.join(METRICS)};"
             " rates, means and medians are not the sum of their parts"
@@ -287,7 +288,7 @@ async def list_changes(call: Call, hostname: str) -> Response:
         now_ms=int(call.backend.clock() * 1000),
         metric=metric,
         goal=goal,
-        compared=parse_compared(*map(parameters.text, COMPARED)),
+        compared=parse_compared(parameters.text("compare_start"), parameters.text("compare_end")),
         limit=parameters.integer("limit", 1, MAX_ROWS) or PARTS,
     )
     return await _respond(call, website, query, partial(changes, options=options))

@@ -380,6 +380,12 @@ async def test_the_response_says_what_daily_totals_lack(server: Server, owner: B
         ("summary?visits=true", None),
         ("entries", None),
         ("entries?path=/a", f'visits="{day}/{day}"'),
+        (f"changes?start={day}T00:00:00Z&end={day}T23:59:59Z", None),
+        (
+            f"changes?start={day}T00:00:00Z&end={day}T23:59:59Z&path=/a",
+            f'visits="{day}/{day}"',
+        ),
+        (f"changes?start={day}T00:00:01Z&end={day}T23:59:59Z", f'visits="{day}/{day}"'),
         ("next?of=/a", f'visits="{day}/{day}"'),
         ("pages?path=/a&visits=true", f'visits="{day}/{day}"'),
         # The visits of properties.
