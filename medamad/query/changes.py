@@ -217,8 +217,10 @@ def _lacks_days(gaps: Gaps) -> bool:
 
 
 def _written(time_ms: int, zone: tzinfo) -> str:
+    precision = "milliseconds" if time_ms % 1000 else "seconds"
     try:
-        return (_EPOCH + timedelta(milliseconds=time_ms)).astimezone(zone).isoformat()
+        moment = (_EPOCH + timedelta(milliseconds=time_ms)).astimezone(zone)
+        return moment.isoformat(timespec=precision)
     except OverflowError:
         raise BadRequest("start: expected a previous period in the years 0001 to 9999") from None
 

@@ -555,6 +555,16 @@ def _statistics() -> Iterator[Ask]:
     for name in ("next", "previous"):
         yield _read(f"the {name} pages of a page", f"{PAST}/{name}?of=/")
     yield _read("the next pages of none", f"{PAST}/next")
+    month = "start=2025-03-01T00:00:00Z&end=2025-03-31T23:59:59Z"
+    compared = "compare_start=2025-02-01T00:00:00Z&compare_end=2025-02-28T23:59:59Z"
+    for name, query in (
+        ("what changed", month),
+        ("what changed since another period", f"{month}&{compared}&limit=2"),
+        ("what changed of visitors", f"{month}&{compared}&metric=visitors&device=Desktop"),
+        ("what changed without periods", ""),
+        ("what changed of means", f"{month}&metric=visit_duration"),
+    ):
+        yield _read(name, f"{PAST}/changes?{query}")
     yield _read("devices by a path", f"{PAST}/devices?path[starts_with]=/docs&summary=true")
     yield from _summaries()
     yield from _refused_questions()

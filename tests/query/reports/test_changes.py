@@ -200,7 +200,7 @@ def test_a_change_is_told_by_its_parts_and_the_pair_that_explains_it() -> None:
     assert found["earlier_weeks"] == WEEKS
     assert found["compared_with"] == {
         "start": "2024-03-25T00:00:00+00:00",
-        "end": "2024-03-31T23:59:59.999000+00:00",
+        "end": "2024-03-31T23:59:59.999+00:00",
     }
     assert part(found, "source", "Google")["by_chance"] is False
     assert part(found, "entry_page", "/guide")["by_chance"] is False
@@ -242,7 +242,7 @@ def test_as_much_of_the_previous_period_is_compared_as_has_passed_of_this_one() 
     found = told(USUAL, bounds(0), now_ms=noon_ms)
     assert found["compared_with"] == {
         "start": "2024-03-25T00:00:00+00:00",
-        "end": "2024-03-27T11:59:59.999000+00:00",
+        "end": "2024-03-27T11:59:59.999+00:00",
     }
 
 
