@@ -47,7 +47,7 @@ PARTS: Final = 5
 COMPARED: Final = ("compare_start", "compare_end")
 """The parameters of the period to compare with."""
 MAX_PAIRED: Final = 3
-"""For so many of the largest changes, the pair that explains them best is looked for."""
+"""For so many changes, the part of another dimension that explains them best is looked for."""
 
 _DIMENSIONS: Final[Sequence[tuple[str, Dimension, Naming]]] = (
     ("source", Dimension.REFERRER, rows.source),
@@ -92,8 +92,10 @@ def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[
     """Return the difference of a figure between two periods, split by each of some dimensions.
 
     Each dimension has the parts with the largest differences, and the sums of all others. `pairs`
-    has, for the largest parts that are changes, the part of another dimension that explains them
-    best. Where `by_chance` is true, chance explains a difference; None where that is unknown.
+    has, for the parts that deviate most from their share of the difference, the part of another
+    dimension that explains this best. Where `by_chance` is true, chance explains a difference; None
+    where that is unknown.
+
     Raises BadRequest for periods that cannot be compared, and without the goal of conversions.
     """
     query = _query_of_metric(query, options)
@@ -378,6 +380,8 @@ class _Judge:
 
     chance: Chance
     tables: Sequence[_Table]
+    whole: NDArray[np.int64]
+    """The figures of both periods, shape (2,)."""
     dispersions: Sequence[NDArray[np.float64]]
     total: Verdicts
     parts: Sequence[Verdicts]
@@ -403,15 +407,23 @@ class _Judge:
             )
             for table, of_parts in zip(tables, found, strict=True)
         ]
-        return cls(chance, tables, found, total, parts)
+        return cls(chance, tables, whole[:2], found, total, parts)
 
     def largest_changes(self) -> Iterator[tuple[_Table, int, float]]:
-        """Return the largest parts that are changes, by table and place, with their dispersions.
+        """Return the changes that deviate most from their share of the whole's difference.
 
-        None of a goal, which is not a text of a visit's first view.
+        By table and place, with their dispersions. A part that has nearly all visits has nearly all
+        of the difference, and explains nothing. None of a goal, which is no text of a first view.
         """
+        before, now = self.whole.tolist()
+        rate = (now - before) / max(before + now, 1)
         found = [
-            (-abs(int(table.differences[part])), place, table.name_of(part), part)
+            (
+                -abs(int(table.differences[part]) - rate * int(table.two[:, part].sum())),
+                place,
+                table.name_of(part),
+                part,
+            )
             for place, (table, verdicts) in enumerate(zip(self.tables, self.parts, strict=True))
             if table.dimension is not None
             for part in np.flatnonzero(verdicts.are_changes).tolist()
@@ -453,7 +465,7 @@ def _listed(table: _Table, verdicts: Verdicts | None, limit: int) -> Change:
 
 
 def _pairs(counter: _Counter, judge: _Judge, periods: Sequence[_Span]) -> tuple[list[Change], Gaps]:
-    """Return the pairs of parts that explain the largest changes best; the largest part first."""
+    """Return the pairs of parts that explain the changes best, as `largest_changes` has these."""
     if counter.metric == VISITORS:
         return [], NO_GAPS
     largest = list(judge.largest_changes())

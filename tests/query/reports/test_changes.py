@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -162,7 +162,11 @@ USUAL = {
 CHANGED = {**USUAL, ("google.com", "/guide"): 4}
 
 
-def traffic(now: dict[tuple[str, str], int], weeks: int = WEEKS) -> list[Entry]:
+def traffic(
+    now: dict[tuple[str, str], int],
+    weeks: int = WEEKS,
+    usual: Mapping[tuple[str, str], int] = USUAL,
+) -> list[Entry]:
     """Return the views of some weeks as usual, and of one more."""
     rng = Random(3)  # noqa: S311 - the same each time
     hits = [
@@ -173,7 +177,7 @@ def traffic(now: dict[tuple[str, str], int], weeks: int = WEEKS) -> list[Entry]:
             number,
             now
             if number == 0
-            else {what: max(count + rng.randint(-4, 4), 0) for what, count in USUAL.items()},
+            else {what: max(count + rng.randint(-4, 4), 0) for what, count in usual.items()},
         )
     ]
     hits.sort(key=lambda hit: hit["time_ms"])
@@ -212,6 +216,24 @@ def test_a_change_is_told_by_its_parts_and_the_pair_that_explains_it() -> None:
         "entry_page": "/guide",
     }
     assert pair["now"] == 4
+
+
+def test_parts_with_nearly_all_visits_explain_nothing() -> None:
+    # All visits are without a campaign, and fall as much as those of Google to the guide.
+    usual = {what: 10 * count for what, count in USUAL.items()}
+    found = content_of(
+        traffic({**usual, ("google.com", "/guide"): 40}, usual=usual),
+        [],
+        bounds(0),
+        now_ms=NOW_MS,
+        is_long=True,
+    )
+    assert part(found, "campaign", "")["by_chance"] is False
+    first = found["pairs"][0]["parts"]
+    assert {each["dimension"]: each["name"] for each in first} == {
+        "source": "Google",
+        "entry_page": "/guide",
+    }
 
 
 def test_nothing_is_told_of_a_week_as_usual() -> None:
