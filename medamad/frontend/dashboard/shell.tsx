@@ -20,7 +20,7 @@ import { THEMES, type Theme, theme } from "./state/theme.ts";
 import { Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icon.tsx";
 import { type Choice, Menu } from "./ui/menu.tsx";
-import { shortcuts, useShortcuts } from "./ui/shortcuts.ts";
+import { keyName, shortcuts, useShortcuts } from "./ui/shortcuts.ts";
 import { Away } from "./ui/trouble.tsx";
 
 const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon };
@@ -139,9 +139,7 @@ function Keys({ onClose }: { onClose: () => void }) {
           <div class="keys-row" key={keys}>
             <dt>
               {keys.split(" ").map((key) => (
-                <kbd key={key}>
-                  {key.replace("Arrow", "").replace("Left", "←").replace("Right", "→")}
-                </kbd>
+                <kbd key={key}>{keyName(key)}</kbd>
               ))}
             </dt>
             <dd>{label}</dd>

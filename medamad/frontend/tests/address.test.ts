@@ -8,7 +8,8 @@ const NOW = new Date("2025-03-12T15:20:30+01:00");
 const USUAL: View = {
   period: "30d",
   zone: undefined,
-  compares: true,
+  comparison: "previous",
+  weekdays: undefined,
   measure: undefined,
   interval: undefined,
   filters: [],
@@ -21,7 +22,18 @@ function read(query: string): View {
 const WRITTEN: [string, Partial<View>][] = [
   ["", {}],
   ["?period=today", { period: "today" }],
-  ["?period=12mo&compare=none", { period: "12mo", compares: false }],
+  ["?period=12mo&compare=none", { period: "12mo", comparison: "none" }],
+  ["?period=last-quarter&compare=year", { period: "last-quarter", comparison: "year" }],
+  ["?period=month&weekdays=true", { period: "month", weekdays: true }],
+  ["?weekdays=false", { weekdays: false }],
+  [
+    "?period=7d&compare=2024-11-25..2024-12-01",
+    { period: "7d", comparison: { from: "2024-11-25", to: "2024-12-01" } },
+  ],
+  [
+    "?from=2025-02-01&to=2025-02-28&step=28d",
+    { period: { from: "2025-02-01", to: "2025-02-28", step: "28d" } },
+  ],
   ["?from=2025-03-10&to=2025-03-10", { period: { from: "2025-03-10", to: "2025-03-10" } }],
   [
     "?from=2025-03-10T09:00&to=2025-03-10T09:01",
@@ -39,7 +51,7 @@ const WRITTEN: [string, Partial<View>][] = [
     {
       period: { from: "2025-03-10", to: "2025-03-12" },
       zone: "UTC",
-      compares: false,
+      comparison: "none",
       measure: "pageviews",
       interval: "hour",
       filters: [
@@ -74,6 +86,11 @@ for (const query of [
   "from=2025-03-14&to=2025-03-15",
   "from=2999-11-20&to=2999-11-21",
   "zone=Nowhere/Atlantis&measure=joy&interval=second&compare=all&colour[eq]=red&goal[neq]=g",
+  "compare=previous&weekdays=perhaps&step=7d",
+  "compare=2025-03-01..2025-02-01",
+  "compare=2025-03-01..",
+  "compare=2025-03-01T09:00..2025-03-01T10:00",
+  "compare=2999-11-20..2999-11-21",
 ]) {
   test(`what is invalid is ignored: ${query}`, () => {
     mock.timers.enable({ apis: ["Date"], now: NOW });
@@ -89,6 +106,18 @@ test("a day that has begun somewhere on earth can be shown", () => {
     to: "2025-03-14",
   });
   mock.timers.reset();
+});
+
+test("a step that is not known, or of times, is ignored", () => {
+  for (const [query, period] of [
+    ["from=2025-03-10&to=2025-03-10&step=far", { from: "2025-03-10", to: "2025-03-10" }],
+    [
+      "from=2025-03-10T09:00&to=2025-03-10T10:00&step=7d",
+      { from: "2025-03-10T09:00", to: "2025-03-10T10:00" },
+    ],
+  ] as const) {
+    assert.deepEqual(read(query).period, period);
+  }
 });
 
 test("an invalid range leaves the named period", () => {

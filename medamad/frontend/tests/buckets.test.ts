@@ -3,10 +3,12 @@
 import assert from "node:assert/strict";
 import { before, mock, test } from "node:test";
 import { TZDateMini } from "@date-fns/tz";
+import { startOfISOWeek } from "date-fns";
 import type { Bucket } from "../dashboard/api/types.ts";
 import { speak } from "../dashboard/i18n/index.ts";
-import type { Interval, Period } from "../dashboard/view/address.ts";
+import type { Interval, Period, View } from "../dashboard/view/address.ts";
 import { pairsOf, partsOf } from "../dashboard/view/buckets.ts";
+import { comparedWith } from "../dashboard/view/comparison.ts";
 import { nextStart, wholeSpan } from "../dashboard/view/periods.ts";
 import { partLabel } from "../dashboard/view/spans.ts";
 import { plain } from "./support/text.ts";
@@ -41,9 +43,21 @@ function labels(period: Period, shown: Bucket[], interval: Interval, zone = BERL
 }
 
 /** The labels of the buckets that those of a period are compared with. */
-function compared(period: Period, now: Bucket[], then: Bucket[], interval: Interval) {
+function compared(
+  period: Period,
+  now: Bucket[],
+  then: Bucket[],
+  interval: Interval,
+  choice: Partial<View> = {},
+) {
+  const span = comparedWith(
+    { period, comparison: "previous", weekdays: undefined, ...choice },
+    BERLIN,
+    NOW,
+  );
+  if (!span) return undefined;
   const parts = partsOf(now, interval, BERLIN, wholeSpan(period, BERLIN, NOW));
-  const pairs = pairsOf(parts, then, interval, BERLIN, period);
+  const pairs = pairsOf(parts, then, interval, BERLIN, span);
   return pairs?.map((part) => part && plain(partLabel(part, interval, BERLIN)));
 }
 
@@ -194,9 +208,71 @@ test("the last six months are compared day by day", () => {
   const before = buckets("2025-04-11T00:00", "2025-10-11T00:00", "day");
   const pairs = compared("6mo", days, before, "day");
   assert.equal(pairs?.[0], "Fri, April 11, 2025");
-  assert.equal(pairs?.at(-1), "Fri, October 10, 2025");
+  assert.equal(pairs?.at(-1), "Fri, October 10, 2025, until 2:00 PM");
   mock.timers.reset();
 });
+
+test("Sundays are beside Sundays in the last thirty days, and weeks are cut alike", () => {
+  const days = buckets("2026-03-12T00:00", "2026-04-11T00:00", "day");
+  const before = buckets("2026-02-12T00:00", "2026-03-14T00:00", "day");
+  const pairs = compared("30d", days, before, "day");
+  assert.equal(labels("30d", days, "day")[3], "Sun, March 15, 2026");
+  assert.equal(pairs?.[3], "Sun, February 15, 2026");
+  const weeks = buckets("2026-03-09T00:00", "2026-04-11T00:00", "week");
+  const weeksBefore = buckets("2026-02-09T00:00", "2026-03-14T00:00", "week");
+  assert.equal(compared("30d", weeks, weeksBefore, "week")?.[0], "Feb 12-15, 2026");
+});
+
+test("a year earlier, days are beside those of the same date or weekday", () => {
+  const days = buckets("2026-03-01T00:00", "2026-04-01T00:00", "day");
+  const before = buckets("2025-03-01T00:00", "2025-04-01T00:00", "day");
+  const year = { comparison: "year" } as const;
+  const sunday = "Sun, March 1, 2026";
+  assert.equal(labels("last-month", days, "day")[0], sunday);
+  assert.equal(compared("last-month", days, before, "day", year)?.[0], "Sat, March 1, 2025");
+  const shifted = buckets("2025-03-02T00:00", "2025-04-02T00:00", "day");
+  const matched = { ...year, weekdays: true };
+  assert.equal(compared("last-month", days, shifted, "day", matched)?.[0], "Sun, March 2, 2025");
+});
+
+test("a leap day has none to be compared with a year earlier", () => {
+  const days = buckets("2024-02-28T00:00", "2024-03-02T00:00", "day");
+  const before = buckets("2023-02-28T00:00", "2023-03-02T00:00", "day");
+  const period = { from: "2024-02-28", to: "2024-03-01" };
+  assert.deepEqual(compared(period, days, before, "day", { comparison: "year" }), [
+    "Tue, February 28, 2023",
+    undefined,
+    "Wed, March 1, 2023",
+  ]);
+});
+
+for (const [interval, period, start, end, last] of [
+  ["day", "7d", "2026-03-28T00:00", "2026-04-03T14:00", "Fri, April 3, 2026, until 2:00 PM"],
+  ["hour", "today", "2026-04-09T00:00", "2026-04-09T14:00", "Thu, Apr 9, 1:00 PM"],
+  [
+    "week",
+    "30d",
+    "2026-02-09T00:00",
+    "2026-03-13T14:00",
+    "Mar 9, 2026, 12:00 AM-Mar 13, 2026, 2:00 PM",
+  ],
+  [
+    "month",
+    "year",
+    "2025-01-01T00:00",
+    "2025-04-10T14:00",
+    "Apr 1, 2025, 12:00 AM-Apr 10, 2025, 2:00 PM",
+  ],
+] as const) {
+  test(`what is cut at the hour of now is called by it: ${interval}`, () => {
+    const { start: first, end: over } = wholeSpan(period, BERLIN, NOW);
+    // The daemon's weeks begin on Mondays.
+    const begun = interval === "week" ? startOfISOWeek(first as Date) : (first as Date);
+    const now = buckets(begun.toISOString(), NOW.toISOString(), interval);
+    assert.ok(over > NOW);
+    assert.equal(compared(period, now, buckets(start, end, interval), interval)?.at(-1), last);
+  });
+}
 
 test("all time is not compared", () => {
   const days = buckets("2025-10-11T00:00", "2025-10-13T00:00", "day");

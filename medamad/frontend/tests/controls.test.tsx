@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { waitFor } from "@testing-library/dom";
+import { waitFor, within } from "@testing-library/dom";
 import { refreshes } from "../dashboard/state/data.ts";
 import { Controls } from "../dashboard/view/controls.tsx";
 import { showOnPage } from "./support/page.tsx";
@@ -30,6 +30,17 @@ for (const [label, key, query] of [
   ["Last 6 months", "h", "?period=6mo"],
   ["Last 12 months", "x", "?period=12mo"],
   ["All time", "a", "?period=all"],
+  ["Last 14 days", "2 w", "?period=14d"],
+  ["Last 28 days", "4 w", "?period=28d"],
+  ["This week", "⇧W", "?period=week"],
+  ["Last week", "l w", "?period=last-week"],
+  ["This month", "⇧M", "?period=month"],
+  ["Last month", "l m", "?period=last-month"],
+  ["This quarter", "⇧Q", "?period=quarter"],
+  ["Last quarter", "l q", "?period=last-quarter"],
+  ["This year", "⇧Y", "?period=year"],
+  ["Last year", "l y", "?period=last-year"],
+  ["Year to date", "j", "?period=ytd"],
 ] as const) {
   test(`a period is chosen: ${label}`, async () => {
     const { person, button, getByRole } = await controls(`${THREE_DAYS}&interval=hour`);
@@ -47,7 +58,7 @@ for (const [label, key, query] of [
 
   test(`a key chooses a period: ${label}`, async () => {
     const { person } = await controls(`${THREE_DAYS}&interval=hour&compare=none`);
-    await person.keyboard(key);
+    await person.keyboard(key.replace(/[⇧ ]/g, ""));
     const others = `${query ? "&" : "?"}zone=UTC&compare=none`;
     assert.equal(location.search, query + others);
   });
@@ -86,22 +97,93 @@ test("steps stop at now and use the names of periods", async () => {
 });
 
 test("all time has nothing before it, and nothing to be compared with", async () => {
-  const { button } = await controls("?period=all");
+  const { person, button, queryByRole } = await controls("?period=all");
   assert.deepEqual(
-    ["Earlier", "Later", "Compare"].map((name) => button(name).disabled),
+    ["Earlier", "Later", /^Compare: /].map((name) => button(name).disabled),
     [true, true, true],
   );
+  await person.keyboard("vr");
+  assert.equal(queryByRole("dialog"), null);
 });
 
-test("the comparison is switched off and on", async () => {
+test("a key switches the comparison off and on", async () => {
   const { person, button } = await controls("?period=7d");
-  assert.equal(button("Compare").getAttribute("aria-pressed"), "true");
-  await person.click(button("Compare"));
+  assert.equal(plain(button(/^Compare: /).textContent), "Compare: ComparePrevious period");
+  await person.keyboard("c");
   assert.equal(location.search, "?period=7d&compare=none");
-  assert.equal(button("Compare").getAttribute("aria-pressed"), "false");
+  assert.equal(plain(button(/^Compare: /).textContent), "Compare: CompareNo comparison");
   await person.keyboard("c");
   assert.equal(location.search, "?period=7d");
-  assert.equal(button("Compare").getAttribute("aria-pressed"), "true");
+});
+
+for (const [label, key, query] of [
+  ["Previous period", "v p", ""],
+  ["Same period a year earlier", "v y", "compare=year"],
+  ["No comparison", "v n", "compare=none"],
+] as const) {
+  test(`a comparison is chosen: ${label}`, async () => {
+    const { person, button, getByRole } = await controls("?period=7d&compare=year");
+    await person.click(button(/^Compare: /));
+    const choice = getByRole("menuitemradio", { name: new RegExp(`^${label}`) });
+    assert.equal(choice.getAttribute("aria-checked"), String(query === "compare=year"));
+    assert.equal(choice.querySelector("kbd")?.textContent, key);
+    await person.click(choice);
+    const address = ["?period=7d", query].filter(Boolean).join("&");
+    assert.equal(location.search, address);
+    await person.keyboard("c");
+    await person.keyboard(key.replace(" ", ""));
+    assert.equal(location.search, address);
+  });
+}
+
+test("weekdays match or not, as is chosen in the menu and by a key", async () => {
+  const { person, button, getByRole, queryByRole } = await controls("?period=month");
+  const option = async () => {
+    await person.click(button(/^Compare: /));
+    return getByRole("menuitemcheckbox", { name: /^Match days of the week/ });
+  };
+  const unchosen = await option();
+  assert.equal(unchosen.getAttribute("aria-checked"), "false");
+  await person.click(unchosen);
+  assert.equal(location.search, "?period=month&weekdays=true");
+  assert.equal((await option()).getAttribute("aria-checked"), "true");
+  await person.keyboard("{Escape}");
+  await person.keyboard("vw");
+  assert.equal(location.search, "?period=month");
+  // The last 30 days match by default.
+  await person.keyboard("m");
+  await person.keyboard("vw");
+  assert.equal(location.search, "?weekdays=false");
+  await person.keyboard("vn");
+  await person.click(button(/^Compare: /));
+  assert.equal(queryByRole("menuitemcheckbox"), null);
+});
+
+test("a range to compare with is chosen, for this period alone", async () => {
+  const { person, button, findByRole, getByRole, getByLabelText } = await controls(
+    "?period=7d&weekdays=false",
+  );
+  await person.click(button(/^Compare: /));
+  await person.click(getByRole("menuitemradio", { name: /^Custom comparison/ }));
+  const dialog = await findByRole("dialog", { name: "Custom comparison" });
+  // What is compared with now is offered.
+  const [from, to] = ["Start date", "End date"].map((label) =>
+    getByLabelText<HTMLInputElement>(label),
+  ) as [HTMLInputElement, HTMLInputElement];
+  assert.deepEqual([from.value, to.value], ["2025-02-27", "2025-03-05"]);
+  for (const [field, day] of [
+    [from, "2025-01-01"],
+    [to, "2025-01-07"],
+  ] as const) {
+    field.value = day;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    await new Promise((wake) => setTimeout(wake));
+  }
+  await person.click(within(dialog).getByRole("button", { name: "Compare" }));
+  assert.equal(location.search, "?period=7d&compare=2025-01-01..2025-01-07");
+  assert.match(button(/^Compare: /).textContent ?? "", /Custom comparison$/);
+  await person.keyboard("{ArrowLeft}");
+  assert.equal(location.search, "?from=2025-02-27&to=2025-03-05");
 });
 
 for (const [query, shown] of [

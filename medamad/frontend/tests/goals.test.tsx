@@ -153,7 +153,7 @@ test("goals are compared with the period before", async () => {
   await waitFor(() =>
     assert.deepEqual(
       [...root.querySelectorAll(".change")].map(({ textContent }) => textContent),
-      ["▼50%50% less than in the previous period"],
+      ["▼50%50% less than in the comparison period"],
     ),
   );
 });

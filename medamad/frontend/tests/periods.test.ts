@@ -2,15 +2,17 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Interval, Period } from "../dashboard/view/address.ts";
+import { TZDateMini } from "@date-fns/tz";
+import { addDays } from "date-fns";
+import { type Interval, PERIODS, type Period } from "../dashboard/view/address.ts";
 import {
+  daysBetween,
   intervalsFor,
   named,
   nextStart,
   ownZone,
   rangeOf,
   type Span,
-  spanBefore,
   spanUntilNow,
   startsUntil,
   stepped,
@@ -46,6 +48,18 @@ for (const [period, shown] of [
   ["90d", "2024-12-13 00:00:00 / 2025-03-12 15:20:30"],
   ["6mo", "2024-09-13 00:00:00 / 2025-03-12 15:20:30"],
   ["12mo", "2024-03-13 00:00:00 / 2025-03-12 15:20:30"],
+  ["14d", "2025-02-27 00:00:00 / 2025-03-12 15:20:30"],
+  ["28d", "2025-02-13 00:00:00 / 2025-03-12 15:20:30"],
+  // A Wednesday.
+  ["week", "2025-03-10 00:00:00 / 2025-03-12 15:20:30"],
+  ["last-week", "2025-03-03 00:00:00 / 2025-03-10 00:00:00"],
+  ["month", "2025-03-01 00:00:00 / 2025-03-12 15:20:30"],
+  ["last-month", "2025-02-01 00:00:00 / 2025-03-01 00:00:00"],
+  ["quarter", "2025-01-01 00:00:00 / 2025-03-12 15:20:30"],
+  ["last-quarter", "2024-10-01 00:00:00 / 2025-01-01 00:00:00"],
+  ["year", "2025-01-01 00:00:00 / 2025-03-12 15:20:30"],
+  ["last-year", "2024-01-01 00:00:00 / 2025-01-01 00:00:00"],
+  ["ytd", "2025-01-01 00:00:00 / 2025-03-12 15:20:30"],
   ["all", " / 2025-03-12 15:20:30"],
 ] as const) {
   test(`a period begins at a midnight and ends now: ${period}`, () => {
@@ -54,7 +68,7 @@ for (const [period, shown] of [
 }
 
 test("a whole period ends with its last day", () => {
-  for (const period of ["today", "7d", "30d", "90d", "6mo", "12mo", "all"] as const) {
+  for (const period of ["today", "7d", "30d", "90d", "6mo", "12mo", "ytd", "all"] as const) {
     const { end } = wholeSpan(period, BERLIN, NOW);
     assert.equal(end.valueOf(), Date.parse("2025-03-13T00:00+01:00"), period);
   }
@@ -98,32 +112,23 @@ for (const [zone, from, to, start, end] of [
   });
 }
 
+test("weeks, months, quarters and years end with their last day", () => {
+  for (const [period, end] of [
+    ["week", "2025-03-17T00:00+01:00"],
+    ["month", "2025-04-01T00:00+02:00"],
+    ["quarter", "2025-04-01T00:00+02:00"],
+    ["year", "2026-01-01T00:00+01:00"],
+  ] as const) {
+    assert.equal(wholeSpan(period, BERLIN, NOW).end.valueOf(), Date.parse(end), period);
+  }
+});
+
 test("all time has no start", () => {
   const query = writeSpan(spanUntilNow("all", "UTC", NOW), new URLSearchParams());
   assert.deepEqual(Object.fromEntries(query), { end: "2025-03-12T14:20:29.999Z" });
 });
 
-for (const [period, before] of [
-  ["today", "2025-03-11 00:00:00 / 2025-03-11 15:20:30"],
-  ["yesterday", "2025-03-10 00:00:00 / 2025-03-11 00:00:00"],
-  ["24h", "2025-03-10 15:21:00 / 2025-03-11 15:20:30"],
-  ["7d", "2025-02-27 00:00:00 / 2025-03-05 15:20:30"],
-  ["6mo", "2024-03-13 00:00:00 / 2024-09-12 15:20:30"],
-  [range("2025-03-10", "2025-03-12"), "2025-03-07 00:00:00 / 2025-03-09 15:20:30"],
-  [range("2025-03-01", "2025-03-31"), "2025-02-01 00:00:00 / 2025-02-12 15:20:30"],
-  [range("2025-01-01", "2025-02-28"), "2024-11-01 00:00:00 / 2025-01-01 00:00:00"],
-] as const) {
-  test(`as much of the previous period as has passed: ${JSON.stringify(period)}`, () => {
-    const span = spanBefore(period, BERLIN, NOW);
-    assert.equal(span && inWords(span), before);
-  });
-}
-
-test("all time and the future are not compared", () => {
-  assert.equal(spanBefore("all", BERLIN, NOW), undefined);
-  assert.equal(spanBefore(range("2025-03-13", "2025-03-14"), BERLIN, NOW), undefined);
-});
-
+const LAST_SUMMER = range("2024-07-01", "2024-09-30");
 const STEPS: [Period, Period | undefined, Period | undefined][] = [
   ["today", "yesterday", undefined],
   ["yesterday", range("2025-03-10", "2025-03-10"), "today"],
@@ -131,6 +136,12 @@ const STEPS: [Period, Period | undefined, Period | undefined][] = [
   ["7d", range("2025-02-27", "2025-03-05"), undefined],
   ["30d", range("2025-01-12", "2025-02-10"), undefined],
   ["90d", range("2024-09-14", "2024-12-12"), undefined],
+  ["week", "last-week", undefined],
+  ["last-week", range("2025-02-24", "2025-03-02"), "week"],
+  ["month", "last-month", undefined],
+  ["last-quarter", range("2024-07-01", "2024-09-30"), "quarter"],
+  ["last-year", range("2023-01-01", "2023-12-31"), "year"],
+  ["ytd", range("2024-01-01", "2024-03-12"), undefined],
   ["6mo", range("2024-03-13", "2024-09-12"), undefined],
   ["12mo", range("2023-03-13", "2024-03-12"), undefined],
   ["all", undefined, undefined],
@@ -141,12 +152,9 @@ const STEPS: [Period, Period | undefined, Period | undefined][] = [
     range("2025-03-10", "2025-03-12"),
   ],
   // Whole months are followed by whole months.
-  [range("2025-03-01", "2025-03-31"), range("2025-02-01", "2025-02-28"), undefined],
-  [
-    range("2025-02-01", "2025-02-28"),
-    range("2025-01-01", "2025-01-31"),
-    range("2025-03-01", "2025-03-31"),
-  ],
+  [range("2025-03-01", "2025-03-31"), "last-month", undefined],
+  [range("2025-02-01", "2025-02-28"), range("2025-01-01", "2025-01-31"), "month"],
+  [range("2024-04-01", "2024-06-30"), range("2024-01-01", "2024-03-31"), LAST_SUMMER],
   [
     range("2024-12-01", "2025-01-31"),
     range("2024-10-01", "2024-11-30"),
@@ -165,29 +173,72 @@ for (const [period, earlier, later] of STEPS) {
   });
 }
 
-const DAYS: Period[] = ["today", "yesterday", "24h", "7d", "30d", "90d"];
-const MONTHS: Period[] = ["6mo", "12mo"];
-for (const [now, periods] of [
-  [NOW, [...DAYS, ...MONTHS]],
-  // The ends of months, and days on which clocks change.
-  [new Date("2025-03-31T10:00+02:00"), [...DAYS, ...MONTHS]],
-  [new Date("2024-02-29T23:59+01:00"), [...DAYS, ...MONTHS]],
-  [new Date("2025-05-01T00:01+02:00"), [...DAYS, ...MONTHS]],
-  [new Date("2025-10-26T12:00+01:00"), [...DAYS, ...MONTHS]],
-  [new Date("2025-03-30T12:00+02:00"), [...DAYS, ...MONTHS]],
-  // Thirty days before these are a month.
-  [new Date("2024-02-28T10:00+01:00"), MONTHS],
-  [new Date("2025-08-29T10:00+02:00"), MONTHS],
-  [new Date("2025-08-30T10:00+02:00"), MONTHS],
-  [new Date("2025-08-31T10:00+02:00"), MONTHS],
-] as [Date, Period[]][]) {
+const NOWS = [
+  "2025-03-12T15:20:30+01:00",
+  // The ends of months and years, leap days, and days on which clocks change.
+  "2024-02-28T10:00+01:00",
+  "2024-02-29T23:59+01:00",
+  "2024-12-31T23:59+01:00",
+  "2025-01-01T00:01+01:00",
+  "2025-03-30T12:00+02:00",
+  "2025-03-31T10:00+02:00",
+  "2025-05-01T00:01+02:00",
+  "2025-08-29T10:00+02:00",
+  "2025-08-30T10:00+02:00",
+  "2025-08-31T10:00+02:00",
+  "2025-10-26T12:00+01:00",
+  // Before these, 28 and 30 days are a month.
+  "2025-03-28T10:00+01:00",
+  "2025-11-30T10:00+01:00",
+  "2025-12-30T10:00+01:00",
+  // Mondays and Sundays.
+  "2025-03-10T10:00+01:00",
+  "2025-03-16T10:00+01:00",
+].map((text) => new Date(text));
+
+for (const now of NOWS) {
   test(`steps are reversible on ${now.toISOString()}`, () => {
+    const periods = PERIODS.filter((period) => period !== "all");
     for (const period of periods) {
       const way = walk(period, -1, now);
-      assert.deepEqual(walk(way.at(-1), 1, now).toReversed(), way, String(period));
+      assert.deepEqual(walk(way.at(-1), 1, now).toReversed(), way, period);
+    }
+  });
+
+  test(`steps of ranges are reversible on ${now.toISOString()}`, () => {
+    for (const [from, length] of RANGES) {
+      const first = new TZDateMini(`${from}T00:00`, BERLIN);
+      const chosen = daysBetween(first, addDays(first, length - 1));
+      // What was chosen may have a name; then it returns as that.
+      const [period, ...earlier] = walk(chosen, -1, now).map((one) => one as Period);
+      const way = [period, ...earlier] as Period[];
+      const back = walk(way.at(-1), 1, now).map((one) => one as Period);
+      assert.deepEqual(
+        back.toReversed().map((one) => inWords(wholeSpan(one, BERLIN, now))),
+        way.map((one) => inWords(wholeSpan(one, BERLIN, now))),
+        `${from} ${length}`,
+      );
     }
   });
 }
+
+test("days that are a month step on as what they came from", () => {
+  const now = new Date("2025-03-28T10:00+01:00");
+  const february = { from: "2025-02-01", to: "2025-02-28" };
+  assert.deepEqual(stepped("28d", -1, BERLIN, now), { ...february, step: "28d" });
+  assert.equal(stepped({ ...february, step: "28d" }, 1, BERLIN, now), "28d");
+  assert.equal(stepped(february, 1, BERLIN, now), "month");
+  assert.deepEqual(stepped(range("2025-03-01", "2025-03-28"), -1, BERLIN, now), {
+    ...february,
+    step: "28d",
+  });
+  // A day later they are part of no others, and 28 days before 28 days.
+  const later = new Date("2025-03-29T10:00+01:00");
+  assert.deepEqual(stepped({ ...february, step: "days" }, 1, BERLIN, later), {
+    from: "2025-03-01",
+    to: "2025-03-28",
+  });
+});
 
 test("days from one month to another step back and return", () => {
   for (const period of [
@@ -210,6 +261,14 @@ test("the months before the last ones end where these begin", () => {
     range("2023-08-31", "2024-02-29"),
   ]);
 });
+
+/** First days and lengths of ranges. */
+const RANGES = [2, 3, 7, 28, 29, 30, 31, 59, 60, 61, 90, 91, 92, 181, 184, 365, 366].flatMap(
+  (length) =>
+    ["2023-01-01", "2023-03-01", "2023-07-15", "2023-08-31", "2023-02-28"].map(
+      (first) => [first, length] as const,
+    ),
+);
 
 /** A period and the three that follow it. */
 function walk(first: Period | undefined, by: 1 | -1, now: Date): (Period | undefined)[] {

@@ -150,7 +150,7 @@ test("rows say how they changed", async () => {
   assert.equal(getAllByRole("columnheader").at(-1)?.textContent, "Change");
   const [first, second] = root.querySelectorAll("tbody td:last-child");
   assert.equal(first?.querySelector("[aria-hidden]")?.textContent, "▲50%");
-  assert.equal(first?.querySelector<HTMLElement>(".change")?.title, "2 in the previous period");
+  assert.equal(first?.querySelector<HTMLElement>(".change")?.title, "2 in the comparison period");
   // Of nothing there is no percentage.
   assert.equal(second?.textContent, "");
   assert.equal(asked.at(-1)?.query.get("limit"), "200");

@@ -16,10 +16,17 @@ import { later } from "../ui/lazy.tsx";
 import { NoFunnel } from "../ui/no-such-page.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { writeView } from "../view/address.ts";
-import { useAddressedView, useStatistic, useViewing, ViewingContext } from "../view/page-state.ts";
+import { comparedWith } from "../view/comparison.ts";
+import {
+  useAddressedView,
+  useEarlier,
+  useStatistic,
+  useViewing,
+  ViewingContext,
+} from "../view/page-state.ts";
 import { PartialNote } from "../view/partial-note.tsx";
-import { spanBefore, spanUntilNow } from "../view/periods.ts";
-import { daysLabel } from "../view/spans.ts";
+import { spanUntilNow } from "../view/periods.ts";
+import { comparedLabel, daysLabel } from "../view/spans.ts";
 import { Change } from "../view/tiles.tsx";
 import { ViewHead } from "../view/view-head.tsx";
 import { funnelPath, pathOf } from "./actions.tsx";
@@ -90,13 +97,8 @@ function Page({ id }: { id: string }) {
 
 function Steps({ data: { id, steps }, isStale }: { data: FunnelFigures; isStale: boolean }) {
   const { view, zone } = useViewing();
-  const earlier = view.compares ? spanBefore(view.period, zone) : undefined;
-  const before = useStatistic<FunnelFigures>(
-    earlier ? `funnels/${id}` : null,
-    {},
-    () => spanBefore(view.period, zone),
-    "before",
-  );
+  const earlier = comparedWith(view, zone);
+  const before = useEarlier<FunnelFigures>(`funnels/${id}`);
   const visitsBefore = new Map(
     before.isStale ? [] : before.data?.steps.map(({ goal, visits }) => [goal, visits]),
   );
@@ -114,7 +116,8 @@ function Steps({ data: { id, steps }, isStale }: { data: FunnelFigures; isStale:
       </p>
       <p class="soft">
         {days}
-        {earlier && ` · ${t("period.compared", { span: daysLabel(earlier, view.period, zone) })}`}
+        {earlier &&
+          ` · ${t("period.compared", { span: comparedLabel(earlier, view.period, zone) })}`}
       </p>
       <ol class="funnel-steps">
         {steps.map(({ goal, name, visits, visits_percentage: share }, place) => {

@@ -9,9 +9,9 @@ import { Edit } from "../ui/edit.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
 import { Trouble } from "../ui/trouble.tsx";
+import { comparedWith } from "../view/comparison.ts";
 import { goalIn, isChosen, toggled } from "../view/filters.ts";
-import { useStatistic, useViewing } from "../view/page-state.ts";
-import { spanBefore } from "../view/periods.ts";
+import { useEarlier, useStatistic, useViewing } from "../view/page-state.ts";
 import { Change } from "../view/tiles.tsx";
 import { keepsVisits } from "../view/visits.ts";
 import { Waiting } from "./rows.tsx";
@@ -72,13 +72,8 @@ export function GoalsPanel() {
 function Goals({ edit }: { edit: (id: string) => void }) {
   const { view, zone, show } = useViewing();
   const { data, error, isStale } = useStatistic<GoalFigures[]>("goals");
-  const isCompared = view.compares && spanBefore(view.period, zone) !== undefined;
-  const before = useStatistic<GoalFigures[]>(
-    data?.length && isCompared ? "goals" : null,
-    {},
-    () => spanBefore(view.period, zone),
-    "before",
-  );
+  const isCompared = comparedWith(view, zone) !== undefined;
+  const before = useEarlier<GoalFigures[]>(data?.length ? "goals" : null);
   const earlier = new Map(
     before.isStale ? [] : before.data?.map(({ id, conversions }) => [id, conversions]),
   );

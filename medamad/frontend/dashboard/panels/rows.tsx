@@ -7,9 +7,9 @@ import { lacksVisits } from "../state/partial.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import type { Measure } from "../view/address.ts";
+import { comparedWith } from "../view/comparison.ts";
 import { goalIn, isChosen, ofViews } from "../view/filters.ts";
-import { useStatistic, useViewing } from "../view/page-state.ts";
-import { spanBefore } from "../view/periods.ts";
+import { useEarlier, useStatistic, useViewing } from "../view/page-state.ts";
 import { Change } from "../view/tiles.tsx";
 import { VISITS } from "../view/visits.ts";
 import { addressOfPage, addressOfReferrer } from "./links.ts";
@@ -66,13 +66,11 @@ export function Rows(properties: Properties) {
     limit: String(SHOWN_ROWS),
   });
   // The columns of a chosen goal take the place of the change.
-  const isCompared = !goal && view.compares && spanBefore(view.period, zone) !== undefined;
-  const before = useStatistic<ListRow[]>(
-    data && isCompared ? listing.statistic : null,
-    { ...parameters, limit: String(COMPARED_ROWS) },
-    () => spanBefore(view.period, zone),
-    "before",
-  );
+  const isCompared = !goal && comparedWith(view, zone) !== undefined;
+  const before = useEarlier<ListRow[]>(data && isCompared ? listing.statistic : null, {
+    ...parameters,
+    limit: String(COMPARED_ROWS),
+  });
   const filter = useChoosing(listing);
   const total = useTotal(order, isStale);
   if (!data) return error ? <Trouble error={error} /> : <Waiting />;

@@ -5,6 +5,7 @@ import type { ComponentChildren, TargetedKeyboardEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n/index.ts";
 import { Icon } from "./icon.tsx";
+import { keyName } from "./shortcuts.ts";
 
 const MARGIN_PX = 8;
 
@@ -13,6 +14,8 @@ export interface Choice {
   /** The text that typing a letter searches, if the label is not a text. */
   text?: string;
   isChosen?: boolean;
+  /** Whether it is chosen beside others. */
+  isOption?: boolean;
   /** The page's shortcut for the same action, shown next to the label. */
   keys?: string;
   choose: () => void;
@@ -29,6 +32,7 @@ interface Properties {
   class?: string;
   align?: "start" | "end";
   plain?: boolean;
+  disabled?: boolean;
 }
 
 export function Menu({
@@ -37,6 +41,7 @@ export function Menu({
   groups,
   align = "start",
   plain = false,
+  disabled = false,
   ...rest
 }: Properties) {
   const [isOpenHere, setOpenHere] = useState(false);
@@ -106,6 +111,7 @@ export function Menu({
         aria-haspopup="menu"
         aria-expanded={isOpen}
         title={title}
+        disabled={disabled}
         onClick={() => toggle(!isOpen)}
       >
         <span class="hidden">{t("panels.of", { list: title, value: "" })}</span>
@@ -121,7 +127,7 @@ export function Menu({
                 <button
                   key={place}
                   type="button"
-                  role={choice.isChosen === undefined ? "menuitem" : "menuitemradio"}
+                  role={roleOf(choice)}
                   {...(choice.isChosen !== undefined && { "aria-checked": choice.isChosen })}
                   tabIndex={-1}
                   onClick={() => {
@@ -131,7 +137,7 @@ export function Menu({
                 >
                   <span class="menu-mark">{choice.isChosen && <Icon of={Check} size={14} />}</span>
                   <span class="menu-label">{choice.label}</span>
-                  {choice.keys && <kbd>{choice.keys}</kbd>}
+                  {choice.keys && <kbd>{choice.keys.split(" ").map(keyName).join(" ")}</kbd>}
                 </button>
               ))}
             </div>
@@ -140,6 +146,11 @@ export function Menu({
       )}
     </div>
   );
+}
+
+function roleOf({ isChosen, isOption }: Choice) {
+  if (isChosen === undefined) return "menuitem";
+  return isOption ? "menuitemcheckbox" : "menuitemradio";
 }
 
 /** Move a list that would extend beyond the window, as on a phone. */

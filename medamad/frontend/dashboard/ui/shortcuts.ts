@@ -11,6 +11,12 @@ export interface Shortcut {
   act: () => void;
 }
 
+/** A key as keyboards name it: W is typed with Shift. */
+export function keyName(key: string): string {
+  const arrows: Record<string, string> = { ArrowLeft: "←", ArrowRight: "→" };
+  return arrows[key] ?? key.replace(/^[A-Z]$/, "⇧$&");
+}
+
 const inForce = signal<readonly (() => readonly Shortcut[])[]>([]);
 
 /** The shortcuts of all mounted components. */

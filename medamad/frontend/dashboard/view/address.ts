@@ -3,18 +3,38 @@
 
 import { type Filter, filtersIn, writeFilters } from "./filters.ts";
 
-export const PERIODS = [
+/** Periods that step into others like them. */
+const SERIES = [
   "today",
-  "yesterday",
-  "24h",
   "7d",
+  "14d",
+  "28d",
   "30d",
   "90d",
   "6mo",
   "12mo",
+  "week",
+  "month",
+  "quarter",
+  "year",
+  "ytd",
+] as const;
+export type Series = (typeof SERIES)[number];
+
+export const PERIODS = [
+  ...SERIES,
+  "yesterday",
+  "24h",
+  "last-week",
+  "last-month",
+  "last-quarter",
+  "last-year",
   "all",
 ] as const;
 export type NamedPeriod = (typeof PERIODS)[number];
+
+const STEPS = [...SERIES, "days", "months"] as const;
+export type Step = (typeof STEPS)[number];
 
 /**
  * A custom range. Days (2026-11-20) include the last one;
@@ -24,9 +44,14 @@ export type NamedPeriod = (typeof PERIODS)[number];
 export interface Range {
   from: string;
   to: string;
+  /** How its days step, if not as their number suggests. */
+  step?: Step;
 }
 
 export type Period = NamedPeriod | Range;
+
+/** What a period is compared with. A range is of days. */
+export type Comparison = "none" | "previous" | "year" | Range;
 
 export const INTERVALS = ["minute", "hour", "day", "week", "month"] as const;
 export type Interval = (typeof INTERVALS)[number];
@@ -48,7 +73,9 @@ export type Measure = (typeof MEASURES)[number];
 export interface View {
   period: Period;
   zone: string | undefined;
-  compares: boolean;
+  comparison: Comparison;
+  /** Whether each day is compared with one of the same weekday. Without, it depends on the period. */
+  weekdays: boolean | undefined;
   /** Without one, the first is charted. */
   measure: Measure | undefined;
   interval: Interval | undefined;
@@ -56,6 +83,11 @@ export interface View {
 }
 
 export const DEFAULT_PERIOD: NamedPeriod = "30d";
+
+const WEEKDAYS = new Map([
+  ["true", true],
+  ["false", false],
+]);
 
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d([+-]\d\d:\d\d)?$/;
@@ -65,7 +97,8 @@ export function readView(query: URLSearchParams): View {
   return {
     period: readPeriod(query),
     zone: readZone(query.get("zone")),
-    compares: query.get("compare") !== "none",
+    comparison: readComparison(query.get("compare") ?? ""),
+    weekdays: WEEKDAYS.get(query.get("weekdays") ?? ""),
     measure: MEASURES.find((measure) => measure === query.get("measure")),
     interval: INTERVALS.find((interval) => interval === query.get("interval")),
     filters: filtersIn(query),
@@ -73,11 +106,23 @@ export function readView(query: URLSearchParams): View {
 }
 
 function readPeriod(query: URLSearchParams): Period {
-  const [from = "", to = ""] = [query.get("from") ?? "", query.get("to") ?? ""];
+  const range = readRange(query.get("from") ?? "", query.get("to") ?? "");
+  if (!range) return PERIODS.find((period) => period === query.get("period")) ?? DEFAULT_PERIOD;
+  const step = DAY.test(range.from) && STEPS.find((step) => step === query.get("step"));
+  return step ? { ...range, step } : range;
+}
+
+function readComparison(text: string): Comparison {
+  if (text === "none" || text === "year") return text;
+  const [from = "", to = ""] = text.split("..");
+  return (DAY.test(from) && readRange(from, to)) || "previous";
+}
+
+/** Return a range that has begun, or nothing. */
+function readRange(from: string, to: string): Range | undefined {
   const isRange = (DAY.test(from) && DAY.test(to)) || (TIME.test(from) && TIME.test(to));
   const isKnown = isRange && isInOrder(from, to) && isDate(from) && isDate(to);
-  if (isKnown && hasBegun(from)) return { from, to };
-  return PERIODS.find((period) => period === query.get("period")) ?? DEFAULT_PERIOD;
+  return isKnown && hasBegun(from) ? { from, to } : undefined;
 }
 
 /** Return whether a day has begun anywhere on earth. */
@@ -119,11 +164,16 @@ export function writeView(view: View): string {
   if (typeof view.period === "object") {
     query.set("from", view.period.from);
     query.set("to", view.period.to);
+    if (view.period.step) query.set("step", view.period.step);
   } else if (view.period !== DEFAULT_PERIOD) {
     query.set("period", view.period);
   }
   if (view.zone) query.set("zone", view.zone);
-  if (!view.compares) query.set("compare", "none");
+  const { comparison } = view;
+  if (typeof comparison === "object") {
+    query.set("compare", `${comparison.from}..${comparison.to}`);
+  } else if (comparison !== "previous") query.set("compare", comparison);
+  if (view.weekdays !== undefined) query.set("weekdays", String(view.weekdays));
   if (view.measure) query.set("measure", view.measure);
   if (view.interval) query.set("interval", view.interval);
   writeFilters(view.filters, query);

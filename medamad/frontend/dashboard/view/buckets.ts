@@ -1,9 +1,13 @@
-// The buckets of a series: what each covers of its period, and which one of the
-// previous period it is compared with.
+// The buckets of a series: what each covers of its period, and which other one it is
+// compared with.
 
+import { TZDateMini } from "@date-fns/tz";
 import type { Bucket } from "../api/types.ts";
-import type { Interval, Period } from "./address.ts";
-import { counterpart, nextStart, type Span, wholeSpan } from "./periods.ts";
+import type { Interval } from "./address.ts";
+import { type Compared, counterpart, earlierEnd } from "./comparison.ts";
+import { nextStart, type Span } from "./periods.ts";
+
+const MINUTE_MS = 60_000;
 
 /** A bucket and the span it covers within the period, possibly in the future. */
 export interface Part extends Bucket {
@@ -11,6 +15,8 @@ export interface Part extends Bucket {
   end: Date;
   /** Whether the bucket is entirely within the period. */
   isWhole: boolean;
+  /** When it was cut, to compare it with as much of another. */
+  until?: Date;
 }
 
 /** The buckets of a period. */
@@ -31,7 +37,7 @@ export function partsOf(
 }
 
 /**
- * Return for each bucket the one at the same position of the previous period. Weeks and
+ * Return for each bucket the one at the same position of the span it is compared with. Weeks and
  * months that are cut differently have different lengths; then none is compared.
  */
 export function pairsOf(
@@ -39,21 +45,24 @@ export function pairsOf(
   before: readonly Bucket[],
   interval: Interval,
   zone: string,
-  period: Period,
+  compared: Compared,
 ): (Part | undefined)[] | undefined {
-  const whole = wholeSpan(period, zone);
-  const earlier = (date: Date) => counterpart(date, period, zone, whole);
-  const start = whole.start && earlier(whole.start);
-  const end = earlier(whole.end);
-  if (!start || !end) return undefined;
-  const others = partsOf(before, interval, zone, { start, end });
+  const others = partsOf(before, interval, zone, compared.whole);
   const byStart = new Map(others.map((other) => [other.start.valueOf(), other]));
   const isLong = interval === "week" || interval === "month";
   const pairs = parts.map((part) => {
-    const other = byStart.get(earlier(part.start)?.valueOf() ?? Number.NaN);
-    const isAlike = !isLong || other?.end.valueOf() === earlier(part.end)?.valueOf();
-    return isAlike ? other : undefined;
+    const start = counterpart(part.start, compared, zone);
+    const other = byStart.get(start?.valueOf() ?? Number.NaN);
+    const end = earlierEnd(new TZDateMini(part.end, zone), compared.shift);
+    const isAlike = !isLong || other?.end.valueOf() === end.valueOf();
+    return other && isAlike ? cut(other, compared.end) : undefined;
   });
   const isComparable = isLong ? pairs.every(Boolean) : pairs.some(Boolean);
   return isComparable ? pairs : undefined;
+}
+
+/** A part with the instant that ends its figures, if that is before its own end. */
+function cut(part: Part, until: Date): Part {
+  const isCut = until > part.start && part.end.valueOf() - until.valueOf() >= MINUTE_MS;
+  return isCut ? { ...part, until } : part;
 }

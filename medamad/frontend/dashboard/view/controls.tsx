@@ -6,9 +6,10 @@ import { t } from "../i18n/index.ts";
 import { refresh } from "../state/data.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
-import { type Choice, Menu } from "../ui/menu.tsx";
+import { Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
 import type { NamedPeriod, Period } from "./address.ts";
+import { matchesWeekdays, usuallyMatches } from "./comparison.ts";
 import { useViewing } from "./page-state.ts";
 import { stepped } from "./periods.ts";
 import { periodLabel } from "./spans.ts";
@@ -25,68 +26,106 @@ const OFFERED: [NamedPeriod, string][][] = [
   ],
   [
     ["7d", "w"],
+    ["14d", "2 w"],
+    ["28d", "4 w"],
     ["30d", "m"],
     ["90d", "q"],
-  ],
-  [
     ["6mo", "h"],
     ["12mo", "x"],
-    ["all", "a"],
   ],
+  [
+    ["week", "W"],
+    ["last-week", "l w"],
+    ["month", "M"],
+    ["last-month", "l m"],
+    ["quarter", "Q"],
+    ["last-quarter", "l q"],
+    ["year", "Y"],
+    ["last-year", "l y"],
+    ["ytd", "j"],
+  ],
+  [["all", "a"]],
 ];
+const COMPARED = [
+  ["previous", "v p"],
+  ["year", "v y"],
+  ["custom", "v r"],
+  ["none", "v n"],
+] as const;
 
 export function Controls() {
   const { view, zone, show } = useViewing();
-  const [open, setOpen] = useState<"days" | "zone">();
+  const [open, setOpen] = useState<"days" | "compare" | "zone">();
   const go = (period: Period | undefined) => {
     // An interval chosen for one period may not fit another.
     if (period) show({ period, interval: undefined });
   };
   const earlier = stepped(view.period, -1, zone);
   const later = stepped(view.period, 1, zone);
-  const compare = () => show({ compares: !view.compares });
-  useShortcuts([
-    ...OFFERED.flat().map(([period, keys]) => ({
-      keys,
+  const comparison = typeof view.comparison === "object" ? "custom" : view.comparison;
+  const isComparable = view.period !== "all";
+  const compare = (chosen: (typeof COMPARED)[number][0]) => {
+    if (chosen !== "custom") show({ comparison: chosen });
+    else if (isComparable) setOpen("compare");
+  };
+  const areMatched = matchesWeekdays(view, zone);
+  const match = () => {
+    const isUsual = usuallyMatches(view, zone) !== areMatched;
+    show({ weekdays: isUsual ? undefined : !areMatched });
+  };
+  const compared = COMPARED.map(([name, keys]) => ({
+    label: t(`compare.${name}`),
+    keys,
+    choose: () => compare(name),
+  }));
+  const weekdays = { label: t("compare.weekdays"), keys: "v w", choose: match };
+  const custom = { label: t("period.custom"), keys: "r", choose: () => setOpen("days") };
+  const named = OFFERED.map((group) =>
+    group.map(([period, keys]) => ({
       label: t(`period.${period}`),
-      act: () => go(period),
+      keys,
+      isChosen: view.period === period,
+      choose: () => go(period),
     })),
-    { keys: "r", label: t("period.custom"), act: () => setOpen("days") },
+  );
+  useShortcuts([
+    ...[...named.flat(), custom].map(({ keys, label, choose }) => ({ keys, label, act: choose })),
     { keys: "ArrowLeft", label: t("shortcuts.earlier"), act: () => go(earlier) },
     { keys: "ArrowRight", label: t("shortcuts.later"), act: () => go(later) },
-    { keys: "c", label: t("shortcuts.compare"), act: compare },
+    {
+      keys: "c",
+      label: t("shortcuts.compare"),
+      act: () => compare(comparison === "none" ? "previous" : "none"),
+    },
+    ...[...compared, weekdays].map(({ keys, label, choose }) => ({
+      keys,
+      label: `${t("compare.title")}: ${label}`,
+      act: choose,
+    })),
     { keys: "z", label: t("zone.title"), act: () => setOpen("zone") },
     { keys: ".", label: t("shortcuts.refresh"), act: refresh },
   ]);
-  const groups = OFFERED.map((group) =>
-    group.map(
-      ([period, keys]): Choice => ({
-        label: t(`period.${period}`),
-        isChosen: view.period === period,
-        keys,
-        choose: () => go(period),
-      }),
-    ),
-  );
-  const custom: Choice = {
-    label: t("period.custom"),
-    isChosen: typeof view.period === "object",
-    keys: "r",
-    choose: () => setOpen("days"),
-  };
   return (
     <div class="controls">
-      <button
-        type="button"
-        class="button"
-        aria-pressed={view.compares}
-        title={t("compare.on")}
-        disabled={view.period === "all"}
-        onClick={compare}
-      >
-        <Icon of={GitCompareArrows} size={16} />
-        <span>{t("compare.short")}</span>
-      </button>
+      <Menu
+        class={comparison === "none" ? "" : "comparing"}
+        title={t("compare.title")}
+        disabled={!isComparable}
+        label={
+          <>
+            <Icon of={GitCompareArrows} size={16} />
+            <span aria-hidden="true">{t("compare.title")}</span>
+            <span class="hidden">{t(`compare.${comparison}`)}</span>
+          </>
+        }
+        groups={[
+          compared.map((choice, place) => ({
+            ...choice,
+            isChosen: COMPARED[place]?.[0] === comparison,
+          })),
+          comparison === "none" ? [] : [{ ...weekdays, isChosen: areMatched, isOption: true }],
+        ]}
+      />
       <button
         type="button"
         class="button"
@@ -108,11 +147,16 @@ export function Controls() {
             </>
           }
           align="end"
-          groups={[...groups, [custom]]}
+          groups={[
+            ...named.slice(0, -1),
+            [...named.slice(-1).flat(), { ...custom, isChosen: typeof view.period === "object" }],
+          ]}
         />
         <Step label={t("period.later")} icon={ArrowRight} to={later} go={go} />
       </div>
-      {open === "days" && <DaysDialog onClose={() => setOpen(undefined)} />}
+      {(open === "days" || open === "compare") && (
+        <DaysDialog isCompared={open === "compare"} onClose={() => setOpen(undefined)} />
+      )}
       {open === "zone" && <ZoneDialog onClose={() => setOpen(undefined)} />}
     </div>
   );

@@ -1,4 +1,4 @@
-// Choose a range of days, with a calendar or by typing.
+// Choose a range of days, to show or to compare with, by a calendar or by typing.
 
 import { TZDateMini } from "@date-fns/tz";
 import { addDays, addMonths } from "date-fns";
@@ -8,6 +8,7 @@ import { locale, t } from "../i18n/index.ts";
 import { DayField } from "../ui/day-field.tsx";
 import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
+import { comparedWith } from "./comparison.ts";
 import { useViewing } from "./page-state.ts";
 import { dayOf, daysBetween, named, wholeSpan } from "./periods.ts";
 
@@ -21,11 +22,17 @@ interface CalendarRange extends HTMLElement {
   value: string;
 }
 
-export function DaysDialog({ onClose }: { onClose: () => void }) {
+interface Properties {
+  /** Whether the days are to be compared with. */
+  isCompared: boolean;
+  onClose: () => void;
+}
+
+export function DaysDialog({ isCompared, onClose }: Properties) {
   const { view, zone, show } = useViewing();
   const today = dayOf(new TZDateMini(new Date(), zone));
-  const span = wholeSpan(view.period, zone);
-  const shown = span.start ? daysBetween(span.start, addDays(span.end, -1)) : undefined;
+  const span = isCompared ? comparedWith(view, zone)?.whole : wholeSpan(view.period, zone);
+  const shown = span?.start ? daysBetween(span.start, addDays(span.end, -1)) : undefined;
   const [from, setFrom] = useState(shown?.from ?? today);
   const [to, setTo] = useState(shown && shown.to < today ? shown.to : today);
   const calendar = useRef<CalendarRange>(null);
@@ -51,11 +58,15 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
   const apply = (event: Event) => {
     event.preventDefault();
     if (!isInOrder) return;
-    show({ period: named({ from, to }, zone), interval: undefined });
+    show(
+      isCompared
+        ? { comparison: { from, to }, weekdays: undefined }
+        : { period: named({ from, to }, zone), interval: undefined },
+    );
     onClose();
   };
   return (
-    <Dialog title={t("period.custom")} onClose={onClose}>
+    <Dialog title={t(isCompared ? "compare.custom" : "period.custom")} onClose={onClose}>
       <form class="form" onSubmit={apply}>
         <calendar-range
           ref={calendar}
@@ -94,7 +105,7 @@ export function DaysDialog({ onClose }: { onClose: () => void }) {
           {!isInOrder && t("period.order")}
         </p>
         <button type="submit" class="button main">
-          {t("period.apply")}
+          {t(isCompared ? "compare.title" : "period.apply")}
         </button>
       </form>
     </Dialog>

@@ -16,7 +16,7 @@ import { NeverVisited } from "./never-visited.tsx";
 import { useViewing } from "./page-state.ts";
 import { rangeOf, spanUntilNow, wholeSpan } from "./periods.ts";
 import { useSeries } from "./series.ts";
-import { daysLabel } from "./spans.ts";
+import { comparedLabel, daysLabel } from "./spans.ts";
 import { Tiles } from "./tiles.tsx";
 import { VisitorKinds } from "./visitors.tsx";
 import { countsVisitors, keepsVisits } from "./visits.ts";
@@ -36,7 +36,10 @@ export function Overview() {
       partsOf(summary.interval, interval, zone, { start: first ?? start, end });
     return [
       parts,
-      parts && before?.interval && pairsOf(parts, before.interval, interval, zone, period),
+      parts &&
+        before?.interval &&
+        earlier &&
+        pairsOf(parts, before.interval, interval, zone, earlier),
     ];
   }, [summary, before, interval, zone, period, first?.valueOf()]);
 
@@ -73,11 +76,14 @@ export function Overview() {
       ))}
       <div class="chart-head">
         <p class="soft">
+          {pairs && <i class="line-key" />}
           {daysLabelOf(period, zone)}
+          {earlier && " · "}
+          {pairs && <i class="line-key compared" />}
           {earlier &&
-            ` · ${t(isEmptyBefore ? "period.nothing-before" : "period.compared", {
-              span: daysLabel(earlier, period, zone),
-            })}`}
+            t(isEmptyBefore ? "period.nothing-before" : "period.compared", {
+              span: comparedLabel(earlier, period, zone),
+            })}
         </p>
         <div class="row">
           {intervals.length > 1 && (

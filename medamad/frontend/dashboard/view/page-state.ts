@@ -8,6 +8,7 @@ import type { Summary } from "../api/types.ts";
 import { type Answer, useAsk } from "../state/data.ts";
 import { sitePath } from "../state/share.ts";
 import { readView, type View, writeView } from "./address.ts";
+import { comparedWith } from "./comparison.ts";
 import { writeFilters } from "./filters.ts";
 import { ownZone, type Span, spanUntilNow, writeSpan } from "./periods.ts";
 import { countsVisitors, keepsVisits, VISITS } from "./visits.ts";
@@ -32,9 +33,15 @@ export function useAddressedView(hostname: string, path = sitePath(hostname)): V
       hostname,
       view,
       zone: view.zone ?? ownZone(),
-      show: (change, replaces = false) => route(path + writeView({ ...view, ...change }), replaces),
+      show: (change, replaces = false) =>
+        route(path + writeView({ ...view, ...settled(view, change), ...change }), replaces),
     };
   }, [hostname, path, query, route]);
+}
+
+/** A range to compare with was chosen for one period; another is compared with the one before. */
+function settled({ comparison }: View, { period }: Partial<View>): Partial<View> {
+  return period && typeof comparison === "object" ? { comparison: "previous" } : {};
 }
 
 /** The view of the page that a component is part of. */
@@ -51,6 +58,8 @@ export function parametersOf({ view, zone }: Viewing, span?: Span): URLSearchPar
   return query;
 }
 
+const NOT_COMPARED = { comparison: "none", weekdays: undefined } as const;
+
 /**
  * Request a statistic of the website with the period and filters of the page. `span` returns
  * another span at the time of the request; `spanName` identifies it.
@@ -65,7 +74,7 @@ export function useStatistic<T>(
   const { hostname, view, zone } = viewing;
   const parameters = { ...further };
   if (!keepsVisits.value) delete parameters[VISITS];
-  const viewKey = writeView({ ...view, measure: undefined, interval: undefined, compares: true });
+  const viewKey = writeView({ ...view, measure: undefined, interval: undefined, ...NOT_COMPARED });
   const answer = useAsk<T>(
     name === null ? null : statistic(hostname, name),
     () => {
@@ -86,4 +95,15 @@ export function useStatistic<T>(
     if (isSummary) countsVisitors.value = counted;
   }, [isSummary, counted]);
   return isRefused ? { ...answer, error: undefined, isLoading: true } : answer;
+}
+
+/** Request a statistic of what the page's period is compared with, if it is. */
+export function useEarlier<T>(name: string | null, further?: Record<string, string>): Answer<T> {
+  const { view, zone } = useViewing();
+  return useStatistic<T>(
+    comparedWith(view, zone) ? name : null,
+    further,
+    () => comparedWith(view, zone),
+    `earlier ${JSON.stringify([view.comparison, view.weekdays])}`,
+  );
 }

@@ -16,13 +16,14 @@ import {
   subHours,
   subMonths,
 } from "date-fns";
-import type { Interval, NamedPeriod, Period, Range } from "./address.ts";
+import type { Interval, NamedPeriod, Period, Range, Series, Step } from "./address.ts";
 
 const MAX_STARTS = 5_000;
 const LOCAL_LENGTH = "2026-11-20T15:30".length;
 const DAY_MINUTES = 1_440;
 const SHORTEST_MONTH = 28;
-const OF_DAYS = ["today", "yesterday", "7d", "30d", "90d", "6mo", "12mo"] as const;
+const MEAN_MONTH_DAYS = 365.2425 / 12;
+const MONTHS_FROM_ANY_DAY: readonly number[] = [6, 12];
 
 /** The browser's time zone. */
 export function ownZone(): string {
@@ -35,29 +36,104 @@ export interface Span {
   end: Date;
 }
 
-const DAYS = { "7d": 7, "30d": 30, "90d": 90 } as const;
-const MONTHS = { "6mo": 6, "12mo": 12 } as const;
+/** A span of whole days. */
+export interface Days {
+  start: Date;
+  end: Date;
+}
+
+/** Periods that step into each other. */
+interface Steps {
+  /** The months from one to the next; 0 if they step by days. */
+  months: number;
+  /** The one that is `back` before that of today. */
+  span: (today: Date, back: number) => Days;
+}
+
+type Edge = (today: Date, back: number) => Date;
+
+function adjoining(months: number, edge: Edge): Steps {
+  return {
+    months,
+    span: (today, back) => ({ start: edge(today, back + 1), end: edge(today, back) }),
+  };
+}
+
+function lastDays(days: number): Steps {
+  return adjoining(0, (today, back) => addDays(today, 1 - days * back));
+}
+
+/** The edges of all are as many months before today, so that every step has a way back. */
+function lastMonths(months: number): Steps {
+  return adjoining(months, (today, back) => addDays(subMonths(today, months * back), 1));
+}
+
+/** So many months of the calendar, which fit into a year. */
+function calendarMonths(months: number): Steps {
+  return adjoining(months, (today, back) => startOfMonths(today, months, 1 - back));
+}
+
+/** The start of so many months that a day is in, or of some that are later. */
+function startOfMonths(today: Date, months: number, later: number): Date {
+  const month = addDays(today, 1 - today.getDate());
+  return addMonths(month, later * months - (today.getMonth() % months));
+}
+
+/** How periods step; a range of days steps as the first of these that it is part of. */
+const SERIES: Record<Series, Steps> = {
+  today: lastDays(1),
+  // Weeks begin on Mondays, as those of the statistics do.
+  week: adjoining(0, (today, back) => addDays(today, 7 - 7 * back - ((today.getDay() + 6) % 7))),
+  month: calendarMonths(1),
+  quarter: calendarMonths(3),
+  year: calendarMonths(12),
+  ytd: {
+    months: 12,
+    span: (today, back) => ({
+      start: startOfMonths(today, 12, -back),
+      end: addDays(subMonths(today, 12 * back), 1),
+    }),
+  },
+  "6mo": lastMonths(6),
+  "12mo": lastMonths(12),
+  "7d": lastDays(7),
+  "14d": lastDays(14),
+  "28d": lastDays(28),
+  "30d": lastDays(30),
+  "90d": lastDays(90),
+};
+const ALL_SERIES = Object.keys(SERIES) as Series[];
+
+/** A period's place among those that step into each other. */
+interface Place {
+  of: Series;
+  back: number;
+}
+
+/** The series of a period with a name of its own that is one back in it. */
+const LAST: Partial<Record<NamedPeriod, Series>> = {
+  yesterday: "today",
+  "last-week": "week",
+  "last-month": "month",
+  "last-quarter": "quarter",
+  "last-year": "year",
+};
 
 /** The span of a period in whole days of the zone, possibly into the future. */
 export function wholeSpan(period: Period, zone: string, now = new Date()): Span {
-  const today = startOfDay(new TZDateMini(now, zone));
-  const tomorrow = addDays(today, 1);
   if (typeof period === "object") return spanOfRange(period, zone);
-  switch (period) {
-    case "today":
-      return { start: today, end: tomorrow };
-    case "yesterday":
-      return { start: addDays(today, -1), end: today };
-    case "24h":
-      return { start: subHours(minuteAfter(now, zone), 24), end: minuteAfter(now, zone) };
-    case "all":
-      return { start: undefined, end: tomorrow };
-    case "6mo":
-    case "12mo":
-      return { start: addDays(subMonths(today, MONTHS[period]), 1), end: tomorrow };
-    default:
-      return { start: addDays(today, 1 - DAYS[period]), end: tomorrow };
-  }
+  const place = placeOfName(period);
+  if (place) return spanAt(place, zone, now);
+  if (period === "all") return { start: undefined, end: addDays(todayIn(zone, now), 1) };
+  return { start: subHours(minuteAfter(now, zone), 24), end: minuteAfter(now, zone) };
+}
+
+function spanAt({ of, back }: Place, zone: string, now: Date): Days {
+  return SERIES[of].span(todayIn(zone, now), back);
+}
+
+function todayIn(zone: string, now: Date): Date {
+  return startOfDay(new TZDateMini(now, zone));
 }
 
 /** Periods of times begin and end at full minutes, as in their addresses. */
@@ -65,7 +141,8 @@ function minuteAfter(now: Date, zone: string): Date {
   return addMinutes(startOfMinute(new TZDateMini(now, zone)), 1);
 }
 
-function spanOfRange({ from, to }: Range, zone: string): Span {
+/** The span of a range, by the clock of the zone. */
+export function spanOfRange({ from, to }: Range, zone: string): Days {
   const start = local(from, zone);
   const end = local(to, zone);
   if (isDays({ from, to })) return { start, end: addDays(end, 1) };
@@ -104,73 +181,92 @@ export function spanUntilNow(period: Period, zone: string, now = new Date()): Sp
   return { start, end: end > now ? new TZDateMini(now, zone) : end };
 }
 
-/** The span to compare with: as much of the previous period as has passed of this one. */
-export function spanBefore(period: Period, zone: string, now = new Date()): Span | undefined {
-  const whole = wholeSpan(period, zone, now);
-  const { start, end } = spanUntilNow(period, zone, now);
-  if (!start || !whole.start || start > now) return undefined;
-  const back = (date: Date) => moved(date, period, { ...whole, start: whole.start as Date }, -1);
-  return { start: back(start), end: back(end) };
+/** How far a period is from those before and after it. */
+export type Shift = { months: number } | { days: number } | { minutes: number };
+
+/** An instant moved by the zone's clock, `times` forward. */
+export function shifted(date: Date, shift: Shift, times: number): Date {
+  if ("months" in shift) return addMonths(date, times * shift.months);
+  if ("days" in shift) return addDays(date, times * shift.days);
+  return addMinutes(date, times * shift.minutes);
 }
 
-/** An instant one period later or earlier, by the zone's clock. */
-function moved(
-  date: Date,
-  period: Period,
-  { start, end }: Required<Span> & { start: Date },
-  by: number,
-): Date {
-  const months = monthsOf(period, start, end);
-  if (months) return addMonths(date, by * months);
-  const days = daysOf(period, start, end);
-  if (days) return addDays(date, by * days);
-  return addMinutes(date, by * differenceInMinutes(end, start));
+/** How a period steps. */
+interface Way {
+  step: Step | undefined;
+  place?: Place;
+  shift: Shift;
 }
 
-function monthsOf(period: Period, start: Date, end: Date): number {
-  if (period === "6mo" || period === "12mo") return MONTHS[period];
-  // Later days are not in every month: a step there would have no way back.
-  const isMonths =
-    typeof period === "object" &&
-    isDays(period) &&
-    start.getDate() === end.getDate() &&
-    start.getDate() <= SHORTEST_MONTH;
-  const months = isMonths ? differenceInCalendarMonths(end, start) : 0;
-  // Thirty days that happen to be a month still step by days.
-  return start.getDate() === 1 || Object.values(MONTHS).some((known) => known === months)
-    ? months
-    : 0;
+function wayOf(period: Period, zone: string, now: Date): Way | undefined {
+  const { start, end } = wholeSpan(period, zone, now);
+  if (!start) return undefined;
+  if (isTimes(period)) {
+    return { step: undefined, shift: { minutes: differenceInMinutes(end, start) } };
+  }
+  const place = placeOf(period, { start, end }, zone, now);
+  const days = differenceInCalendarDays(end, start);
+  if (place) {
+    const { months } = SERIES[place.of];
+    return { step: place.of, place, shift: months ? { months } : { days } };
+  }
+  const months = isBy(period, "days") ? 0 : monthsOf(start, end);
+  return months ? { step: "months", shift: { months } } : { step: "days", shift: { days } };
 }
 
-function isTimes(period: Period): boolean {
+function isBy(period: Period, step: Step): boolean {
+  return typeof period === "object" && period.step === step;
+}
+
+/** Whether a period is of times rather than of whole days. */
+export function isTimes(period: Period): boolean {
   return period === "24h" || (typeof period === "object" && !isDays(period));
 }
 
-function daysOf(period: Period, start: Date, end: Date): number {
-  return isTimes(period) ? 0 : differenceInCalendarDays(end, start);
-}
-
-/**
- * How many steps `back` a period is from the last 6 or 12 months, undefined if it is none of these.
- * The edges of all of them are as many months before today, so that every step has a way back.
- */
-function rollingMonths(
-  period: Period,
-  { start, end }: { start: Date; end: Date },
-  zone: string,
-  now: Date,
-): { back: number; edge: (back: number) => Date } | undefined {
-  if (typeof period === "object" && !isDays(period)) return undefined;
-  const today = startOfDay(new TZDateMini(now, zone));
-  for (const months of Object.values(MONTHS)) {
-    const edge = (back: number) => addDays(subMonths(today, back * months), 1);
-    const back = Math.round(differenceInCalendarMonths(today, end) / months);
-    const near = [back - 1, back, back + 1].find(
-      (one) => one >= 0 && isSameMoment(edge(one), end) && isSameMoment(edge(one + 1), start),
-    );
-    if (near !== undefined) return { back: near, edge };
+function placeOf(period: Period, span: Days, zone: string, now: Date): Place | undefined {
+  if (typeof period === "string") return placeOfName(period);
+  const { step } = period;
+  if (step === "days" || step === "months") return undefined;
+  for (const of of step ? [step, ...ALL_SERIES] : ALL_SERIES) {
+    const back = placeIn(of, span, zone, now);
+    if (back !== undefined) return { of, back };
   }
   return undefined;
+}
+
+function placeOfName(name: NamedPeriod): Place | undefined {
+  if (name in SERIES) return { of: name as Series, back: 0 };
+  const of = LAST[name];
+  return of && { of, back: 1 };
+}
+
+function nameOfPlace({ of, back }: Place): NamedPeriod | undefined {
+  if (back === 0) return of;
+  const names = Object.keys(LAST) as NamedPeriod[];
+  return back === 1 ? names.find((name) => LAST[name] === of) : undefined;
+}
+
+/** How far a span is before the current one of a series, if it is part of that. */
+function placeIn(of: Series, { start, end }: Days, zone: string, now: Date): number | undefined {
+  const current = spanAt({ of, back: 0 }, zone, now);
+  const { months } = SERIES[of];
+  const length = months
+    ? months * MEAN_MONTH_DAYS
+    : differenceInCalendarDays(current.end, current.start);
+  const about = Math.round(differenceInCalendarDays(current.end, end) / length);
+  return [about - 1, about, about + 1].find((back) => {
+    if (back < 0) return false;
+    const span = spanAt({ of, back }, zone, now);
+    return isSameMoment(span.start, start) && isSameMoment(span.end, end);
+  });
+}
+
+/** Whole months from the first of one, or 6 or 12 months from any day. */
+function monthsOf(start: Date, end: Date): number {
+  // Later days are not in every month: a step there would have no way back.
+  const areMonths = start.getDate() === end.getDate() && start.getDate() <= SHORTEST_MONTH;
+  const months = areMonths ? differenceInCalendarMonths(end, start) : 0;
+  return start.getDate() === 1 || MONTHS_FROM_ANY_DAY.includes(months) ? months : 0;
 }
 
 /** The next (1) or previous (-1) period; undefined in the future, or if there is none. */
@@ -180,25 +276,49 @@ export function stepped(
   zone: string,
   now = new Date(),
 ): Period | undefined {
-  const { start, end } = wholeSpan(period, zone, now);
-  if (!start) return undefined;
-  const rolling = rollingMonths(period, { start, end }, zone, now);
-  if (rolling) {
-    const [first, last] = [rolling.edge(rolling.back - by + 1), rolling.edge(rolling.back - by)];
-    return first > now
-      ? undefined
-      : named(daysBetween(first, addDays(last, -1)), zone, now, OF_DAYS);
+  const next = neighbour(period, by, zone, now);
+  if (!next || next.span.start > now) return undefined;
+  const { way, span } = next;
+  const name = way.place && nameOfPlace(way.place);
+  if (name) return name;
+  if (isTimes(period)) {
+    // A rolling day does not extend beyond now: its last step leads to the last 24 hours.
+    const isDay = differenceInMinutes(span.end, span.start) === DAY_MINUTES;
+    if (isDay && by > 0 && span.end > subHours(now, 1)) return period === "24h" ? undefined : "24h";
+    return timesOf(span.start, span.end);
   }
-  const whole = { start, end };
-  const next = { start: moved(start, period, whole, by), end: moved(end, period, whole, by) };
-  if (next.start > now) return undefined;
-  // A rolling day does not extend beyond now: its last step leads to the last 24 hours.
-  const isDay = isTimes(period) && differenceInMinutes(end, start) === DAY_MINUTES;
-  if (isDay && by > 0 && next.end > subHours(now, 1)) return period === "24h" ? undefined : "24h";
-  const range = isTimes(period)
-    ? timesOf(next.start, next.end)
-    : daysBetween(next.start, addDays(next.end, -1));
-  return named(range, zone, now, OF_DAYS);
+  const range = daysBetween(span.start, addDays(span.end, -1));
+  // On its own, it may step otherwise: 28 days that are a month.
+  const isUsual = wayOf(range, zone, now)?.step === way.step;
+  return isUsual || !way.step ? range : { ...range, step: way.step };
+}
+
+/** The whole period before a period, and how far it is; nothing before all time. */
+export function previous(
+  period: Period,
+  zone: string,
+  now = new Date(),
+): { span: Days; shift: Shift } | undefined {
+  const found = neighbour(period, -1, zone, now);
+  return found && { span: found.span, shift: found.way.shift };
+}
+
+/** The next or previous period's span, and the way it steps. */
+function neighbour(
+  period: Period,
+  by: 1 | -1,
+  zone: string,
+  now: Date,
+): { way: Way; span: Days } | undefined {
+  const way = wayOf(period, zone, now);
+  const { start, end } = wholeSpan(period, zone, now);
+  if (!way || !start) return undefined;
+  if (!way.place) {
+    const [first, last] = [start, end].map((date) => shifted(date, way.shift, by)) as [Date, Date];
+    return { way, span: { start: first, end: last } };
+  }
+  const place = { ...way.place, back: way.place.back - by };
+  return { way: { ...way, place }, span: spanAt(place, zone, now) };
 }
 
 /** The local day of a date: 2026-11-20. */
@@ -213,7 +333,8 @@ function timeOf(date: Date): string {
   return clockOf(date) + (sameByClock(date).length ? offsetOf(date) : "");
 }
 
-function clockOf(date: Date): string {
+/** The local day and time of a date: 2026-11-20T15:30. */
+export function clockOf(date: Date): string {
   return `${dayOf(date)}T${padded(date.getHours())}:${padded(date.getMinutes())}`;
 }
 
@@ -231,14 +352,9 @@ export function timesOf(start: Date, end: Date): Range {
   return { from: timeOf(start), to: timeOf(end) };
 }
 
-/** The name of a range, if it has one, such as today or yesterday. */
-export function named(
-  range: Range,
-  zone: string,
-  now = new Date(),
-  names: readonly NamedPeriod[] = ["today", "yesterday"],
-): Period {
-  for (const period of names) {
+/** The name of a range, if it is today or yesterday. */
+export function named(range: Range, zone: string, now = new Date()): Period {
+  for (const period of ["today", "yesterday"] as const) {
     const { start, end } = wholeSpan(period, zone, now);
     const days = daysBetween(start as Date, addDays(end, -1));
     if (days.from === range.from && days.to === range.to) return period;
@@ -257,17 +373,6 @@ export function rangeOf(start: Date, end: Date, interval: Interval, zone: string
 /** The instant at which the next bucket begins, by the zone's clock. */
 export function nextStart(start: Date, interval: Interval, zone: string): Date {
   return FOLLOWING[interval](new TZDateMini(start, zone), 1);
-}
-
-/** The instant of the previous period to compare with, if there is one. */
-export function counterpart(date: Date, period: Period, zone: string, whole: Span) {
-  const { start, end } = whole;
-  if (!start) return undefined;
-  const from = new TZDateMini(date, zone);
-  const earlier = moved(from, period, { start, end }, -1);
-  // The 31st has none in a month of 30 days, nor a skipped hour.
-  const isThere = clockOf(moved(earlier, period, { start, end }, 1)) === clockOf(from);
-  return isThere ? earlier : undefined;
 }
 
 const FOLLOWING = {

@@ -1,19 +1,13 @@
-// The figures of the period, the previous period and their intervals.
+// The figures of the period, of what it is compared with, and their intervals.
 
 import { useMemo, useRef } from "preact/hooks";
 import type { ApiError } from "../api/client.ts";
 import type { Bucket, Summary } from "../api/types.ts";
 import { lacksVisits } from "../state/partial.ts";
 import type { Interval, Period } from "./address.ts";
-import { useStatistic, useViewing } from "./page-state.ts";
-import {
-  intervalsFor,
-  type Span,
-  spanBefore,
-  spanUntilNow,
-  usualInterval,
-  wholeSpan,
-} from "./periods.ts";
+import { type Compared, comparedWith } from "./comparison.ts";
+import { useEarlier, useStatistic, useViewing } from "./page-state.ts";
+import { intervalsFor, spanUntilNow, usualInterval, wholeSpan } from "./periods.ts";
 import { useKnownVisits, VISITS, withoutVisits } from "./visits.ts";
 
 /** For how many days a website is new. */
@@ -26,7 +20,7 @@ export interface Series {
   summary: Summary | undefined;
   /** The figures that the period is compared with, and their span. */
   before: Summary | undefined;
-  earlier: Span | undefined;
+  earlier: Compared | undefined;
   /** The day of the first view, if the website is so new that hours say more than days. */
   first: Date | undefined;
   interval: Interval;
@@ -59,13 +53,8 @@ export function useSeries(): Series {
 
   const parameters = { interval, timezone: zone, [VISITS]: "true" };
   const current = useStatistic<Summary>(start ? "summary" : null, parameters);
-  const earlier = view.compares ? spanBefore(period, zone) : undefined;
-  const before = useStatistic<Summary>(
-    earlier ? "summary" : null,
-    parameters,
-    () => spanBefore(period, zone) ?? spanUntilNow(period, zone),
-    "before",
-  );
+  const earlier = comparedWith(view, zone);
+  const before = useEarlier<Summary>("summary", parameters);
   const beginning =
     end > new Date() && view.interval === undefined && interval === "day" && !current.isStale
       ? beginningOf(current.data?.interval)

@@ -3,7 +3,8 @@
 import { dates, moment, t } from "../i18n/index.ts";
 import type { Interval, Period } from "./address.ts";
 import type { Part } from "./buckets.ts";
-import { rangeOf, type Span, wholeSpan } from "./periods.ts";
+import type { Compared } from "./comparison.ts";
+import { isTimes, rangeOf, type Span, wholeSpan } from "./periods.ts";
 
 const DAY = { day: "numeric", month: "short", year: "numeric" } as const;
 const TIME = { ...DAY, hour: "numeric", minute: "2-digit" } as const;
@@ -11,11 +12,7 @@ const TIME = { ...DAY, hour: "numeric", minute: "2-digit" } as const;
 /** The name of a period, or its days. */
 export function periodLabel(period: Period, zone: string): string {
   if (typeof period === "string") return t(`period.${period}`);
-  return spanLabel(wholeSpan(period, zone), zone, isFine(period));
-}
-
-function isFine(period: Period): boolean {
-  return period === "24h" || (typeof period === "object" && period.from.includes("T"));
+  return spanLabel(wholeSpan(period, zone), zone, isTimes(period));
 }
 
 /** The days of a span, or its times if it is finer than days. */
@@ -28,7 +25,18 @@ export function spanLabel({ start, end }: Span, zone: string, showsTimes: boolea
 
 /** The days of a period in words, whether or not it has a name. */
 export function daysLabel(span: Span, period: Period, zone: string): string {
-  return spanLabel(span, zone, isFine(period));
+  return spanLabel(span, zone, isTimes(period));
+}
+
+/** The days that a period is compared with, and until when. */
+export function comparedLabel({ whole, start, end }: Compared, period: Period, zone: string) {
+  const label = daysLabel({ start, end }, period, zone);
+  return end < whole.end && !isTimes(period) ? until(label, end, zone) : label;
+}
+
+function until(span: string, end: Date, zone: string): string {
+  const time = dates({ hour: "numeric", minute: "2-digit", timeZone: zone }).format(end);
+  return t("period.until", { span, time });
 }
 
 /** A date from the daemon, in words. */
@@ -46,17 +54,20 @@ const BUCKET_FORMS: Record<Interval, Intl.DateTimeFormatOptions> = {
 
 /** The full description of a bucket. */
 export function partLabel(part: Part, interval: Interval, zone: string): string {
-  const { start, end, isWhole } = part;
-  if (interval === "week" || (interval === "month" && !isWhole))
-    return spanLabel(part, zone, hasTimes(part, zone));
+  const { start, end, isWhole, until: cut } = part;
+  if (interval === "week" || (interval === "month" && !(isWhole && !cut))) {
+    const shown = { start, end: cut ?? end };
+    return spanLabel(shown, zone, hasTimes(shown, zone));
+  }
   const form = dates({
     ...BUCKET_FORMS[isWhole || interval === "minute" ? interval : "hour"],
     timeZone: zone,
   });
-  return isWhole || interval === "minute" ? form.format(start) : form.formatRange(start, end);
+  if (!isWhole && interval !== "minute") return form.formatRange(start, cut ?? end);
+  return cut ? until(form.format(start), cut, zone) : form.format(start);
 }
 
-function hasTimes({ start, end }: Part, zone: string): boolean {
+function hasTimes({ start, end }: { start: Date; end: Date }, zone: string): boolean {
   return rangeOf(start, end, "day", zone).from.includes("T");
 }
 

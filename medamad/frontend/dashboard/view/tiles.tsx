@@ -84,7 +84,7 @@ interface ChangeProperties {
   before: number | null;
 }
 
-/** How a figure changed since the previous period; nothing if that is unknown. */
+/** How a figure changed since what it is compared with; nothing if that is unknown. */
 export function Change({ measure, now, before }: ChangeProperties) {
   // A change from nothing has no percentage.
   if (now === null || !before) return null;
