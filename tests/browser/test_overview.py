@@ -55,7 +55,9 @@ def test_the_mouse_shows_values_and_zooms(march_owner: Client, dashboard_of: Mak
     assert plain(tip(page).inner_text()).splitlines() == [
         "1 Visitors",
         "Tue 11 March 2025",
-        "2 Sat 8 March 2025",
+        "2 ▼50%",
+        "50% less than in the comparison period",
+        "Sat 8 March 2025",
     ]
     tile(page, "Time per visit").click()
     expect(page.get_by_role("group", name="Chart: Time per visit, By day")).to_be_visible()

@@ -19,7 +19,7 @@ def test_shortcuts_work(demo: Client, dashboard_of: Make) -> None:
     dialog = page.get_by_role("dialog")
     loaded(page)
     page.keyboard.press("?")
-    expect(dialog.locator(".keys-row")).to_have_count(21)
+    expect(dialog.locator(".keys-row")).to_have_count(37)
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     page.keyboard.press("x")

@@ -90,13 +90,18 @@ test("tiles show how figures changed", async () => {
       title,
     ]),
     [
-      ["▲150%", "change good", "150% more than in the previous period", "2"],
-      ["▲150%", "change good", "150% more than in the previous period", "2"],
-      ["▲200%", "change good", "200% more than in the previous period", "2"],
-      ["▲20%", "change good", "20% more than in the previous period", "1"],
-      ["▼20%", "change good", "20% less than in the previous period", "100%"],
-      ["▲94%", "change good", "94% more than in the previous period", "16s"],
-    ].map(([mark, tone, words, before]) => [mark, tone, words, `${before} in the previous period`]),
+      ["▲150%", "change good", "150% more than in the comparison period", "2"],
+      ["▲150%", "change good", "150% more than in the comparison period", "2"],
+      ["▲200%", "change good", "200% more than in the comparison period", "2"],
+      ["▲20%", "change good", "20% more than in the comparison period", "1"],
+      ["▼20%", "change good", "20% less than in the comparison period", "100%"],
+      ["▲94%", "change good", "94% more than in the comparison period", "16s"],
+    ].map(([mark, tone, words, before]) => [
+      mark,
+      tone,
+      words,
+      `${before} in the comparison period`,
+    ]),
   );
   assert.deepEqual(texts(".chart-head p"), ["Mar 10-12, 2025 · compared with Mar 7-9, 2025"]);
 });
@@ -143,7 +148,7 @@ test("an empty previous period is not compared", async () => {
   });
   await waitFor(() => {
     assert.deepEqual(texts(".chart-head p"), [
-      "Mar 10-12, 2025 · no visits in the previous period (Mar 7-9, 2025)",
+      "Mar 10-12, 2025 · no visits in the comparison period (Mar 7-9, 2025)",
     ]);
   });
   assert.equal(document.querySelectorAll(".change").length, 0);
@@ -366,7 +371,11 @@ test("keys move along the chart", async () => {
     assert.equal(tip()[1], day, key);
   }
   await person.keyboard("{Home}{ArrowRight}");
-  assert.deepEqual(tip(), ["1 Visitors", "Tue, March 11, 2025", "2 Sat, March 8, 2025"]);
+  assert.deepEqual(tip(), [
+    "1 Visitors",
+    "Tue, March 11, 2025",
+    "2 ▼50%50% less than in the comparison periodSat, March 8, 2025",
+  ]);
   await person.keyboard("{Enter}");
   assert.equal(location.search, "?from=2025-03-11&to=2025-03-11&zone=UTC");
   assert.equal(document.activeElement, chart());
@@ -467,8 +476,8 @@ test("a table says what the chart shows", async () => {
       "Views per visit",
       "Bounce rate",
       "Time per visit",
-      "Previous period",
-      "Visitors, Previous period",
+      "Comparison period",
+      "Visitors, Comparison period",
     ],
   );
   assert.deepEqual(rows(), ROWS);
@@ -583,8 +592,8 @@ test("visits come first where visitors are not counted", async () => {
     assert.equal(document.querySelector("[aria-pressed=true] .tile-name")?.textContent, "Visits");
     assert.deepEqual(texts("thead th").slice(1), [
       ...names,
-      "Previous period",
-      "Visits, Previous period",
+      "Comparison period",
+      "Visits, Comparison period",
     ]);
     assert.deepEqual(
       rows(),

@@ -1,4 +1,4 @@
-// The chart of one measure over time with the previous period. uPlot draws; tooltips,
+// The chart of one measure over time, beside what it is compared with. uPlot draws; tooltips,
 // keys and zooming are ours.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -10,11 +10,12 @@ import type { Part } from "./buckets.ts";
 import { known, measured } from "./measures.ts";
 import { startsUntil } from "./periods.ts";
 import { partLabel, tickLabel } from "./spans.ts";
+import { Change } from "./tiles.tsx";
 import { VisitorKinds } from "./visitors.tsx";
 
 interface Properties {
   buckets: Part[];
-  /** The bucket of the previous period that each is compared with. */
+  /** The bucket that each is compared with. */
   before: (Part | undefined)[] | undefined;
   measure: Measure;
   interval: Interval;
@@ -123,7 +124,7 @@ function alone(values: ArrayLike<number | null | undefined>): number[] {
 
 type Data = [number[], ...(number | null)[][]];
 
-/** Starts in Unix seconds; the previous period; past buckets; the current bucket. */
+/** Starts in Unix seconds; what they are compared with; past buckets; the current bucket. */
 function dataOf({ buckets, before, measure, end }: Properties): Data {
   const starts = buckets.map(({ date }) => Date.parse(date) / 1000);
   const values = buckets.map((bucket) => known(measure, bucket));
@@ -147,7 +148,7 @@ function optionsOf(
   const accent = colour(element, "--accent");
   const soft = colour(element, "--soft");
   const line = colour(element, "--line");
-  const earlier = colour(element, "--before");
+  const earlier = colour(element, "--compared");
   const font = `12px ${getComputedStyle(element).fontFamily}`;
   const points: uPlot.Series.Points = {
     show: latest.current.buckets.length < 3,
@@ -207,7 +208,8 @@ function optionsOf(
     ],
     cursor: {
       y: false,
-      points: { size: 8, fill: accent },
+      move: (chart, left, top) => [onPoint(chart, left), top],
+      points: { size: 8, fill: (_chart, place) => (place === 1 ? earlier : accent) },
       drag: { x: true, y: false, setScale: false, dist: 8 },
       bind: { dblclick: () => null },
     },
@@ -240,6 +242,12 @@ function optionsOf(
       ready: [(chart) => zoomByClick(chart, latest)],
     },
   };
+}
+
+/** The place of the nearest point. */
+function onPoint(chart: uPlot, left: number): number {
+  const start = chart.data[0][left < 0 ? -1 : chart.posToIdx(left)];
+  return start === undefined ? left : chart.valToPos(start, "x");
 }
 
 /** A click zooms in. On touch, the first tap selects and the second zooms in. */
@@ -340,13 +348,16 @@ function Tip({
       style={{ "--left": `${left}px` }}
       data-side={index > buckets.length / 2 ? "left" : "right"}
     >
+      {earlier && <i class="line-key" />}
       <strong>{measured(measure, known(measure, bucket), true)}</strong> {t(`measure.${measure}`)}
       <div>{partLabel(bucket, interval, zone)}</div>
       {measure === "visitors" && <VisitorKinds of={bucket} className="tip-kinds" />}
       {earlier && (
         <div class="tip-before">
+          <i class="line-key compared" />
           <strong>{measured(measure, known(measure, earlier), true)}</strong>{" "}
-          {partLabel(earlier, interval, zone)}
+          <Change measure={measure} now={known(measure, bucket)} before={known(measure, earlier)} />
+          <div>{partLabel(earlier, interval, zone)}</div>
         </div>
       )}
     </div>

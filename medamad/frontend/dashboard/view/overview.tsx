@@ -43,6 +43,9 @@ export function Overview() {
     ];
   }, [summary, before, interval, zone, period, first?.valueOf()]);
 
+  // While figures are loading, the lines have their place.
+  const hasLines = earlier && !isEmptyBefore && !(before && buckets && !pairs);
+
   const zoom = (place: number) => zoomTo(place, place);
   const zoomTo = (first: number, last: number) => {
     const [start, end] = [buckets?.[first]?.start, buckets?.[last]?.end];
@@ -76,10 +79,10 @@ export function Overview() {
       ))}
       <div class="chart-head">
         <p class="soft">
-          {pairs && <i class="line-key" />}
+          {hasLines && <i class="line-key" />}
           {daysLabelOf(period, zone)}
           {earlier && " · "}
-          {pairs && <i class="line-key compared" />}
+          {hasLines && <i class="line-key compared" />}
           {earlier &&
             t(isEmptyBefore ? "period.nothing-before" : "period.compared", {
               span: comparedLabel(earlier, period, zone),
