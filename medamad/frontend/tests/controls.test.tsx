@@ -33,13 +33,13 @@ for (const [label, key, query] of [
   ["Last 14 days", "2 w", "?period=14d"],
   ["Last 28 days", "4 w", "?period=28d"],
   ["This week", "⇧W", "?period=week"],
-  ["Last week", "l w", "?period=last-week"],
+  ["Last week", "p w", "?period=last-week"],
   ["This month", "⇧M", "?period=month"],
-  ["Last month", "l m", "?period=last-month"],
+  ["Last month", "p m", "?period=last-month"],
   ["This quarter", "⇧Q", "?period=quarter"],
-  ["Last quarter", "l q", "?period=last-quarter"],
+  ["Last quarter", "p q", "?period=last-quarter"],
   ["This year", "⇧Y", "?period=year"],
-  ["Last year", "l y", "?period=last-year"],
+  ["Last year", "p y", "?period=last-year"],
   ["Year to date", "j", "?period=ytd"],
 ] as const) {
   test(`a period is chosen: ${label}`, async () => {

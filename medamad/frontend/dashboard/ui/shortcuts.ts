@@ -59,7 +59,8 @@ addEventListener("keydown", (event) => {
   const found =
     all.find((shortcut) => shortcut.keys === keys) ??
     all.find((shortcut) => shortcut.keys === event.key);
-  pressed = event.key;
+  // What ended a sequence begins none.
+  pressed = found?.keys.includes(" ") ? "" : event.key;
   pressedAt = event.timeStamp;
   if (found) {
     event.preventDefault();

@@ -210,7 +210,8 @@ function optionsOf(
       y: false,
       move: (chart, left, top) => [onPoint(chart, left), top],
       points: { size: 8, fill: (_chart, place) => (place === 1 ? earlier : accent) },
-      drag: { x: true, y: false, setScale: false, dist: 8 },
+      // On a point, a click looks like a drag to uPlot; `zoomByClick` tells them apart.
+      drag: { x: true, y: false, setScale: false, dist: 8, click: () => {} },
       bind: { dblclick: () => null },
     },
     hooks: {
