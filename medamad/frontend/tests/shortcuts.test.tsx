@@ -90,6 +90,9 @@ for (const [keys, address] of [
   ["c", "/dashboard/websites/past.example?compare=none"],
   ["{ArrowLeft}", "/dashboard/websites/past.example?from=2025-01-12&to=2025-02-10"],
   ["{ArrowLeft}{ArrowRight}", "/dashboard/websites/past.example"],
+  ["pw", "/dashboard/websites/past.example?period=last-week"],
+  // What ended one sequence begins no other.
+  ["vpw", "/dashboard/websites/past.example?period=7d"],
   // Those of the browser are its own.
   ["{Control>}y{/Control}{Meta>}t{/Meta}{Alt>}c{/Alt}", "/dashboard/websites/past.example"],
 ] as const) {
