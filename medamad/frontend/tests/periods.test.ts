@@ -204,7 +204,9 @@ for (const now of NOWS) {
       assert.deepEqual(walk(way.at(-1), 1, now).toReversed(), way, period);
     }
   });
+}
 
+for (const now of NOWS.slice(0, 3)) {
   test(`steps of ranges are reversible on ${now.toISOString()}`, () => {
     for (const [from, length] of RANGES) {
       const first = new TZDateMini(`${from}T00:00`, BERLIN);
@@ -264,10 +266,7 @@ test("the months before the last ones end where these begin", () => {
 
 /** First days and lengths of ranges. */
 const RANGES = [2, 3, 7, 28, 29, 30, 31, 59, 60, 61, 90, 91, 92, 181, 184, 365, 366].flatMap(
-  (length) =>
-    ["2023-01-01", "2023-03-01", "2023-07-15", "2023-08-31", "2023-02-28"].map(
-      (first) => [first, length] as const,
-    ),
+  (length) => ["2023-01-01", "2023-03-01", "2023-08-31"].map((first) => [first, length] as const),
 );
 
 /** A period and the three that follow it. */

@@ -23,6 +23,8 @@ const LOCAL_LENGTH = "2026-11-20T15:30".length;
 const DAY_MINUTES = 1_440;
 const SHORTEST_MONTH = 28;
 const MEAN_MONTH_DAYS = 365.2425 / 12;
+/** By less than so many days from their mean, in spans of a month to a year. */
+const MONTHS_DIFFER = 3;
 const MONTHS_FROM_ANY_DAY: readonly number[] = [6, 12];
 
 /** The browser's time zone. */
@@ -248,8 +250,20 @@ function nameOfPlace({ of, back }: Place): NamedPeriod | undefined {
 
 /** How far a span is before the current one of a series, if it is part of that. */
 function placeIn(of: Series, { start, end }: Days, zone: string, now: Date): number | undefined {
-  const current = spanAt({ of, back: 0 }, zone, now);
+  const days = differenceInCalendarDays(end, start);
   const { months } = SERIES[of];
+  // Most are ruled out without looking for their place, which takes longer.
+  const isLike =
+    of === "ytd"
+      ? start.getMonth() === 0 && start.getDate() === 1
+      : Math.abs(
+          days -
+            (months
+              ? months * MEAN_MONTH_DAYS
+              : Number.parseInt(of, 10) || (of === "today" ? 1 : 7)),
+        ) < MONTHS_DIFFER;
+  if (!isLike) return undefined;
+  const current = spanAt({ of, back: 0 }, zone, now);
   const length = months
     ? months * MEAN_MONTH_DAYS
     : differenceInCalendarDays(current.end, current.start);
