@@ -89,6 +89,7 @@ export function Menu({
     else if (event.key === "ArrowUp") focus(at - 1);
     else if (event.key === "Home") focus(0);
     else if (event.key === "End") focus(-1);
+    else if (event.key === "Tab" && event.shiftKey) close();
     else if (event.key === "Tab") {
       toggle(false);
       return;
@@ -119,7 +120,14 @@ export function Menu({
         {!plain && <Icon of={ChevronDown} size={14} />}
       </button>
       {isOpen && (
-        <div ref={list} class={`menu-list ${align}`} role="menu" aria-label={title}>
+        <div
+          ref={list}
+          class={`menu-list ${align}`}
+          role="menu"
+          aria-label={title}
+          // A long one scrolls on a phone.
+          tabIndex={0}
+        >
           {groups.map((group, place) => (
             // biome-ignore lint/a11y/useSemanticElements: a menu's group is not a form group
             <div role="group" key={place}>
