@@ -17,11 +17,13 @@ import { t } from "./i18n/index.ts";
 import { at } from "./state/paths.ts";
 import { logOut, user } from "./state/session.ts";
 import { THEMES, type Theme, theme } from "./state/theme.ts";
-import { Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icon.tsx";
+import { later } from "./ui/lazy.tsx";
 import { type Choice, Menu } from "./ui/menu.tsx";
-import { keyName, shortcuts, useShortcuts } from "./ui/shortcuts.ts";
+import { useShortcuts } from "./ui/shortcuts.ts";
 import { Away } from "./ui/trouble.tsx";
+
+const Keys = later(() => import("./ui/keys.tsx").then(({ Keys }) => Keys));
 
 const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon };
 
@@ -128,24 +130,5 @@ function Page({ path, label }: { path: string; label: string }) {
     <a href={path} {...(isHere && { "aria-current": "true" as const })}>
       {label}
     </a>
-  );
-}
-
-function Keys({ onClose }: { onClose: () => void }) {
-  return (
-    <Dialog title={t("shortcuts.title")} onClose={onClose}>
-      <dl class="keys">
-        {shortcuts().map(({ keys, label }) => (
-          <div class="keys-row" key={keys}>
-            <dt>
-              {keys.split(" ").map((key) => (
-                <kbd key={key}>{keyName(key)}</kbd>
-              ))}
-            </dt>
-            <dd>{label}</dd>
-          </div>
-        ))}
-      </dl>
-    </Dialog>
   );
 }

@@ -1,12 +1,13 @@
 // What a period is compared with: the same span for every figure of a page.
 
 import { TZDateMini } from "@date-fns/tz";
-import { addDays, differenceInCalendarDays, differenceInMinutes, startOfDay } from "date-fns";
+import { addDays, differenceInCalendarDays, startOfDay } from "date-fns";
 import type { Comparison, Period, View } from "./address.ts";
 import {
   clockOf,
   type Days,
   isTimes,
+  minutesBetween,
   previous,
   type Shift,
   shifted,
@@ -93,7 +94,7 @@ function chosen(
   }
   const span = spanOfRange(comparison, zone);
   const shift = isTimes(period)
-    ? { minutes: differenceInMinutes(whole.start, span.start) }
+    ? { minutes: minutesBetween(whole.start, span.start) }
     : { days: differenceInCalendarDays(whole.start, span.start) };
   return { span, shift };
 }

@@ -5,6 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Figures } from "../api/types.ts";
 import { figure, type Key, t, tn } from "../i18n/index.ts";
 import { Icon } from "../ui/icon.tsx";
+import { later } from "../ui/lazy.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { pairsOf, partsOf } from "./buckets.ts";
@@ -12,7 +13,6 @@ import { Chart } from "./chart.tsx";
 import { ChartTable } from "./chart-table.tsx";
 import { type Filter, isOfVisits } from "./filters.ts";
 import { charted } from "./measures.ts";
-import { NeverVisited } from "./never-visited.tsx";
 import { useViewing } from "./page-state.ts";
 import { rangeOf, spanUntilNow, wholeSpan } from "./periods.ts";
 import { useSeries } from "./series.ts";
@@ -20,6 +20,10 @@ import { comparedLabel, daysLabel } from "./spans.ts";
 import { Tiles } from "./tiles.tsx";
 import { VisitorKinds } from "./visitors.tsx";
 import { countsVisitors, keepsVisits } from "./visits.ts";
+
+const NeverVisited = later(() =>
+  import("./never-visited.tsx").then(({ NeverVisited }) => NeverVisited),
+);
 
 export function Overview() {
   const { view, show } = useViewing();

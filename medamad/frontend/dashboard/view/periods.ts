@@ -6,26 +6,29 @@ import {
   addHours,
   addMinutes,
   addMonths,
-  addWeeks,
   differenceInCalendarDays,
-  differenceInCalendarMonths,
-  differenceInMinutes,
-  isEqual as isSameMoment,
   startOfDay,
-  startOfMinute,
-  subHours,
-  subMonths,
 } from "date-fns";
 import type { Interval, NamedPeriod, Period, Range, Series, Step } from "./address.ts";
 
 const MAX_STARTS = 5_000;
 const LOCAL_LENGTH = "2026-11-20T15:30".length;
+const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1_440;
 const SHORTEST_MONTH = 28;
 const MEAN_MONTH_DAYS = 365.2425 / 12;
 /** By less than so many days from their mean, in spans of a month to a year. */
 const MONTHS_DIFFER = 3;
 const MONTHS_FROM_ANY_DAY: readonly number[] = [6, 12];
+
+/** Whole minutes from a start to an end. */
+export function minutesBetween(end: Date, start: Date): number {
+  return Math.floor((end.valueOf() - start.valueOf()) / MINUTE_MS);
+}
+
+function isSameMoment(one: Date, other: Date): boolean {
+  return one.valueOf() === other.valueOf();
+}
 
 /** The browser's time zone. */
 export function ownZone(): string {
@@ -67,7 +70,7 @@ function lastDays(days: number): Steps {
 
 /** The edges of all are as many months before today, so that every step has a way back. */
 function lastMonths(months: number): Steps {
-  return adjoining(months, (today, back) => addDays(subMonths(today, months * back), 1));
+  return adjoining(months, (today, back) => addDays(addMonths(today, -months * back), 1));
 }
 
 /** So many months of the calendar, which fit into a year. */
@@ -93,7 +96,7 @@ const SERIES: Record<Series, Steps> = {
     months: 12,
     span: (today, back) => ({
       start: startOfMonths(today, 12, -back),
-      end: addDays(subMonths(today, 12 * back), 1),
+      end: addDays(addMonths(today, -12 * back), 1),
     }),
   },
   "6mo": lastMonths(6),
@@ -127,7 +130,7 @@ export function wholeSpan(period: Period, zone: string, now = new Date()): Span 
   const place = placeOfName(period);
   if (place) return spanAt(place, zone, now);
   if (period === "all") return { start: undefined, end: addDays(todayIn(zone, now), 1) };
-  return { start: subHours(minuteAfter(now, zone), 24), end: minuteAfter(now, zone) };
+  return { start: addHours(minuteAfter(now, zone), -24), end: minuteAfter(now, zone) };
 }
 
 function spanAt({ of, back }: Place, zone: string, now: Date): Days {
@@ -140,7 +143,7 @@ function todayIn(zone: string, now: Date): Date {
 
 /** Periods of times begin and end at full minutes, as in their addresses. */
 function minuteAfter(now: Date, zone: string): Date {
-  return addMinutes(startOfMinute(new TZDateMini(now, zone)), 1);
+  return new TZDateMini(Math.floor(now.valueOf() / MINUTE_MS + 1) * MINUTE_MS, zone);
 }
 
 /** The span of a range, by the clock of the zone. */
@@ -204,7 +207,7 @@ function wayOf(period: Period, zone: string, now: Date): Way | undefined {
   const { start, end } = wholeSpan(period, zone, now);
   if (!start) return undefined;
   if (isTimes(period)) {
-    return { step: undefined, shift: { minutes: differenceInMinutes(end, start) } };
+    return { step: undefined, shift: { minutes: minutesBetween(end, start) } };
   }
   const place = placeOf(period, { start, end }, zone, now);
   const days = differenceInCalendarDays(end, start);
@@ -279,7 +282,9 @@ function placeIn(of: Series, { start, end }: Days, zone: string, now: Date): num
 function monthsOf(start: Date, end: Date): number {
   // Later days are not in every month: a step there would have no way back.
   const areMonths = start.getDate() === end.getDate() && start.getDate() <= SHORTEST_MONTH;
-  const months = areMonths ? differenceInCalendarMonths(end, start) : 0;
+  const months = areMonths
+    ? (end.getFullYear() - start.getFullYear()) * 12 + end.getMonth() - start.getMonth()
+    : 0;
   return start.getDate() === 1 || MONTHS_FROM_ANY_DAY.includes(months) ? months : 0;
 }
 
@@ -297,8 +302,9 @@ export function stepped(
   if (name) return name;
   if (isTimes(period)) {
     // A rolling day does not extend beyond now: its last step leads to the last 24 hours.
-    const isDay = differenceInMinutes(span.end, span.start) === DAY_MINUTES;
-    if (isDay && by > 0 && span.end > subHours(now, 1)) return period === "24h" ? undefined : "24h";
+    const isDay = minutesBetween(span.end, span.start) === DAY_MINUTES;
+    if (isDay && by > 0 && span.end > addHours(now, -1))
+      return period === "24h" ? undefined : "24h";
     return timesOf(span.start, span.end);
   }
   const range = daysBetween(span.start, addDays(span.end, -1));
@@ -393,7 +399,7 @@ const FOLLOWING = {
   minute: addMinutes,
   hour: addHours,
   day: addDays,
-  week: addWeeks,
+  week: (date: Date, count: number) => addDays(date, 7 * count),
   month: addMonths,
 };
 
@@ -416,7 +422,7 @@ export function startsUntil(
 
 /** The intervals available for a span, finest first. */
 export function intervalsFor(start: Date, end: Date): Interval[] {
-  const days = differenceInMinutes(end, start) / 1_440;
+  const days = minutesBetween(end, start) / 1_440;
   const all: [Interval, number, number][] = [
     ["minute", 0, 1.1],
     ["hour", 0.1, 32],
@@ -430,7 +436,7 @@ export function intervalsFor(start: Date, end: Date): Interval[] {
 
 /** The default interval of a span. */
 export function usualInterval(start: Date, end: Date): Interval {
-  const days = differenceInMinutes(end, start) / 1_440;
+  const days = minutesBetween(end, start) / 1_440;
   if (days <= 0.13) return "minute";
   if (days <= 2.1) return "hour";
   // Weeks rarely line up with the previous period's; days can be compared.
