@@ -94,7 +94,7 @@ test("websites in sight have their change, and a curve of the last 30 days", asy
     });
   }
   assert.deepEqual(queries("c"), []);
-  assert.ok(shown.getByText("50% more than in the previous period"));
+  assert.ok(shown.getByText("50% more than in the comparison period"));
   assert.equal(shown.root.querySelectorAll(".change").length, 1);
 });
 
