@@ -10,7 +10,6 @@ import { Menu } from "../ui/menu.tsx";
 import { useStatistic, useViewing } from "../view/page-state.ts";
 import { keepsVisits, VISITS } from "../view/visits.ts";
 import { Back, Frame } from "./frame.tsx";
-import { GoalsPanel } from "./goals.tsx";
 import { CAMPAIGNS, LISTINGS, type ListingName, tabLabel } from "./lists.ts";
 import { PropertiesPanel } from "./properties.tsx";
 import { Rows } from "./rows.tsx";
@@ -18,6 +17,7 @@ import { Tabs, useTab } from "./tabs.tsx";
 import { TotalsContext, useVisitsKnown } from "./totals.ts";
 import { wordOf } from "./words.ts";
 
+const GoalsPanel = later(() => import("./goals.tsx").then(({ GoalsPanel }) => GoalsPanel));
 const PageFlow = later(() => import("./page-flow.tsx").then(({ PageFlow }) => PageFlow));
 const World = later(() => import("./world.tsx").then(({ World }) => World));
 
