@@ -249,20 +249,8 @@ test("a leap day has none to be compared with a year earlier", () => {
 for (const [interval, period, start, end, last] of [
   ["day", "7d", "2026-03-28T00:00", "2026-04-03T14:00", "Fri, April 3, 2026, until 2:00 PM"],
   ["hour", "today", "2026-04-09T00:00", "2026-04-09T14:00", "Thu, Apr 9, 1:00 PM"],
-  [
-    "week",
-    "30d",
-    "2026-02-09T00:00",
-    "2026-03-13T14:00",
-    "Mar 9, 2026, 12:00 AM-Mar 13, 2026, 2:00 PM",
-  ],
-  [
-    "month",
-    "year",
-    "2025-01-01T00:00",
-    "2025-04-10T14:00",
-    "Apr 1, 2025, 12:00 AM-Apr 10, 2025, 2:00 PM",
-  ],
+  ["week", "30d", "2026-02-09T00:00", "2026-03-13T14:00", "Mar 9-13, 2026, until 2:00 PM"],
+  ["month", "year", "2025-01-01T00:00", "2025-04-10T14:00", "Apr 1-10, 2025, until 2:00 PM"],
 ] as const) {
   test(`what is cut at the hour of now is called by it: ${interval}`, () => {
     const { start: first, end: over } = wholeSpan(period, BERLIN, NOW);

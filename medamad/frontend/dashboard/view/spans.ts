@@ -55,9 +55,10 @@ const BUCKET_FORMS: Record<Interval, Intl.DateTimeFormatOptions> = {
 /** The full description of a bucket. */
 export function partLabel(part: Part, interval: Interval, zone: string): string {
   const { start, end, isWhole, until: cut } = part;
-  if (interval === "week" || (interval === "month" && !(isWhole && !cut))) {
-    const shown = { start, end: cut ?? end };
-    return spanLabel(shown, zone, hasTimes(shown, zone));
+  if (interval === "week" || (interval === "month" && (cut || !isWhole))) {
+    const showsTimes = isTimes(rangeOf(start, end, "day", zone));
+    const label = spanLabel({ start, end: cut ?? end }, zone, showsTimes);
+    return cut && !showsTimes ? until(label, cut, zone) : label;
   }
   const form = dates({
     ...BUCKET_FORMS[isWhole || interval === "minute" ? interval : "hour"],
@@ -65,10 +66,6 @@ export function partLabel(part: Part, interval: Interval, zone: string): string 
   });
   if (!isWhole && interval !== "minute") return form.formatRange(start, cut ?? end);
   return cut ? until(form.format(start), cut, zone) : form.format(start);
-}
-
-function hasTimes({ start, end }: { start: Date; end: Date }, zone: string): boolean {
-  return rangeOf(start, end, "day", zone).from.includes("T");
 }
 
 /** The axis label of a bucket; `isTurn` if a new day or year begins. */
