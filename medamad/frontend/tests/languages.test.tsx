@@ -82,6 +82,31 @@ test("only very large numbers are shortened, and never without a suffix", async 
   }
 });
 
+test("what a button says is part of its label", async () => {
+  prefer("en-GB");
+  for (const spoken of LANGUAGES) {
+    await speak(spoken);
+    const shown = showApp("settings/websites", owner(["one.example"]));
+    await shown.findByRole("link", { name: "one.example" });
+    const labelled = [...document.querySelectorAll("li [aria-label]")];
+    assert.ok(labelled.length >= 4);
+    for (const element of labelled) {
+      const [label, said] = [element.getAttribute("aria-label") ?? "", element.textContent].map(
+        (text) => text.toLocaleLowerCase(spoken),
+      ) as [string, string];
+      assert.ok(label.includes(said), `${spoken}: ${said} is not in ${label}`);
+    }
+  }
+});
+
+test("a figure and its unit stay on one line", async () => {
+  prefer("en-GB");
+  for (const spoken of ["de", "fr", "es"] as const) {
+    await speak(spoken);
+    assert.match(t("panels.column.bounce_percentage"), /5\u00a0s/);
+  }
+});
+
 test("an amount of money is never shortened without a suffix", async () => {
   prefer("en-GB", "de-DE");
   for (const [spoken, shown] of [

@@ -125,7 +125,7 @@ export const es: Catalogue = {
   "measure.views_per_visit": "Vistas por visita",
   "measure.visit_bounce_percentage": "Tasa de rebote",
   "measure.visit_duration": "Tiempo por visita",
-  "measure.bounce_percentage": "Salió en 5 s",
+  "measure.bounce_percentage": "Salió en 5 s",
   "measure.duration": "Tiempo mediano",
   "measure.visits-title":
     "Una visita termina tras 30 minutos sin vistas ni eventos, salvo que el servidor indique otra cosa",
@@ -327,7 +327,7 @@ export const es: Catalogue = {
   "panels.column.exit_percentage": "Tasa de salida",
   "panels.column.pageviews": "Vistas",
   "panels.column.pageviews_percentage": "% de vistas",
-  "panels.column.bounce_percentage": "Salió en 5 s",
+  "panels.column.bounce_percentage": "Salió en 5 s",
   "panels.column.time": "Tiempo total",
   "panels.column.total_duration": "Tiempo total",
   "panels.column.duration": "Tiempo mediano",
@@ -571,7 +571,7 @@ export const es: Catalogue = {
   "download.format": "Formato",
   "download.text": "Con {command} puede volver a importar las vistas y los eventos tal como están.",
   "sites.rename": "Cambiar nombre",
-  "sites.rename-of": "Cambiar el nombre de {hostname}",
+  "sites.rename-of": "Cambiar nombre de {hostname}",
   "sites.rename-text":
     "Sus estadísticas se conservan. A partir de ahora se cuentan las peticiones del nuevo nombre de host.",
   "sites.renamed": "{hostname} ahora es {wanted}.",

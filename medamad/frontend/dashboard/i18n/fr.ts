@@ -126,7 +126,7 @@ export const fr: Catalogue = {
   "measure.views_per_visit": "Pages vues par visite",
   "measure.visit_bounce_percentage": "Taux de rebond",
   "measure.visit_duration": "Temps par visite",
-  "measure.bounce_percentage": "Partis en moins de 5 s",
+  "measure.bounce_percentage": "Partis en moins de 5 s",
   "measure.duration": "Temps médian",
   "measure.visits-title":
     "Une visite se termine après 30 minutes sans page vue ni événement, sauf réglage contraire du serveur",
@@ -331,7 +331,7 @@ export const fr: Catalogue = {
   "panels.column.exit_percentage": "Taux de sortie",
   "panels.column.pageviews": "Pages vues",
   "panels.column.pageviews_percentage": "% des pages vues",
-  "panels.column.bounce_percentage": "Partis en moins de 5 s",
+  "panels.column.bounce_percentage": "Partis en moins de 5 s",
   "panels.column.time": "Temps total",
   "panels.column.total_duration": "Temps total",
   "panels.column.duration": "Temps médian",
@@ -612,7 +612,7 @@ export const fr: Catalogue = {
   "tokens.unused": "jamais utilisé",
   "tokens.until": "expire le {day}",
   "tokens.ended": "a expiré le {day}",
-  "sites.share": "Partager",
+  "sites.share": "Partage",
   "shares.title": "Liens de partage pour {hostname}",
   "shares.text":
     "Toute personne disposant d’un lien peut voir les statistiques de ce site, et rien d’autre.",
