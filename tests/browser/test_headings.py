@@ -107,6 +107,23 @@ def test_full_lists_show_every_column(language: str, demo: Client, dashboard_of:
         examine(panel, tab)
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_labels_of_the_usage_are_on_one_line(
+    language: str, demo: Client, dashboard_of: Make
+) -> None:
+    dashboard = dashboard_of(demo)
+    page = dashboard.open("settings/account")
+    page.locator("select").select_option(language)
+    expect(page.locator("html")).to_have_attribute("lang", language)
+    dashboard.turn_to("settings/usage")
+    labels = page.locator(".meter-field span")
+    expect(labels).to_have_count(8)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        heights = labels.evaluate_all("all => all.map((label) => label.offsetHeight)")
+        assert max(heights) < 1.5 * min(heights), (width, labels.all_inner_texts())
+
+
 def speaking(language: str, demo: Client, dashboard_of: Make) -> Page:
     """Return a website's page in a language, with all its tables."""
     dashboard = dashboard_of(demo)
