@@ -213,3 +213,14 @@ def test_the_workflows_run_what_exists_and_name_no_repository() -> None:
                 programs |= set(PROGRAM.findall(step.get("run", "")))
     assert programs == {".ci/run", "packaging/release", "packaging/publish"}
     assert all(os.access(ROOT / program, os.X_OK) for program in programs)
+
+
+def test_the_files_of_a_release_lie_in_the_root_of_its_artifacts() -> None:
+    """An artifact keeps the folders from a path's first wildcard on."""
+    jobs = yaml.safe_load((HOST / "workflows/release.yml").read_text("utf-8"))["jobs"]
+    steps = [step for job in jobs.values() for step in job.get("steps", ())]
+    paths = [step["with"]["path"] for step in steps if "upload-artifact@" in step.get("uses", "")]
+    assert paths == ["built/*.whl", "built/*.tar.gz", "built/*.deb", "digests"]
+    assert 'mv "dist/${GITHUB_REF_NAME#v}" built\n' in "".join(
+        step.get("run", "") for step in steps
+    )
