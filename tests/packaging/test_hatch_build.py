@@ -5,6 +5,9 @@ import errno
 import importlib.util
 import json
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -20,6 +23,7 @@ import { mkdirSync, appendFileSync } from "node:fs";
 mkdirSync(process.argv[2], { recursive: true });
 appendFileSync(`${process.argv[2]}/runs`, "x");
 """
+BUILD_DASHBOARD = 'import {{ buildDashboard }} from "{}"; await buildDashboard("{}");'
 NOBODY = 65_534
 BROKEN = 'console.log("| all | 1001 |"); console.error("too large: all"); process.exitCode = 1;'
 
@@ -75,6 +79,14 @@ def checkout(tmp_path: Path, frontend: Path) -> Path:
     return root
 
 
+def link(source: str, target: str) -> None:
+    """Link a file, or copy it to another disk."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
 def build(hook: ModuleType, root: Path) -> None:
     hook.Build(str(root), {}, None, None, "", "sdist").initialize("standard", {})
 
@@ -98,6 +110,31 @@ def test_asset_names_match_the_daemons(hook: ModuleType, tmp_path: Path) -> None
     assert names["numeric"]["840"] == "US"
     assert names["numeric"]["276"] == "DE"
     assert set(names["numeric"].values()) <= set(names["territories"])
+
+
+def test_the_dashboard_is_the_same_wherever_it_is_built(tmp_path: Path) -> None:
+    package = ROOT / "medamad"
+    copy = tmp_path / "elsewhere" / "medamad"
+    # Links to files, as the packages are large; of the folder, esbuild would find the original.
+    shutil.copytree(package / "frontend", copy / "frontend", symlinks=True, copy_function=link)
+    (copy / "_build").mkdir()
+    for name in ("names.json", "referrers.json"):
+        shutil.copyfile(package / "_build" / name, copy / "_build" / name)
+    builds = []
+    for folder, cwd in ((package, ROOT), (copy, tmp_path)):
+        out = tmp_path / f"built-{len(builds)}"
+        out.mkdir()
+        script = BUILD_DASHBOARD.format(folder / "frontend/build/dashboard.mjs", out)
+        node: list[str | Path] = [
+            Path(sys.executable).with_name("node"),
+            "--input-type=module",
+            "--eval",
+            script,
+        ]
+        subprocess.run(node, cwd=cwd, check=True)
+        builds.append({str(file.relative_to(out)) for file in out.rglob("*")})
+    assert len(builds[0]) > 100
+    assert builds[0] == builds[1]
 
 
 def test_an_unchanged_front_end_is_not_rebuilt(

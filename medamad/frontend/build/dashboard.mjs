@@ -16,6 +16,7 @@ const SOURCE = resolve(import.meta.dirname, "../dashboard");
 /** Write the dashboard. Returns the sizes of its files by name, and what the first view loads. */
 export async function buildDashboard(folder) {
   const bundled = await build({
+    absWorkingDir: SOURCE,
     entryPoints: { main: `${SOURCE}/main.tsx`, theme: `${SOURCE}/theme.ts` },
     bundle: true,
     write: false,
@@ -39,7 +40,7 @@ export async function buildDashboard(folder) {
   }
   const outputs = new Map(
     Object.entries(bundled.metafile.outputs).map(([path, output]) => [
-      relative(folder, resolve(path)),
+      relative(folder, resolve(SOURCE, path)),
       output,
     ]),
   );
@@ -47,7 +48,7 @@ export async function buildDashboard(folder) {
     [...outputs].find(([, { entryPoint }]) => entryPoint && basename(entryPoint) === name)[0];
   const main = entry("main.tsx");
   const scripts = loadedWith(main, outputs, folder);
-  const style = relative(folder, resolve(outputs.get(main).cssBundle));
+  const style = relative(folder, resolve(SOURCE, outputs.get(main).cssBundle));
   const theme = entry("theme.ts");
   const page = await fill({ main, style, theme, further: scripts.filter((path) => path !== main) });
   sizes.set("index.html", await put(`${folder}/index.html`, page));
@@ -73,7 +74,7 @@ function loadedWith(path, outputs, folder, found = []) {
   found.push(path);
   for (const { path: imported, kind } of outputs.get(path).imports) {
     if (kind === "import-statement") {
-      loadedWith(relative(folder, resolve(imported)), outputs, folder, found);
+      loadedWith(relative(folder, resolve(SOURCE, imported)), outputs, folder, found);
     }
   }
   return found;
