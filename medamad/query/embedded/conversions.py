@@ -88,7 +88,7 @@ class FoundConversions:
 
 @frozen(eq=False)
 class CountedConversions:
-    """FoundConversions of a goal without their times.
+    """Conversions of a goal without their times.
 
     `count` is their number; `amounts` has the codes of the properties with their amounts, and
     `times` how often each occurs, shape (n,).
