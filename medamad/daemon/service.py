@@ -8,8 +8,8 @@ hits, threads, store.
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +29,7 @@ from medamad.config.lists import Lists, load_lists
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
-from medamad.daemon.compact_at_start import compact_if_asked
+from medamad.daemon.before_start import StoreWork, bring_up_to_date, compact_if_asked
 from medamad.daemon.listen import CannotListen, ListenEndpoint, listen_endpoints
 from medamad.daemon.logs import LogLines
 from medamad.daemon.messages import reason_of
@@ -50,6 +50,7 @@ from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
+from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
 from medamad.storage.environment.owner import check_owner
@@ -253,6 +254,20 @@ class Daemon(Service):
         # At once, not when a request needs it: by then, another version may be installed.
         passwords(site.root.load).addErrback(self._not_loaded).addBoth(self.loaded)
 
+    @asynccontextmanager
+    async def _store_work(self, data_dir: Path) -> AsyncIterator[StoreWork]:
+        """Let `medamad status` say what is done to the whole store before it is opened."""
+        work = StoreWork(self.supervisor)
+        if not (data_dir / STORE_NAME).exists():
+            yield work
+            return
+        handlers = outage_handlers(lambda: work.text, self.config, int(self.clock()), (), data_dir)
+        server = AdminServer.start(data_dir, handlers, self.reactor)
+        try:
+            yield work
+        finally:
+            await server.stop()
+
     async def _serve_outage(
         self, reason: str, web_settings: WebSettings, listening: Sequence[ListenEndpoint]
     ) -> None:
@@ -263,7 +278,7 @@ class Daemon(Service):
         site = make_outage_site(reason, web_settings, self.clock, self.reactor)
         await self._listen(site, listening)
         texts = [endpoint.text for endpoint in listening]
-        handlers = outage_handlers(reason, self.config, int(self.clock()), texts, data_dir)
+        handlers = outage_handlers(lambda: reason, self.config, int(self.clock()), texts, data_dir)
         self._serve_commands(data_dir, handlers)
         self._send_heartbeats()
         self.supervisor.notify(READY, "STATUS=The store is damaged, see the log")
@@ -278,8 +293,11 @@ class Daemon(Service):
         check = await check_trees(data_dir, in_thread, self.supervisor)
         if check is not None:
             self._opened.callback(check.stop)
-        await compact_if_asked(data_dir, in_thread, self.supervisor)
-        store = start_store(data_dir, settings.store_settings(self.config), self.reactor)
+        store_settings = settings.store_settings(self.config)
+        async with self._store_work(data_dir) as work:
+            await bring_up_to_date(data_dir, store_settings.map_size, in_thread, work)
+            await compact_if_asked(data_dir, in_thread, work)
+        store = start_store(data_dir, store_settings, self.reactor)
         self._opened.push_async_callback(self._close, store)
         if warning := open_to_others(data_dir):
             self._log.warn("{warning}", warning=warning)

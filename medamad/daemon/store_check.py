@@ -145,9 +145,13 @@ def what_to_do(damage: str, data_dir: Path) -> str:
 
 
 def outage_handlers(
-    reason: str, config: Config, started: int, listening: Sequence[str], data_dir: Path
+    reason: Callable[[], str],
+    config: Config,
+    started: int,
+    listening: Sequence[str],
+    data_dir: Path,
 ) -> Handlers:
-    """Return the handlers of the operator's commands while the store is damaged."""
+    """Return the handlers of the operator's commands while no hits are taken, for a reason."""
 
     async def status(_request: Status, _report: ReportProgress) -> DaemonState:
         store = data_dir / FILE_NAME
@@ -171,7 +175,7 @@ def outage_handlers(
             store_max_bytes=int(config.store.map_size),
             disk_free_bytes=disk.f_bavail * disk.f_frsize,
             last_backup=None,
-            unavailable_reasons=(reason,),
+            unavailable_reasons=(reason(),),
             warnings=(),
         )
 
@@ -183,7 +187,7 @@ def outage_handlers(
         )
 
     async def refuse(_request: AdminRequest, _report: ReportProgress) -> object:
-        raise Unavailable(reason, retry_after=_RETRY_AFTER_S)
+        raise Unavailable(reason(), retry_after=_RETRY_AFTER_S)
 
     imports: dict[type[AdminRequest], Any] = dict.fromkeys(
         (BeginImport, HoldImport, ImportRows, ImportDays, FinishImport, UndoImport), refuse

@@ -72,6 +72,8 @@ NUMBERS_OF_HITS: Final = (ViewNumber.WIDTH_CLASS,)
 """The numbers that a hit comes with. The others are determined when it is stored."""
 
 MAX_VISIT_OFFSET: Final = (1 << 32) - 1
+VISIT_MS: Final = 24 * 3_600_000
+"""A visit ends this long after it began: a later view begins another."""
 
 
 class WidthClass(IntEnum):

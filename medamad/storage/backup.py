@@ -36,7 +36,6 @@ from medamad.build import VERSION
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.files import free_bytes, sync
 from medamad.storage.environment.folder import BACKUP_SUFFIX
-from medamad.storage.environment.meta import FORMAT
 from medamad.storage.environment.tree_check import DamagedValue, read_store
 from medamad.storage.errors import Damaged, NoBackup, StoreError
 from medamad.storage.segments.damage import WAYS_OUT
@@ -175,7 +174,7 @@ def back_up(
     _check_room(target.parent, used, spare_bytes)
     note = Note(
         program=VERSION,
-        format=str(FORMAT),
+        format=str(environment.format),
         store=_store_id(environment, txn),
         made=int(time.time()),
         state=_state(environment),

@@ -24,6 +24,7 @@ from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Database, Environment, Txn
 from medamad.storage.environment.meta import (
     INDEXED_BEACONS,
+    PROGRAM,
     STORE_ID,
     TRUSTED_TIME,
     read_number,
@@ -118,7 +119,7 @@ class StoreCheck:
             for key, value in self._items(database):
                 if not _is_sound(key, value):
                     yield f"{database} {key.hex()[:16]}: its checksum does not match"
-        for name in (SECRET, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS):
+        for name in (SECRET, STORE_ID, PROGRAM, TRUSTED_TIME, INDEXED_BEACONS):
             stored = self._txn.get(name, db=self._environment.databases.meta)
             if stored is not None and not _is_sound(name, stored):
                 yield f"{name.decode()}: its checksum does not match"

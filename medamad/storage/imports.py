@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from twisted.internet.defer import DeferredLock
 from twisted.logger import Logger
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
 from medamad.storage.compaction.compactor import Compactor
+from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.import_batches import (
@@ -47,6 +48,7 @@ from medamad.storage.segments.parts import (
     EventRows,
     enclosing_bounds,
 )
+from medamad.storage.segments.visit_limit import VisitLimit, times_in
 from medamad.storage.wal.log import WriteAheadLog
 
 
@@ -58,6 +60,7 @@ class ImportTotals:
     time_bounds: tuple[int, int] = NO_TIME
     days: tuple[int, int] | None = None
     """The first and the last day that came as a rollup."""
+    limit: VisitLimit = field(factory=VisitLimit)
 
     def add(self, content: Content) -> None:
         """Add hits."""
@@ -163,6 +166,7 @@ class Imports:
             partition = await self._submit(partial(self._partition_of, batch))
             contents = [await self._coded(partition, batch, piece) for piece in pieces]
             whole = concatenate(contents)
+            whole = await self._submit(partial(self._limited, partition, batch, whole))
             if len(whole) or len(whole.events):
                 await self._compactor.add_segment(partition, whole)
         if (totals := self._totals.get(batch.number)) is not None:
@@ -315,6 +319,25 @@ class Imports:
                 property=codes[Dimension.PROPERTY].take(events.property).astype(np.uint32),
             ),
         )
+
+    def _limited(
+        self, partition: Partition, batch: ImportBatch, content: Content, txn: Transaction
+    ) -> Content:
+        """Return hits whose visits last no longer than a visit may."""
+        totals = self._totals.get(batch.number)
+        if totals is None:
+            return content
+        segments = [segment for segment in partition.leaves() if segment.header.views]
+        access = WriterAccess(txn.lmdb)
+        offsets = totals.limit.offsets(
+            content.sequence,
+            content.time_ms,
+            content.numbers[ViewNumber.VISIT_OFFSET],
+            times_in(segments, access, self._environment.databases),
+        )
+        if offsets is None:
+            return content
+        return evolve(content, numbers={**content.numbers, ViewNumber.VISIT_OFFSET: offsets})
 
     def _finish(self, batch: ImportBatch, txn: Transaction) -> tuple[ImportBatch, Partition]:
         partition = self._partition_of(batch, txn)

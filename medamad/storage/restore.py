@@ -41,7 +41,7 @@ from medamad.storage.environment.folder import (
     make_folder,
     remove_unfinished,
 )
-from medamad.storage.environment.meta import FORMAT, META, read_number, write_number
+from medamad.storage.environment.meta import META, read_number, refusal, write_number
 from medamad.storage.environment.owner import as_invoker
 from medamad.storage.errors import NoBackup, StoreError
 
@@ -116,12 +116,8 @@ def _note(file: BinaryIO, backup: Path, directory: Path) -> Note:
 
 
 def _check_format(note: Note) -> None:
-    if note.format != str(FORMAT):
-        raise NoBackup(
-            f"the store in this backup has format {note.format}, and this build restores format"
-            f" {FORMAT} only. Restore it with the build that made it (medamad {note.program}),"
-            " then bring it over by `medamad export` and `medamad import`: see docs/install.md"
-        )
+    if reason := refusal(note.format, note.program):
+        raise NoBackup(f"the store in this backup {reason.format(folder='FOLDER')}")
 
 
 def _check_room(directory: Path, note: Note) -> None:

@@ -29,6 +29,7 @@ from medamad.storage.grants import SHARES, TOKENS, Grants
 from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
 from medamad.storage.imports import Imports
+from medamad.storage.migrations import migrate
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import StoreSettings
@@ -49,9 +50,12 @@ def start_store(
     reactor: CallsFromThread,
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
 ) -> Store:
-    """Open or create the store in a directory and load it. Raises StoreError, OSError."""
+    """Open or create the store in a directory and load it. Raises StoreError, OSError.
+
+    The store of an earlier build is brought up to date.
+    """
     with store_errors(directory / FILE_NAME):
-        environment = open_environment(directory, settings.map_size)
+        environment = migrate(open_environment(directory, settings.map_size))
         store = _build(environment, settings, reactor, sizes)
         with environment.reading() as txn:
             to_trim = _load(store, txn)

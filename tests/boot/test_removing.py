@@ -1,6 +1,13 @@
 """Upgrades and removals; continues from test_ports.py."""
 
+import tarfile
+from pathlib import Path
+
 from support.boot.machine import EDITED, NEEDED, Machine
+
+FORMAT_10 = Path(__file__).parents[1] / "formats/10.tar.xz"
+OF_LIVE = 3
+"""The views that live.example has there."""
 
 pytestmark = NEEDED
 
@@ -13,6 +20,33 @@ def test_an_upgrade_keeps_configuration_data_and_connections(machine: Machine) -
     assert machine.shown("MainPID") != pid
     assert machine.ask("views") == before + answered["204"]
     assert 'script_name = "pulse.js"' in machine.run("cat", EDITED)
+
+
+def test_an_upgrade_brings_the_store_of_an_earlier_build_up_to_date(machine: Machine) -> None:
+    units, data, kept = (
+        ("medamad.socket", "medamad.service"),
+        "/var/lib/private/medamad",
+        "/root/kept",
+    )
+    machine.run("systemctl", "stop", *units)
+    machine.run("mv", data, kept)
+    with tarfile.open(FORMAT_10) as archive:
+        archive.extractall(machine.root / "root/earlier", filter="data")
+    machine.run("mv", "/root/earlier/store", data)
+    machine.run("chown", "--recursive", f"--reference={kept}", data)
+    machine.run("chmod", f"--reference={kept}", data)
+    with machine.load("live.example") as answered:
+        machine.run("dpkg", "--force-unsafe-io", "--install", "/root/second.deb")
+        machine.run("systemctl", "start", *units)
+    assert "the store has format 11 now" in machine.journal()
+    exported = machine.run("medamad", "export", "live.example", "--format", "ndjson")
+    assert len(exported.splitlines()) == OF_LIVE + answered.pop("204") > OF_LIVE
+    # Nobody has listened before.
+    assert set(answered) <= {"ConnectionRefusedError"}
+    machine.run("systemctl", "stop", *units)
+    machine.run("rm", "-r", data)
+    machine.run("mv", kept, data)
+    machine.run("systemctl", "start", *units)
 
 
 def test_an_aborted_removal_starts_the_service_again(machine: Machine) -> None:

@@ -57,6 +57,21 @@ class Visitors:
         batch.remember()
 
 
+def test_a_visit_ends_24_hours_after_it_began() -> None:
+    visitors = Visitors()
+    number = visitors.view(0, width_px=0)
+    minute = 0.0
+    while minute + 20 < 24 * 60:
+        minute += 20
+        assert visitors.view(minute, width_px=0) == number
+    visitors.keep_alive(number, minute + 10)
+    second = visitors.view(24 * 60, width_px=0)
+    assert second != number
+    # Events of the first one keep that alive, which takes no further view.
+    visitors.keep_alive(number, 24 * 60 + 10)
+    assert visitors.view(24 * 60 + 20, width_px=0) == second
+
+
 def test_a_gap_longer_than_the_timeout_ends_a_visit() -> None:
     visitors = Visitors()
     assert visitors.view(0, "/a", n=1) == 1

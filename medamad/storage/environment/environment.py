@@ -38,13 +38,12 @@ from medamad.storage.environment.folder import (
 )
 from medamad.storage.environment.meta import (
     FORMAT,
-    FORMAT_KEY,
     KNOWN_NAMES,
     STORE_ID,
     check_format,
-    read_format,
     verified,
     with_checksum,
+    write_format,
 )
 from medamad.storage.errors import (
     Damaged,
@@ -138,6 +137,8 @@ class Environment:
     lock: int | None
     opened: OpenedFiles
     """The files whose names must not change while the daemon writes."""
+    format: int
+    """The format that the store had when it was opened."""
     only: "Txn | None" = None
     """The one transaction of an environment that is only read; None for a writable one."""
 
@@ -208,9 +209,9 @@ class Environment:
 def open_environment(directory: Path, map_size: int) -> Environment:
     """Open the store in `directory` for the daemon; create either if it is missing.
 
-    Raises StoreInUse if another daemon has it, WrongFormat for a file that is not ours or has
-    another format, DamagedStore, NoStore if the store is missing, and StoreError if the directory
-    or the file cannot be used.
+    It may be in an earlier format. Raises StoreInUse if another daemon has it, WrongFormat for a
+    file that is not ours or has a later format, DamagedStore, NoStore if the store is missing, and
+    StoreError if the directory or the file cannot be used.
     """
     try:
         make_folder(directory)
@@ -263,13 +264,13 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
     with _closed_on_failure(env, path):
         check_length(env, path)
         txn = env.begin()
-        check_format(path, read_format(env, txn))
+        number = check_format(env, txn, path)
         names = [name for name in _DATABASES if name != _ADDED]
         opened = [env.open_db(name.encode(), txn=txn, create=False) for name in names]
         with suppress(lmdb.NotFoundError):
             opened.append(env.open_db(_ADDED.encode(), txn=txn, create=False))
     databases, files_opened = Databases(*opened), OpenedFiles()
-    return Environment(env, databases, path, None, files_opened, only=txn), txn
+    return Environment(env, databases, path, None, files_opened, number, only=txn), txn
 
 
 def is_in_use(directory: Path) -> bool:
@@ -333,7 +334,7 @@ def _create(path: Path, map_size: int) -> None:
             for name in _DATABASES:
                 env.open_db(name.encode(), txn=txn)
             meta = env.open_db(b"meta", txn=txn)
-            txn.put(FORMAT_KEY, str(FORMAT).encode(), db=meta)
+            write_format(txn, meta, FORMAT)
             txn.put(STORE_ID, with_checksum(STORE_ID, token_bytes(_STORE_ID_BYTES)), db=meta)
         keep_room(env, making)
     finally:
@@ -353,10 +354,10 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
             raise WrongFormat(f"{path}: written by another version of LMDB")
         check_length(env, path)
         with env.begin() as txn:
-            check_format(path, read_format(env, txn))
+            number = check_format(env, txn, path)
         opened = [env.open_db(name.encode(), create=name == _ADDED) for name in _DATABASES]
         env.reader_check()
-    return Environment(env, Databases(*opened), path, lock, files_opened)
+    return Environment(env, Databases(*opened), path, lock, files_opened, number)
 
 
 @contextmanager

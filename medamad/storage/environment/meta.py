@@ -1,7 +1,8 @@
 """The names and values in `meta`: the store's format, and the last numbers that were assigned.
 
-A store in another format is refused. Here and elsewhere, single values are stored with a checksum
-over the value and the key that it is stored under.
+The daemon brings a store of an earlier format up to date; until then, it is read as it is. One of a
+later format is refused. Here and elsewhere, single values are stored with a checksum over the value
+and the key that it is stored under.
 """
 
 import struct
@@ -12,13 +13,18 @@ from zlib import crc32
 import lmdb
 from twisted.logger import Logger
 
+from medamad.build import VERSION
 from medamad.storage.environment.files import Database, Txn
 from medamad.storage.errors import Damaged, WrongFormat
 
-FORMAT: Final = 10
-"""Format numbers only count up, and none is used again."""
+FORMAT: Final = 11
+"""Format numbers only count up. `medamad.storage.migrations` has a module for each."""
+FIRST_FORMAT: Final = 10
+"""The earliest format that is brought up to date."""
 META: Final = b"meta"
 FORMAT_KEY: Final = b"format"
+PROGRAM: Final = b"program"
+"""The version of the build that made the store's format: earlier ones may not read it."""
 STORE_ID: Final = b"store-id"
 """The random identifier of a store, by which exported views name it."""
 INDEXED_BEACONS: Final = b"indexed-beacons"
@@ -27,8 +33,8 @@ TRUSTED_TIME: Final = b"trusted-time"
 """The time by which retention deletes; see `trusted_clock`."""
 KNOWN_NAMES: Final = frozenset(
     (
-        *(FORMAT_KEY, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS, b"account", b"beacon-secret"),
-        *(b"last-website", b"last-segment", b"last-batch", b"sequence"),
+        *(FORMAT_KEY, PROGRAM, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS, b"account"),
+        *(b"beacon-secret", b"last-website", b"last-segment", b"last-batch", b"sequence"),
     )
 )
 """The names in `meta`, besides those that begin with a prefix."""
@@ -44,19 +50,43 @@ _BRING_OVER: Final = (
 )
 
 
-def read_format(env: lmdb.Environment, txn: Txn) -> str:
-    """Return a store's format, "none" without one. Raises lmdb.Error if it is not our store."""
-    stored = txn.get(FORMAT_KEY, db=env.open_db(META, txn=txn, create=False))
-    return (stored or b"none").decode("ascii", "replace")
+def check_format(env: lmdb.Environment, txn: Txn, path: Path) -> int:
+    """Return a store's format, which this build reads.
+
+    Raises WrongFormat otherwise, and lmdb.Error if it is not our store.
+    """
+    meta = env.open_db(META, txn=txn, create=False)
+    found = (txn.get(FORMAT_KEY, db=meta) or b"none").decode("ascii", "replace")
+    try:
+        program = verified(PROGRAM, txn.get(PROGRAM, db=meta) or b"").decode("utf-8", "replace")
+    except Damaged:
+        program = ""
+    if reason := refusal(found, program):
+        raise WrongFormat(f"{path}: this store {reason.format(folder=path.parent)}")
+    return int(found)
 
 
-def check_format(path: Path, found: str) -> None:
-    """Raise WrongFormat unless a store has the format of this build."""
-    if found != str(FORMAT):
-        raise WrongFormat(
-            f"{path}: this store has format {found}, and this build reads format {FORMAT} only. "
-            f"{_BRING_OVER.format(folder=path.parent)}"
+def refusal(found: str, program: str) -> str:
+    """Return why a store in a format that `program` made cannot be read, "" if it can.
+
+    The data directory is to be put in for `{folder}`.
+    """
+    number = int(found) if found.isdecimal() else 0
+    if FIRST_FORMAT <= number <= FORMAT:
+        return ""
+    if number > FORMAT:
+        needed = f"medamad {program}" if program else "the version that wrote it"
+        return (
+            f"has format {found}, and medamad {VERSION} reads formats up to {FORMAT}: install"
+            f" {needed} or a later one"
         )
+    return f"has format {found}, and this build reads formats from {FIRST_FORMAT} on. {_BRING_OVER}"
+
+
+def write_format(txn: Txn, meta: Database, number: int) -> None:
+    """State that this build has brought a store to a format."""
+    txn.put(FORMAT_KEY, str(number).encode(), db=meta)
+    txn.put(PROGRAM, with_checksum(PROGRAM, VERSION.encode()), db=meta)
 
 
 def with_checksum(key: bytes, value: bytes) -> bytes:

@@ -29,6 +29,8 @@ class LiveVisit(msgspec.Struct, frozen=True):
     """What is known of a visit that may go on. Only ever in memory."""
 
     number: int
+    began_ms: int
+    """When its first view was, by the time that its hit states."""
     last_ms: int
     """When it was last active, by the times that hits state."""
     arrived_ms: int
@@ -71,6 +73,7 @@ class LiveVisit(msgspec.Struct, frozen=True):
             return replace(self, last_ms=last_ms, arrived_ms=arrived_ms)
         return LiveVisit(
             number=self.number,
+            began_ms=self.began_ms,
             last_ms=last_ms,
             arrived_ms=arrived_ms,
             viewed_ms=happened_ms,
@@ -102,6 +105,7 @@ def begin(view: View, number: int) -> LiveVisit:
     happened_ms = view.happened_ms or view.time_ms
     return LiveVisit(
         number=number,
+        began_ms=happened_ms,
         last_ms=happened_ms,
         arrived_ms=view.time_ms,
         viewed_ms=happened_ms,
@@ -119,7 +123,7 @@ def find(
 ) -> LiveVisit | None:
     """Return which visit a view continues, None if it begins a new one.
 
-    The visits are those of the view's key with a gap of at most the timeout. `midnight_ms` is when
+    The visits are those of the view's key that may go on. `midnight_ms` is when
     the visitor's day began.
     """
     if not visits:

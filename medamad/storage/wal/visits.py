@@ -1,9 +1,10 @@
 """Live visits: the table in memory that assigns each new view to its visit.
 
-A visit is the views and events of one browser on one website, with no gap longer than the timeout.
-On disk a view carries the number of its visit, which is the sequence number of the visit's first
-view. Who made it is known to this table alone: its keys are hashes of the website and the visitor's
-identity, under a hash key that is never written and is replaced at midnight.
+A visit is the views and events of one browser on one website, with no gap longer than the timeout,
+and ends 24 hours after it began. On disk a view carries the number of its visit, which is the
+sequence number of the visit's first view. Who made it is known to this table alone: its keys are
+hashes of the website and the visitor's identity, under a hash key that is never written and is
+replaced at midnight.
 """
 
 import struct
@@ -17,11 +18,12 @@ from typing import Final
 from attrs import define, field, frozen
 from msgspec.structs import astuple, replace
 
+from medamad.domain.dimensions import VISIT_MS
 from medamad.domain.hits import View
 from medamad.storage.wal.visit_keys import HashKeys, VisitSettings
 from medamad.storage.wal.visit_rules import LiveVisit, begin, find, shows_sharing
 
-_VISIT: Final = struct.Struct("<QQQQIIIHHH")
+_VISIT: Final = struct.Struct("<QQQQQIIIHHH")
 _NUMBER: Final = struct.Struct(f"<Q{_VISIT.size - 8}x")
 _SLOT: Final = struct.Struct("<H")
 _SLOTS: Final = 1 << 16
@@ -315,7 +317,12 @@ class VisitBatch:
         """Return which visit of a key a view continues, None if it begins a new one."""
         live, happened_ms = self._live, view.happened_ms or view.time_ms
         timeout_ms = live.settings.timeout_ms
-        near = [visit for visit in visits if abs(happened_ms - visit.last_ms) <= timeout_ms]
+        near = [
+            visit
+            for visit in visits
+            if abs(happened_ms - visit.last_ms) <= timeout_ms
+            and happened_ms - visit.began_ms < VISIT_MS
+        ]
         if not near:
             return None
         midnight_ms = live.keys.midnight_ms(happened_ms)

@@ -37,9 +37,10 @@ def cookie() -> str:
     return given
 
 
-def hit() -> int:
+def hit(hostname: str = "example.com") -> int:
     """Send a view and return the status."""
-    body = {"e": "load", "b": uuid.uuid4().hex, "u": "https://example.com/", "p": True, "q": True}
+    url = f"https://{hostname}/"
+    body = {"e": "load", "b": uuid.uuid4().hex, "u": url, "p": True, "q": True}
     return asked("POST", "/api/event/hit", body)[0]
 
 
@@ -50,7 +51,7 @@ def views() -> int:
     return counted
 
 
-def load() -> dict[str, int]:
+def load(hostname: str = "example.com") -> dict[str, int]:
     """Send hits until standard input ends."""
     statuses: Counter[str] = Counter()
     ended = threading.Event()
@@ -58,7 +59,7 @@ def load() -> dict[str, int]:
     def send() -> None:
         while not ended.is_set():
             try:
-                status = str(hit())
+                status = str(hit(hostname))
             except (OSError, http.client.HTTPException) as error:
                 status = type(error).__name__
             if not statuses:

@@ -182,11 +182,11 @@ class Machine:
         return json.loads(self.run("python3", "-c", INSIDE, *arguments))
 
     @contextmanager
-    def load(self) -> Iterator[dict[str, int]]:
+    def load(self, hostname: str = "example.com") -> Iterator[dict[str, int]]:
         """Send hits continuously; the number of each status is filled in at the end."""
         answered: dict[str, int] = {}
         sending = subprocess.Popen(
-            self.inside("python3", "-c", INSIDE, "load"),
+            self.inside("python3", "-c", INSIDE, "load", hostname),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

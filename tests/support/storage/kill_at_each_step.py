@@ -3,6 +3,7 @@
     python kill_at_each_step.py backup DIRECTORY FILE
     python kill_at_each_step.py restore DIRECTORY FILE
     python kill_at_each_step.py compact DIRECTORY
+    python kill_at_each_step.py migrate DIRECTORY
 
 A step is whenever it tells how far it is. After each kill the store has to be whole.
 Writes the steps at which the work was killed.
@@ -20,6 +21,7 @@ from medamad.storage.backup import BackupProgress, read_note, unpacked
 from medamad.storage.compact import compact
 from medamad.storage.environment.environment import FILE_NAME
 from medamad.storage.environment.tree_check import damage_of
+from medamad.storage.migrations import migrate_store
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 
@@ -64,6 +66,8 @@ def main() -> None:
             make_backup(directory, file, progress, 0)
         elif what == "compact":
             compact(directory, progress)
+        elif what == "migrate":
+            migrate_store(directory, 64 << 20, progress)
         else:
             restore(file, directory, progress)
 

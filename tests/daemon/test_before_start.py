@@ -1,4 +1,4 @@
-"""A start that was asked to compact the store."""
+"""What a start does with the whole store before it opens it."""
 
 import errno
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import pytest_twisted
 from support.daemon import Client, finished, running
 
-from medamad.daemon.compact_at_start import compact_if_asked
+from medamad.daemon.before_start import StoreWork, compact_if_asked
 from medamad.daemon.systemd import Supervisor
 from medamad.storage.compact import Compacted, ask_to_compact, compaction_asked
 from medamad.storage.environment.environment import FILE_NAME, open_environment
@@ -59,7 +59,7 @@ async def test_nothing_is_done_without_being_asked(folder: Path) -> None:
     async def refuse(_work: object) -> Compacted:
         raise AssertionError("it was not asked to")
 
-    await compact_if_asked(folder, refuse, Supervisor())
+    await compact_if_asked(folder, refuse, StoreWork(Supervisor()))
 
 
 @pytest_twisted.ensureDeferred
@@ -71,7 +71,7 @@ async def test_a_start_without_room_serves_the_store_and_the_next_one_tries_agai
 
     ask_to_compact(folder)
     assert compaction_asked(folder) == ""
-    await compact_if_asked(folder, fail, Supervisor())
+    await compact_if_asked(folder, fail, StoreWork(Supervisor()))
     assert compaction_asked(folder) == f"{folder / FILE_NAME}: No space left on device"
 
 
@@ -88,5 +88,5 @@ async def test_a_damaged_store_is_not_served(folder: Path) -> None:
 
     ask_to_compact(folder)
     with pytest.raises(DamagedStore):
-        await compact_if_asked(folder, fail, Supervisor())
+        await compact_if_asked(folder, fail, StoreWork(Supervisor()))
     assert compaction_asked(folder) == ""

@@ -1,0 +1,186 @@
+"""A store of an earlier build is brought up to date, whatever happens meanwhile."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_twisted
+from attrs import evolve
+from support.storage.backups import SIZES
+from support.storage.bulk_loads import load, made
+from support.storage.contents import StoredRows, settled, stored_rows
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view
+from support.storage.kill_at_each_step import killed
+
+from medamad.domain.hits import View
+from medamad.domain.websites import Website
+from medamad.storage.backup import no_progress
+from medamad.storage.environment.environment import (
+    FILE_NAME,
+    open_as_guest,
+    open_environment,
+    open_to_read,
+)
+from medamad.storage.environment.meta import FORMAT, write_format
+from medamad.storage.errors import StoreError, WrongFormat
+from medamad.storage.migrations import is_outdated, migrate_store, visits_of_a_day
+from medamad.storage.offline import make_backup
+from medamad.storage.restore import restore
+from medamad.storage.segments import visit_limit
+from medamad.storage.store import Store
+from medamad.storage.wal import visits
+
+OpenStore = Callable[..., Store]
+MAP_SIZE = 64 << 20
+MINUTES_MS = 60_000
+END_MS = NOW_MS + 60 * HOUR_MS
+
+
+def hits(website: Website) -> list[View]:
+    """Return what people send who stay for 60 hours, for some minutes, and who come every hour."""
+    every_min = {b"stays": 20, b"stays too": 25, b"returns": 61}
+    return sorted(
+        (
+            a_view(
+                website.number,
+                path=f"/{who.decode()}/{minute}",
+                identity=who,
+                first_today=minute == 0,
+                time_ms=NOW_MS + minute * MINUTES_MS,
+            )
+            for who, every in every_min.items()
+            for minute in range(0, 60 * 60, every)
+        ),
+        key=lambda view: view.time_ms,
+    )
+
+
+async def filled(store: Store) -> Website:
+    """Send hits, of which some are in segments, some of these merged, and some in the log."""
+    website = await store.add_website("example.com", 1)
+    sent = hits(website)
+    for begin in range(0, len(sent), 10):
+        await store.append(sent[begin : begin + 10])
+        if begin % 100 == 0:
+            await settled(store, sent[begin + 9].time_ms)
+    # A visit that lasts for 50 hours, over several segments.
+    bulk = made(1, 300, 0)
+    times = NOW_MS - 9 * DAY_MS + np.arange(300) * 10 * MINUTES_MS
+    await load(store, website, evolve(bulk, time_ms=times, visit_offset=np.arange(1, 301)))
+    return website
+
+
+@pytest.fixture
+def without_limit(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Let visits last as long as earlier builds did."""
+    for module in (visits, visit_limit):
+        monkeypatch.setattr(module, "VISIT_MS", 1 << 50)
+    return monkeypatch
+
+
+async def of_format_10(open_store: OpenStore, without_limit: pytest.MonkeyPatch) -> StoredRows:
+    """Make a store of the first format that is brought up to date; return what it has."""
+    store = open_store(sizes=SIZES)
+    before = stored_rows(store, await filled(store))
+    await store.close()
+    guest = open_as_guest(store.environment.path.parent)
+    with guest.lmdb.begin(write=True) as txn:
+        write_format(txn, guest.databases.meta, 10)
+    guest.close()
+    without_limit.undo()
+    return before
+
+
+async def rows_of(open_store: OpenStore) -> StoredRows:
+    """Open the store, and return what it has."""
+    store = open_store(sizes=SIZES)
+    (website,) = store.websites.all()
+    found = stored_rows(store, website)
+    await store.close()
+    return found
+
+
+@pytest_twisted.ensureDeferred
+async def test_visits_are_those_of_hits_sent_to_this_build(
+    open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = await of_format_10(open_store, without_limit)
+    assert is_outdated(tmp_path / "data")
+    now = await rows_of(open_store)
+    assert not is_outdated(tmp_path / "data")
+    fresh = open_store(sizes=SIZES, name="fresh")
+    assert now == stored_rows(fresh, await filled(fresh))
+    await fresh.close()
+    # A third of 328 live views and of 300 imported ones stay as they were.
+    visit_of = [[view["visit_offset"] for view in views] for views, _ in (before, now)]
+    assert sum(map(int.__ne__, *visit_of)) > 300
+    # Nothing changes at the next start.
+    assert await rows_of(open_store) == now
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_visit_begins_exactly_24_hours_after_the_one_before(open_store: OpenStore) -> None:
+    store = open_store(sizes=SIZES)
+    website = await filled(store)
+    found, _ = stored_rows(store, website)
+    await store.close()
+    stays = [row for row in found if row["path"].startswith("/stays/")]
+    begins = [
+        (row["time_ms"] - NOW_MS) // HOUR_MS
+        for row in sorted(stays, key=lambda row: row["time_ms"])
+        if row["visit_offset"] == 1
+    ]
+    assert begins == [0, 24, 48]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_kill_at_any_step_leaves_a_store_that_the_next_start_continues_with(
+    open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await of_format_10(open_store, without_limit)
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "whole" / FILE_NAME).write_bytes((tmp_path / "data" / FILE_NAME).read_bytes())
+    migrate_store(tmp_path / "whole", MAP_SIZE, no_progress)
+    assert killed("migrate", tmp_path / "data") == {"visits end after 24 hours", "written"}
+    whole = open_store(sizes=SIZES, name="whole")
+    expected = stored_rows(whole, whole.websites.all()[0])
+    await whole.close()
+    assert await rows_of(open_store) == expected
+
+
+@pytest_twisted.ensureDeferred
+async def test_without_room_nothing_is_changed(
+    open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = await of_format_10(open_store, without_limit)
+    without_limit.setattr(visits_of_a_day, "free_bytes", lambda _folder: 1 << 20)
+    with pytest.raises(StoreError, match="1 MiB of the disk are free, to bring this store up"):
+        open_store(sizes=SIZES)
+    assert is_outdated(tmp_path / "data")
+    without_limit.undo()
+    assert await rows_of(open_store) != before
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_backup_of_an_earlier_store_is_made_and_restored(
+    open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path, backup: Path
+) -> None:
+    await of_format_10(open_store, without_limit)
+    note = make_backup(tmp_path / "data", backup, no_progress, 0)
+    assert note.format == "10"
+    now = await rows_of(open_store)
+    assert make_backup(tmp_path / "data", tmp_path / "later", no_progress, 0).format == str(FORMAT)
+    restore(backup, tmp_path / "data", no_progress)
+    assert await rows_of(open_store) == now
+
+
+def test_a_later_store_is_refused_with_the_version_that_it_needs(tmp_path: Path) -> None:
+    migrated = tmp_path / "data"
+    open_environment(migrated, MAP_SIZE).close()
+    guest = open_as_guest(migrated)
+    with guest.lmdb.begin(write=True) as txn:
+        write_format(txn, guest.databases.meta, FORMAT + 1)
+    guest.close()
+    with pytest.raises(WrongFormat, match=f"has format {FORMAT + 1}, .* install medamad 1"):
+        open_to_read(migrated)
