@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "ingest": {"storage", "lookup", "domain"},
     "query": {"storage", "lookup", "domain", "build"},
     "accounts": {"storage", "domain"},
+    "alerts": {"query", "storage", "lookup", "domain"},
     "demo": {"storage", "lookup", "domain"},
     "transfer": {"ingest", "query", "storage", "lookup", "domain"},
     "web": {
@@ -36,6 +37,7 @@ MAY_IMPORT = {
     "admin": {"web", "ingest", "query", "accounts", "storage", "lookup", "domain", "build"},
     "daemon": {
         "admin",
+        "alerts",
         "config",
         "web",
         "ingest",

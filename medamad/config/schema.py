@@ -18,9 +18,11 @@ from medamad.config.values import (
     EventName,
     Hostname,
     MapSize,
+    Network,
     Origin,
     PathText,
     Proxy,
+    PublicUrl,
     ScriptName,
     Size,
     endpoint_text,
@@ -100,6 +102,7 @@ class ServerSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     data_dir: PathText = PathText("")
     demo: bool = False
     base_path: BasePath = BasePath("")
+    public_url: PublicUrl = PublicUrl("")
     hostnames: tuple[Hostname, ...] = ()
     cors_origins: tuple[Origin, ...] = ()
     trusted_proxies: tuple[Proxy, ...] = ()
@@ -188,6 +191,13 @@ class BackupSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     max_age_hours: Annotated[int, Meta(ge=0, le=100_000)] = 48
 
 
+class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[webhooks]: what webhooks may reach, and the key that signs them."""
+
+    networks: tuple[Network, ...] = ()
+    key_file: PathText = PathText("")
+
+
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[log]: the format and level of the log."""
 
@@ -205,6 +215,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     privacy: PrivacySection = PrivacySection()
     retention: RetentionSection = RetentionSection()
     backup: BackupSection = BackupSection()
+    webhooks: WebhooksSection = WebhooksSection()
     log: LogSection = LogSection()
 
 
@@ -226,6 +237,7 @@ class Config:
     privacy: PrivacySection = field(factory=PrivacySection)
     retention: RetentionSection = field(factory=RetentionSection)
     backup: BackupSection = field(factory=BackupSection)
+    webhooks: WebhooksSection = field(factory=WebhooksSection)
     log: LogSection = field(factory=LogSection)
     file: Path | None = None
     warnings: tuple[str, ...] = field(default=(), eq=False)
@@ -269,6 +281,7 @@ def load(file: Path | None) -> Config:
         privacy=document.privacy,
         retention=document.retention,
         backup=document.backup,
+        webhooks=document.webhooks,
         log=document.log,
         file=file,
         warnings=(*retired, *_trusts_everybody(file, document.server)),

@@ -34,6 +34,7 @@ RESTART_KEYS = (
     ("server", "listen"),
     ("server", "data_dir"),
     ("store", "map_size"),
+    ("webhooks", "key_file"),
 )
 """The keys that are read only at the start, by section and key."""
 
@@ -137,6 +138,8 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
         commit=commit(),
         demo=server.demo,
         base_path=str(server.base_path),
+        public_url=str(server.public_url),
+        webhook_networks=_networks(config.webhooks.networks),
         hostnames=frozenset(map(str, server.hostnames)),
         cors_origins=frozenset(server.cors_origins),
         trusted_proxies=_networks(server.trusted_proxies),
@@ -150,6 +153,14 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
         max_connections=config.limits.max_connections,
         max_connections_per_network=config.limits.max_connections_per_network,
     )
+
+
+def webhook_key_file(config: Config, environ: Mapping[str, str]) -> Path | None:
+    """Return the file with the key of webhooks: as configured, else systemd's; None for neither."""
+    if config.webhooks.key_file:
+        return config.path(config.webhooks.key_file)
+    credential = Path(environ.get("CREDENTIALS_DIRECTORY", ""), "webhook-key")
+    return credential if credential.is_absolute() and credential.exists() else None
 
 
 def _networks(peers: Iterable[str]) -> Networks:

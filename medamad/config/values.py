@@ -52,6 +52,12 @@ class Origin(str):
     __slots__ = ()
 
 
+class PublicUrl(Origin):
+    """The origin at which the service is reached; "" where it is not known."""
+
+    __slots__ = ()
+
+
 class Hostname(str):
     """A name without scheme and port, in lower case and ASCII."""
 
@@ -60,6 +66,12 @@ class Hostname(str):
 
 class Proxy(str):
     """An address or a network, or "unix" for clients of a unix socket."""
+
+    __slots__ = ()
+
+
+class Network(str):
+    """An address or a network."""
 
     __slots__ = ()
 
@@ -149,6 +161,10 @@ def _read_origin(value: object) -> Origin:
     raise ValueError('expected an origin such as "https://app.example.com"')
 
 
+def _read_public_url(value: object) -> PublicUrl:
+    return PublicUrl(_read_origin(value) if value else "")
+
+
 def _read_hostname(value: object) -> Hostname:
     try:
         if isinstance(value, str):
@@ -165,6 +181,15 @@ def _read_proxy(value: object) -> Proxy:
     except ValueError as error:
         raise ValueError(f'expected an address, a network or "unix": {error}') from None
     raise ValueError('expected an address, a network or "unix"')
+
+
+def _read_network(value: object) -> Network:
+    try:
+        if isinstance(value, str) and ip_network(value):
+            return Network(value)
+    except ValueError as error:
+        raise ValueError(f"expected an address or a network: {error}") from None
+    raise ValueError("expected an address or a network")
 
 
 def _read_script_name(value: object) -> ScriptName:
@@ -214,8 +239,10 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     MapSize: _read_map_size,
     Endpoints: _read_endpoints,
     Origin: _read_origin,
+    PublicUrl: _read_public_url,
     Hostname: _read_hostname,
     Proxy: _read_proxy,
+    Network: _read_network,
     BasePath: _read_base_path,
     PathText: _read_path,
     EventName: _read_event_name,

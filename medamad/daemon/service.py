@@ -28,6 +28,7 @@ from medamad.config import settings
 from medamad.config.lists import Lists, load_lists
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
+from medamad.daemon.alert_watch import AlertWatch
 from medamad.daemon.backup_watch import BackupWatch
 from medamad.daemon.before_start import StoreWork, bring_up_to_date, compact_if_asked
 from medamad.daemon.listen import CannotListen, ListenEndpoint, listen_endpoints
@@ -45,6 +46,7 @@ from medamad.daemon.store_check import (
 )
 from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.daemon.thread_pool import Pool, repeat
+from medamad.daemon.webhook_key import WebhookKey
 from medamad.domain.errors import Unavailable
 from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.user_agent import forget_user_agents
@@ -62,6 +64,7 @@ from medamad.web.backend import Backend
 from medamad.web.server.parser import forget_fields
 from medamad.web.server.site import Site, drain
 from medamad.web.settings import WebSettings
+from medamad.web.webhooks import Webhooks
 
 FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
@@ -336,10 +339,16 @@ class Daemon(Service):
         presence = Presence.begin(data_dir, self._now_ms())
         self._opened.callback(self._record_presence, presence.end, backend.store)
         watch = Watch(backend, presence.since_ms)
+        key = WebhookKey(settings.webhook_key_file(self.config, self.environ), data_dir)
+        webhooks = Webhooks(self.reactor)
+        alerts = AlertWatch(backend, webhooks.post, key.secret_of, presence.since_ms)
+        self._opened.callback(alerts.stop)
+        backend.alerts = alerts
 
         async def look() -> None:
             self._record_presence(presence.record, backend.store)
             await watch.look()
+            await alerts.look()
 
         self._repeat(self.look_s, look)
 

@@ -11,6 +11,7 @@ from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.accounts import StoredAccount
+from medamad.storage.alerts import StoredAlerts
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.planner import Planner, Sizes
@@ -141,6 +142,7 @@ def _build(
         tokens=Grants(environment, writer, TOKENS),
         shares=Grants(environment, writer, SHARES),
         goals=StoredGoals(environment, writer),
+        alerts=StoredAlerts(environment, writer),
         clock=TrustedClock(environment, writer.submit),
         imports=imports,
         broken=broken,

@@ -16,6 +16,7 @@ from medamad.domain.timings import Timings
 from medamad.domain.websites import Website
 from medamad.storage import visitors
 from medamad.storage.accounts import StoredAccount, delete_account, write_account
+from medamad.storage.alerts import StoredAlerts, delete_alerts, delete_all_alerts
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.purge import WebsitePurge
@@ -67,6 +68,7 @@ class Store:
     tokens: Grants[Token]
     shares: Grants[Share]
     goals: StoredGoals
+    alerts: StoredAlerts
     clock: TrustedClock
     imports: Imports
     broken: "Deferred[str]"
@@ -255,6 +257,7 @@ class Store:
             self.websites.delete(txn, website.number)
             delete_shares_of(txn.lmdb, self.environment.databases, website.number)
             delete_goals(txn.lmdb, self.environment.databases, website.number)
+            delete_alerts(txn.lmdb, self.environment.databases, website.number)
             txn.after_commit(lambda: self._drop(website.number))
 
         await self.writer.submit(change)
@@ -268,6 +271,7 @@ class Store:
             databases = self.environment.databases
             delete_account(txn.lmdb, databases)
             delete_all_goals(txn.lmdb, databases)
+            delete_all_alerts(txn.lmdb, databases)
             write_account(txn.lmdb, databases, account)
             numbers = self.websites.clear(txn)
             txn.after_commit(lambda: self._drop(*numbers))

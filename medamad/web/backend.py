@@ -20,6 +20,28 @@ from medamad.web.settings import WebSettings
 T = TypeVar("T")
 
 
+@frozen
+class Trial:
+    """What came of trying a rule: what was said, and why it did not arrive, "" if it did."""
+
+    text: str
+    is_firing: bool
+    error: str
+
+
+class AlertWatching(Protocol):
+    """The alerts of a running daemon. A website is named by its number, the service by SERVICE."""
+
+    async def try_now(self, website: int, rule_id: str, /) -> Trial:
+        """Look at a rule now and send what it finds, as a test. Raises NotFound, Unavailable."""
+
+    def failure_of(self, rule_id: str, /) -> str:
+        """Return why the last notice of a rule did not arrive, "" if it did or there is none."""
+
+    def secret_of(self, url: str, /) -> str:
+        """Return the secret that signs what is sent to a webhook."""
+
+
 class RunQuery(Protocol):
     """Runs a query in the query pool."""
 
@@ -60,5 +82,7 @@ class Backend:
     """Responses to readers of share links, who have a limit of their own."""
     response_times: ResponseTimes = field(factory=ResponseTimes)
     backups: BackupState = field(factory=BackupState)
+    alerts: AlertWatching | None = None
+    """What looks at the alerts; None before that begins."""
     quiet: MutableMapping[int, int] = field(factory=dict)
     """The time of the last view of each website that has gone quiet, by number."""

@@ -31,6 +31,10 @@ class WebSettings:
     """Whether every change except login and logout is refused."""
     base_path: str = ""
     """The path below which a proxy serves everything, such as "/stats"; "" for the root."""
+    public_url: str = ""
+    """The origin at which browsers reach the service; "" where it is not known."""
+    webhook_networks: Networks = field(factory=lambda: Networks(()))
+    """The networks that webhooks may reach besides public addresses."""
     hostnames: frozenset[str] = frozenset()
     """The host names that requests may use; empty for any."""
     cors_origins: frozenset[str] = frozenset()

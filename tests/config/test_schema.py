@@ -35,7 +35,8 @@ def test_the_shipped_file_documents_every_key_and_default(tmp_path: Path) -> Non
     defaults = Config()
     sections = (
         *(defaults.server, defaults.store, defaults.events, defaults.limits),
-        *(defaults.privacy, defaults.retention, defaults.backup, defaults.log),
+        *(defaults.privacy, defaults.retention, defaults.backup),
+        *(defaults.webhooks, defaults.log),
     )
     # Tables of websites are shown as an example.
     tables = {"websites"}

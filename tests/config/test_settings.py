@@ -50,6 +50,7 @@ def test_the_defaults_match_those_in_the_code() -> None:
     networks = {
         "trusted_proxies": default.trusted_proxies,
         "metrics_from": default.metrics_from,
+        "webhook_networks": default.webhook_networks,
     }
     assert evolve(web, **networks) == default
     for address in ("127.0.0.1", "::1"):

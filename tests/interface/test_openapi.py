@@ -15,6 +15,7 @@ from medamad.accounts.credentials import MAX_LOGIN_TEXT, PASSWORD_LENGTH, USERNA
 from medamad.accounts.credentials import MAX_NAME as MAX_GRANT_NAME
 from medamad.accounts.shares import MAX_ORIGINS
 from medamad.domain.accounts import LANGUAGES, MAX_SHARES, MAX_TOKENS, SCRIPT_TYPES, Scope
+from medamad.domain.alerts import FORMATS, MAX_RULES, MAX_URL, SERVICE_KINDS, WEBSITE_KINDS
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.goals import FUNNEL_GOALS, MAX_FUNNELS, MAX_GOAL_NAME, MAX_GOALS
 from medamad.domain.paths import MAX_PATH
@@ -101,6 +102,16 @@ OURS = {
     "POST /websites/{hostname}/funnels",
     "PATCH /websites/{hostname}/funnels/{funnel}",
     "DELETE /websites/{hostname}/funnels/{funnel}",
+    *(
+        f"{method} {path}"
+        for of in ("/websites/{hostname}", "/user")
+        for method, path in (
+            ("GET", f"{of}/alerts"),
+            ("POST", f"{of}/alerts"),
+            ("DELETE", f"{of}/alerts/{{alert}}"),
+            ("POST", f"{of}/alerts/{{alert}}/test"),
+        )
+    ),
     "GET /shared/{share}",
     "POST /shared/{share}",
 }
@@ -418,6 +429,15 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert f"{MAX_SHARES:,}" in paths["/websites/{hostname}/shares"]["post"]["description"]
     assert f"{MAX_GOALS} " in paths["/websites/{hostname}/goals"]["post"]["description"]
     assert f"{MAX_FUNNELS} " in paths["/websites/{hostname}/funnels"]["post"]["description"]
+    for path in ("/websites/{hostname}/alerts", "/user/alerts"):
+        assert f"{MAX_RULES} alerts" in paths[path]["post"]["description"]
+    kinds = {"Website": WEBSITE_KINDS, "Service": SERVICE_KINDS}
+    for of, names in kinds.items():
+        assert tuple(SCHEMAS[f"{of}AlertDetails"]["properties"]["kind"]["enum"]) == names
+    all_kinds = SCHEMAS["Alert"]["properties"]["kind"]["enum"]
+    assert tuple(all_kinds) == (*WEBSITE_KINDS, *SERVICE_KINDS)
+    assert tuple(SCHEMAS["AlertFormat"]["enum"]) == FORMATS
+    assert SCHEMAS["AlertUrl"]["maxLength"] == MAX_URL
     of_changes = {
         parameter["name"]: parameter["schema"]
         for parameter in paths["/website/{hostname}/changes"]["get"]["parameters"]

@@ -41,6 +41,8 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|path: expected exactly one of path and event|value: expected only with event"
     "|(event|revenue): expected 1 to 64 characters, got 0"
     r"|goals: there is no goal|goal\[eq\]: there is no goal"
+    "|(threshold|hours|goal): (not expected|required|expected .*) with kind|goal: there is no goal"
+    "|url: expected an address|alerts: there can be 100"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""
 
@@ -239,6 +241,7 @@ LINKED = {
         "patch-websites-id-goals-id",
         "delete-websites-id-goals-id",
     ),
+    "alerts": ("post-user-alerts", "delete-user-alerts-id"),
     "tokens": ("post-user-tokens", "delete-user-tokens-id"),
 }
 """Of each kind what makes it, and what links lead to from there: few, so that they lead far."""

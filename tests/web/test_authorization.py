@@ -6,7 +6,7 @@ The rules (contract, sections 1, 2 and 7), the first that holds:
 2. Where the document asks for somebody who is known, what opens nothing is 401: a cookie, a token
    or a share link that is unknown, ended or revoked.
 3. What the document does not take there, a token whose scope is another one, and a token or a
-   share link of another website are 403.
+   share link of another website are 403. Alerts take a full token even to be read.
 4. A change by the cookie, other than an event, from a page of another origin is 403.
 5. A change in demo mode, other than an event, a login or a logout, is 403.
 6. A hit needs nobody to be known; where a token is shown, it has to be a good one that sends.
@@ -29,6 +29,7 @@ from medamad.accounts.credentials import IDLE_S, LIFETIME_S, digest, new_token
 from medamad.accounts.shares import make_share
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Login, Scope, Token
+from medamad.domain.alerts import SERVICE, Alerts, Rule
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.ingest.networks import Networks
 from medamad.web.routing import file_routes, interface_routes, operating_routes
@@ -60,6 +61,8 @@ BODIES = {
     "PATCH /websites/{hostname}/goals/{goal}": {"name": "Bought"},
     "POST /websites/{hostname}/funnels": {"name": "Order", "goals": ["goal-one", "goal-two"]},
     "PATCH /websites/{hostname}/funnels/{funnel}": {"name": "Order"},
+    "POST /websites/{hostname}/alerts": {"kind": "quiet", "url": "https://example.com/"},
+    "POST /user/alerts": {"kind": "backup", "url": "https://example.com/"},
     "POST /shared/{share}": {"password": "any"},
 }
 QUERIES = {
@@ -86,11 +89,16 @@ NAMED = {
     "{token}": TOKEN.hex()[:16],
     "{share}": SHARE,
     "{goal}": "goal-new",
+    "{alert}": "thealert",
     "{funnel}": "thefunnel",
 }
 DEFINED = Definitions(
     tuple(Goal(id=each, name=each, path="/") for each in ("goal-one", "goal-two", "goal-new")),
     (Funnel("thefunnel", "Checkout", ("goal-one", "goal-two")),),
+)
+ALERTS_OF_WEBSITE, ALERTS_OF_SERVICE = (
+    Alerts((Rule(id="thealert", kind=kind, url="https://example.com/"),))
+    for kind in ("quiet", "backup")
 )
 
 
@@ -216,7 +224,7 @@ def is_for_something_else(address: Address, method: str, state: State) -> bool:
     """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
     if state.scheme == "token" and words[1] not in (
-        ("read", "full") if method in READING else ("full",)
+        ("read", "full") if method in READING and "/alerts" not in address.path else ("full",)
     ):
         return True
     return words[-1] == "elsewhere" and (method, address.path) not in (
@@ -308,6 +316,10 @@ async def put_right(server: Server) -> None:
     (website,) = store.websites.all()
     if store.goals.of(website.number) != DEFINED:
         await store.goals.change(website.number, lambda _: DEFINED)
+    if store.alerts.of(website.number) != ALERTS_OF_WEBSITE:
+        await store.alerts.change(website.number, lambda _: ALERTS_OF_WEBSITE)
+    if store.alerts.of(SERVICE) != ALERTS_OF_SERVICE:
+        await store.alerts.change(SERVICE, lambda _: ALERTS_OF_SERVICE)
     if store.shares.find(SHARE.encode()) is None:
         share = evolve(make_share("the one", website.number, (), "", NOW), id=SHARE)
         await store.shares.add(SHARE.encode(), share)

@@ -5,7 +5,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve
+import msgspec
+from attrs import define, evolve, field, frozen
 from support.fast_hashing import HASHER
 from support.web.client import HOST, Browser
 from twisted.internet import reactor
@@ -14,6 +15,7 @@ from twisted.internet.task import Clock
 
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.credentials import digest, new_token
+from medamad.daemon.alert_watch import AlertWatch
 from medamad.domain.accounts import Account, Login
 from medamad.domain.hits import Hit, View
 from medamad.ingest.networks import Networks
@@ -28,6 +30,7 @@ from medamad.storage.wal.log import Outcome
 from medamad.web.app import make_site
 from medamad.web.server.site import Site
 from medamad.web.settings import WebSettings
+from medamad.web.webhooks import NotDelivered
 
 NOW = 1_750_000_000
 """2025-06-15T15:06:40Z, a Sunday."""
@@ -42,6 +45,35 @@ def at_once(question: Callable[[], Any], client: object = ()) -> Deferred[Any]:
     return execute(question)
 
 
+@frozen
+class Posted:
+    """A request to a webhook."""
+
+    url: str
+    body: bytes
+    headers: dict[str, str]
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+
+@define(eq=False)
+class Receiver:
+    """Takes what is sent to webhooks, unless it has a `failure`."""
+
+    posted: list[Posted] = field(factory=list)
+    failure: str = ""
+
+    async def post(
+        self, url: str, body: bytes, headers: Sequence[tuple[str, str]], allowed: Networks
+    ) -> None:
+        assert isinstance(allowed, Networks)
+        if self.failure:
+            raise NotDelivered(self.failure, "go away")
+        self.posted.append(Posted(url, body, dict(headers)))
+
+
 @define(eq=False)
 class Server:
     """The whole daemon without its sockets. `now` is the time, in Unix seconds.
@@ -54,6 +86,7 @@ class Server:
     pipeline: Pipeline
     reactor: Clock
     append: Append
+    receiver: Receiver
     now: float = NOW
 
     def browser(self, peer: str | None = "203.0.113.9", host: str = HOST) -> Browser:
@@ -126,7 +159,9 @@ async def build_server(
         clock=clock,
         reactor=turns,
     )
-    built = Server(site, store, pipeline, turns, store.append, now)
+    receiver = Receiver()
+    site.backend.alerts = AlertWatch(site.backend, receiver.post, "secret of {}".format, 0)
+    built = Server(site, store, pipeline, turns, store.append, receiver, now)
     if store.account.read() is None:
         await store.account.put(Account(USERNAME, HASH, created=NOW, updated=NOW))
     return built

@@ -10,7 +10,7 @@ from support.query.hits import NOON
 from support.query.oracle import Entry
 from support.query.snapshots import Cuts, MadeDay, snapshot_of
 
-from medamad.daemon.silence import quiet_since
+from medamad.alerts.silence import quiet_since
 from medamad.storage.segments.snapshot import Snapshot
 
 QUARTER = 900_000

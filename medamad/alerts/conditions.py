@@ -1,0 +1,208 @@
+"""What the rules of a website look at: the views of the last hour, new referrers, goals."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
+from functools import partial
+from typing import Final
+
+import msgspec
+import numpy as np
+from attrs import field, frozen
+
+from medamad.alerts.silence import views_by_slot
+from medamad.domain.alerts import Facts, Rule
+from medamad.domain.dimensions import OTHER
+from medamad.domain.errors import NotFound
+from medamad.domain.goals import Definitions
+from medamad.domain.zones import offset_at
+from medamad.lookup.referrers import Sources
+from medamad.query.chance import Chance, dispersions
+from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.goal_reports import preview_of_goal
+from medamad.query.period import Period
+from medamad.query.reader import Reader
+from medamad.query.reports import ROW_REPORTS
+from medamad.query.request import Cancellation, Filter, Query
+from medamad.storage.segments.counters import SLOT_MS
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.visitors import newest_ms
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+WEEK_MS: Final = 7 * DAY_MS
+WEEKS: Final = 8
+"""So many weeks are the past: an hour is compared with theirs, and a referrer in them is known."""
+LEVEL_OF_HOUR: Final = 0.05 / 168
+"""Without a change, an hour seems to have changed so often: one of a week's 168 in 5% of weeks."""
+MAX_REFERRERS: Final = 100
+"""So many referrers of the last day are looked at, most visits first."""
+_SLOTS: Final = HOUR_MS // SLOT_MS
+
+
+@frozen
+class Findings:
+    """The causes that a rule finds at a moment, and whether others are known to have ended."""
+
+    facts: Mapping[str, Facts] = field(factory=dict)
+    are_all: bool = True
+
+
+UNKNOWN: Final = Findings(are_all=False)
+"""Nothing can be said: what was reported goes on."""
+
+
+@frozen(kw_only=True)
+class Looked:
+    """What is known of a website besides its snapshot when its rules are looked at.
+
+    `listening_since_ms` is since when the daemon has been taking hits without a break, and
+    `quiet_since` the time of the last view of a website that has gone quiet, in Unix seconds.
+    """
+
+    now_ms: int
+    listening_since_ms: int
+    quiet_since: int | None
+    zone: tzinfo
+    sources: Sources
+    definitions: Definitions
+    keeps_visits: bool
+
+
+def look(snapshot: Snapshot, rules: Sequence[Rule], looked: Looked) -> dict[str, Findings]:
+    """Return what each rule of a website finds, by its id."""
+    reader = EmbeddedReader(snapshot, looked.sources, Cancellation())
+    find = {
+        "quiet": partial(_quiet, snapshot),
+        "spike": partial(_unusual, snapshot, sign=1),
+        "drop": partial(_unusual, snapshot, sign=-1),
+        "referrer": partial(_new_referrers, reader),
+        "goal": partial(_goal, reader),
+        "no-goal": partial(_goal, reader),
+    }
+    return {rule.id: find[rule.kind](rule, looked) for rule in rules}
+
+
+def _quiet(snapshot: Snapshot, rule: Rule, looked: Looked) -> Findings:
+    if looked.quiet_since is not None:
+        return Findings({"": {"last": looked.quiet_since}})
+    cause = rule.cause("")
+    if cause is None:
+        return Findings()
+    # A restart, or 30 days, only mean that silence is not known any more.
+    counted = (part for part in snapshot.parts if not part.import_batch)
+    is_over = newest_ms(counted, looked.now_ms) // 1000 > int(cause.facts["last"])
+    return Findings() if is_over else UNKNOWN
+
+
+def _unusual(snapshot: Snapshot, rule: Rule, looked: Looked, *, sign: int) -> Findings:
+    """Compare the last hour of the clock that is over with the same hour of earlier weeks.
+
+    `sign` is 1 for more views than usual, -1 for fewer.
+    """
+    begun_ms = _last_hour(looked)
+    earliest_ms = min((part.time_bounds[0] for part in snapshot.parts), default=begun_ms)
+    earlier_ms = [
+        moment
+        for week in range(1, WEEKS + 1)
+        if (moment := _weeks_before(begun_ms, week, looked.zone)) >= earliest_ms
+    ]
+    if begun_ms < looked.listening_since_ms or not earlier_ms:
+        return UNKNOWN
+    first = min(earlier_ms) // SLOT_MS
+    slots = views_by_slot(snapshot.parts, first, begun_ms // SLOT_MS + _SLOTS - first)
+    views, *before = (
+        int(slots[place : place + _SLOTS].sum())
+        for place in (moment // SLOT_MS - first for moment in (begun_ms, *earlier_ms))
+    )
+    figures = np.array(before, np.int64)[:, np.newaxis]
+    chance = Chance(1 / len(before), len(before))
+    of_weeks = dispersions(np.arange(len(before), dtype=np.intp), figures)
+    verdict = chance.verdicts(
+        figures.sum(axis=0), np.array([views]), of_weeks, level=LEVEL_OF_HOUR
+    ).by_chance(0)
+    if verdict is None:
+        return UNKNOWN
+    usual = sum(before) / len(before)
+    percent = round(100 * sign * (views - usual) / max(usual, 1))
+    if verdict or percent < (rule.threshold or 0):
+        return Findings()
+    return Findings(
+        {"": {"hour": begun_ms // 1000, "views": views, "usual": round(usual), "percent": percent}}
+    )
+
+
+def _last_hour(looked: Looked) -> int:
+    """Return when the last hour that is over began, by the clock of the zone."""
+    offset_ms = offset_at(looked.zone, looked.now_ms // 1000) * 1000
+    return (looked.now_ms + offset_ms) // HOUR_MS * HOUR_MS - offset_ms - HOUR_MS
+
+
+def _weeks_before(moment_ms: int, weeks: int, zone: tzinfo) -> int:
+    """Return the time that the clock of a zone showed the same some weeks before."""
+    earlier_ms = moment_ms - weeks * WEEK_MS
+    now_s, then_s = (offset_at(zone, each // 1000) for each in (moment_ms, earlier_ms))
+    return earlier_ms + (now_s - then_s) * 1000
+
+
+def _new_referrers(reader: Reader, rule: Rule, looked: Looked) -> Findings:
+    """Find the referrers of more visits in the last day than the rule says that had none before.
+
+    One that was reported goes on for as long as it has as many. Without visits, views count.
+    """
+    counted = "visits" if looked.keeps_visits else "pageviews"
+    recent = Query(
+        Period(looked.now_ms - DAY_MS, looked.now_ms),
+        is_brief=True,
+        limit=MAX_REFERRERS,
+        with_views=not looked.keeps_visits,
+        with_visits=looked.keeps_visits,
+        order=counted,
+    )
+    many = {
+        name: visits
+        for name, visits in _referrers(reader, recent, counted)
+        if name not in ("", OTHER) and visits > (rule.threshold or 0)
+    }
+    candidates = [name for name in many if rule.cause(name) is None]
+    known = _referrers_before(reader, candidates, looked.now_ms - DAY_MS) if candidates else set()
+    return Findings(
+        {
+            name: {"referrer": name, "visits": visits}
+            for name, visits in many.items()
+            if name.casefold() not in known
+        }
+    )
+
+
+def _referrers_before(reader: Reader, names: Sequence[str], until_ms: int) -> set[str]:
+    """Return which referrers have views in the weeks before a moment, casefolded."""
+    earlier = Query(
+        Period(until_ms - WEEKS * WEEK_MS, until_ms - 1),
+        filters=(Filter("referrer", "in", tuple(names)),),
+        is_brief=True,
+    )
+    return {name.casefold() for name, _ in _referrers(reader, earlier, "visitors")}
+
+
+def _referrers(reader: Reader, query: Query, counted: str) -> Iterator[tuple[str, int]]:
+    for row in ROW_REPORTS["referrers"](reader, query).content:
+        members = msgspec.structs.asdict(row)
+        yield members["referrer"], members[counted]
+
+
+def _goal(reader: Reader, rule: Rule, looked: Looked) -> Findings:
+    """Count how often a goal was reached in the last hours."""
+    try:
+        goal = looked.definitions.goal(rule.goal or "")
+    except NotFound:
+        return UNKNOWN
+    hours = rule.hours or 1
+    since_ms = looked.now_ms - hours * HOUR_MS
+    found = preview_of_goal(reader, Query(Period(since_ms, looked.now_ms)), goal=goal)
+    count = found.content["conversions"]
+    facts: Facts = {"goal": goal.name, "count": count, "hours": hours}
+    if rule.kind == "goal":
+        return Findings({"": facts} if count >= (rule.threshold or 1) else {})
+    if not count and since_ms < looked.listening_since_ms:
+        return UNKNOWN
+    return Findings({} if count else {"": facts})

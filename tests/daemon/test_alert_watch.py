@@ -1,0 +1,301 @@
+"""Alerts from what is stored to what is sent, in a real store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from support.storage.hits import a_view
+from support.storage.log_lines import logged_warnings
+from support.web.daemon_in_memory import NOW, Server, build_server
+from twisted.internet.defer import Deferred, fail, succeed
+
+from medamad.daemon.alert_watch import ENDS_AFTER_S, GIVE_UP_S, AlertWatch
+from medamad.daemon.silence import Watch
+from medamad.domain.alerts import SERVICE, Alerts, Rule
+from medamad.domain.dimensions import Dimension
+from medamad.domain.errors import NotFound, Unavailable
+from medamad.domain.websites import Website
+from medamad.web.backend import Trial
+
+HOUR = 3_600
+URL = "https://hooks.example.com/T0P"
+QUIET = Rule(id="rule", kind="quiet", url=URL)
+DISK = Rule(id="disk", kind="disk", threshold=1_000_000, url=URL, format="ntfy")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    built = pytest_twisted.blockon(Deferred.fromCoroutine(build_server(tmp_path)))
+    yield built
+    pytest_twisted.blockon(Deferred.fromCoroutine(built.store.close()))
+
+
+def watch_of(server: Server) -> AlertWatch:
+    assert isinstance(server.site.backend.alerts, AlertWatch)
+    return server.site.backend.alerts
+
+
+async def look(server: Server, after_s: float = 0) -> None:
+    """Look as the daemon does, some time later."""
+    server.now += after_s
+    server.reactor.advance(after_s)
+    await Watch(server.site.backend, 0).look()
+    await watch_of(server).look()
+    await sent(server)
+
+
+async def sent(server: Server) -> None:
+    """Wait until nothing is being sent."""
+    while waiting := list(watch_of(server)._sending.values()):
+        done: Deferred[None] = Deferred()
+        waiting[0].addBoth(lambda result, done=done: (done.callback(None), result)[1])
+        await done
+
+
+async def rule_for(server: Server, number: int, *rules: Rule) -> None:
+    await server.store.alerts.change(number, lambda _: Alerts(rules))
+
+
+async def visited(server: Server, hostname: str = "example.com") -> Website:
+    """Register a website that has had 8 views an hour for 8 days, up to now."""
+    website = await server.store.add_website(hostname, NOW)
+    times = range(NOW - 8 * 24 * HOUR, NOW + 1, HOUR // 8)
+    await server.store.append(
+        [
+            a_view(website.number, time_ms=second * 1000, beacon=f"{hostname}{second}")
+            for second in times
+        ]
+    )
+    return website
+
+
+def texts(server: Server) -> list[str]:
+    return [posted.json["text"] for posted in server.receiver.posted]
+
+
+GONE = "example.com has gone quiet: its last view was on Jun 15, 2025, 3:06:40\u202fPM."
+BACK = "example.com has views again."
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_cause_is_sent_once_and_once_when_it_has_ended(server: Server) -> None:
+    website = await visited(server)
+    await rule_for(server, website.number, QUIET)
+    await look(server)
+    assert server.receiver.posted == []
+    for _ in range(3):
+        await look(server, 4 * HOUR)
+    assert texts(server) == [GONE]
+    (rule,) = server.store.alerts.of(website.number).rules
+    assert (rule.fired, len(rule.causes)) == (NOW + 4 * HOUR, 1)
+    view = a_view(website.number, time_ms=int(server.now * 1000), beacon="new")
+    await server.store.append([view])
+    for _ in range(3):
+        await look(server, ENDS_AFTER_S / 2)
+    assert texts(server) == [GONE, BACK]
+    assert server.store.alerts.of(website.number) == Alerts((evolve(QUIET, fired=rule.fired),))
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_sent_is_signed_for_its_receiver_and_names_the_page(server: Server) -> None:
+    website = await visited(server)
+    await rule_for(server, website.number, QUIET)
+    server.set(public_url="https://stats.example.com", base_path="/stats")
+    await look(server, 4 * HOUR)
+    (posted,) = server.receiver.posted
+    assert posted.url == URL
+    content = posted.json
+    assert content["link"] == "https://stats.example.com/stats/dashboard/websites/example.com"
+    assert content["facts"] == {"last": NOW}
+    assert (content["event"], content["website"]) == ("began", "example.com")
+    assert posted.headers["X-Medamad-Timestamp"] == str(NOW + 4 * HOUR)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_comes_and_goes_within_minutes_is_one_cause(server: Server) -> None:
+    backups = server.site.backend.backups
+    await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
+    for failure in ("too old", "", "too old", "", "gone", ""):
+        backups.failure = failure
+        await look(server, ENDS_AFTER_S - 60)
+    assert texts(server) == ["The backups need attention: too old"]
+    await look(server, ENDS_AFTER_S)
+    assert texts(server)[1:] == ["The backups are up to date again."]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_notice_that_does_not_arrive_is_sent_again_later_and_later(server: Server) -> None:
+    server.site.backend.backups.failure = "too old"
+    await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
+    server.receiver.failure = "500 Internal Server Error"
+    tried_s = []
+    with logged_warnings() as lines:
+        for minute in range(40):
+            before = len(lines)
+            await look(server, 60)
+            tried_s += [minute] * (len(lines) - before)
+    assert tried_s == [0, 1, 3, 7, 15, 31]
+    assert lines[0] == (
+        "an alert (backup) of the service did not arrive: 500 Internal Server Error;"
+        " retrying in 60 s"
+    )
+    assert watch_of(server).failure_of("rule") == "500 Internal Server Error: go away"
+    # What comes after it waits.
+    server.site.backend.backups.failure = ""
+    await look(server, 60)
+    await look(server, ENDS_AFTER_S)
+    server.receiver.failure = ""
+    first, second = server.store.alerts.of(SERVICE).notices
+    await look(server, HOUR)
+    assert [posted.json["id"] for posted in server.receiver.posted] == [first.id, second.id]
+    assert server.store.alerts.of(SERVICE).notices == ()
+    assert watch_of(server).failure_of("rule") == ""
+
+
+@pytest_twisted.ensureDeferred
+async def test_after_a_day_a_notice_is_dropped(server: Server) -> None:
+    server.site.backend.backups.failure = "too old"
+    await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
+    server.receiver.failure = "down"
+    with logged_warnings() as lines:
+        await look(server)
+        await look(server, GIVE_UP_S + 60)
+    assert lines[1:] == [
+        "an alert (backup) of the service did not arrive for a day, and is dropped"
+    ]
+    assert server.store.alerts.of(SERVICE).notices == ()
+    # The cause goes on, so it is not sent again.
+    server.receiver.failure = ""
+    await look(server, HOUR)
+    assert server.receiver.posted == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_restart_neither_loses_nor_repeats(server: Server, tmp_path: Path) -> None:
+    website = await visited(server)
+    await rule_for(server, website.number, QUIET)
+    server.receiver.failure = "down"
+    with logged_warnings():
+        await look(server, 4 * HOUR)
+    (notice,) = server.store.alerts.of(website.number).notices
+    for _ in range(2):
+        await server.store.close()
+        again = await build_server(tmp_path, server.now + 60)
+        server.store, server.site, server.reactor = again.store, again.site, again.reactor
+        server.receiver = again.receiver
+        await look(again)
+        ids = [posted.json["id"] for posted in again.receiver.posted]
+        assert ids == ([notice.id] if notice else [])
+        notice = None
+
+
+@pytest_twisted.ensureDeferred
+async def test_stopping_ends_what_is_being_sent_and_keeps_it(server: Server) -> None:
+    server.site.backend.backups.failure = "too old"
+    await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
+    cancelled = []
+
+    async def never(*_request: object) -> None:
+        await Deferred(lambda _: cancelled.append(True))
+
+    watch = AlertWatch(server.site.backend, never, str, 0)
+    await watch.look()
+    watch.stop()
+    assert cancelled == [True]
+    assert len(server.store.alerts.of(SERVICE).notices) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_alerts_of_the_service(server: Server) -> None:
+    backend, store = server.site.backend, server.store
+    website = await store.add_website("example.com", NOW)
+    rules = [
+        evolve(DISK, id=kind, kind=kind, threshold=threshold, format="json")
+        for kind, threshold in (("disk", 1_000_000), ("limits", None), ("damage", None))
+    ]
+    await rule_for(server, SERVICE, *rules)
+    store.dictionary.reached[website.number, Dimension.PATH] = NOW // 86_400
+    store.websites.damaged = ("website 7: its checksum does not match",)
+    backend.backups.failure = "too old"
+    free = store.free_space.free_disk() >> 30
+    await look(server)
+    assert texts(server) == [
+        f"The disk of the store has {free:,} GiB left.",
+        "example.com has used up its daily limit on new values: path.",
+        "The store has damaged data: website 7: its checksum does not match",
+    ]
+    assert {posted.json["website"] for posted in server.receiver.posted} == {None}
+    await look(server, 24 * HOUR)
+    await look(server, ENDS_AFTER_S)
+    assert texts(server)[3:] == ["example.com has room for new values again: path."]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_test_says_what_would_be_said_and_changes_nothing(server: Server) -> None:
+    website = await visited(server)
+    await rule_for(server, website.number, QUIET)
+    nothing = "This is a test. At the moment, the alert has nothing to report."
+    assert await watch_of(server).try_now(website.number, "rule") == Trial(nothing, False, "")
+    server.now += 4 * HOUR
+    await Watch(server.site.backend, 0).look()
+    server.receiver.failure = "404 Not Found"
+    text = f"This is a test. At the moment, the alert would say: {GONE}"
+    failed = Trial(text, True, "404 Not Found: go away")
+    assert await watch_of(server).try_now(website.number, "rule") == failed
+    assert texts(server) == [nothing]
+    assert server.receiver.posted[0].json["event"] == "test"
+    assert server.store.alerts.of(website.number) == Alerts((QUIET,))
+    with pytest.raises(NotFound, match=r"^there is no alert other$"):
+        await watch_of(server).try_now(website.number, "other")
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_looked_at_does_not_keep_others_from_it(server: Server) -> None:
+    website, other = await visited(server), await visited(server, "other.example")
+    for number in (website.number, other.number):
+        await rule_for(server, number, evolve(QUIET, id=f"rule{number}"))
+    server.now += 4 * HOUR
+    await Watch(server.site.backend, 0).look()
+    usual, turns = server.site.backend.run_query, iter([fail(Unavailable("", retry_after=1))])
+    server.site.backend.run_query = lambda query, **_: next(turns, None) or usual(query)
+    await watch_of(server).look()
+    await sent(server)
+    assert [posted.json["website"] for posted in server.receiver.posted] == ["other.example"]
+    await look(server)
+    assert len(server.receiver.posted) == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_rules_take_turns_with_requests(server: Server) -> None:
+    website = await visited(server)
+    await rule_for(server, website.number, QUIET)
+    clients = []
+
+    def note(_query: object, client: tuple[str, ...] = ()) -> Deferred[object]:
+        clients.append(client)
+        return succeed({})
+
+    server.site.backend.run_query = note
+    await watch_of(server).look()
+    assert clients == [("alerts",)]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_demo_sends_nothing(server: Server) -> None:
+    await rule_for(server, SERVICE, DISK)
+    server.set(demo=True)
+    await look(server)
+    assert (server.receiver.posted, server.store.alerts.of(SERVICE).notices) == ([], ())
+
+
+@pytest_twisted.ensureDeferred
+async def test_sentences_are_in_the_language_of_the_account(server: Server) -> None:
+    await rule_for(server, SERVICE, evolve(DISK, format="slack"))
+    await server.store.account.change(
+        lambda old: evolve(old, settings=evolve(old.settings, language="de"))
+    )
+    await look(server)
+    (posted,) = server.receiver.posted
+    assert posted.json["text"].startswith("Auf der Festplatte der Datenbank sind noch ")
