@@ -6,8 +6,8 @@ killed in between is it sent again, under the same id.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Final, Protocol
+from functools import cache, partial
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from attrs import define, field, frozen
@@ -19,13 +19,12 @@ from medamad.alerts.conditions import UNKNOWN, Findings, Looked, look
 from medamad.alerts.payloads import Message, payload_of
 from medamad.alerts.texts import Speaker
 from medamad.domain.accounts import Settings
-from medamad.domain.alerts import SERVICE, Alerts, Facts, Notice, Rule
+from medamad.domain.alerts import SERVICE, Alerts, Facts, NotDelivered, Notice, Rule
 from medamad.domain.errors import NotFound, Unavailable
 from medamad.domain.goals import new_id
 from medamad.domain.websites import Website
 from medamad.ingest.networks import Networks
 from medamad.web.backend import Backend, Trial
-from medamad.web.webhooks import NotDelivered
 
 ENDS_AFTER_S: Final = 600
 """A cause has ended when it has not been found for so long: what comes and goes is one cause."""
@@ -51,6 +50,23 @@ class Post(Protocol):
         /,
     ) -> None:
         """Return once the response is a success. Raises NotDelivered."""
+
+
+def post_by(reactor: Any) -> Post:
+    """Return what sends to webhooks. It takes the memory that TLS needs when it is first called."""
+
+    @cache
+    def webhooks() -> Any:
+        from medamad.web.webhooks import Webhooks  # noqa: PLC0415 - imports OpenSSL
+
+        return Webhooks(reactor)
+
+    async def post(
+        url: str, body: bytes, headers: Sequence[tuple[str, str]], allowed: Networks, /
+    ) -> None:
+        await webhooks().post(url, body, headers, allowed)
+
+    return post
 
 
 @frozen

@@ -28,7 +28,6 @@ from medamad.config import settings
 from medamad.config.lists import Lists, load_lists
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError
 from medamad.daemon import runtime
-from medamad.daemon.alert_watch import AlertWatch
 from medamad.daemon.backup_watch import BackupWatch
 from medamad.daemon.before_start import StoreWork, bring_up_to_date, compact_if_asked
 from medamad.daemon.listen import CannotListen, ListenEndpoint, listen_endpoints
@@ -60,11 +59,10 @@ from medamad.storage.errors import DamagedStore, StoreError
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 from medamad.web.app import make_outage_site, make_site
-from medamad.web.backend import Backend
+from medamad.web.backend import AlertWatching, Backend
 from medamad.web.server.parser import forget_fields
 from medamad.web.server.site import Site, drain
 from medamad.web.settings import WebSettings
-from medamad.web.webhooks import Webhooks
 
 FAILED: Final = 1
 PASSWORD_THREADS: Final = 1
@@ -238,7 +236,7 @@ class Daemon(Service):
         self._serve_commands(data_dir, handlers.handlers())
         self._repeat(self.tidy_s, self._tidy(store, accounts, site))
         self._repeat(self.return_s, partial(_return_memory, store, queries))
-        self._watch_for_silence(data_dir, site.backend)
+        presence = self._watch_for_silence(data_dir, site.backend)
         backup_watch = await self._watch_backups(data_dir, site.backend)
         self._send_heartbeats()
         self._reloading = Reloading(
@@ -255,7 +253,9 @@ class Daemon(Service):
         self.supervisor.notify(READY)
         self.started(_started(urls, first_login, store, data_dir))
         # At once, not when a request needs it: by then, another version may be installed.
-        passwords(site.root.load).addErrback(self._not_loaded).addBoth(self.loaded)
+        loading = passwords(site.root.load)
+        loading.addCallback(lambda _: self._watch_alerts(data_dir, site.backend, presence))
+        loading.addErrback(self._not_loaded).addBoth(self.loaded)
 
     @asynccontextmanager
     async def _store_work(self, data_dir: Path) -> AsyncIterator[StoreWork]:
@@ -335,22 +335,30 @@ class Daemon(Service):
         server = AdminServer.start(data_dir, handlers, self.reactor)
         self._opened.push_async_callback(server.stop)
 
-    def _watch_for_silence(self, data_dir: Path, backend: Backend) -> None:
+    def _watch_for_silence(self, data_dir: Path, backend: Backend) -> Presence:
         presence = Presence.begin(data_dir, self._now_ms())
         self._opened.callback(self._record_presence, presence.end, backend.store)
         watch = Watch(backend, presence.since_ms)
-        key = WebhookKey(settings.webhook_key_file(self.config, self.environ), data_dir)
-        webhooks = Webhooks(self.reactor)
-        alerts = AlertWatch(backend, webhooks.post, key.secret_of, presence.since_ms)
-        self._opened.callback(alerts.stop)
-        backend.alerts = alerts
 
         async def look() -> None:
             self._record_presence(presence.record, backend.store)
             await watch.look()
-            await alerts.look()
+            await self._watch_alerts(data_dir, backend, presence).look()
 
         self._repeat(self.look_s, look)
+        return presence
+
+    def _watch_alerts(self, data_dir: Path, backend: Backend, presence: Presence) -> AlertWatching:
+        """Return what looks at the alerts. It is made once the rest is loaded, or when needed."""
+        if backend.alerts is None:
+            from medamad.daemon.alert_watch import AlertWatch, post_by  # noqa: PLC0415 - imports much
+
+            key = WebhookKey(settings.webhook_key_file(self.config, self.environ), data_dir)
+            post = post_by(self.reactor)
+            alerts = AlertWatch(backend, post, key.secret_of, presence.since_ms)
+            self._opened.callback(alerts.stop)
+            backend.alerts = alerts
+        return backend.alerts
 
     async def _watch_backups(self, data_dir: Path, backend: Backend) -> BackupWatch:
         plan = settings.backup_plan(self.config, data_dir)

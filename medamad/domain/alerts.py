@@ -47,6 +47,17 @@ Facts: TypeAlias = dict[str, str | int]
 """What a rule found, by name."""
 
 
+class NotDelivered(Exception):
+    """A webhook was not delivered. `str(error)` says why.
+
+    `response` is what the receiver says of it, which is not for the log.
+    """
+
+    def __init__(self, reason: str, response: str = "") -> None:
+        super().__init__(reason)
+        self.response = response
+
+
 @frozen
 class Cause:
     """What a rule has found and reported, and that has not ended. `since` in Unix seconds.

@@ -7,10 +7,11 @@ from typing import Generic
 
 from attrs import evolve, frozen
 
+from medamad.domain.alerts import SERVICE, Alerts
 from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
-from medamad.storage import goals, grants
+from medamad.storage import alerts, goals, grants
 from medamad.storage.accounts import read_account, revoke_logins, write_account
 from medamad.storage.backup import BackupProgress, Note, back_up
 from medamad.storage.compaction.retention import Cutoff, Forecast, forecast
@@ -217,6 +218,29 @@ def change_goals(
     (number,) = website_numbers(directory, [hostname])
     with _guest(directory, write=True) as (txn, databases):
         return goals.apply_goals_change(txn, databases, number, change)
+
+
+def alerts_of(directory: Path, hostname: str | None) -> Alerts:
+    """Return the alerts of a website, None for the service. Raises BadRequest."""
+    number = _number_or_service(directory, hostname)
+    with _guest(directory, write=False) as (txn, databases):
+        return alerts.read_alerts(txn, databases, number)
+
+
+def change_alerts(
+    directory: Path, hostname: str | None, change: Callable[[Alerts], Alerts]
+) -> Alerts:
+    """Apply a change to the alerts of a website, None for the service; return what they are then.
+
+    Raises BadRequest for an unregistered website, and what `change` does.
+    """
+    number = _number_or_service(directory, hostname)
+    with _guest(directory, write=True) as (txn, databases):
+        return alerts.apply_alerts_change(txn, databases, number, change)
+
+
+def _number_or_service(directory: Path, hostname: str | None) -> int:
+    return SERVICE if hostname is None else website_numbers(directory, [hostname])[0]
 
 
 def website_numbers(directory: Path, hostnames: Iterable[str]) -> list[int]:

@@ -32,6 +32,9 @@ class Trial:
 class AlertWatching(Protocol):
     """The alerts of a running daemon. A website is named by its number, the service by SERVICE."""
 
+    async def look(self) -> None:
+        """Look at all rules, and send what they find."""
+
     async def try_now(self, website: int, rule_id: str, /) -> Trial:
         """Look at a rule now and send what it finds, as a test. Raises NotFound, Unavailable."""
 

@@ -16,11 +16,12 @@ from typing import Any, Final, TypeAlias
 import psutil
 from attrs import define, field, frozen
 from twisted.internet.defer import CancelledError, Deferred, fail
-from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, wrapClientTLS
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.error import ConnectError
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.protocol import Protocol
 from twisted.internet.ssl import optionsForClientTLS
+from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.web.client import (
     URI,
     Agent,
@@ -33,6 +34,7 @@ from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from medamad.build import VERSION
+from medamad.domain.alerts import NotDelivered
 from medamad.ingest.networks import Networks
 
 ALLOWED_S: Final = 20.0
@@ -50,17 +52,6 @@ Resolve: TypeAlias = Callable[[str], Sequence[str]]
 
 _EMBEDDING: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
 """Networks (NAT64, and addresses that were once compatible) that end in an IPv4 address."""
-
-
-class NotDelivered(Exception):
-    """A webhook was not delivered. `str(error)` says why.
-
-    `response` is what the receiver says of it, which is not for the log.
-    """
-
-    def __init__(self, reason: str, response: str = "") -> None:
-        super().__init__(reason)
-        self.response = response
 
 
 def addresses_of(host: str) -> list[str]:
@@ -262,16 +253,16 @@ class _Checked:
 
     def endpointForURI(self, uri: URI) -> Any:
         host = uri.host.decode("ascii").removeprefix("[").removesuffix("]")
-        endpoint: Any = _CheckedEndpoint(self, host, uri.port)
-        if uri.scheme == b"https":
-            return wrapClientTLS(self._webhooks.options_of(host), endpoint)
-        return endpoint
+        return _CheckedEndpoint(self, host, uri.port, uri.scheme == b"https")
 
-    async def connect(self, host: str, port: int, factory: Any) -> Any:
-        """Connect to a host."""
+    async def connect(self, host: str, port: int, factory: Any, *, with_tls: bool) -> Any:
+        """Connect to a host; return the protocol that the factory has built."""
+        if with_tls:
+            # Not by Twisted's endpoints, which know no TLS where they were imported without it.
+            factory = TLSMemoryBIOFactory(self._webhooks.options_of(host), True, factory)
         protocol = await self._webhooks.connect(host, port, self._allowed, factory)
         self._connections.append(protocol)
-        return protocol
+        return protocol.wrappedProtocol if with_tls else protocol
 
 
 @implementer(IStreamClientEndpoint)
@@ -280,10 +271,12 @@ class _CheckedEndpoint:
     _checked: _Checked
     _host: str
     _port: int
+    _with_tls: bool
 
     def connect(self, protocolFactory: Any) -> "Deferred[Any]":  # noqa: N803 - Twisted's name
-        connecting = self._checked.connect(self._host, self._port, protocolFactory)
-        return Deferred.fromCoroutine(connecting)
+        return Deferred.fromCoroutine(
+            self._checked.connect(self._host, self._port, protocolFactory, with_tls=self._with_tls)
+        )
 
 
 def _reasons(error: RequestTransmissionFailed | ResponseFailed) -> str:

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from medamad.domain.accounts import Account, Login, Settings, Share, Token
+from medamad.domain.alerts import Cause, Notice, Rule
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.domain.goals import Funnel, Goal
 from medamad.domain.websites import Website
@@ -18,6 +19,9 @@ from medamad.storage.wal.visit_rules import LiveVisit
         (Website, "number hostname created updated"),
         (Goal, "id name path event value revenue currency"),
         (Funnel, "id name goals"),
+        (Rule, "id kind threshold goal hours url format fired causes"),
+        (Cause, "key since facts"),
+        (Notice, "id rule event time facts"),
         (Account, "username password_hash created updated settings"),
         (Settings, "language script_type"),
         (Login, "since last_seen"),

@@ -23,6 +23,7 @@ from support.storage.scenes import Scene, ScenePlayer
 from twisted.internet import reactor
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
+from medamad.domain.alerts import SERVICE, Rule
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.domain.websites import Website
@@ -87,6 +88,9 @@ async def sound(tmp_path: Path) -> Path:
     await store.shares.add(b"id", Share("id", "club", club.number, 1))
     goal = Goal(id="id", name="Thanks", path="/thanks")
     await store.goals.change(club.number, lambda old: old.with_goal(goal))
+    rule = Rule(id="id", kind="backup", url="https://example.com/")
+    for number in (SERVICE, club.number):
+        await store.alerts.change(number, lambda old: old.with_rule(rule))
     with store.environment.lmdb.begin(write=True) as txn:
         write_trusted(txn, store.environment, TrustedTime(NOW_MS, 5, DAY_MS))
     player = await ScenePlayer.begin(store)

@@ -15,8 +15,9 @@ from twisted.internet.endpoints import serverFromString
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.ssl import Certificate, trustRootFromCertificates
 
+from medamad.domain.alerts import NotDelivered
 from medamad.ingest.networks import Networks
-from medamad.web.webhooks import NotDelivered, Webhooks, addresses_of, is_public, own_networks
+from medamad.web.webhooks import Webhooks, addresses_of, is_public, own_networks
 
 HERE = Networks([ip_network("127.0.0.1")])
 """What the configuration allows in these tests."""

@@ -17,6 +17,7 @@ from medamad.accounts.accounts import Accounts
 from medamad.accounts.credentials import digest, new_token
 from medamad.daemon.alert_watch import AlertWatch
 from medamad.domain.accounts import Account, Login
+from medamad.domain.alerts import NotDelivered
 from medamad.domain.hits import Hit, View
 from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Pipeline, Rules
@@ -30,7 +31,6 @@ from medamad.storage.wal.log import Outcome
 from medamad.web.app import make_site
 from medamad.web.server.site import Site
 from medamad.web.settings import WebSettings
-from medamad.web.webhooks import NotDelivered
 
 NOW = 1_750_000_000
 """2025-06-15T15:06:40Z, a Sunday."""
