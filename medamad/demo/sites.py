@@ -1,4 +1,4 @@
-"""The invented websites: their pages, referrers, campaigns and events, goals and a funnel."""
+"""The invented websites: their pages, referrers, campaigns, events, goals, a funnel and alerts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from attrs import field, frozen
 
 from medamad.demo.people import Weighted, skewed
+from medamad.domain.alerts import Rule
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.domain.hits import Properties
 
@@ -44,6 +45,14 @@ class DemoShop:
         )
 
 
+@frozen
+class DemoAlert:
+    """A rule that nothing of the invented traffic fits, and when it last fired."""
+
+    rule: Rule
+    days_ago: int
+
+
 @frozen(kw_only=True, eq=False)
 class DemoWebsite:
     """An invented website. `share` is its share of all visitors, relative to the others."""
@@ -67,6 +76,7 @@ class DemoWebsite:
     hosts: tuple[str, ...] = field(default=())
     shop: DemoShop | None = None
     definitions: Definitions = field(factory=Definitions)
+    alerts: tuple[DemoAlert, ...] = ()
 
 
 _SEARCH: Final = {
@@ -144,6 +154,9 @@ _DOCS: Final = _paths(
     "api/statistics upgrading troubleshooting faq glossary release-notes",
 )
 
+_HOOK: Final = "https://hooks.gardenpost.example/alerts"
+"""Nobody can have this name."""
+
 SITES: Final = (
     DemoWebsite(
         hostname="gardenpost.example",
@@ -212,6 +225,17 @@ SITES: Final = (
                 ),
             ),
             (Funnel("purchase", "Purchase", ("product", "cart", "checkout", "order")),),
+        ),
+        alerts=(
+            DemoAlert(Rule(id="shop-quiet", kind="quiet", url=_HOOK), days_ago=61),
+            DemoAlert(
+                Rule(id="shop-news", kind="referrer", threshold=5_000, url=_HOOK, format="slack"),
+                days_ago=9,
+            ),
+            DemoAlert(
+                Rule(id="shop-order", kind="no-goal", goal="order", hours=168, url=_HOOK),
+                days_ago=40,
+            ),
         ),
     ),
     DemoWebsite(

@@ -11,7 +11,8 @@ from typing import Final, Protocol
 from attrs import define, evolve, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
-from medamad.demo.sites import NO_CAMPAIGN, SITES, Campaign, DemoWebsite
+from medamad.demo.sites import NO_CAMPAIGN, SITES, Campaign, DemoAlert, DemoWebsite
+from medamad.domain.alerts import Alerts
 from medamad.domain.dimensions import WidthClass, major_version
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Event, Hit, Properties, Unload, View
@@ -126,6 +127,13 @@ class GoalStore(Protocol):
         """Apply a change to the goals and funnels of a website."""
 
 
+class AlertStore(Protocol):
+    """The part of a store's alerts that `fill` needs."""
+
+    async def change(self, website: int, change: Callable[[Alerts], Alerts]) -> Alerts:
+        """Apply a change to the alerts of a website."""
+
+
 class HitStore(Protocol):
     """The part of a store that is needed to add hits."""
 
@@ -140,6 +148,10 @@ class WebsiteStore(HitStore, Protocol):
     def goals(self) -> GoalStore:
         """The goals and funnels of all websites."""
 
+    @property
+    def alerts(self) -> AlertStore:
+        """The alerts of all websites."""
+
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website at a time in Unix seconds."""
 
@@ -147,11 +159,17 @@ class WebsiteStore(HitStore, Protocol):
 async def fill(
     store: WebsiteStore, plan: TrafficPlan, sites: Sequence[DemoWebsite] = SITES
 ) -> list[Website]:
-    """Register the invented websites with their goals, store their hits. Return the websites."""
+    """Register the invented websites with their goals and alerts, and store their hits.
+
+    Return the websites.
+    """
     began = (plan.until_ms - plan.days * DAY_MS) // 1000
     websites = [await store.add_website(site.hostname, began) for site in sites]
     for site, website in zip(sites, websites, strict=True):
         await store.goals.change(website.number, partial(_with_definitions, site.definitions))
+        if site.alerts:
+            with_alerts = partial(_with_alerts, site.alerts, plan.until_ms)
+            await store.alerts.change(website.number, with_alerts)
     numbers = {website.hostname: website.number for website in websites}
     invented = hits(plan, numbers, sites)
     while some := list(islice(invented, _HITS_AT_ONCE)):
@@ -165,6 +183,13 @@ def _with_definitions(added: Definitions, definitions: Definitions) -> Definitio
     for funnel in added.funnels:
         definitions = definitions.with_funnel(funnel)
     return definitions
+
+
+def _with_alerts(added: Sequence[DemoAlert], until_ms: int, alerts: Alerts) -> Alerts:
+    for each in added:
+        fired = (until_ms - each.days_ago * DAY_MS) // 1000
+        alerts = alerts.with_rule(evolve(each.rule, fired=fired))
+    return alerts
 
 
 @define(eq=False)

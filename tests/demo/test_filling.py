@@ -6,6 +6,7 @@ from attrs import define, field
 
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import LiveTraffic, TrafficPlan, fill, hits, live_hits
+from medamad.domain.alerts import WEBSITE_KINDS, Alerts, checked_rule
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Hit, View
 from medamad.domain.websites import Website
@@ -28,11 +29,23 @@ class RecordedGoals:
 
 
 @define
+class RecordedAlerts:
+    """Records the alerts of each website by its number."""
+
+    of: dict[int, Alerts] = field(factory=dict)
+
+    async def change(self, website: int, change: Callable[[Alerts], Alerts]) -> Alerts:
+        self.of[website] = change(self.of.get(website, Alerts()))
+        return self.of[website]
+
+
+@define
 class Recording:
     """Records the websites, their goals and the hits it receives."""
 
     websites: list[Website] = field(factory=list)
     goals: RecordedGoals = field(factory=RecordedGoals)
+    alerts: RecordedAlerts = field(factory=RecordedAlerts)
     hits: list[Hit] = field(factory=list)
     batches: list[int] = field(factory=list)
 
@@ -58,6 +71,11 @@ def test_hits_are_stored_in_order_under_their_website() -> None:
     assert [store.goals.of[website.number] for website in store.websites] == [
         site.definitions for site in SITES
     ]
+    ((shop, alerts),) = store.alerts.of.items()
+    assert shop == numbers["shop.gardenpost.example"]
+    assert [rule.kind for rule in alerts.rules] == ["quiet", "referrer", "no-goal"]
+    assert all(checked_rule(rule, WEBSITE_KINDS) == rule for rule in alerts.rules)
+    assert {rule.goal for rule in alerts.rules} <= {None, "order"}
 
 
 def test_websites_are_created_at_their_first_hit() -> None:
