@@ -19,11 +19,11 @@ _EN: Final = {
         "{website} has views again.",
     ),
     "spike": (
-        "{website} had {views} views in the hour from {hour}, {percent}% more than usual at this hour of the week ({usual}).",
+        "Views of {website} in the hour from {hour}: {views}, {percent}% more than usual at this hour of the week ({usual}).",
         "{website} has about as many views as usual again, after more from {hour} on.",
     ),
     "drop": (
-        "{website} had {views} views in the hour from {hour}, {percent}% fewer than usual at this hour of the week ({usual}).",
+        "Views of {website} in the hour from {hour}: {views}, {percent}% fewer than usual at this hour of the week ({usual}).",
         "{website} has about as many views as usual again, after fewer from {hour} on.",
     ),
     "referrer": (
@@ -31,11 +31,11 @@ _EN: Final = {
         "The new referrer {referrer} of {website} has no more than {threshold} visits in 24 hours any more.",
     ),
     "goal": (
-        "The goal {goal} of {website} was reached {count} times within {hours} hours.",
-        "The goal {goal} of {website} was reached fewer than {threshold} times in the last {hours} hours.",
+        "The goal {goal} of {website} was reached. Conversions in the last {hours} h: {count}.",
+        "The goal {goal} of {website}: conversions in the last {hours} h are below {threshold} again.",
     ),
     "no-goal": (
-        "The goal {goal} of {website} was not reached within {hours} hours.",
+        "The goal {goal} of {website} was not reached in the last {hours} h.",
         "The goal {goal} of {website} is being reached again.",
     ),
     "disk": (
@@ -62,11 +62,11 @@ _DE: Final = {
         "{website} hat wieder Seitenaufrufe.",
     ),
     "spike": (
-        "{website} hatte {views} Seitenaufrufe in der Stunde ab {hour}, {percent} % mehr als sonst zu dieser Stunde der Woche ({usual}).",
+        "Seitenaufrufe von {website} in der Stunde ab {hour}: {views}, {percent} % mehr als sonst zu dieser Stunde der Woche ({usual}).",
         "{website} hat wieder etwa so viele Seitenaufrufe wie sonst; ab {hour} waren es mehr.",
     ),
     "drop": (
-        "{website} hatte {views} Seitenaufrufe in der Stunde ab {hour}, {percent} % weniger als sonst zu dieser Stunde der Woche ({usual}).",
+        "Seitenaufrufe von {website} in der Stunde ab {hour}: {views}, {percent} % weniger als sonst zu dieser Stunde der Woche ({usual}).",
         "{website} hat wieder etwa so viele Seitenaufrufe wie sonst; ab {hour} waren es weniger.",
     ),
     "referrer": (
@@ -74,11 +74,11 @@ _DE: Final = {
         "Der neue Referrer {referrer} von {website} hat in 24 Stunden nicht mehr als {threshold} Besuche.",
     ),
     "goal": (
-        "Das Ziel {goal} von {website} wurde innerhalb von {hours} Stunden {count}-mal erreicht.",
-        "Das Ziel {goal} von {website} wurde in den letzten {hours} Stunden weniger als {threshold}-mal erreicht.",
+        "Das Ziel {goal} von {website} wurde in den letzten {hours} h {count}-mal erreicht.",
+        "Das Ziel {goal} von {website} wurde in den letzten {hours} h weniger als {threshold}-mal erreicht.",
     ),
     "no-goal": (
-        "Das Ziel {goal} von {website} wurde innerhalb von {hours} Stunden nicht erreicht.",
+        "Das Ziel {goal} von {website} wurde in den letzten {hours} h nicht erreicht.",
         "Das Ziel {goal} von {website} wird wieder erreicht.",
     ),
     "disk": (
@@ -108,11 +108,11 @@ _FR: Final = {
         "{website} a de nouveau des pages vues.",
     ),
     "spike": (
-        "{website} a eu {views} pages vues dans l’heure à partir du {hour}, {percent} % de plus que d’habitude à cette heure de la semaine ({usual}).",
+        "Pages vues de {website} dans l’heure à partir du {hour} : {views}, soit {percent} % de plus que d’habitude à cette heure de la semaine ({usual}).",
         "{website} a de nouveau à peu près autant de pages vues que d’habitude, après une hausse à partir du {hour}.",
     ),
     "drop": (
-        "{website} a eu {views} pages vues dans l’heure à partir du {hour}, {percent} % de moins que d’habitude à cette heure de la semaine ({usual}).",
+        "Pages vues de {website} dans l’heure à partir du {hour} : {views}, soit {percent} % de moins que d’habitude à cette heure de la semaine ({usual}).",
         "{website} a de nouveau à peu près autant de pages vues que d’habitude, après une baisse à partir du {hour}.",
     ),
     "referrer": (
@@ -120,11 +120,11 @@ _FR: Final = {
         "Le nouveau site référent {referrer} de {website} n’a plus que {threshold} visites au plus en 24 heures.",
     ),
     "goal": (
-        "L’objectif {goal} de {website} a été atteint {count} fois en {hours} heures.",
-        "L’objectif {goal} de {website} a été atteint moins de {threshold} fois ces {hours} dernières heures.",
+        "L’objectif {goal} de {website} a été atteint {count} fois en {hours} h.",
+        "L’objectif {goal} de {website} a été atteint moins de {threshold} fois en {hours} h.",
     ),
     "no-goal": (
-        "L’objectif {goal} de {website} n’a pas été atteint en {hours} heures.",
+        "L’objectif {goal} de {website} n’a pas été atteint en {hours} h.",
         "L’objectif {goal} de {website} est de nouveau atteint.",
     ),
     "disk": (
@@ -154,11 +154,11 @@ _ES: Final = {
         "{website} vuelve a tener vistas.",
     ),
     "spike": (
-        "{website} tuvo {views} vistas en la hora a partir del {hour}, un {percent} % más de lo habitual a esta hora de la semana ({usual}).",
+        "Vistas de {website} en la hora a partir del {hour}: {views}, un {percent} % más de lo habitual a esta hora de la semana ({usual}).",
         "{website} vuelve a tener más o menos las vistas habituales, tras un aumento a partir del {hour}.",
     ),
     "drop": (
-        "{website} tuvo {views} vistas en la hora a partir del {hour}, un {percent} % menos de lo habitual a esta hora de la semana ({usual}).",
+        "Vistas de {website} en la hora a partir del {hour}: {views}, un {percent} % menos de lo habitual a esta hora de la semana ({usual}).",
         "{website} vuelve a tener más o menos las vistas habituales, tras un descenso a partir del {hour}.",
     ),
     "referrer": (
@@ -166,11 +166,11 @@ _ES: Final = {
         "La nueva referencia {referrer} de {website} ya no tiene más de {threshold} visitas en 24 horas.",
     ),
     "goal": (
-        "El objetivo {goal} de {website} se alcanzó {count} veces en {hours} horas.",
-        "El objetivo {goal} de {website} se alcanzó menos de {threshold} veces en las últimas {hours} horas.",
+        "Se alcanzó el objetivo {goal} de {website}. Conversiones en las últimas {hours} h: {count}.",
+        "El objetivo {goal} de {website}: las conversiones en las últimas {hours} h vuelven a ser menos de {threshold}.",
     ),
     "no-goal": (
-        "El objetivo {goal} de {website} no se alcanzó en {hours} horas.",
+        "El objetivo {goal} de {website} no se alcanzó en las últimas {hours} h.",
         "El objetivo {goal} de {website} se vuelve a alcanzar.",
     ),
     "disk": (

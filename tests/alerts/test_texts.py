@@ -38,14 +38,14 @@ SPIKE: Facts = {"hour": 1_704_106_800, "views": 12_345, "usual": 1_234, "percent
         (
             "en",
             (
-                "example.com had 12,345 views in the hour from Jan 1, 2024, 12:00:00\u202fPM, 900%"
+                "Views of example.com in the hour from Jan 1, 2024, 12:00:00\u202fPM: 12,345, 900%"
                 " more than usual at this hour of the week (1,234)."
             ),
         ),
         (
             "de",
             (
-                "example.com hatte 12.345 Seitenaufrufe in der Stunde ab 01.01.2024, 12:00:00,"
+                "Seitenaufrufe von example.com in der Stunde ab 01.01.2024, 12:00:00: 12.345,"
                 " 900 % mehr als sonst zu dieser Stunde der Woche (1.234)."
             ),
         ),

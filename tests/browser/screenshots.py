@@ -178,6 +178,7 @@ SCENES: Final = {
     "settings-websites": Scene(owner, "settings/websites"),
     "settings-rename": Scene(owner, "settings/websites", press("Rename"), whole=False),
     "settings-delete": Scene(owner, "settings/websites", press("Delete"), whole=False),
+    "settings-alerts": Scene(owner, "settings/alerts"),
     "settings-tracker": Scene(owner, "settings/tracker"),
     "settings-usage": Scene(owner, "settings/usage"),
     "settings-about": Scene(owner, "settings/about"),

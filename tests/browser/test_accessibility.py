@@ -122,6 +122,13 @@ def section(page: Page) -> None:
         summary.click()
 
 
+def alert(page: Page) -> None:
+    page.get_by_role("button", name="Try it now: ").first.click()
+    # The webhook cannot be reached.
+    page.get_by_text("Not delivered: ").first.wait_for()
+    page.locator("summary").first.click()
+
+
 def token(page: Page) -> None:
     form = page.get_by_role("region", name="Create token")
     form.get_by_role("textbox", name="Name").fill("weekly report")
@@ -169,6 +176,7 @@ SCENES: Final = {
         f"settings: {name}": Scene(f"settings/{name}", section, whose="owner")
         for name in ("account", "websites", "tracker", "usage", "about")
     },
+    "settings: alerts": Scene("settings/alerts", alert, whose="owner"),
     "settings: tokens": Scene("settings/tokens", token, whose="owner"),
     "setup, waiting": Scene(f"websites/{LONG_HOSTNAME}/setup", waiting, whose="owner"),
     "filtered": Scene(
@@ -194,10 +202,12 @@ SCENES: Final = {
 
 @pytest.fixture(scope="module")
 def furnished_owner(known: Client) -> Client:
-    """The owner of a website with a share link, and of one that waits for its first visit."""
+    """The owner of a website with a share link, of one that waits for a visit, and of an alert."""
     link = {"name": "club", "embed": ["https://www.example.com"], "password": "open sesame"}
     made = known.request("POST", f"/api/websites/{KNOWN_HOSTNAME}/shares", link)
     assert made.status == HTTPStatus.CREATED, made
+    alert = {"kind": "disk", "threshold": 5, "url": "http://127.0.0.1/"}
+    assert known.request("POST", "/api/user/alerts", alert).status == HTTPStatus.CREATED
     known.add_website(LONG_HOSTNAME)
     load = {"e": "load", "b": "one", "u": f"https://{LONG_HOSTNAME}/", "p": True, "q": True}
     crawler = {"User-Agent": "Googlebot/2.1"}

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 
 
-SETTINGS: Final = ("websites", "tracker", "usage", "about", "tokens", "account")
+SETTINGS: Final = ("websites", "alerts", "tracker", "usage", "about", "tokens", "account")
 LEAST_GAP: Final = 6
 PHONE: Final = {"viewport": {"width": PHONE_WIDTH, "height": 700}}
 
@@ -29,6 +29,7 @@ PHONE: Final = {"viewport": {"width": PHONE_WIDTH, "height": 700}}
         f"{BUSY}/setup",
         "settings/account",
         "settings/websites",
+        "settings/alerts",
         "settings/tokens",
         "settings/tracker",
         "settings/usage",

@@ -151,6 +151,37 @@ export interface Token {
   dateLastUsed: number | null;
 }
 
+export type WebsiteAlertKind = "quiet" | "spike" | "drop" | "referrer" | "goal" | "no-goal";
+export type ServiceAlertKind = "disk" | "backup" | "limits" | "damage";
+export type AlertKind = WebsiteAlertKind | ServiceAlertKind;
+export type AlertFormat = "json" | "slack" | "discord" | "ntfy";
+
+export interface Alert {
+  id: string;
+  kind: AlertKind;
+  threshold?: number;
+  goal?: string;
+  hours?: number;
+  /** Without its path. */
+  url: string;
+  format: AlertFormat;
+  /** Signs what is sent as JSON. */
+  secret?: string;
+  /** In Unix seconds; null for never. */
+  dateFired: number | null;
+  /** Since when something that was reported goes on; null if nothing does. */
+  dateBegan: number | null;
+  /** Why the last message did not arrive. */
+  failure: string | null;
+}
+
+/** What came of trying an alert. */
+export interface AlertTrial {
+  text: string;
+  firing: boolean;
+  failure: string | null;
+}
+
 export interface Share {
   id: string;
   name: string;

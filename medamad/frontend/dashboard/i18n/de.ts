@@ -538,6 +538,7 @@ export const de: Catalogue = {
   "settings.title": "Einstellungen",
   "settings.account": "Konto",
   "settings.websites": "Websites",
+  "settings.alerts": "Alarme",
   "settings.tokens": "Token",
   "settings.tracker": "Tracker",
   "settings.usage": "Auslastung",

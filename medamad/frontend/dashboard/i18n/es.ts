@@ -537,6 +537,7 @@ export const es: Catalogue = {
   "settings.title": "Ajustes",
   "settings.account": "Cuenta",
   "settings.websites": "Sitios web",
+  "settings.alerts": "Alertas",
   "settings.tokens": "Tokens",
   "settings.tracker": "Seguimiento",
   "settings.usage": "Uso",

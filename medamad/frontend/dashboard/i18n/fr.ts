@@ -542,6 +542,7 @@ export const fr: Catalogue = {
   "settings.title": "Paramètres",
   "settings.account": "Compte",
   "settings.websites": "Sites",
+  "settings.alerts": "Alertes",
   "settings.tokens": "Jetons",
   "settings.tracker": "Script de suivi",
   "settings.usage": "Utilisation",

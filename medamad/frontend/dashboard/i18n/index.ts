@@ -75,7 +75,8 @@ export function tn(key: CountedKey, count: number, values: Values = {}): string 
   return filled(text, { n: figure(count), ...values });
 }
 
-function filled(text: string, values: Values): string {
+/** Return a text with `{name}` replaced by the value of that name. */
+export function filled(text: string, values: Values): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 

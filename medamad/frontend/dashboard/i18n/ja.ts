@@ -526,6 +526,7 @@ export const ja: Catalogue = {
   "settings.title": "設定",
   "settings.account": "アカウント",
   "settings.websites": "サイト",
+  "settings.alerts": "アラート",
   "settings.tokens": "トークン",
   "settings.tracker": "トラッキング",
   "settings.usage": "使用状況",

@@ -504,6 +504,7 @@ export const zh: Catalogue = {
   "settings.title": "设置",
   "settings.account": "账号",
   "settings.websites": "网站",
+  "settings.alerts": "警报",
   "settings.tokens": "令牌",
   "settings.tracker": "跟踪脚本",
   "settings.usage": "资源用量",

@@ -6,6 +6,7 @@ import { useRoute } from "preact-iso";
 import { t } from "../i18n/index.ts";
 import { at } from "../state/paths.ts";
 import { useUsage } from "../state/usage.ts";
+import { later } from "../ui/lazy.tsx";
 import { NoSuchPage } from "../ui/no-such-page.tsx";
 import { About } from "./about.tsx";
 import { Account } from "./account.tsx";
@@ -16,12 +17,13 @@ import { Websites } from "./websites.tsx";
 import "../style/websites.css" with { type: "css" };
 import "../style/settings.css" with { type: "css" };
 
-const SECTIONS = ["account", "websites", "tokens", "tracker", "usage", "about"] as const;
+const SECTIONS = ["account", "websites", "alerts", "tokens", "tracker", "usage", "about"] as const;
 type Section = (typeof SECTIONS)[number];
 
 const CONTENTS: Record<Section, ComponentType> = {
   account: Account,
   websites: Websites,
+  alerts: later(() => import("./alerts.tsx").then(({ Alerts }) => Alerts)),
   tokens: Tokens,
   tracker: Tracker,
   usage: UsageFigures,

@@ -4,6 +4,7 @@ export const settings = {
   "settings.title": "Settings",
   "settings.account": "Account",
   "settings.websites": "Websites",
+  "settings.alerts": "Alerts",
   "settings.tokens": "Tokens",
   "settings.tracker": "Tracker",
   "settings.usage": "Usage",

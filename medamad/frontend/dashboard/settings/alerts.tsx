@@ -1,0 +1,410 @@
+// The alerts of the server and of each website.
+
+import type { TargetedSubmitEvent } from "preact";
+import { useId, useState } from "preact/hooks";
+import { change } from "../api/client.ts";
+import type {
+  Alert,
+  AlertFormat,
+  AlertKind,
+  AlertTrial,
+  Goal,
+  ServiceAlertKind,
+  Website,
+  WebsiteAlertKind,
+} from "../api/types.ts";
+import { figure, moment, t } from "../i18n/index.ts";
+import { refresh, useAsk } from "../state/data.ts";
+import { useUsage } from "../state/usage.ts";
+import { Copyable } from "../ui/copy.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { nameOf } from "../ui/hostnames.ts";
+import { Refusal, Trouble } from "../ui/trouble.tsx";
+import { type AlertKey, said } from "./alert-texts.ts";
+import { useSaving } from "./form-state.ts";
+
+const OF_WEBSITE: readonly WebsiteAlertKind[] = [
+  "quiet",
+  "spike",
+  "drop",
+  "referrer",
+  "goal",
+  "no-goal",
+];
+const OF_SERVICE: readonly ServiceAlertKind[] = ["disk", "backup", "limits", "damage"];
+const FORMATS: Record<AlertFormat, () => string> = {
+  json: () => said("json"),
+  slack: () => "Slack",
+  discord: () => "Discord",
+  ntfy: () => "ntfy",
+};
+/** What a threshold is at first, and at most. */
+const THRESHOLDS: Partial<Record<AlertKind, readonly [number, number]>> = {
+  spike: [100, 10_000],
+  drop: [50, 100],
+  referrer: [20, 1_000_000],
+  goal: [1, 1_000_000],
+  disk: [5, 1_000_000],
+};
+const MAX_HOURS = 168;
+const NO_GOALS: readonly Goal[] = [];
+
+export function Alerts() {
+  const { data: websites, error } = useAsk<Website[]>("/websites");
+  const { isDemo } = useUsage();
+  const [hostname, setHostname] = useState("");
+  if (!websites)
+    return error ? <Trouble error={error} /> : <span class="skeleton sites-skeleton" />;
+  const path = hostname ? `/websites/${encodeURIComponent(hostname)}/alerts` : "/user/alerts";
+  return (
+    <>
+      <section class="card padded form" aria-labelledby="settings-alerts">
+        <h2 id="settings-alerts">{t("settings.alerts")}</h2>
+        <p>{said("text")}</p>
+        <label class="field">
+          <span>{said("of")}</span>
+          <select value={hostname} onChange={(event) => setHostname(event.currentTarget.value)}>
+            <option value="">{said("service")}</option>
+            {websites.map((website) => (
+              <option key={website.hostname} value={website.hostname}>
+                {nameOf(website.hostname)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <List key={path} path={path} hostname={hostname} isDemo={isDemo} />
+      </section>
+      {!isDemo && <Make key={hostname} path={path} hostname={hostname} />}
+    </>
+  );
+}
+
+function useGoals(hostname: string): readonly Goal[] {
+  const path = hostname && `/websites/${encodeURIComponent(hostname)}/goals`;
+  return useAsk<Goal[]>(path || null).data ?? NO_GOALS;
+}
+
+interface ListProperties {
+  path: string;
+  hostname: string;
+  isDemo: boolean;
+}
+
+function List({ path, hostname, isDemo }: ListProperties) {
+  const { data: alerts, error } = useAsk<Alert[]>(path);
+  const goals = useGoals(hostname);
+  const [deleting, setDeleting] = useState<Alert>();
+  const [done, setDone] = useState("");
+  if (!alerts) return error ? <Trouble error={error} /> : null;
+  return (
+    <>
+      {alerts.length === 0 && <p class="soft">{said("none")}</p>}
+      <ul class="sites alerts">
+        {alerts.map((alert) => (
+          <One
+            key={alert.id}
+            alert={alert}
+            name={nameIn(alert, goals)}
+            path={path}
+            isDemo={isDemo}
+            onDelete={() => {
+              setDone("");
+              setDeleting(alert);
+            }}
+          />
+        ))}
+      </ul>
+      <p class="saved" role="status">
+        {done}
+      </p>
+      {deleting && (
+        <Delete
+          name={nameIn(deleting, goals)}
+          path={`${path}/${deleting.id}`}
+          onClose={(what) => {
+            setDeleting(undefined);
+            if (what) setDone(what);
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** What an alert reports, in words. */
+function nameIn(alert: Alert, goals: readonly Goal[]): string {
+  const { kind, threshold, hours } = alert;
+  const goal = goals.find(({ id }) => id === alert.goal)?.name ?? alert.goal ?? "";
+  const isFilled = threshold !== undefined || hours !== undefined;
+  const key = `${isFilled ? "name" : "kind"}.${kind}` as AlertKey;
+  return said(key, { n: figure(threshold ?? 0), hours: figure(hours ?? 0), goal });
+}
+
+interface OneProperties {
+  alert: Alert;
+  name: string;
+  path: string;
+  isDemo: boolean;
+  onDelete: () => void;
+}
+
+function One({ alert, name, path, isDemo, onDelete }: OneProperties) {
+  const [trial, setTrial] = useState<AlertTrial>();
+  const saving = useSaving();
+  const tryIt = () => {
+    setTrial(undefined);
+    return saving.save(async () => {
+      setTrial(await change<AlertTrial>("POST", `${path}/${alert.id}/test`));
+    });
+  };
+  return (
+    <li>
+      <div class="grant">
+        <strong>{name}</strong>
+        <span>{said("to", { url: alert.url, format: FORMATS[alert.format]() })}</span>
+        <span class="soft">{stateOf(alert)}</span>
+        {alert.failure && (
+          <span class="bad">
+            {said("failed")} <span lang="en">{alert.failure}</span>
+          </span>
+        )}
+        {alert.secret && (
+          <details>
+            <summary>{said("secret")}</summary>
+            <Copyable text={alert.secret} label={said("secret")} />
+          </details>
+        )}
+        <div role="status">
+          {trial && (
+            <p class={trial.failure ? "bad" : "saved"}>
+              {trial.failure
+                ? said("not-sent", { text: trial.failure })
+                : said("sent", { text: trial.text })}
+            </p>
+          )}
+        </div>
+        <Refusal error={saving.error} />
+      </div>
+      <div class="row">
+        <button
+          type="button"
+          class="button"
+          disabled={isDemo || saving.isBusy}
+          aria-label={said("try-of", { name })}
+          onClick={tryIt}
+        >
+          {said("try")}
+        </button>
+        <button
+          type="button"
+          class="button danger"
+          disabled={isDemo}
+          aria-label={said("delete-of", { name })}
+          onClick={onDelete}
+        >
+          {t("common.delete")}
+        </button>
+      </div>
+    </li>
+  );
+}
+
+function stateOf({ dateBegan, dateFired }: Alert): string {
+  if (dateBegan !== null) return said("going-on", { when: timeOf(dateBegan) });
+  return dateFired === null ? said("never") : said("fired", { when: timeOf(dateFired) });
+}
+
+function timeOf(unixSeconds: number): string {
+  return moment(new Date(unixSeconds * 1000), { dateStyle: "medium", timeStyle: "short" });
+}
+
+interface DeleteProperties {
+  name: string;
+  path: string;
+  /** Called with a message about what was done, or with nothing. */
+  onClose: (done?: string) => void;
+}
+
+function Delete({ name, path, onClose }: DeleteProperties) {
+  const saving = useSaving();
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    if (await saving.save(() => change("DELETE", path))) {
+      refresh();
+      onClose(said("deleted"));
+    }
+  };
+  return (
+    <Dialog title={said("delete-of", { name })} onClose={() => onClose()}>
+      <form class="form" onSubmit={submit}>
+        <p>{t("grants.revoke-text")}</p>
+        <Refusal error={saving.error} />
+        <div class="row">
+          <button type="submit" class="button danger" disabled={saving.isBusy}>
+            {t("common.delete")}
+          </button>
+          <button type="button" class="button" onClick={() => onClose()}>
+            {t("common.cancel")}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Make({ path, hostname }: { path: string; hostname: string }) {
+  const kinds: readonly AlertKind[] = hostname ? OF_WEBSITE : OF_SERVICE;
+  const goals = useGoals(hostname);
+  const [kind, setKind] = useState<AlertKind>(kinds[0] as AlertKind);
+  const [threshold, setThreshold] = useState(firstOf(kinds[0] as AlertKind));
+  const [goal, setGoal] = useState("");
+  const [hours, setHours] = useState("24");
+  const [url, setUrl] = useState("");
+  const [format, setFormat] = useState<AlertFormat>("json");
+  const saving = useSaving();
+  const hint = useId();
+  const bounds = THRESHOLDS[kind];
+  const isOfGoal = kind === "goal" || kind === "no-goal";
+  const chosen = goal || goals[0]?.id || "";
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const wanted = {
+      kind,
+      url,
+      format,
+      ...(bounds && { threshold: Number(threshold) }),
+      ...(isOfGoal && { goal: chosen, hours: Number(hours) }),
+    };
+    if (await saving.save(() => change("POST", path, wanted))) {
+      setUrl("");
+      refresh();
+    }
+  };
+  const message = saving.error?.message ?? "";
+  return (
+    <section class="card padded form" aria-labelledby="settings-make-alert">
+      <h2 id="settings-make-alert">{said("make")}</h2>
+      <form class="form" onSubmit={submit}>
+        <label class="field">
+          <span>{said("kind")}</span>
+          <select
+            value={kind}
+            onChange={(event) => {
+              const wanted = event.currentTarget.value as AlertKind;
+              setKind(wanted);
+              setThreshold(firstOf(wanted));
+              saving.forget();
+            }}
+          >
+            {kinds.map((each) => (
+              <option key={each} value={each}>
+                {said(`kind.${each}`)}
+              </option>
+            ))}
+          </select>
+        </label>
+        {isOfGoal && goals.length === 0 && <p class="soft">{said("no-goals")}</p>}
+        {isOfGoal && goals.length > 0 && (
+          <label class="field">
+            <span>{said("goal")}</span>
+            <select value={chosen} onChange={(event) => setGoal(event.currentTarget.value)}>
+              {goals.map(({ id, name }) => (
+                <option key={id} value={id}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        {bounds && (
+          <NumberField
+            label={said(`threshold.${kind}` as AlertKey)}
+            most={bounds[1]}
+            value={threshold}
+            onInput={setThreshold}
+          />
+        )}
+        {isOfGoal && (
+          <NumberField label={said("hours")} most={MAX_HOURS} value={hours} onInput={setHours} />
+        )}
+        <div class="field">
+          <label for={`${hint}-field`}>{said("url")}</label>
+          <input
+            id={`${hint}-field`}
+            required
+            type="url"
+            autocomplete="off"
+            spellcheck={false}
+            maxLength={2048}
+            aria-describedby={hint}
+            value={url}
+            onInput={(event) => {
+              setUrl(event.currentTarget.value);
+              saving.forget();
+            }}
+          />
+          <p id={hint} class="soft">
+            {said("url-hint")}
+          </p>
+        </div>
+        <label class="field">
+          <span>{said("format")}</span>
+          <select
+            value={format}
+            onChange={(event) => setFormat(event.currentTarget.value as AlertFormat)}
+          >
+            {(Object.keys(FORMATS) as AlertFormat[]).map((each) => (
+              <option key={each} value={each}>
+                {FORMATS[each]()}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Refusal
+          error={saving.error}
+          meaning={{
+            ...(message.startsWith("url: ") && { 400: said("url-refused") }),
+            ...(message.startsWith("alerts: ") && { 400: said("full") }),
+          }}
+        />
+        <div class="row">
+          <button
+            type="submit"
+            class="button main"
+            disabled={saving.isBusy || (isOfGoal && goals.length === 0)}
+          >
+            {said("create")}
+          </button>
+        </div>
+      </form>
+    </section>
+  );
+}
+
+function firstOf(kind: AlertKind): string {
+  return String(THRESHOLDS[kind]?.[0] ?? "");
+}
+
+interface NumberProperties {
+  label: string;
+  most: number;
+  value: string;
+  onInput: (value: string) => void;
+}
+
+function NumberField({ label, most, value, onInput }: NumberProperties) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        required
+        type="number"
+        min={1}
+        max={most}
+        step={1}
+        value={value}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+    </label>
+  );
+}

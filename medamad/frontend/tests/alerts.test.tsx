@@ -1,0 +1,160 @@
+// The alerts of the server and of websites, in the settings.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { waitFor, within } from "@testing-library/dom";
+import { DEMO, owner } from "./support/account.ts";
+import { type Shown, showApp } from "./support/page.tsx";
+
+const FIRED = Date.UTC(2026, 5, 1, 12) / 1000;
+const QUIET = {
+  id: "quiet",
+  kind: "quiet",
+  url: "https://hooks.example.com/",
+  format: "json",
+  secret: "5ec3e7",
+  dateFired: FIRED,
+  dateBegan: null,
+  failure: null,
+};
+const ORDER = {
+  ...QUIET,
+  id: "order",
+  kind: "goal",
+  threshold: 5,
+  goal: "paid",
+  hours: 24,
+  format: "slack",
+  secret: undefined,
+  dateBegan: FIRED,
+  failure: "500 Internal Server Error",
+};
+const GOALS = [
+  { id: "cart", name: "Cart", path: "/cart" },
+  { id: "paid", name: "Order paid", path: "/thanks" },
+];
+const TRIAL = { text: "This is a test.", firing: false, failure: null };
+
+function answers(others: Record<string, unknown> = {}) {
+  return {
+    "user/alerts": [],
+    "websites/a.example/alerts": [QUIET, ORDER],
+    "websites/a.example/goals": GOALS,
+    ...others,
+  };
+}
+
+/** What was changed: method, path and body of each request but the reading ones. */
+function changes({ asked }: Shown) {
+  return asked
+    .filter(({ method }) => method !== "GET")
+    .map(({ method, path, body }) => [method, path, body]);
+}
+
+async function ofWebsite(shown: Shown) {
+  const of = await shown.findByLabelText("Website or server");
+  await shown.person.selectOptions(of, "a.example");
+  await shown.findByText("The website has gone quiet", { selector: "strong" });
+}
+
+test("alerts are listed in plain words, with when each last fired", async () => {
+  const shown = showApp("settings/alerts", owner(["a.example"], answers()));
+  assert.ok(await shown.findByText("No alerts yet."));
+  await ofWebsite(shown);
+  const [quiet, order] = shown
+    .getAllByRole("listitem")
+    .filter((item) => item.querySelector("strong"))
+    .map((item) => within(item));
+  assert.ok(quiet?.getByText("Sent to https://hooks.example.com/ as JSON (signed)"));
+  assert.ok(quiet?.getByText(/^Last fired: Jun 1, 2026/));
+  assert.ok(quiet?.getByText("5ec3e7"));
+  await waitFor(() =>
+    assert.ok(order?.getByText("The goal Order paid is reached 5 or more times within 24 h")),
+  );
+  assert.ok(order?.getByText(/^Going on since Jun 1, 2026/));
+  assert.ok(order?.getByText("500 Internal Server Error"));
+  assert.equal(order?.queryByText("Secret for checking the signature"), null);
+});
+
+test("an alert is tried", async () => {
+  const path = "websites/a.example/alerts/quiet/test";
+  const shown = showApp("settings/alerts", owner(["a.example"], answers({ [path]: TRIAL })));
+  await ofWebsite(shown);
+  const name = "Try it now: The website has gone quiet";
+  await shown.person.click(shown.getByRole("button", { name }));
+  assert.ok(await shown.findByText("Sent: This is a test."));
+  assert.deepEqual(changes(shown), [["POST", path, undefined]]);
+});
+
+test("why a test did not arrive is shown", async () => {
+  const path = "websites/a.example/alerts/quiet/test";
+  const failed = { ...TRIAL, failure: "404 Not Found: no_service" };
+  const shown = showApp("settings/alerts", owner(["a.example"], answers({ [path]: failed })));
+  await ofWebsite(shown);
+  const name = "Try it now: The website has gone quiet";
+  await shown.person.click(shown.getByRole("button", { name }));
+  assert.ok(await shown.findByText("Not delivered: 404 Not Found: no_service"));
+});
+
+test("an alert is made, with what its kind needs alone", async () => {
+  const shown = showApp("settings/alerts", owner(["a.example"], answers()));
+  await ofWebsite(shown);
+  const form = within(shown.getByRole("region", { name: "New alert" }));
+  const make = async () => {
+    await shown.person.type(form.getByLabelText("Webhook URL"), "https://hooks.example.com/T0P");
+    await shown.person.click(form.getByRole("button", { name: "Create alert" }));
+    const url = form.getByLabelText<HTMLInputElement>("Webhook URL");
+    await waitFor(() => assert.equal(url.value, ""));
+  };
+  assert.equal(form.queryByRole("spinbutton"), null);
+  await make();
+  const kinds = form.getByLabelText("What it reports");
+  await shown.person.selectOptions(kinds, "An hour with fewer views than usual");
+  const percent = form.getByLabelText("Percent fewer, at least");
+  await shown.person.clear(percent);
+  await shown.person.type(percent, "60");
+  await make();
+  await shown.person.selectOptions(kinds, "A goal is not reached");
+  await shown.person.selectOptions(form.getByLabelText("Goal"), "Order paid");
+  await shown.person.selectOptions(form.getByLabelText("Format"), "Slack");
+  await make();
+  const url = "https://hooks.example.com/T0P";
+  const path = "websites/a.example/alerts";
+  assert.deepEqual(changes(shown), [
+    ["POST", path, { kind: "quiet", url, format: "json" }],
+    ["POST", path, { kind: "drop", url, format: "json", threshold: 60 }],
+    ["POST", path, { kind: "no-goal", url, format: "slack", goal: "paid", hours: 24 }],
+  ]);
+});
+
+test("without a goal, there is no alert of one", async () => {
+  const none = answers({ "websites/a.example/goals": [] });
+  const shown = showApp("settings/alerts", owner(["a.example"], none));
+  await ofWebsite(shown);
+  const form = within(shown.getByRole("region", { name: "New alert" }));
+  const kinds = form.getByLabelText("What it reports");
+  await shown.person.selectOptions(kinds, "A goal is reached");
+  assert.ok(form.getByText("Define a goal first, on the page of the website."));
+  assert.ok(form.getByRole<HTMLButtonElement>("button", { name: "Create alert" }).disabled);
+});
+
+test("an alert is deleted once that is confirmed", async () => {
+  const path = "websites/a.example/alerts/quiet";
+  const shown = showApp("settings/alerts", owner(["a.example"], answers({ [path]: {} })));
+  await ofWebsite(shown);
+  const name = "Delete: The website has gone quiet";
+  await shown.person.click(shown.getByRole("button", { name }));
+  const dialog = within(await shown.findByRole("dialog", { name }));
+  assert.deepEqual(changes(shown), []);
+  await shown.person.click(dialog.getByRole("button", { name: "Delete" }));
+  assert.ok(await shown.findByText("The alert has been deleted."));
+  assert.deepEqual(changes(shown), [["DELETE", path, undefined]]);
+});
+
+test("a demo lists alerts, but changes none", async () => {
+  const shown = showApp("settings/alerts", owner(["a.example"], answers({ "user/usage": DEMO })));
+  await ofWebsite(shown);
+  const buttons = shown.getAllByRole<HTMLButtonElement>("button", { name: /^(Try|Delete)/ });
+  await waitFor(() => assert.ok(buttons.every(({ disabled }) => disabled)));
+  assert.equal(shown.queryByRole("region", { name: "New alert" }), null);
+});
