@@ -191,11 +191,11 @@ class BackupSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     max_age_hours: Annotated[int, Meta(ge=0, le=100_000)] = 48
 
 
-class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[webhooks]: what webhooks may reach, and the key that signs them."""
+class AlertsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[alerts]: what their webhooks may reach, and the key that signs these."""
 
-    networks: tuple[Network, ...] = ()
-    key_file: PathText = PathText("")
+    webhook_networks: tuple[Network, ...] = ()
+    webhook_key_file: PathText = PathText("")
 
 
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -215,7 +215,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     privacy: PrivacySection = PrivacySection()
     retention: RetentionSection = RetentionSection()
     backup: BackupSection = BackupSection()
-    webhooks: WebhooksSection = WebhooksSection()
+    alerts: AlertsSection = AlertsSection()
     log: LogSection = LogSection()
 
 
@@ -237,7 +237,7 @@ class Config:
     privacy: PrivacySection = field(factory=PrivacySection)
     retention: RetentionSection = field(factory=RetentionSection)
     backup: BackupSection = field(factory=BackupSection)
-    webhooks: WebhooksSection = field(factory=WebhooksSection)
+    alerts: AlertsSection = field(factory=AlertsSection)
     log: LogSection = field(factory=LogSection)
     file: Path | None = None
     warnings: tuple[str, ...] = field(default=(), eq=False)
@@ -281,7 +281,7 @@ def load(file: Path | None) -> Config:
         privacy=document.privacy,
         retention=document.retention,
         backup=document.backup,
-        webhooks=document.webhooks,
+        alerts=document.alerts,
         log=document.log,
         file=file,
         warnings=(*retired, *_trusts_everybody(file, document.server)),

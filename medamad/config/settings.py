@@ -34,7 +34,7 @@ RESTART_KEYS = (
     ("server", "listen"),
     ("server", "data_dir"),
     ("store", "map_size"),
-    ("webhooks", "key_file"),
+    ("alerts", "webhook_key_file"),
 )
 """The keys that are read only at the start, by section and key."""
 
@@ -139,7 +139,7 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
         demo=server.demo,
         base_path=str(server.base_path),
         public_url=str(server.public_url),
-        webhook_networks=_networks(config.webhooks.networks),
+        webhook_networks=_networks(config.alerts.webhook_networks),
         hostnames=frozenset(map(str, server.hostnames)),
         cors_origins=frozenset(server.cors_origins),
         trusted_proxies=_networks(server.trusted_proxies),
@@ -157,9 +157,9 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
 
 def webhook_key_file(config: Config, environ: Mapping[str, str]) -> Path | None:
     """Return the file with the key of webhooks: as configured, else systemd's; None for neither."""
-    if config.webhooks.key_file:
-        return config.path(config.webhooks.key_file)
-    credential = Path(environ.get("CREDENTIALS_DIRECTORY", ""), "webhook-key")
+    if config.alerts.webhook_key_file:
+        return config.path(config.alerts.webhook_key_file)
+    credential = Path(environ.get("CREDENTIALS_DIRECTORY", ""), "medamad.webhook-key")
     return credential if credential.is_absolute() and credential.exists() else None
 
 

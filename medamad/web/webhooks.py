@@ -236,8 +236,8 @@ class Webhooks:
 
 
 _NOT_PUBLIC: Final = (
-    "is an address of this machine or of its networks: [webhooks] networks in the configuration"
-    " can allow it"
+    "is an address of this machine or of its networks: [alerts] webhook_networks in the"
+    " configuration can allow it"
 )
 
 

@@ -59,7 +59,7 @@ def test_an_alert_is_made_tried_and_deleted(
     expect(item).to_contain_text("Never fired")
     item.get_by_role("button", name="Try it now").click()
     expect(item).to_contain_text("is an address of this machine or of its networks")
-    configure(new_daemon, '[webhooks]\nnetworks = ["127.0.0.1"]\n')
+    configure(new_daemon, '[alerts]\nwebhook_networks = ["127.0.0.1"]\n')
     until(lambda: "was reloaded" in new_daemon.log)
     item.get_by_role("button", name="Try it now").click()
     expect(item).to_contain_text(f"Sent: {TEXT}")

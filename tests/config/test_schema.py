@@ -36,7 +36,7 @@ def test_the_shipped_file_documents_every_key_and_default(tmp_path: Path) -> Non
     sections = (
         *(defaults.server, defaults.store, defaults.events, defaults.limits),
         *(defaults.privacy, defaults.retention, defaults.backup),
-        *(defaults.webhooks, defaults.log),
+        *(defaults.alerts, defaults.log),
     )
     # Tables of websites are shown as an example.
     tables = {"websites"}

@@ -56,7 +56,7 @@ def test_tls_is_verified_by_the_certificates_of_the_system(
 ) -> None:
     authority = Authority(tmp_path / "tls")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "tls" / "chain.pem"))
-    configuration = '[webhooks]\nnetworks = ["127.0.0.1"]\n'
+    configuration = '[alerts]\nwebhook_networks = ["127.0.0.1"]\n'
     with (
         receiver(authority) as (port, received),
         running(tmp_path, configuration=configuration) as daemon,
@@ -86,10 +86,10 @@ def test_a_webhook_of_this_machine_is_reached_if_the_configuration_allows_it(
         test = f"/api/user/alerts/{alert['id']}/test"
         assert client.request("POST", test).json["failure"] == (
             "localhost is an address of this machine or of its networks:"
-            " [webhooks] networks in the configuration can allow it"
+            " [alerts] webhook_networks in the configuration can allow it"
         )
         assert received == []
-        configure(daemon, '[webhooks]\nnetworks = ["127.0.0.1"]\n')
+        configure(daemon, '[alerts]\nwebhook_networks = ["127.0.0.1"]\n')
         until(lambda: "was reloaded" in daemon.log)
         tried = client.request("POST", test).json
         assert (tried["firing"], tried["failure"]) == (True, None)

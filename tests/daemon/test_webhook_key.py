@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from medamad.config.schema import Config, WebhooksSection
+from medamad.config.schema import AlertsSection, Config
 from medamad.config.settings import webhook_key_file
 from medamad.config.values import PathText
 from medamad.daemon.webhook_key import WebhookKey
@@ -47,10 +47,10 @@ def test_a_configured_key_that_cannot_be_used_is_not_replaced(
 
 
 def test_where_the_key_is(tmp_path: Path) -> None:
-    configured = Config(webhooks=WebhooksSection(key_file=PathText(str(tmp_path / "key"))))
+    configured = Config(alerts=AlertsSection(webhook_key_file=PathText(str(tmp_path / "key"))))
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     assert webhook_key_file(configured, environ) == tmp_path / "key"
     assert webhook_key_file(Config(), {}) is None
     assert webhook_key_file(Config(), environ) is None
-    (tmp_path / "webhook-key").write_text(KEY)
-    assert webhook_key_file(Config(), environ) == tmp_path / "webhook-key"
+    (tmp_path / "medamad.webhook-key").write_text(KEY)
+    assert webhook_key_file(Config(), environ) == tmp_path / "medamad.webhook-key"

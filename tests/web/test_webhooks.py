@@ -221,8 +221,8 @@ async def test_a_certificate_is_verified(serve: Serve, tmp_path: Path) -> None:
 
 
 NOT_PUBLIC = (
-    "is an address of this machine or of its networks: [webhooks] networks in the configuration"
-    " can allow it"
+    "is an address of this machine or of its networks: [alerts] webhook_networks in the"
+    " configuration can allow it"
 )
 
 
