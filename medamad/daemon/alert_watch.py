@@ -7,6 +7,7 @@ killed in between is it sent again, under the same id.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from itertools import islice
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -19,7 +20,7 @@ from medamad.alerts.conditions import UNKNOWN, Findings, Looked, look
 from medamad.alerts.payloads import Message, payload_of
 from medamad.alerts.texts import Speaker
 from medamad.domain.accounts import Settings
-from medamad.domain.alerts import SERVICE, Alerts, Facts, NotDelivered, Notice, Rule
+from medamad.domain.alerts import MAX_CAUSES, SERVICE, Alerts, Facts, NotDelivered, Notice, Rule
 from medamad.domain.errors import NotFound, Unavailable
 from medamad.domain.goals import new_id
 from medamad.domain.websites import Website
@@ -148,7 +149,8 @@ class AlertWatch:
     async def _note(self, number: int, rule: Rule, findings: Findings) -> None:
         """Store which causes of a rule have begun or ended, and that this is to be sent."""
         now, seconds = int(self._backend.clock()), self._backend.seconds()
-        began = {key: facts for key, facts in findings.facts.items() if rule.cause(key) is None}
+        others = (each for each in findings.facts.items() if rule.cause(each[0]) is None)
+        began = dict(islice(others, MAX_CAUSES - len(rule.causes)))
         ended = []
         for cause in rule.causes:
             place = (rule.id, cause.key)
