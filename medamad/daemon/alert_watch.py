@@ -93,6 +93,8 @@ class AlertWatch:
     _sending: dict[str, Deferred[None]] = field(factory=dict)
     """By the id of the rule: its notices arrive in order."""
     _failures: dict[str, str] = field(factory=dict)
+    _arrived: set[str] = field(factory=set)
+    """The notices that arrived, while the store cannot take that."""
     _log = Logger()
 
     async def look(self) -> None:
@@ -199,9 +201,10 @@ class AlertWatch:
         place = self._place(number)
         is_late = backend.clock() - notice.time > GIVE_UP_S
         try:
-            if not is_late:
+            if not is_late and notice.id not in self._arrived:
                 text = self._speaker.sentence(rule, notice.event, notice.facts, place)
                 await self._deliver(number, rule, notice, text)
+                self._arrived.add(notice.id)
         except NotDelivered as error:
             count = 1 + (attempt.count if (attempt := self._attempts.get(notice.id)) else 0)
             wait_s = min(FIRST_RETRY_S << (count - 1), LONGEST_RETRY_S)
@@ -225,6 +228,7 @@ class AlertWatch:
             self._failures.pop(rule.id, None)
         self._attempts.pop(notice.id, None)
         await backend.store.alerts.change(number, lambda old: old.without_notice(notice.id))
+        self._arrived.discard(notice.id)
 
     async def _deliver(self, number: int, rule: Rule, notice: Notice, text: str) -> None:
         backend = self._backend
@@ -239,7 +243,11 @@ class AlertWatch:
             text=text,
             link=self._link(website),
         )
-        payload = payload_of(message, self.secret_of(rule.url).encode(), int(backend.clock()))
+        try:
+            secret = self.secret_of(rule.url).encode()
+        except Unavailable as error:
+            raise NotDelivered(str(error)) from error
+        payload = payload_of(message, secret, int(backend.clock()))
         allowed = backend.settings.webhook_networks
         await self._post(rule.url, payload.body, payload.headers, allowed)
 

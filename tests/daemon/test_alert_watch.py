@@ -1,11 +1,11 @@
 """Alerts from what is stored to what is sent, in a real store."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_twisted
-from attrs import evolve
+from attrs import define, evolve
 from support.storage.hits import a_view
 from support.storage.log_lines import logged_warnings
 from support.web.daemon_in_memory import NOW, Server, build_server
@@ -17,12 +17,33 @@ from medamad.domain.alerts import SERVICE, Alerts, Rule
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound, Unavailable
 from medamad.domain.websites import Website
+from medamad.storage.alerts import StoredAlerts
 from medamad.web.backend import Trial
 
 HOUR = 3_600
 URL = "https://hooks.example.com/T0P"
 QUIET = Rule(id="rule", kind="quiet", url=URL)
 DISK = Rule(id="disk", kind="disk", threshold=1_000_000, url=URL, format="ntfy")
+
+
+@define
+class Refusing:
+    """The alerts of a store that takes one change more."""
+
+    _stored: StoredAlerts
+    _is_full: bool = False
+
+    def of(self, website: int) -> Alerts:
+        return self._stored.of(website)
+
+    def all(self) -> dict[int, Alerts]:
+        return self._stored.all()
+
+    async def change(self, website: int, change: Callable[[Alerts], Alerts]) -> Alerts:
+        if self._is_full:
+            raise Unavailable("the disk is full", retry_after=1)
+        self._is_full = True
+        return await self._stored.change(website, change)
 
 
 @pytest.fixture
@@ -189,6 +210,24 @@ async def test_a_restart_neither_loses_nor_repeats(server: Server, tmp_path: Pat
         ids = [posted.json["id"] for posted in again.receiver.posted]
         assert ids == ([notice.id] if notice else [])
         notice = None
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_arrived_is_not_sent_again_while_the_store_cannot_take_that(
+    server: Server,
+) -> None:
+    server.site.backend.backups.failure = "too old"
+    await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
+    stored = server.store.alerts
+    server.store.alerts = Refusing(stored)
+    for _ in range(3):
+        await look(server, 60)
+    assert len(server.receiver.posted) == 1
+    assert len(stored.of(SERVICE).notices) == 1
+    server.store.alerts = stored
+    await look(server, 60)
+    assert len(server.receiver.posted) == 1
+    assert stored.of(SERVICE).notices == ()
 
 
 @pytest_twisted.ensureDeferred

@@ -801,6 +801,34 @@ def _goals() -> Iterator[Ask]:
     yield change("change a removed goal", "PATCH", f"{goals}/<order>", {"name": "a"})
 
 
+def _alerts() -> Iterator[Ask]:
+    change = partial(Ask, session="cookie")
+    takes = {"alert": r'"id":"([\w-]{8})"'}
+    # Not as JSON, since its secret is another one in each run; and nothing of it is reached.
+    receiver = {"url": "http://127.0.0.1/T0P", "format": "ntfy"}
+    for what, alerts, kind in (
+        ("of a website", "/api/websites/past.example/alerts", {"kind": "drop", "threshold": 50}),
+        ("of the service", "/api/user/alerts", {"kind": "backup"}),
+    ):
+        root = alerts.removeprefix("/api")
+        yield _read(f"no alerts {what}", alerts)
+        yield change(f"define an alert {what}", "POST", root, kind | receiver, takes=takes)
+        yield change(f"define an alert {what} without a URL", "POST", alerts, kind)
+        yield change(
+            f"define an alert {what} that is none", "POST", alerts, {"kind": "x", "url": ""}
+        )
+        yield change(f"define an alert {what} by a token", "POST", alerts, kind, session="token")
+        yield _read(f"alerts {what}", alerts)
+        yield _read(f"alerts {what} at the root", root)
+        yield _read(f"alerts {what} by a token that reads", alerts, "token")
+        yield _read(f"alerts {what} without a login", alerts, "none")
+        yield _read(f"alerts {what} by a share link", alerts, "none", X_Medamad_Share="<share>")
+        yield change(f"try an alert {what}", "POST", f"{alerts}/<alert>/test")
+        yield change(f"remove an alert {what}", "DELETE", f"{alerts}/<alert>")
+        yield change(f"remove an alert {what} again", "DELETE", f"{alerts}/<alert>")
+        yield change(f"try a removed alert {what}", "POST", f"{alerts}/<alert>/test")
+
+
 def _operating() -> Iterator[Ask]:
     yield _read("health", "/health", "none")
     yield _read("life", "/health/live", "none")
@@ -1073,7 +1101,14 @@ RECORDED: Final[Mapping[str, Recorded]] = MappingProxyType(
                 Import("days.example", DAYS),
                 *_all(_hits(), _pings(), _pixels(), _files(), _tokens(), _statistics()),
                 *_all(
-                    _exports(), _shares(), _goals(), _operating(), _foreign(), _protocol(), _leave()
+                    _exports(),
+                    _shares(),
+                    _goals(),
+                    _alerts(),
+                    _operating(),
+                    _foreign(),
+                    _protocol(),
+                    _leave(),
                 ),
             ),
         ),

@@ -62,14 +62,17 @@ def _watching(call: Call) -> AlertWatching:
 
 def _members(call: Call, rule: Rule) -> dict[str, Any]:
     watching = _watching(call)
-    members = shown(rule)
+    members, failure = shown(rule), watching.failure_of(rule.id)
     if rule.format == FORMATS[0]:
-        members["secret"] = watching.secret_of(rule.url)
+        try:
+            members["secret"] = watching.secret_of(rule.url)
+        except Unavailable as error:
+            failure = str(error)
     return {
         **members,
         "dateFired": rule.fired,
         "dateBegan": min((cause.since for cause in rule.causes), default=None),
-        "failure": watching.failure_of(rule.id) or None,
+        "failure": failure or None,
     }
 
 

@@ -7,7 +7,9 @@ from support.web.client import Answer, Browser
 from support.web.daemon_in_memory import NOW, Server
 
 from medamad.accounts.tokens import make_token
+from medamad.daemon.alert_watch import AlertWatch
 from medamad.domain.accounts import Scope
+from medamad.domain.errors import Unavailable
 
 ALERTS = "/websites/example.com/alerts"
 OF_SERVICE = "/user/alerts"
@@ -137,6 +139,23 @@ async def test_those_of_the_service_take_a_token_for_all_websites(server: Server
     assert (await program.ask("GET", ALERTS, headers=headers)).json == []
     refused = await program.ask("GET", OF_SERVICE, headers=headers)
     assert (refused.status, refused.error) == (403, "this takes a token for all websites")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_key_that_cannot_be_read_keeps_nobody_from_the_list(
+    server: Server, owner: Browser
+) -> None:
+    def unreadable(_url: str) -> str:
+        raise Unavailable("the key of webhooks: /key: Permission denied", retry_after=60)
+
+    backend = server.site.backend
+    backend.alerts = AlertWatch(backend, server.receiver.post, unreadable, 0)
+    alert = members(await owner.ask("POST", OF_SERVICE, DISK | {"format": "json"}))
+    assert "secret" not in alert
+    assert alert["failure"] == "the key of webhooks: /key: Permission denied"
+    tried = members(await owner.ask("POST", f"{OF_SERVICE}/{alert['id']}/test"))
+    assert tried["failure"] == "the key of webhooks: /key: Permission denied"
+    assert server.receiver.posted == []
 
 
 @pytest_twisted.ensureDeferred
