@@ -820,7 +820,7 @@ def _alerts() -> Iterator[Ask]:
         yield change(f"define an alert {what} by a token", "POST", alerts, kind, session="token")
         yield _read(f"alerts {what}", alerts)
         yield _read(f"alerts {what} at the root", root)
-        yield _read(f"alerts {what} by a token that reads", alerts, "token")
+        yield _read(f"alerts {what} by a token, as a list", alerts, "token")
         yield _read(f"alerts {what} without a login", alerts, "none")
         yield _read(f"alerts {what} by a share link", alerts, "none", X_Medamad_Share="<share>")
         yield change(f"try an alert {what}", "POST", f"{alerts}/<alert>/test")
