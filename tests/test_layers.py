@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "ingest": {"storage", "lookup", "domain"},
     "query": {"storage", "lookup", "domain", "build"},
     "accounts": {"storage", "domain"},
+    "mail": {"query", "domain"},
     "demo": {"storage", "lookup", "domain"},
     "transfer": {"ingest", "query", "storage", "lookup", "domain"},
     "web": {
@@ -41,6 +42,7 @@ MAY_IMPORT = {
         "ingest",
         "query",
         "accounts",
+        "mail",
         "transfer",
         "storage",
         "lookup",

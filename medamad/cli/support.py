@@ -282,7 +282,9 @@ class EffectiveConfig:
         Else that of this machine, and "" if the daemon listens on a unix socket alone.
         """
         server = self.of_daemon().server
-        if server.hostnames:
+        if server.public_url:
+            url = str(server.public_url)
+        elif server.hostnames:
             url = f"https://{server.hostnames[0]}"
         elif self.daemon is not None:
             url = self.daemon.url

@@ -21,6 +21,7 @@ from medamad.config.values import (
     Origin,
     PathText,
     Proxy,
+    PublicUrl,
     ScriptName,
     Size,
     endpoint_text,
@@ -100,6 +101,7 @@ class ServerSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     data_dir: PathText = PathText("")
     demo: bool = False
     base_path: BasePath = BasePath("")
+    public_url: PublicUrl = PublicUrl("")
     hostnames: tuple[Hostname, ...] = ()
     cors_origins: tuple[Origin, ...] = ()
     trusted_proxies: tuple[Proxy, ...] = ()

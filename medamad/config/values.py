@@ -52,6 +52,12 @@ class Origin(str):
     __slots__ = ()
 
 
+class PublicUrl(Origin):
+    """The origin at which the service is reached; "" where it is not known."""
+
+    __slots__ = ()
+
+
 class Hostname(str):
     """A name without scheme and port, in lower case and ASCII."""
 
@@ -149,6 +155,10 @@ def _read_origin(value: object) -> Origin:
     raise ValueError('expected an origin such as "https://app.example.com"')
 
 
+def _read_public_url(value: object) -> PublicUrl:
+    return PublicUrl(_read_origin(value) if value else "")
+
+
 def _read_hostname(value: object) -> Hostname:
     try:
         if isinstance(value, str):
@@ -214,6 +224,7 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     MapSize: _read_map_size,
     Endpoints: _read_endpoints,
     Origin: _read_origin,
+    PublicUrl: _read_public_url,
     Hostname: _read_hostname,
     Proxy: _read_proxy,
     BasePath: _read_base_path,
