@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "demo": {"storage", "lookup", "domain"},
     "transfer": {"ingest", "query", "storage", "lookup", "domain"},
     "web": {
+        "mail",
         "ingest",
         "query",
         "accounts",
@@ -33,8 +34,8 @@ MAY_IMPORT = {
         "domain",
         "build",
     },
-    "config": {"web", "ingest", "storage", "lookup", "domain", "build"},
-    "admin": {"web", "ingest", "query", "accounts", "storage", "lookup", "domain", "build"},
+    "config": {"mail", "web", "ingest", "storage", "lookup", "domain", "build"},
+    "admin": {"mail", "web", "ingest", "query", "accounts", "storage", "lookup", "domain", "build"},
     "daemon": {
         "admin",
         "config",
@@ -52,7 +53,7 @@ MAY_IMPORT = {
 }
 """What each package may import besides itself. `cli` may import everything."""
 
-PROTOCOLS = {"admin/server.py"}
+PROTOCOLS = {"admin/server.py", "mail/smtp.py"}
 """The modules below `web` that speak to sockets."""
 
 DEFERRED = {

@@ -11,7 +11,7 @@ from typing import Final
 
 from medamad.cli.support import add_data, effective_config, on_data, print_error
 from medamad.config.lists import load_lists
-from medamad.config.settings import sources
+from medamad.config.settings import public_url, sources
 from medamad.domain.accounts import LANGUAGES
 from medamad.domain.errors import BadRequest
 from medamad.domain.zones import zone_named
@@ -105,7 +105,6 @@ def _report(data_dir: Path, arguments: Namespace) -> int:
     config, now_ms = effective.config, int(time.time() * 1000)
     zone = zone_named(arguments.timezone) if arguments.timezone else config.events.timezone
     span = _span(arguments, now_ms // 1000, zone)
-    server = effective.of_daemon().server
     left_out: list[str] = []
 
     def damaged(error: DamagedSegment) -> None:
@@ -132,7 +131,7 @@ def _report(data_dir: Path, arguments: Namespace) -> int:
                 for website in websites
             ],
             words=Words.of(arguments.language or reader.language()),
-            url=server.public_url and server.public_url + server.base_path,
+            url=public_url(effective.of_daemon()),
         )
     text = as_html(report) if arguments.format == "html" else as_text(report)
     sys.stdout.buffer.write(text.encode("utf-8"))

@@ -50,6 +50,7 @@ from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
+from medamad.mail.mailer import Mailer
 from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
@@ -195,6 +196,7 @@ class Daemon(Service):
         lists = load_lists(self.config)
         listening = listen_endpoints(self.config, self.reactor)
         web_settings = settings.web_settings(self.config, lists, data_dir)
+        mail_settings = settings.mail_settings(self.config, self.environ)
         try:
             store = await self._open_store(data_dir, passwords)
         except DamagedStore as error:
@@ -215,6 +217,7 @@ class Daemon(Service):
             pipeline=self._start_pipeline(store, lists),
             accounts=accounts,
             run_query=queries,
+            mailer=Mailer(mail_settings, self.reactor, self.clock, passwords),
             settings=runtime.limit_connections(web_settings, runtime.file_limit()),
             clock=self.clock,
             reactor=self.reactor,
@@ -247,6 +250,7 @@ class Daemon(Service):
             site=site,
             endpoints=listening,
             backup_watch=backup_watch,
+            environ=self.environ,
             log_lines=self.log_lines,
         )
         self.supervisor.notify(READY)

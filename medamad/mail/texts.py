@@ -44,6 +44,8 @@ class Texts:
     no_url: str
     open: str
     times: str
+    test_subject: str
+    test: str
 
 
 _EN: Final = Texts(
@@ -100,6 +102,8 @@ _EN: Final = Texts(
     no_url="There are no links to the dashboard, because the server does not know its own address: set public_url in the section [server] of its configuration.",
     open="Open in the dashboard",
     times="Days begin at midnight in this time zone: {zone}.",
+    test_subject="Test mail from medamad",
+    test="Mails from medamad arrive at this address.",
 )
 _DE: Final = Texts(
     locale="de",
@@ -156,6 +160,8 @@ _DE: Final = Texts(
     no_url="Links zum Dashboard fehlen, weil der Server seine eigene Adresse nicht kennt: Setzen Sie public_url im Abschnitt [server] seiner Konfiguration.",
     open="Im Dashboard öffnen",
     times="Tage beginnen um Mitternacht in dieser Zeitzone: {zone}.",
+    test_subject="Testmail von medamad",
+    test="E-Mails von medamad kommen unter dieser Adresse an.",
 )
 _FR: Final = Texts(
     locale="fr",
@@ -211,6 +217,8 @@ _FR: Final = Texts(
     no_url="Il n’y a pas de liens vers le tableau de bord, car le serveur ne connaît pas sa propre adresse : définissez public_url dans la section [server] de sa configuration.",
     open="Ouvrir dans le tableau de bord",
     times="Les jours commencent à minuit dans ce fuseau horaire : {zone}.",
+    test_subject="E-mail de test de medamad",
+    test="Les e-mails de medamad arrivent à cette adresse.",
 )
 _ES: Final = Texts(
     locale="es",
@@ -266,6 +274,8 @@ _ES: Final = Texts(
     no_url="No hay enlaces al panel porque el servidor no conoce su propia dirección: defina public_url en la sección [server] de su configuración.",
     open="Abrir en el panel",
     times="Los días empiezan a medianoche en esta zona horaria: {zone}.",
+    test_subject="Correo de prueba de medamad",
+    test="Los correos de medamad llegan a esta dirección.",
 )
 _JA: Final = Texts(
     locale="ja",
@@ -321,6 +331,8 @@ _JA: Final = Texts(
     no_url="サーバーが自身のアドレスを知らないため、ダッシュボードへのリンクがありません。設定の[server]セクションでpublic_urlを指定してください。",
     open="ダッシュボードで開く",
     times="1日はこのタイムゾーンの午前0時に始まります：{zone}",
+    test_subject="medamadからのテストメール",
+    test="medamadからのメールは、このアドレスに届きます。",
 )
 _ZH: Final = Texts(
     locale="zh",
@@ -376,6 +388,8 @@ _ZH: Final = Texts(
     no_url="没有指向仪表板的链接，因为服务器不知道自己的地址：请在其配置的 [server] 部分设置 public_url。",
     open="在仪表板中打开",
     times="每天从该时区的午夜开始：{zone}。",
+    test_subject="来自 medamad 的测试邮件",
+    test="medamad 的邮件可以送达此地址。",
 )
 
 TEXTS: Final[Mapping[str, Texts]] = {

@@ -13,6 +13,7 @@ from medamad.accounts.tokens import Tokens
 from medamad.domain.backups import BackupState
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
+from medamad.mail.mailer import Mailer
 from medamad.storage.store import Store
 from medamad.web.server.admission import UnsentResponses
 from medamad.web.settings import WebSettings
@@ -49,6 +50,7 @@ class Backend:
     tokens: Tokens
     shares: Shares
     run_query: RunQuery
+    mailer: Mailer
     clock: Callable[[], float]
     seconds: Callable[[], float]
     call_later: Callable[..., Any]

@@ -35,6 +35,7 @@ BY_DATA = (
     ("share", "list"),
     ("goal", "list", "example.com"),
     ("funnel", "list", "example.com"),
+    ("mail", "test", "ada@example.com"),
 )
 
 
@@ -88,7 +89,7 @@ def test_an_unknown_option_is_64(capsys: pytest.CaptureFixture[str], command: st
 def unusable(tmp_path: Path) -> Path:
     """Return a configuration that cannot be used."""
     file = tmp_path / "medamad.toml"
-    file.write_text("[server]\nport = 80\n", "utf-8")
+    file.write_text("[server]\nspeed = 80\n", "utf-8")
     return file
 
 
@@ -99,7 +100,7 @@ def test_an_invalid_configuration_is_78(
     given = ["--data", str(unusable.parent), "--config", str(unusable)]
     assert main([*example(command), *given]) == 78
     assert 78 in statuses(command)
-    assert capsys.readouterr().err == f"medamad: {unusable}: server.port: unknown key\n"
+    assert capsys.readouterr().err == f"medamad: {unusable}: server.speed: unknown key\n"
 
 
 @pytest.mark.parametrize("command", BY_DATA)
@@ -108,7 +109,7 @@ def test_with_a_data_directory_an_invalid_configuration_is_skipped(
 ) -> None:
     assert main([*command, "--config", str(unusable)]) == 78
     assert 78 in statuses(command[0])
-    wrong = f"medamad: {unusable}: server.port: unknown key"
+    wrong = f"medamad: {unusable}: server.speed: unknown key"
     assert capsys.readouterr().err == f"{wrong}\n", "nobody says where the data are"
     no_store = tmp_path / "none"
     status = main([*command, "--data", str(no_store)])

@@ -20,6 +20,8 @@ from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.write_queue import Append, WriteQueue
 from medamad.lookup.referrers import Sources, SpamHosts
+from medamad.mail.mailer import Mailer
+from medamad.mail.settings import MailSettings
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -122,6 +124,7 @@ async def build_server(
         pipeline=pipeline,
         accounts=accounts,
         run_query=at_once,
+        mailer=Mailer(MailSettings(), reactor, clock, execute),
         settings=WebSettings(sources=SOURCES, data_dir=data_dir, commit="c0ffee1"),
         clock=clock,
         reactor=turns,
