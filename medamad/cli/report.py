@@ -14,10 +14,11 @@ from medamad.config.lists import load_lists
 from medamad.config.settings import public_url, sources
 from medamad.domain.accounts import LANGUAGES
 from medamad.domain.errors import BadRequest
+from medamad.domain.subscriptions import Every
 from medamad.domain.zones import zone_named
 from medamad.mail.figures import Counted, website_figures
 from medamad.mail.report import Report, as_html, as_text
-from medamad.mail.spans import Every, Span
+from medamad.mail.spans import Span
 from medamad.mail.words import Words
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.request import Cancellation

@@ -23,7 +23,7 @@ _PORT: Final = re.compile(
 )
 _OWN_NAMES: Final = frozenset(
     (
-        *("api", "auth", "dashboard", "event", "health", "metrics", "openapi.yaml"),
+        *("api", "auth", "dashboard", "event", "health", "mail", "metrics", "openapi.yaml"),
         *("script.js", "scripts", "share", "shared", "user", "website", "websites"),
     )
 )

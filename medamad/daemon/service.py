@@ -35,6 +35,8 @@ from medamad.daemon.logs import LogLines
 from medamad.daemon.messages import reason_of
 from medamad.daemon.presence import Presence
 from medamad.daemon.reload import Reloading
+from medamad.daemon.report_delivery import LOOK_S as REPORTS_S
+from medamad.daemon.report_delivery import ReportDelivery
 from medamad.daemon.silence import WATCH_EVERY_S, Watch
 from medamad.daemon.store_check import (
     LOOK_S,
@@ -138,6 +140,7 @@ class Daemon(Service):
     drain_s: float = DRAIN_S
     tidy_s: float = TIDY_S
     look_s: float = WATCH_EVERY_S
+    reports_s: float = REPORTS_S
     return_s: float = RETURN_S
     stall_check_s: float = STALL_CHECK_S
     is_abandoned: Callable[[], bool] = lambda: False
@@ -239,6 +242,7 @@ class Daemon(Service):
         self._repeat(self.tidy_s, self._tidy(store, accounts, site))
         self._repeat(self.return_s, partial(_return_memory, store, queries))
         self._watch_for_silence(data_dir, site.backend)
+        self._repeat(self.reports_s, ReportDelivery(site.backend).look)
         backup_watch = await self._watch_backups(data_dir, site.backend)
         self._send_heartbeats()
         self._reloading = Reloading(

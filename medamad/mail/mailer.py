@@ -8,6 +8,7 @@ from attrs import define
 
 from medamad.mail.message import make_mail
 from medamad.mail.settings import USUAL_PATIENCE, MailSettings, Patience, checked_address
+from medamad.mail.subscription_mails import Letter
 from medamad.mail.texts import TEXTS
 
 T = TypeVar("T")
@@ -55,6 +56,17 @@ class Mailer:
         )
         smtp = await self._in_thread(_load)
         await smtp.send_mail(content, to, settings, self._reactor, self._patience)
+
+    async def send_letter(self, to: str, letter: Letter) -> None:
+        """Send a mail of a subscription. Raises MailFailed."""
+        await self.send(
+            to,
+            letter.subject,
+            letter.text,
+            letter.html,
+            number=letter.number,
+            headers=dict(letter.headers),
+        )
 
     async def send_test(self, to: str, language: str) -> None:
         """Send a mail that says that mails arrive. Raises BadRequest, MailFailed."""

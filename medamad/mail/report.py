@@ -12,8 +12,9 @@ from urllib.parse import quote, urlencode
 
 from attrs import frozen
 
+from medamad.domain.subscriptions import Every
 from medamad.mail.figures import Figure, WebsiteFigures
-from medamad.mail.spans import Every, Span
+from medamad.mail.spans import Span
 from medamad.mail.words import Words, printable
 
 _BAR_PX: Final = 96
@@ -60,6 +61,8 @@ class Report:
     words: Words
     url: str
     notes: Sequence[str] = ()
+    unsubscribe: str = ""
+    """The address of the page that ends it, "" for a report that is not mailed."""
 
     @property
     def subject(self) -> str:
@@ -82,6 +85,8 @@ class Report:
         yield texts.times.format(zone=self.span.zone)
         if not self.url:
             yield texts.no_url
+        if self.unsubscribe:
+            yield texts.ended
 
     def figure_rows(self, website: WebsiteFigures) -> Iterator[tuple[str, str, str]]:
         """Return the name, the value and the comparison of each figure."""
@@ -134,6 +139,8 @@ def as_html(report: Report) -> str:
     notes = "".join(_paragraph(note) for note in report.notes)
     parts = "".join(_website(report, website) for website in report.websites)
     closing = "".join(_paragraph(note, "soft", 13) for note in report.closing())
+    if report.unsubscribe:
+        closing += _link(report.unsubscribe, texts.unsubscribe, "margin:0;font-size:13px")
     return (
         f'<!DOCTYPE html>\n<html lang="{texts.locale}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
@@ -160,6 +167,11 @@ def _paragraph(text: str, name: str = "", size: int = 15) -> str:
     return f"<p {_styled(name, style) if name else f'style={style!r}'}>{escape(text)}</p>"
 
 
+def _link(address: str, text: str, style: str) -> str:
+    link = f'<a href="{escape(address)}" {_styled("link")}>{escape(text)}</a>'
+    return f'<p style="{style}">{link}</p>'
+
+
 def _heading(text: str, note: str = "") -> str:
     beside = f" <span {_styled('soft', 'font-weight:400')}>{escape(note)}</span>" if note else ""
     style = "margin:20px 0 6px;font-size:15px;line-height:1.4"
@@ -182,10 +194,7 @@ def _website(report: Report, website: WebsiteFigures) -> str:
     else:
         parts.extend(_content(report, website))
     if address := report.address_of(website.hostname):
-        parts.append(
-            f'<p style="margin:20px 0 0"><a href="{escape(address)}" {_styled("link")}>'
-            f"{escape(texts.open)}</a></p>"
-        )
+        parts.append(_link(address, texts.open, "margin:20px 0 0"))
     return "".join((*parts, "</td></tr></table>"))
 
 
@@ -283,6 +292,8 @@ def as_text(report: Report) -> str:
     for website in report.websites:
         lines += _text_of_website(report, website)
     lines += report.closing()
+    if report.unsubscribe:
+        lines += ["", f"{report.words.texts.unsubscribe}:", report.unsubscribe]
     return "\n".join(lines) + "\n"
 
 

@@ -17,22 +17,30 @@ _ADDRESS: Final = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
     r"@[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*\Z"
 )
-_MAX_LOCAL: Final = 64
 
 
 class MailFailed(ApiError):
-    """A mail could not be sent (502). `str(error)` has the mail server's own words.
+    """A mail could not be sent (409). `str(error)` has the mail server's own words.
 
-    `is_final`: it will not be taken later either. `may_have_arrived`: the connection was lost after
-    the whole mail was sent, before the response.
+    Not 502, which browsers get from a proxy while this service is down.
+
+    `is_final`: it will not be taken later either. `is_refusal`: the server refused this mail; it
+    may take others. `may_have_arrived`: the connection was lost after the whole mail was sent,
+    before the response.
     """
 
-    status = 502
+    status = 409
 
     def __init__(
-        self, reason: str, *, is_final: bool = False, may_have_arrived: bool = False
+        self,
+        reason: str,
+        *,
+        is_final: bool = False,
+        is_refusal: bool = False,
+        may_have_arrived: bool = False,
     ) -> None:
         super().__init__(reason)
+        self.is_refusal = is_refusal
         self.is_final = is_final
         self.may_have_arrived = may_have_arrived
 
@@ -74,7 +82,6 @@ USUAL_PATIENCE: Final = Patience()
 
 def checked_address(text: str, name: str = "address") -> str:
     """Return an address of a mailbox. Raises BadRequest naming the field."""
-    local, _, _ = text.partition("@")
-    if not _ADDRESS.match(text) or len(text) > MAX_ADDRESS or len(local) > _MAX_LOCAL:
+    if not _ADDRESS.match(text) or len(text) > MAX_ADDRESS:
         raise BadRequest(f"{name}: expected an address such as ada@example.com")
     return text

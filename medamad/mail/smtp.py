@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, Final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
-from twisted.internet.error import ConnectError, DNSLookupError
+from twisted.internet.error import ConnectError, ConnectingCancelledError, DNSLookupError
 from twisted.internet.protocol import Factory, connectionDone
 from twisted.internet.ssl import VerificationError, optionsForClientTLS
 from twisted.mail.smtp import (
@@ -47,6 +47,8 @@ async def send_mail(
     client = _Client(content, to, settings, context, patience)
     try:
         await endpoint.connect(Factory.forProtocol(lambda: client))
+    except ConnectingCancelledError:
+        raise CancelledError from None
     except (ConnectError, DNSLookupError) as error:
         raise MailFailed(f"{where}: {_words_of(error)}") from error
     try:
@@ -55,6 +57,7 @@ async def send_mail(
         raise MailFailed(
             f"{where}: {error}",
             is_final=error.is_final,
+            is_refusal=error.is_refusal,
             may_have_arrived=error.may_have_arrived,
         ) from error
 
@@ -78,12 +81,13 @@ class _Client(ESMTPClient):
         self.requireTransportSecurity = settings.tls != "off"
         self.requireAuthentication = bool(user)
         self.timeout = patience.response_s
-        self.done: Deferred[None] = Deferred(lambda _: self.transport.abortConnection())
+        self.done: Deferred[None] = Deferred(lambda _: self._cancel())
         self._mail = content
         self._sender: str | None = settings.sender
         self._to = to
         self._patience = patience
         self._is_sent = False
+        self._is_cancelled = False
 
     def getMailFrom(self) -> str | None:
         """Return the sender of the only mail, then None."""
@@ -121,7 +125,7 @@ class _Client(ESMTPClient):
         """End with an error, in the server's words if these are its."""
         words = _text(exc.resp)
         reason = words if exc.code < 0 else f"{exc.code} {words}"
-        self._end(MailFailed(reason, is_final=False, may_have_arrived=self._is_sent))
+        self._end(MailFailed(reason, may_have_arrived=self._is_sent))
         self.transport.loseConnection()
 
     def sentMail(
@@ -137,7 +141,8 @@ class _Client(ESMTPClient):
             self._end(None)
         else:
             words = resp if numOk or not addresses else addresses[0][2]
-            self._end(MailFailed(f"{code} {_text(words)}", is_final=code in _PERMANENT))
+            reason = f"{code} {_text(words)}"
+            self._end(MailFailed(reason, is_final=code in _PERMANENT, is_refusal=True))
         # Nothing that the server still says would matter.
         self.sendLine(b"QUIT")
         self.transport.loseConnection()
@@ -153,8 +158,13 @@ class _Client(ESMTPClient):
         words = _words_of(reason.value)
         self._end(MailFailed(f"connection lost: {words}", may_have_arrived=self._is_sent))
 
+    def _cancel(self) -> None:
+        # The loss of the connection, which may be reported at once, is then no error of its own.
+        self._is_cancelled = True
+        self.transport.abortConnection()
+
     def _end(self, error: MailFailed | None) -> None:
-        if self.done.called:
+        if self.done.called or self._is_cancelled:
             return
         if error is None:
             self.done.callback(None)

@@ -1,22 +1,15 @@
 """The calendar weeks and months that reports are of."""
 
-from datetime import UTC, date, timedelta, tzinfo
-from enum import StrEnum
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final, Self
 
 from attrs import evolve, frozen
 
-from medamad.domain.zones import day_at, start_of_day
+from medamad.domain.subscriptions import Every, Subscription
+from medamad.domain.zones import day_at, start_of_day, zone_named
 from medamad.query.period import Period
 
 _EPOCH: Final = date(1970, 1, 1)
-
-
-class Every(StrEnum):
-    """How often a report comes, and so what it is of."""
-
-    WEEK = "week"
-    MONTH = "month"
 
 
 @frozen
@@ -69,3 +62,23 @@ class Span:
 
     def _start_of(self, day: date) -> int:
         return start_of_day(self.zone, (day - _EPOCH).days)
+
+    def due_s(self, day: int, hour: int) -> int:
+        """Return when its report is due: on a day of the next one (1 is the first), at an hour.
+
+        An hour that the clock leaves out is the one after, and of one that comes twice the first.
+        """
+        on = self.following.first + timedelta(days=day - 1)
+        return int(datetime.combine(on, time(hour), self.zone).timestamp())
+
+
+def due_span(subscription: Subscription, now_s: int) -> Span | None:
+    """Return the week or month whose report is due and not mailed yet, the last one of several."""
+    span = Span.last_over(subscription.every, now_s, zone_named(subscription.timezone))
+    day, hour = subscription.day, subscription.hour
+    while span.due_s(day, hour) > now_s:
+        span = span.previous
+    since = subscription.confirmed
+    if since is None or span.due_s(day, hour) <= since:
+        return None
+    return None if span.first.isoformat() in subscription.done else span

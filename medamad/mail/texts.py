@@ -44,6 +44,16 @@ class Texts:
     no_url: str
     open: str
     times: str
+    late: str
+    ended: str
+    unsubscribe: str
+    confirm: str
+    confirm_subject: str
+    confirm_text: str
+    confirmed: str
+    confirm_question: str
+    unsubscribe_question: str
+    gone: str
     test_subject: str
     test: str
 
@@ -102,6 +112,16 @@ _EN: Final = Texts(
     no_url="There are no links to the dashboard, because the server does not know its own address: set public_url in the section [server] of its configuration.",
     open="Open in the dashboard",
     times="Days begin at midnight in this time zone: {zone}.",
+    late="This report was due on {when}. It is late because the server did not run then, or could not send it.",
+    ended="You get this report because you have confirmed this address.",
+    unsubscribe="Unsubscribe",
+    confirm="Confirm",
+    confirm_subject="Confirm reports for {websites}",
+    confirm_text="Someone with access to the statistics of {websites} wants to send you their reports. If you want them, open this page and confirm. If not, do nothing: there will be no further mail.",
+    confirmed="This address is confirmed. The next report will be sent to it.",
+    confirm_question="Do you want to get the reports for {websites}?",
+    unsubscribe_question="Do you want no more reports for {websites}?",
+    gone="There are no reports under this address any more, or not yet. Nothing will be sent.",
     test_subject="Test mail from medamad",
     test="Mails from medamad arrive at this address.",
 )
@@ -160,6 +180,16 @@ _DE: Final = Texts(
     no_url="Links zum Dashboard fehlen, weil der Server seine eigene Adresse nicht kennt: Setzen Sie public_url im Abschnitt [server] seiner Konfiguration.",
     open="Im Dashboard öffnen",
     times="Tage beginnen um Mitternacht in dieser Zeitzone: {zone}.",
+    late="Dieser Bericht war am {when} fällig. Er kommt später, weil der Server zu dieser Zeit nicht lief oder ihn nicht senden konnte.",
+    ended="Sie erhalten diesen Bericht, weil Sie diese Adresse bestätigt haben.",
+    unsubscribe="Abbestellen",
+    confirm="Bestätigen",
+    confirm_subject="Berichte für {websites} bestätigen",
+    confirm_text="Jemand mit Zugang zu den Statistiken von {websites} möchte Ihnen deren Berichte senden. Wenn Sie sie wünschen, öffnen Sie diese Seite und bestätigen Sie. Wenn nicht, tun Sie nichts: Es kommt keine weitere E-Mail.",
+    confirmed="Diese Adresse ist bestätigt. Der nächste Bericht wird an sie gesendet.",
+    confirm_question="Möchten Sie die Berichte für {websites} erhalten?",
+    unsubscribe_question="Möchten Sie keine Berichte für {websites} mehr?",
+    gone="Unter dieser Adresse gibt es keine Berichte mehr oder noch keine. Es wird nichts gesendet.",
     test_subject="Testmail von medamad",
     test="E-Mails von medamad kommen unter dieser Adresse an.",
 )
@@ -217,6 +247,16 @@ _FR: Final = Texts(
     no_url="Il n’y a pas de liens vers le tableau de bord, car le serveur ne connaît pas sa propre adresse : définissez public_url dans la section [server] de sa configuration.",
     open="Ouvrir dans le tableau de bord",
     times="Les jours commencent à minuit dans ce fuseau horaire : {zone}.",
+    late="Ce rapport devait être envoyé le {when}. Il est en retard, car le serveur ne fonctionnait pas à ce moment-là ou n’a pas pu l’envoyer.",
+    ended="Vous recevez ce rapport parce que vous avez confirmé cette adresse.",
+    unsubscribe="Se désabonner",
+    confirm="Confirmer",
+    confirm_subject="Confirmer les rapports pour {websites}",
+    confirm_text="Une personne qui a accès aux statistiques de {websites} souhaite vous envoyer leurs rapports. Si vous les voulez, ouvrez cette page et confirmez. Sinon, ne faites rien : il n’y aura pas d’autre e-mail.",
+    confirmed="Cette adresse est confirmée. Le prochain rapport lui sera envoyé.",
+    confirm_question="Voulez-vous recevoir les rapports pour {websites} ?",
+    unsubscribe_question="Ne voulez-vous plus de rapports pour {websites} ?",
+    gone="Il n’y a plus de rapports à cette adresse, ou pas encore. Rien ne sera envoyé.",
     test_subject="E-mail de test de medamad",
     test="Les e-mails de medamad arrivent à cette adresse.",
 )
@@ -274,6 +314,16 @@ _ES: Final = Texts(
     no_url="No hay enlaces al panel porque el servidor no conoce su propia dirección: defina public_url en la sección [server] de su configuración.",
     open="Abrir en el panel",
     times="Los días empiezan a medianoche en esta zona horaria: {zone}.",
+    late="Este informe debía enviarse el {when}. Llega tarde porque el servidor no funcionaba en ese momento o no pudo enviarlo.",
+    ended="Recibe este informe porque ha confirmado esta dirección.",
+    unsubscribe="Cancelar la suscripción",
+    confirm="Confirmar",
+    confirm_subject="Confirmar los informes de {websites}",
+    confirm_text="Alguien con acceso a las estadísticas de {websites} quiere enviarle sus informes. Si los desea, abra esta página y confirme. Si no, no haga nada: no habrá más correos.",
+    confirmed="Esta dirección está confirmada. El próximo informe se enviará a ella.",
+    confirm_question="¿Quiere recibir los informes de {websites}?",
+    unsubscribe_question="¿No quiere más informes de {websites}?",
+    gone="Ya no hay informes en esta dirección, o todavía no. No se enviará nada.",
     test_subject="Correo de prueba de medamad",
     test="Los correos de medamad llegan a esta dirección.",
 )
@@ -331,6 +381,16 @@ _JA: Final = Texts(
     no_url="サーバーが自身のアドレスを知らないため、ダッシュボードへのリンクがありません。設定の[server]セクションでpublic_urlを指定してください。",
     open="ダッシュボードで開く",
     times="1日はこのタイムゾーンの午前0時に始まります：{zone}",
+    late="このレポートの送信予定は{when}でした。その時にサーバーが動作していなかったか、送信できなかったため、遅れています。",
+    ended="このアドレスが確認されたため、このレポートが届いています。",
+    unsubscribe="配信を停止",
+    confirm="確認する",
+    confirm_subject="{websites}のレポートの確認",
+    confirm_text="{websites}の統計にアクセスできる人が、レポートの送信を希望しています。受け取る場合は、このページを開いて確認してください。受け取らない場合は何もする必要はありません。これ以上メールは届きません。",
+    confirmed="このアドレスが確認されました。次のレポートから送信されます。",
+    confirm_question="{websites}のレポートを受け取りますか？",
+    unsubscribe_question="{websites}のレポートの配信を停止しますか？",
+    gone="このアドレスのレポートはすでにないか、まだありません。何も送信されません。",
     test_subject="medamadからのテストメール",
     test="medamadからのメールは、このアドレスに届きます。",
 )
@@ -388,6 +448,16 @@ _ZH: Final = Texts(
     no_url="没有指向仪表板的链接，因为服务器不知道自己的地址：请在其配置的 [server] 部分设置 public_url。",
     open="在仪表板中打开",
     times="每天从该时区的午夜开始：{zone}。",
+    late="此报告原定于 {when} 发送。由于当时服务器未运行或无法发送，因此延迟。",
+    ended="您收到此报告，是因为您确认了此地址。",
+    unsubscribe="退订",
+    confirm="确认",
+    confirm_subject="确认接收 {websites} 的报告",
+    confirm_text="可访问 {websites} 统计数据的人希望向您发送其报告。如果您愿意接收，请打开此页面并确认。如果不愿意，无需任何操作：不会再有其他邮件。",
+    confirmed="此地址已确认。下一份报告将发送到此地址。",
+    confirm_question="您要接收 {websites} 的报告吗？",
+    unsubscribe_question="您不想再接收 {websites} 的报告吗？",
+    gone="此地址下已没有报告，或尚无报告。不会发送任何内容。",
     test_subject="来自 medamad 的测试邮件",
     test="medamad 的邮件可以送达此地址。",
 )

@@ -2,20 +2,21 @@
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from functools import cache
 from typing import Any, Final, Self
 
 from attrs import frozen
 from babel.core import Locale
-from babel.dates import format_date, format_interval, format_skeleton
+from babel.dates import format_date, format_datetime, format_interval, format_skeleton
 from babel.numbers import format_currency, format_decimal, format_percent
 from babel.units import format_unit
 
 from medamad.domain.dimensions import OTHER, UNKNOWN
+from medamad.domain.subscriptions import Every
 from medamad.mail.figures import Figure
-from medamad.mail.spans import Every, Span
+from medamad.mail.spans import Span
 from medamad.mail.texts import TEXTS, Texts
 from medamad.query.changes import Change
 
@@ -107,6 +108,11 @@ class Words:
     def weekday(self, day: date) -> str:
         """Return the weekday of a day, abbreviated."""
         return format_date(day, "ccc", locale=self._locale)
+
+    def moment(self, unix_s: int, zone: tzinfo) -> str:
+        """Return a day and a time in a time zone."""
+        moment = datetime.fromtimestamp(unix_s, zone)
+        return format_datetime(moment, "short", tzinfo=zone, locale=self._locale)
 
     def name(self, of: str, name: str) -> str:
         """Return the name of a row of a list, or of a part of a dimension of changes."""

@@ -62,5 +62,7 @@ class Backend:
     """Responses to readers of share links, who have a limit of their own."""
     response_times: ResponseTimes = field(factory=ResponseTimes)
     backups: BackupState = field(factory=BackupState)
+    report_failures: MutableMapping[str, str] = field(factory=dict)
+    """Why the last attempt to mail a report failed, by its id."""
     quiet: MutableMapping[int, int] = field(factory=dict)
     """The time of the last view of each website that has gone quiet, by number."""

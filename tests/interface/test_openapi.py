@@ -18,8 +18,10 @@ from medamad.domain.accounts import LANGUAGES, MAX_SHARES, MAX_TOKENS, SCRIPT_TY
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.goals import FUNNEL_GOALS, MAX_FUNNELS, MAX_GOAL_NAME, MAX_GOALS
 from medamad.domain.paths import MAX_PATH
+from medamad.domain.subscriptions import LAST_DAY, MAX_SUBSCRIPTIONS
 from medamad.domain.websites import MAX_HOSTNAME
 from medamad.ingest.payload import MAX_PROPERTIES, ServerFields
+from medamad.mail.settings import MAX_ADDRESS
 from medamad.query.buckets import INTERVALS
 from medamad.query.chance import MAX_WEEKS
 from medamad.query.changes import MAX_PAIRED, METRICS, PARTS
@@ -90,6 +92,10 @@ OURS = {
     "GET /user/tokens",
     "POST /user/tokens",
     "DELETE /user/tokens/{token}",
+    "GET /user/reports",
+    "POST /user/reports",
+    "DELETE /user/reports/{report}",
+    "POST /user/test-mail",
     "GET /websites/{hostname}/shares",
     "POST /websites/{hostname}/shares",
     "DELETE /websites/{hostname}/shares/{share}",
@@ -418,6 +424,12 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert f"{MAX_SHARES:,}" in paths["/websites/{hostname}/shares"]["post"]["description"]
     assert f"{MAX_GOALS} " in paths["/websites/{hostname}/goals"]["post"]["description"]
     assert f"{MAX_FUNNELS} " in paths["/websites/{hostname}/funnels"]["post"]["description"]
+    assert f"{MAX_SUBSCRIPTIONS} " in paths["/user/reports"]["post"]["description"]
+    assert SCHEMAS["MailAddress"]["maxLength"] == MAX_ADDRESS
+    report = SCHEMAS["ReportDetails"]["properties"]
+    assert report["websites"]["maxItems"] == MAX_SUBSCRIPTIONS
+    assert report["day"]["maximum"] == max(LAST_DAY.values())
+    assert report["language"]["enum"] == [*LANGUAGES, None]
     of_changes = {
         parameter["name"]: parameter["schema"]
         for parameter in paths["/website/{hostname}/changes"]["get"]["parameters"]

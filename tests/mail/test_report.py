@@ -14,9 +14,10 @@ from support.query.snapshots import SOURCES, MadeDay, snapshot_of
 
 from medamad.domain.accounts import LANGUAGES
 from medamad.domain.goals import Goal
+from medamad.domain.subscriptions import Every
 from medamad.mail.figures import Counted, WebsiteFigures, website_figures
 from medamad.mail.report import Report, as_html, as_text
-from medamad.mail.spans import Every, Span
+from medamad.mail.spans import Span
 from medamad.mail.words import Words, printable
 
 MONDAY = date(2026, 11, 16)

@@ -308,7 +308,7 @@ def test_addresses(address: str) -> None:
     [
         *("", "ada", "@example.com", "ada@", "a b@example.com", "<ada@example.com>"),
         *("ada@example.com\n", "ada@example.com\r\nRCPT TO:<b@c>", "a@-b", "a..b@c", "ä@b"),
-        *("a@b, c@d", "a" * 65 + "@b", "a@" + "b" * 253, '"a b"@c'),
+        *("a@b, c@d", "a@" + "b" * 253, '"a b"@c'),
     ],
 )
 def test_no_addresses(address: str) -> None:

@@ -3,7 +3,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from medamad.mail.spans import Every, Span
+from medamad.domain.subscriptions import Every
+from medamad.mail.spans import Span
 
 BERLIN, APIA = ZoneInfo("Europe/Berlin"), ZoneInfo("Pacific/Apia")
 
