@@ -45,12 +45,12 @@ def read_keys() -> list[Key]:
     """Return every key, in the order of the file. Raises KeyError where code and file differ."""
     meanings = dict(_meanings(EXAMPLE.read_text("utf-8").splitlines()))
     keys = {
-        (table, field.name): Key(
+        (table, field.encode_name): Key(
             table=table,
-            name=field.name,
+            name=field.encode_name,
             kind=_kind(field.type),
             default=_written(field.default),
-            meaning=meanings[table, field.name],
+            meaning=meanings[table, field.encode_name],
         )
         for table, struct in tables()
         for field in inspected.type_info(struct).fields  # type: ignore[attr-defined]

@@ -21,9 +21,11 @@ MAY_IMPORT = {
     "query": {"storage", "lookup", "domain", "build"},
     "accounts": {"storage", "domain"},
     "alerts": {"query", "storage", "lookup", "domain"},
+    "mail": {"query", "domain"},
     "demo": {"storage", "lookup", "domain"},
     "transfer": {"ingest", "query", "storage", "lookup", "domain"},
     "web": {
+        "mail",
         "ingest",
         "query",
         "accounts",
@@ -33,8 +35,8 @@ MAY_IMPORT = {
         "domain",
         "build",
     },
-    "config": {"web", "ingest", "storage", "lookup", "domain", "build"},
-    "admin": {"web", "ingest", "query", "accounts", "storage", "lookup", "domain", "build"},
+    "config": {"mail", "web", "ingest", "storage", "lookup", "domain", "build"},
+    "admin": {"mail", "web", "ingest", "query", "accounts", "storage", "lookup", "domain", "build"},
     "daemon": {
         "admin",
         "alerts",
@@ -43,6 +45,7 @@ MAY_IMPORT = {
         "ingest",
         "query",
         "accounts",
+        "mail",
         "transfer",
         "storage",
         "lookup",
@@ -52,7 +55,7 @@ MAY_IMPORT = {
 }
 """What each package may import besides itself. `cli` may import everything."""
 
-PROTOCOLS = {"admin/server.py"}
+PROTOCOLS = {"admin/server.py", "mail/smtp.py"}
 """The modules below `web` that speak to sockets."""
 
 DEFERRED = {

@@ -14,11 +14,14 @@ from medamad.admin.protocol import (
     Configuration,
     DaemonState,
     GetConfiguration,
+    Progress,
     ReportDamage,
+    SendTestMail,
     Status,
 )
 from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
+from medamad.domain.accounts import Settings
 from medamad.storage.compact import compaction_asked
 from medamad.storage.dictionary.limits import limit_warning
 from medamad.storage.environment.folder import open_to_others
@@ -55,6 +58,7 @@ class AdminHandlers:
             Status: self.status,
             GetConfiguration: self.configuration,
             ReportDamage: self.add_damage,
+            SendTestMail: self.send_test_mail,
             BeginImport: imports.begin,
             HoldImport: imports.hold,
             ImportRows: imports.rows,
@@ -78,6 +82,13 @@ class AdminHandlers:
     async def add_damage(self, request: ReportDamage, _report: ReportProgress) -> None:
         """Leave what a command found to be damaged out of results."""
         self.site.backend.store.add_damage(starmap(DamagedValue, request.values))
+
+    async def send_test_mail(self, request: SendTestMail, report: ReportProgress) -> None:
+        """Send a test mail, in the account's language."""
+        report(Progress(text="waiting for the mail server"))
+        account = self.site.backend.store.account.read()
+        language = (Settings() if account is None else account.settings).language
+        await self.site.backend.mailer.send_test(request.address, language)
 
     async def status(self, _request: Status, _report: ReportProgress) -> DaemonState:
         """Return the state of the daemon."""

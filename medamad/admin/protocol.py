@@ -114,6 +114,12 @@ class ReportDamage(AdminRequest, frozen=True):
     """Database and key of each."""
 
 
+class SendTestMail(AdminRequest, frozen=True):
+    """Request a mail to an address, which says that mails arrive."""
+
+    address: str
+
+
 class GetConfiguration(AdminRequest, frozen=True):
     """Request what commands need to know of the configuration."""
 

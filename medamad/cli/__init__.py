@@ -33,6 +33,8 @@ COMMANDS: Final = {
     "restore": "replace the store with a backup",
     "compact": "write the store anew, without what was deleted",
     "export": "export the data of a website",
+    "report": "print the report of a week or month, as it is mailed",
+    "mail": "send a test mail",
     "import": "import exported data into a website, or undo an import",
     "passwd": "change the password of the account",
     "retention": "show how long views are kept, and what would be removed",

@@ -63,6 +63,10 @@ _OWN: Final = {
         **USUAL,
         1: "it failed, or left out a damaged part, as described on standard error",
     },
+    "report": {
+        **USUAL,
+        1: "it failed, or left out a damaged part, as described on standard error",
+    },
     "retention": {
         **USUAL,
         1: "it failed, or a part is damaged, as described on standard error",

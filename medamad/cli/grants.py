@@ -5,14 +5,17 @@ from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from attrs import frozen
 
 from medamad.cli.support import add_data, add_json, on_data, print_table
+from medamad.domain.accounts import Share, Token
 from medamad.domain.errors import NotFound
-from medamad.storage.grants import G, GrantKind
+from medamad.storage.grants import GrantKind
 from medamad.storage.offline import list_grants, revoke_grant
+
+G = TypeVar("G", Token, Share)
 
 Hostnames: TypeAlias = Mapping[int, str]
 """The hostnames of websites by number."""

@@ -16,6 +16,7 @@ from medamad.accounts import first_login
 from medamad.admin.client import NotRunning, RequestFailed, connect
 from medamad.admin.protocol import SOCKET_NAME, Configuration, GetConfiguration, ReportDamage
 from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_data_dir
+from medamad.config.settings import public_url
 from medamad.config.values import Size, read_value
 from medamad.daemon.messages import complain, reason_of, warn
 from medamad.daemon.service_paths import ServicePaths
@@ -281,10 +282,11 @@ class EffectiveConfig:
 
         Else that of this machine, and "" if the daemon listens on a unix socket alone.
         """
-        server = self.of_daemon().server
-        if server.public_url:
-            url = str(server.public_url)
-        elif server.hostnames:
+        config = self.of_daemon()
+        if url := public_url(config):
+            return url
+        server = config.server
+        if server.hostnames:
             url = f"https://{server.hostnames[0]}"
         elif self.daemon is not None:
             url = self.daemon.url

@@ -17,6 +17,8 @@ from medamad.config.values import (
     Endpoints,
     EventName,
     Hostname,
+    MailAddress,
+    MailHost,
     MapSize,
     Network,
     Origin,
@@ -25,10 +27,12 @@ from medamad.config.values import (
     PublicUrl,
     ScriptName,
     Size,
+    UserName,
     endpoint_text,
     read_value,
 )
 from medamad.domain.hits import BotRule, OriginRule
+from medamad.mail.settings import TLS_CHOICES, Tls
 from medamad.storage.settings import After
 from medamad.web.settings import ProxyHeader
 
@@ -59,6 +63,7 @@ _CHOICES: Final = {
     "privacy.preset": tuple(name or '""' for name in get_args(Preset)),
     "retention.after": get_args(After),
     "retention.websites[...].after": get_args(After),
+    "mail.tls": TLS_CHOICES,
     "log.format": get_args(LogFormat),
     "log.level": get_args(LeastLevel),
 }
@@ -198,6 +203,23 @@ class AlertsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     webhook_key_file: PathText = PathText("")
 
 
+class MailSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[mail]: the server that mails are sent with."""
+
+    host: MailHost = MailHost("")
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    tls: Tls = "starttls"
+    user: UserName = UserName("")
+    password_file: PathText = PathText("")
+    sender: MailAddress = msgspec.field(default=MailAddress(""), name="from")
+
+    def __post_init__(self) -> None:
+        if self.user and self.tls == "off":
+            raise ValueError(
+                'user and tls = "off" contradict each other: the password could be read'
+            )
+
+
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[log]: the format and level of the log."""
 
@@ -216,12 +238,13 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     retention: RetentionSection = RetentionSection()
     backup: BackupSection = BackupSection()
     alerts: AlertsSection = AlertsSection()
+    mail: MailSection = MailSection()
     log: LogSection = LogSection()
 
 
 _KEYS: Final = {
     "": _Document.__struct_fields__,
-    **{each.name: each.type.__struct_fields__ for each in msgspec.structs.fields(_Document)},
+    **{each.name: each.type.__struct_encode_fields__ for each in msgspec.structs.fields(_Document)},
 }
 """The names of sections, and of the keys of each."""
 
@@ -238,6 +261,7 @@ class Config:
     retention: RetentionSection = field(factory=RetentionSection)
     backup: BackupSection = field(factory=BackupSection)
     alerts: AlertsSection = field(factory=AlertsSection)
+    mail: MailSection = field(factory=MailSection)
     log: LogSection = field(factory=LogSection)
     file: Path | None = None
     warnings: tuple[str, ...] = field(default=(), eq=False)
@@ -282,6 +306,7 @@ def load(file: Path | None) -> Config:
         retention=document.retention,
         backup=document.backup,
         alerts=document.alerts,
+        mail=document.mail,
         log=document.log,
         file=file,
         warnings=(*retired, *_trusts_everybody(file, document.server)),

@@ -16,6 +16,7 @@ from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Rules
 from medamad.ingest.write_queue import QueueSettings
 from medamad.lookup.referrers import Sources, SpamHosts
+from medamad.mail.settings import PORTS, MailSettings
 from medamad.storage.environment.folder import BACKUPS_NAME
 from medamad.storage.settings import Keep, Retention, StoreSettings
 from medamad.storage.wal.visit_keys import VisitSettings
@@ -29,6 +30,9 @@ _UTM = (
     Dimension.UTM_TERM,
     Dimension.UTM_CONTENT,
 )
+
+CREDENTIAL = "medamad.mail-password"
+"""The systemd credential with the password of the mail server's user."""
 
 RESTART_KEYS = (
     ("server", "listen"),
@@ -163,6 +167,52 @@ def webhook_key_file(config: Config, environ: Mapping[str, str]) -> Path | None:
     return credential if credential.is_absolute() and credential.exists() else None
 
 
+def mail_settings(config: Config, environ: Mapping[str, str]) -> MailSettings:
+    """Return how mails are sent, and read the password. Raises ConfigError."""
+    mail = config.mail
+    if mail.host and not mail.sender:
+        raise ConfigError(_file(config), "mail.from", "required, since mail.host is set")
+    return MailSettings(
+        host=str(mail.host),
+        port=mail.port or PORTS[mail.tls],
+        tls=mail.tls,
+        user=str(mail.user),
+        password=_password(config, environ) if mail.host and mail.user else "",
+        sender=str(mail.sender),
+        url=public_url(config),
+    )
+
+
+def public_url(config: Config) -> str:
+    """Return the configured address of the service, "" if there is none."""
+    server = config.server
+    return str(server.public_url and server.public_url + server.base_path)
+
+
+def _password(config: Config, environ: Mapping[str, str]) -> str:
+    key, named = "mail.password_file", config.mail.password_file
+    credentials = environ.get("CREDENTIALS_DIRECTORY")
+    if named:
+        file = config.path(named)
+    elif credentials:
+        file = Path(credentials, CREDENTIAL)
+    else:
+        reason = f"expected a file, or a systemd credential {CREDENTIAL}, since mail.user is set"
+        raise ConfigError(_file(config), key, reason)
+    try:
+        password = file.read_text("utf-8").removesuffix("\n").removesuffix("\r")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "expected UTF-8"
+        raise ConfigError(_file(config), key, f"{file}: {why}") from None
+    if not password or not password.isprintable():
+        raise ConfigError(_file(config), key, f"{file}: expected one line with the password")
+    return password
+
+
+def _file(config: Config) -> Path:
+    return config.file or INSTALLED
+
+
 def _networks(peers: Iterable[str]) -> Networks:
     return Networks(ip_network(peer) for peer in peers if peer != _UNIX)
 
@@ -177,10 +227,11 @@ class Replaceable:
     store: StoreSettings
     web: WebSettings
     backups: BackupPlan
+    mail: MailSettings
     log: LogSection
 
     @classmethod
-    def read(cls, config: Config, data_dir: Path) -> Self:
+    def read(cls, config: Config, data_dir: Path, environ: Mapping[str, str]) -> Self:
         """Read the lists beside the configuration, and derive all settings.
 
         Takes long where the lists are long; may run in any thread. Raises ConfigError.
@@ -193,6 +244,7 @@ class Replaceable:
             store=store_settings(config),
             web=web_settings(config, lists, data_dir),
             backups=backup_plan(config, data_dir),
+            mail=mail_settings(config, environ),
             log=config.log,
         )
 

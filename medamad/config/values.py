@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from medamad.domain.errors import BadRequest
 from medamad.domain.websites import canonical_hostname
+from medamad.mail.settings import checked_address
 
 _UNITS: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,15})\s*(?P<unit>[KMGT]iB|B)\Z")
@@ -16,12 +17,13 @@ _MOST_BYTES: Final = 1 << 60
 _MAP_SIZES: Final = (16 << 20, 64 << 40)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _BASE_PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}\Z")
+_MAIL_HOST: Final = re.compile(r"[A-Za-z0-9.-]{,253}\Z")
 _PORT: Final = re.compile(
     r"((?P<ipv4>[0-9]+(\.[0-9]+){3}):|localhost:|\[(?P<ipv6>[0-9A-Fa-f:.]+)\]:)?(?P<port>[0-9]{1,5})\Z"
 )
 _OWN_NAMES: Final = frozenset(
     (
-        *("api", "auth", "dashboard", "event", "health", "metrics", "openapi.yaml"),
+        *("api", "auth", "dashboard", "event", "health", "mail", "metrics", "openapi.yaml"),
         *("script.js", "scripts", "share", "shared", "user", "website", "websites"),
     )
 )
@@ -54,6 +56,24 @@ class Origin(str):
 
 class PublicUrl(Origin):
     """The origin at which the service is reached; "" where it is not known."""
+
+    __slots__ = ()
+
+
+class MailAddress(str):
+    """An address of a mailbox; "" where none is named."""
+
+    __slots__ = ()
+
+
+class MailHost(str):
+    """A hostname, or an IP address; "" where none is named."""
+
+    __slots__ = ()
+
+
+class UserName(str):
+    """A name of one line; "" where none is named."""
 
     __slots__ = ()
 
@@ -165,6 +185,30 @@ def _read_public_url(value: object) -> PublicUrl:
     return PublicUrl(_read_origin(value) if value else "")
 
 
+def _read_mail_address(value: object) -> MailAddress:
+    try:
+        if isinstance(value, str):
+            return MailAddress(value and checked_address(value))
+    except BadRequest:
+        pass
+    raise ValueError('expected an address such as "stats@example.com"')
+
+
+def _read_mail_host(value: object) -> MailHost:
+    try:
+        if isinstance(value, str) and (_MAIL_HOST.match(value) or ip_address(value)):
+            return MailHost(value)
+    except ValueError:
+        pass
+    raise ValueError('expected a hostname such as "mail.example.com", without a port')
+
+
+def _read_user_name(value: object) -> UserName:
+    if isinstance(value, str) and value.isprintable():
+        return UserName(value)
+    raise ValueError("expected a name of one line")
+
+
 def _read_hostname(value: object) -> Hostname:
     try:
         if isinstance(value, str):
@@ -239,6 +283,9 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     MapSize: _read_map_size,
     Endpoints: _read_endpoints,
     Origin: _read_origin,
+    MailAddress: _read_mail_address,
+    MailHost: _read_mail_host,
+    UserName: _read_user_name,
     PublicUrl: _read_public_url,
     Hostname: _read_hostname,
     Proxy: _read_proxy,

@@ -1,7 +1,8 @@
 """Reload: read the whole configuration again and apply what may change while the daemon runs."""
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from twisted.logger import Logger
 
 from medamad.config.lists import load_lists
 from medamad.config.schema import Config, ConfigError, load, raise_all
-from medamad.config.settings import Replaceable, needing_restart
+from medamad.config.settings import Replaceable, mail_settings, needing_restart
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
 from medamad.daemon.listen import ListenEndpoint, configured_endpoints, renew
@@ -37,6 +38,7 @@ class Reloading:
     site: Site
     endpoints: Sequence[ListenEndpoint]
     backup_watch: BackupWatch
+    environ: Mapping[str, str]
     log_lines: LogLines | None
     """The writer of the log; None where it is not ours."""
     _current: Config = Factory(lambda self: self.started_with, takes_self=True)
@@ -100,7 +102,7 @@ class Reloading:
     async def _read(self) -> Replaceable:
         def read() -> Replaceable:
             data_dir = self.site.backend.settings.data_dir
-            return Replaceable.read(self.read_config(), data_dir)
+            return Replaceable.read(self.read_config(), data_dir, self.environ)
 
         try:
             return await self.in_thread(read)
@@ -118,6 +120,7 @@ class Reloading:
         backend.store.apply(read.store)
         backend.settings = runtime.limit_connections(read.web, runtime.file_limit())
         self.backup_watch.follow(read.backups)
+        backend.mailer.settings = read.mail
         if self.log_lines is not None:
             self.log_lines.style = read.log
         for warning in read.config.warnings:
@@ -140,6 +143,12 @@ def checked_endpoints(file: Path) -> list[ListenEndpoint]:
         load_lists(config)
     except ConfigError as error:
         errors.append(error)
+    # A credential is there for the service alone.
+    if config.mail.password_file or not config.mail.user:
+        try:
+            mail_settings(config, os.environ)
+        except ConfigError as error:
+            errors.append(error)
     try:
         endpoints = configured_endpoints(config, reactor)
     except ConfigError as error:

@@ -35,6 +35,8 @@ from medamad.daemon.logs import LogLines
 from medamad.daemon.messages import reason_of
 from medamad.daemon.presence import Presence
 from medamad.daemon.reload import Reloading
+from medamad.daemon.report_delivery import LOOK_S as REPORTS_S
+from medamad.daemon.report_delivery import ReportDelivery
 from medamad.daemon.silence import WATCH_EVERY_S, Watch
 from medamad.daemon.store_check import (
     LOOK_S,
@@ -51,6 +53,7 @@ from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
+from medamad.mail.mailer import Mailer
 from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
@@ -138,6 +141,7 @@ class Daemon(Service):
     drain_s: float = DRAIN_S
     tidy_s: float = TIDY_S
     look_s: float = WATCH_EVERY_S
+    reports_s: float = REPORTS_S
     return_s: float = RETURN_S
     stall_check_s: float = STALL_CHECK_S
     is_abandoned: Callable[[], bool] = lambda: False
@@ -196,6 +200,7 @@ class Daemon(Service):
         lists = load_lists(self.config)
         listening = listen_endpoints(self.config, self.reactor)
         web_settings = settings.web_settings(self.config, lists, data_dir)
+        mail_settings = settings.mail_settings(self.config, self.environ)
         try:
             store = await self._open_store(data_dir, passwords)
         except DamagedStore as error:
@@ -216,6 +221,7 @@ class Daemon(Service):
             pipeline=self._start_pipeline(store, lists),
             accounts=accounts,
             run_query=queries,
+            mailer=Mailer(mail_settings, self.reactor, self.clock, passwords),
             settings=runtime.limit_connections(web_settings, runtime.file_limit()),
             clock=self.clock,
             reactor=self.reactor,
@@ -237,6 +243,7 @@ class Daemon(Service):
         self._repeat(self.tidy_s, self._tidy(store, accounts, site))
         self._repeat(self.return_s, partial(_return_memory, store, queries))
         presence = self._watch_for_silence(data_dir, site.backend)
+        self._repeat(self.reports_s, ReportDelivery(site.backend).look)
         backup_watch = await self._watch_backups(data_dir, site.backend)
         self._send_heartbeats()
         self._reloading = Reloading(
@@ -248,6 +255,7 @@ class Daemon(Service):
             site=site,
             endpoints=listening,
             backup_watch=backup_watch,
+            environ=self.environ,
             log_lines=self.log_lines,
         )
         self.supervisor.notify(READY)

@@ -1,4 +1,4 @@
-"""Grants of access besides logins: API tokens and share links, on disk.
+"""What the account has given out, on disk: API tokens, share links, reports that are mailed.
 
 Not cached, since commands create and revoke them beside the daemon.
 """
@@ -12,12 +12,20 @@ from twisted.logger import Logger
 
 from medamad.domain.accounts import MAX_SHARES, MAX_TOKENS, Share, Token
 from medamad.domain.errors import Conflict
-from medamad.storage.environment.environment import SHARE, TOKEN, Databases, Environment, Txn
+from medamad.domain.subscriptions import MAX_ALL_SUBSCRIPTIONS, Subscription
+from medamad.storage.environment.environment import (
+    REPORT,
+    SHARE,
+    TOKEN,
+    Databases,
+    Environment,
+    Txn,
+)
 from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.environment.writer import Writer
 from medamad.storage.errors import Damaged
 
-G = TypeVar("G", Token, Share)
+G = TypeVar("G", Token, Share, Subscription)
 
 _log: Final = Logger()
 
@@ -36,6 +44,8 @@ TOKENS: Final = GrantKind(TOKEN, Token, MAX_TOKENS, "tokens")
 """Tokens, keyed by their SHA-256."""
 SHARES: Final = GrantKind(SHARE, Share, MAX_SHARES, "share links")
 """Share links, keyed by their ids."""
+REPORTS: Final = GrantKind(REPORT, Subscription, MAX_ALL_SUBSCRIPTIONS, "mailed reports")
+"""Reports that are mailed, keyed by their ids."""
 
 
 def read_grant(txn: Txn, databases: Databases, kind: GrantKind[G], key: bytes) -> G | None:
@@ -78,7 +88,7 @@ def delete_grant(txn: Txn, databases: Databases, kind: GrantKind[G], key: bytes)
 
 def delete_grants(txn: Txn, databases: Databases) -> None:
     """Revoke all grants of every kind."""
-    for prefix in (TOKEN, SHARE):
+    for prefix in (TOKEN, SHARE, REPORT):
         for name, _ in list(_stored(txn, databases, prefix)):
             txn.delete(name, db=databases.meta)
 
@@ -90,10 +100,22 @@ def delete_shares_of(txn: Txn, databases: Databases, website: int) -> None:
             delete_grant(txn, databases, SHARES, key)
 
 
+def delete_reports_of(txn: Txn, databases: Databases, website: int) -> None:
+    """Leave a website out of the reports that are mailed, and end those of no other."""
+    for key, report in read_grants(txn, databases, REPORTS):
+        if website in report.websites:
+            left = tuple(number for number in report.websites if number != website)
+            if left:
+                write_grant(txn, databases, REPORTS, key, evolve(report, websites=left))
+            else:
+                delete_grant(txn, databases, REPORTS, key)
+
+
 def damaged_grants(txn: Txn, databases: Databases) -> Iterator[str]:
     """Return a message for each damaged grant."""
     yield from _damaged(txn, databases, TOKENS)
     yield from _damaged(txn, databases, SHARES)
+    yield from _damaged(txn, databases, REPORTS)
 
 
 def _damaged(txn: Txn, databases: Databases, kind: GrantKind[G]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Generic
 
 from attrs import evolve, frozen
 
+from medamad.domain.accounts import Settings
 from medamad.domain.alerts import SERVICE, Alerts
 from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.goals import Definitions
@@ -117,6 +118,15 @@ class StoreReader:
         if website is None:
             raise NotFound(f"hostname: no website {name} is registered")
         return website
+
+    def goals(self, website: Website) -> Definitions:
+        """Return the goals and funnels of a website."""
+        return goals.read_goals(self._txn, self._environment.databases, website.number)
+
+    def language(self) -> str:
+        """Return the account's language, the default if there is no account."""
+        account = read_account(self._txn, self._environment.databases)
+        return (Settings() if account is None else account.settings).language
 
     def snapshot(
         self, website: Website, report_damage: Callable[[DamagedSegment], None]

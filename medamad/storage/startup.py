@@ -26,7 +26,7 @@ from medamad.storage.environment.free_space import FreeSpace
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import CallsFromThread, Writer
 from medamad.storage.goals import IGNORED, StoredGoals, damaged_goals
-from medamad.storage.grants import SHARES, TOKENS, Grants
+from medamad.storage.grants import REPORTS, SHARES, TOKENS, Grants
 from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
 from medamad.storage.imports import Imports
@@ -141,6 +141,7 @@ def _build(
         account=StoredAccount(environment, writer),
         tokens=Grants(environment, writer, TOKENS),
         shares=Grants(environment, writer, SHARES),
+        reports=Grants(environment, writer, REPORTS),
         goals=StoredGoals(environment, writer),
         alerts=StoredAlerts(environment, writer),
         clock=TrustedClock(environment, writer.submit),

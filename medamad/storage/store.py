@@ -12,6 +12,7 @@ from twisted.logger import Logger
 from medamad.domain.accounts import Account, Share, Token
 from medamad.domain.dimensions import Dimension
 from medamad.domain.hits import Hit
+from medamad.domain.subscriptions import Subscription
 from medamad.domain.timings import Timings
 from medamad.domain.websites import Website
 from medamad.storage import visitors
@@ -28,7 +29,7 @@ from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import StallWatch, Transaction, Writer
 from medamad.storage.errors import DamagedSegment, Lost
 from medamad.storage.goals import StoredGoals, delete_all_goals, delete_goals
-from medamad.storage.grants import Grants, delete_shares_of
+from medamad.storage.grants import Grants, delete_reports_of, delete_shares_of
 from medamad.storage.imports import Imports
 from medamad.storage.segments.damage import WAYS_OUT
 from medamad.storage.segments.partitions import Partitions
@@ -67,6 +68,7 @@ class Store:
     account: StoredAccount
     tokens: Grants[Token]
     shares: Grants[Share]
+    reports: Grants[Subscription]
     goals: StoredGoals
     alerts: StoredAlerts
     clock: TrustedClock
@@ -256,6 +258,7 @@ class Store:
         def change(txn: Transaction) -> None:
             self.websites.delete(txn, website.number)
             delete_shares_of(txn.lmdb, self.environment.databases, website.number)
+            delete_reports_of(txn.lmdb, self.environment.databases, website.number)
             delete_goals(txn.lmdb, self.environment.databases, website.number)
             delete_alerts(txn.lmdb, self.environment.databases, website.number)
             txn.after_commit(lambda: self._drop(website.number))

@@ -16,6 +16,7 @@ from medamad.build import check_frontend
 from medamad.domain.errors import ApiError, Unavailable
 from medamad.ingest.pipeline import Pipeline, load_tables
 from medamad.ingest.write_queue import Reactor
+from medamad.mail.mailer import Mailer
 from medamad.storage.store import Store
 from medamad.web import cors
 from medamad.web.backend import Backend, RunQuery
@@ -144,6 +145,7 @@ def make_site(
     pipeline: Pipeline,
     accounts: Accounts,
     run_query: RunQuery,
+    mailer: Mailer,
     settings: WebSettings,
     clock: Callable[[], float],
     reactor: Reactor,
@@ -159,6 +161,7 @@ def make_site(
         tokens=Tokens(store.tokens, clock),
         shares=Shares(store.shares, partial(accounts.hash_in_turn, is_known=False), clock),
         run_query=run_query,
+        mailer=mailer,
         clock=clock,
         seconds=reactor.seconds,
         call_later=reactor.callLater,

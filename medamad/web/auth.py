@@ -125,6 +125,7 @@ class Access(Enum):
     ANY_PAGE = "anyone, from any page"
     SCRIPT = "anyone, under any hostname, since a website may proxy it as its own"
     OPEN = "anyone"
+    FORM = "anyone, from a page or a mail program, which send no JSON"
 
     @property
     def is_authenticated(self) -> bool:

@@ -13,6 +13,7 @@ from medamad.accounts.tokens import Tokens
 from medamad.domain.backups import BackupState
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
+from medamad.mail.mailer import Mailer
 from medamad.storage.store import Store
 from medamad.web.server.admission import UnsentResponses
 from medamad.web.settings import WebSettings
@@ -74,6 +75,7 @@ class Backend:
     tokens: Tokens
     shares: Shares
     run_query: RunQuery
+    mailer: Mailer
     clock: Callable[[], float]
     seconds: Callable[[], float]
     call_later: Callable[..., Any]
@@ -87,5 +89,7 @@ class Backend:
     backups: BackupState = field(factory=BackupState)
     alerts: AlertWatching | None = None
     """What looks at the alerts; None before that begins."""
+    report_failures: MutableMapping[str, str] = field(factory=dict)
+    """Why the last attempt to mail a report failed, by its id."""
     quiet: MutableMapping[int, int] = field(factory=dict)
     """The time of the last view of each website that has gone quiet, by number."""

@@ -137,7 +137,8 @@ class Routes:
                 raise Forbidden("this is a demonstration: nothing can be changed")
         if request.malformed:
             raise malformed()
-        parameters.check_type(request.headers, request.body)
+        if access is not Access.FORM:
+            parameters.check_type(request.headers, request.body)
         text = request.query_string
         sent = parse_query_string(text) if text else NO_PARAMETERS
         return Call(request, self.backend, sent, caller)
@@ -196,7 +197,7 @@ class Routes:
     def _cors_headers(self, request: Request, access: Access) -> Headers:
         if access is Access.ANY_PAGE:
             return cors.ANY_EXPOSED
-        if access in (Access.OPEN, Access.SCRIPT):
+        if access in (Access.OPEN, Access.SCRIPT, Access.FORM):
             return ()
         return cors.cors_headers(request.headers, self.backend.settings)
 

@@ -21,6 +21,7 @@ from medamad.web.routes import (
     grants,
     hits,
     monitoring,
+    reports,
     statistics,
     websites,
 )
@@ -38,7 +39,7 @@ _MAX_SEGMENTS: Final = 32
 def interface_routes(backend: Backend) -> Routes:
     """Return the routes of the API."""
     routes = Routes(Klein(), backend)
-    for section in (account, grants, websites, goals, alerts, statistics, exports):
+    for section in (account, grants, websites, goals, alerts, reports, statistics, exports):
         section.add_to(routes)
     for name, handler in hits.HANDLERS.items():
         routes.add_hits(name, handler)
@@ -50,6 +51,7 @@ def file_routes(backend: Backend) -> Routes:
     """Return the routes of the dashboard and the tracker, at the root only."""
     routes = Routes(Klein(), backend)
     files.add_to(routes)
+    reports.add_pages_to(routes)
     return routes
 
 
@@ -78,7 +80,7 @@ class Routing:
             request.prepath.append(segments.pop(0).encode("ascii"))
         elif segments == [self._backend.settings.script_name]:
             segments, routes = [files.SCRIPT], self._files
-        elif segments[0] in files.FIRST_SEGMENTS:
+        elif segments[0] in (*files.FIRST_SEGMENTS, reports.FIRST_SEGMENT):
             routes = self._files
         elif segments[0] in monitoring.FIRST_SEGMENTS and cors.may_monitor(
             request.peer, request.headers, self._backend.settings

@@ -22,7 +22,7 @@ from medamad.storage.environment.environment import open_environment
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 
-BY_CONFIG = ("export", "import", "retention", "run")
+BY_CONFIG = ("export", "import", "report", "retention", "run")
 BY_DATA = (
     ("status",),
     ("check",),
@@ -36,6 +36,7 @@ BY_DATA = (
     ("goal", "list", "example.com"),
     ("funnel", "list", "example.com"),
     ("alert", "list"),
+    ("mail", "test", "ada@example.com"),
 )
 
 
@@ -89,7 +90,7 @@ def test_an_unknown_option_is_64(capsys: pytest.CaptureFixture[str], command: st
 def unusable(tmp_path: Path) -> Path:
     """Return a configuration that cannot be used."""
     file = tmp_path / "medamad.toml"
-    file.write_text("[server]\nport = 80\n", "utf-8")
+    file.write_text("[server]\nspeed = 80\n", "utf-8")
     return file
 
 
@@ -100,7 +101,7 @@ def test_an_invalid_configuration_is_78(
     given = ["--data", str(unusable.parent), "--config", str(unusable)]
     assert main([*example(command), *given]) == 78
     assert 78 in statuses(command)
-    assert capsys.readouterr().err == f"medamad: {unusable}: server.port: unknown key\n"
+    assert capsys.readouterr().err == f"medamad: {unusable}: server.speed: unknown key\n"
 
 
 @pytest.mark.parametrize("command", BY_DATA)
@@ -109,7 +110,7 @@ def test_with_a_data_directory_an_invalid_configuration_is_skipped(
 ) -> None:
     assert main([*command, "--config", str(unusable)]) == 78
     assert 78 in statuses(command[0])
-    wrong = f"medamad: {unusable}: server.port: unknown key"
+    wrong = f"medamad: {unusable}: server.speed: unknown key"
     assert capsys.readouterr().err == f"{wrong}\n", "nobody says where the data are"
     no_store = tmp_path / "none"
     status = main([*command, "--data", str(no_store)])

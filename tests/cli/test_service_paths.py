@@ -83,8 +83,8 @@ def test_other_paths_do_not_imply_the_service(service: ServicePaths, tmp_path: P
 def test_an_invalid_configuration_of_the_service_is_reported(
     service: ServicePaths, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = "server.port: unknown key"
-    service.config.write_text("[server]\nport = 80\n", "utf-8")
+    wrong = "server.speed: unknown key"
+    service.config.write_text("[server]\nspeed = 80\n", "utf-8")
     for given in ({"data": service.data}, {"config": service.config}):
         assert settled(service, **given) == (service.config, service.data)
         assert capsys.readouterr().err == (
@@ -100,7 +100,7 @@ def test_an_invalid_configuration_still_names_the_data_directory(
 ) -> None:
     mine = tmp_path / "mine.toml"
     for file in (service.config, mine):
-        file.write_text('[server]\nport = 80\ndata_dir = "elsewhere"\n', "utf-8")
+        file.write_text('[server]\nspeed = 80\ndata_dir = "elsewhere"\n', "utf-8")
         assert settled(service, config=file) == (file, file.with_name("elsewhere"))
 
 
@@ -114,7 +114,7 @@ def test_a_configuration_with_an_unreadable_data_directory_is_an_error(
         with pytest.raises(ConfigError):
             settled(service, config=file)
         assert settled(service, config=file, data=tmp_path) == (file, tmp_path)
-    mine.write_text("[server]\nport = 80\n", "utf-8")
+    mine.write_text("[server]\nspeed = 80\n", "utf-8")
     with pytest.raises(ConfigError):
         settled(service, config=mine)
 

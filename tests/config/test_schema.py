@@ -36,11 +36,14 @@ def test_the_shipped_file_documents_every_key_and_default(tmp_path: Path) -> Non
     sections = (
         *(defaults.server, defaults.store, defaults.events, defaults.limits),
         *(defaults.privacy, defaults.retention, defaults.backup),
-        *(defaults.alerts, defaults.log),
+        *(defaults.alerts, defaults.mail, defaults.log),
     )
     # Tables of websites are shown as an example.
     tables = {"websites"}
-    assert documented == {key for section in sections for key in section.__struct_fields__} - tables
+    assert (
+        documented
+        == {key for section in sections for key in section.__struct_encode_fields__} - tables
+    )
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
@@ -72,11 +75,22 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         raw_days = 30
         [retention.websites."bücher.example"]
         after = "sums"
+        [mail]
+        host = "mail.example.com"
+        port = 2525
+        tls = "implicit"
+        user = "stats"
+        password_file = "password"
+        from = "stats@example.com"
         [log]
         format = "json"
         level = "warning"
         """,
     )
+    assert config.mail.host == "mail.example.com"
+    assert (config.mail.port, config.mail.tls) == (2525, "implicit")
+    assert (config.mail.user, config.mail.password_file) == ("stats", "password")
+    assert config.mail.sender == "stats@example.com"
     assert config.server.listen == ("tcp:80", "tcp6:80")
     assert config.data_dir({}) == tmp_path / "data"
     assert config.server.demo
@@ -98,6 +112,9 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
 
 
 SIZE = 'expected bytes as a whole number, or a text such as "64 GiB"'
+MAIL_HOST = 'expected a hostname such as "mail.example.com", without a port'
+MAIL_ADDRESS = 'expected an address such as "stats@example.com"'
+USER_WITHOUT_TLS = 'user and tls = "off" contradict each other: the password could be read'
 BASE_PATH = 'expected a path such as "/stats", without a slash at its end'
 QUOTED = 'expected the name in quotation marks: [retention.websites."a.b.c"]'
 HOSTNAME = 'expected a hostname such as "stats.example.com"'
@@ -138,6 +155,14 @@ OWN = "is a path of the interface"
         ('[server]\nlisten = "0.0.0.0"', "server.listen", ENDPOINT),
         ("[server]\nlisten = []", "server.listen", ENDPOINT),
         ('[server]\nlisten = ["tcp:80", 8.1]', "server.listen", ENDPOINT),
+        ('[server]\npublic_url = "https://a.com/stats"', "server.public_url", ORIGIN),
+        ('[mail]\nhost = "a:25"', "mail.host", MAIL_HOST),
+        ('[mail]\nuser = "a\\nb"', "mail.user", "expected a name of one line"),
+        ("[mail]\nport = 65536", "mail.port", "expected int <= 65535"),
+        ('[mail]\ntls = "maybe"', "mail.tls", "expected one of starttls, implicit, off"),
+        ('[mail]\nfrom = "me"', "mail.from", MAIL_ADDRESS),
+        ('[mail]\nuser = "a"\ntls = "off"', "mail", USER_WITHOUT_TLS),
+        ('[mail]\nsender = "a@b"', "mail.sender", "unknown key; did you mean user?"),
         ('[server]\ncors_origins = "x"', "server.cors_origins", "expected array, got str"),
         ('[server]\ncors_origins = ["*"]', "server.cors_origins[0]", ORIGIN),
         ('[server]\ncors_origins = ["https://a.com/"]', "server.cors_origins[0]", ORIGIN),

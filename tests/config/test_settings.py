@@ -195,3 +195,59 @@ def test_browsers_remember_for_longer_only_if_configured() -> None:
 
 def test_visits_are_on_by_default() -> None:
     assert settings.store_settings(Config()).visits == VisitSettings()
+
+
+MAIL = """
+[server]
+public_url = "https://stats.example.com"
+base_path = "/stats"
+[mail]
+host = "mail.example.com"
+from = "stats@example.com"
+"""
+
+
+@pytest.mark.parametrize(
+    ("tls", "port"), [("", 587), ("tls = 'implicit'", 465), ("tls = 'off'", 25), ("port = 26", 26)]
+)
+def test_mails_go_to_the_usual_port(tmp_path: Path, tls: str, port: int) -> None:
+    found = settings.mail_settings(config_of(tmp_path, MAIL + tls), {})
+    assert (found.host, found.port) == ("mail.example.com", port)
+    assert found.sender == "stats@example.com"
+    assert found.url == "https://stats.example.com/stats"
+    assert found.password == ""
+
+
+def test_the_password_is_in_a_file_or_a_credential_and_in_no_message(tmp_path: Path) -> None:
+    config = config_of(tmp_path, f"{MAIL}user = 'stats'")
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    (credentials / "medamad.mail-password").write_text("from systemd\n", "utf-8")
+    environ = {"CREDENTIALS_DIRECTORY": str(credentials)}
+    assert settings.mail_settings(config, environ).password == "from systemd"
+    (tmp_path / "secret").write_text("from a file\r\n", "utf-8")
+    config = config_of(tmp_path, f"{MAIL}user = 'stats'\npassword_file = 'secret'")
+    found = settings.mail_settings(config, environ)
+    assert found.password == "from a file"
+    assert "from a file" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "reason"),
+    [
+        ("[mail]\nhost = 'a.example'", None, "mail.from: required, since mail.host is set"),
+        (f"{MAIL}user = 'stats'", None, "mail.password_file: expected a file, or a systemd"),
+        (f"{MAIL}user = 'stats'\npassword_file = 'secret'", None, "secret: No such file"),
+        (f"{MAIL}user = 'stats'\npassword_file = 'secret'", b"\xff", "secret: expected UTF-8"),
+        (f"{MAIL}user = 'stats'\npassword_file = 'secret'", b"\n", "secret: expected one line"),
+        (f"{MAIL}user = 'stats'\npassword_file = 'secret'", b"a\nb", "secret: expected one line"),
+    ],
+)
+def test_what_is_missing_for_mails_is_named(
+    tmp_path: Path, text: str, content: bytes | None, reason: str
+) -> None:
+    if content is not None:
+        (tmp_path / "secret").write_bytes(content)
+    with pytest.raises(ConfigError) as failed:
+        settings.mail_settings(config_of(tmp_path, text), {})
+    assert reason in str(failed.value)

@@ -19,8 +19,10 @@ from medamad.domain.alerts import FORMATS, MAX_RULES, MAX_URL, SERVICE_KINDS, WE
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.goals import FUNNEL_GOALS, MAX_FUNNELS, MAX_GOAL_NAME, MAX_GOALS
 from medamad.domain.paths import MAX_PATH
+from medamad.domain.subscriptions import LAST_DAY, MAX_SUBSCRIPTIONS
 from medamad.domain.websites import MAX_HOSTNAME
 from medamad.ingest.payload import MAX_PROPERTIES, ServerFields
+from medamad.mail.settings import MAX_ADDRESS
 from medamad.query.buckets import INTERVALS
 from medamad.query.chance import MAX_WEEKS
 from medamad.query.changes import MAX_PAIRED, METRICS, PARTS
@@ -91,6 +93,10 @@ OURS = {
     "GET /user/tokens",
     "POST /user/tokens",
     "DELETE /user/tokens/{token}",
+    "GET /user/reports",
+    "POST /user/reports",
+    "DELETE /user/reports/{report}",
+    "POST /user/test-mail",
     "GET /websites/{hostname}/shares",
     "POST /websites/{hostname}/shares",
     "DELETE /websites/{hostname}/shares/{share}",
@@ -388,6 +394,19 @@ def test_a_new_website_links_to_what_may_follow_it() -> None:
         assert link["parameters"] == {"hostname": "$response.body#/hostname"}
 
 
+def test_the_limits_of_alerts_agree_with_the_code() -> None:
+    paths = DOCUMENT["paths"]
+    for path in ("/websites/{hostname}/alerts", "/user/alerts"):
+        assert f"{MAX_RULES} alerts" in paths[path]["post"]["description"]
+    kinds = {"Website": WEBSITE_KINDS, "Service": SERVICE_KINDS}
+    for of, names in kinds.items():
+        assert tuple(SCHEMAS[f"{of}AlertDetails"]["properties"]["kind"]["enum"]) == names
+    all_kinds = SCHEMAS["Alert"]["properties"]["kind"]["enum"]
+    assert tuple(all_kinds) == (*WEBSITE_KINDS, *SERVICE_KINDS)
+    assert tuple(SCHEMAS["AlertFormat"]["enum"]) == FORMATS
+    assert SCHEMAS["AlertUrl"]["maxLength"] == MAX_URL
+
+
 def test_the_documents_limits_agree_with_the_code() -> None:
     parameters = DOCUMENT["components"]["parameters"]
     assert (parameters["limit"]["schema"]["minimum"], MAX_ROWS) == (1, 5_000)
@@ -429,15 +448,12 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert f"{MAX_SHARES:,}" in paths["/websites/{hostname}/shares"]["post"]["description"]
     assert f"{MAX_GOALS} " in paths["/websites/{hostname}/goals"]["post"]["description"]
     assert f"{MAX_FUNNELS} " in paths["/websites/{hostname}/funnels"]["post"]["description"]
-    for path in ("/websites/{hostname}/alerts", "/user/alerts"):
-        assert f"{MAX_RULES} alerts" in paths[path]["post"]["description"]
-    kinds = {"Website": WEBSITE_KINDS, "Service": SERVICE_KINDS}
-    for of, names in kinds.items():
-        assert tuple(SCHEMAS[f"{of}AlertDetails"]["properties"]["kind"]["enum"]) == names
-    all_kinds = SCHEMAS["Alert"]["properties"]["kind"]["enum"]
-    assert tuple(all_kinds) == (*WEBSITE_KINDS, *SERVICE_KINDS)
-    assert tuple(SCHEMAS["AlertFormat"]["enum"]) == FORMATS
-    assert SCHEMAS["AlertUrl"]["maxLength"] == MAX_URL
+    assert f"{MAX_SUBSCRIPTIONS} " in paths["/user/reports"]["post"]["description"]
+    assert SCHEMAS["MailAddress"]["maxLength"] == MAX_ADDRESS
+    report = SCHEMAS["ReportDetails"]["properties"]
+    assert report["websites"]["maxItems"] == MAX_SUBSCRIPTIONS
+    assert report["day"]["maximum"] == max(LAST_DAY.values())
+    assert report["language"]["enum"] == [*LANGUAGES, None]
     of_changes = {
         parameter["name"]: parameter["schema"]
         for parameter in paths["/website/{hostname}/changes"]["get"]["parameters"]

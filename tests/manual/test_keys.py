@@ -9,7 +9,7 @@ def keys() -> dict[str, Key]:
 
 def test_code_and_file_have_the_same_keys() -> None:
     fields = {
-        f"{table}.{field.name}"
+        f"{table}.{field.encode_name}"
         for table, struct in tables()
         for field in msgspec.structs.fields(struct)
         if field.name != "websites"

@@ -8,6 +8,7 @@ from medamad.domain.accounts import Account, Login, Settings, Share, Token
 from medamad.domain.alerts import Cause, Notice, Rule
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.domain.goals import Funnel, Goal
+from medamad.domain.subscriptions import Subscription
 from medamad.domain.websites import Website
 from medamad.storage.import_batches import ImportBatch, Span
 from medamad.storage.wal.visit_rules import LiveVisit
@@ -31,6 +32,13 @@ from medamad.storage.wal.visit_rules import LiveVisit
 )
 def test_what_is_stored_of_the_owner(kept: type, fields: str) -> None:
     assert [each.name for each in attrs.fields(kept)] == fields.split()
+
+
+def test_what_is_stored_of_a_mailed_report() -> None:
+    assert [each.name for each in attrs.fields(Subscription)] == [
+        *("id", "secret", "address", "websites", "every", "day", "hour", "timezone", "language"),
+        *("created", "confirmed", "done", "trying", "tries", "number"),
+    ]
 
 
 def test_what_is_stored_of_an_import() -> None:

@@ -470,6 +470,28 @@ def _tokens() -> Iterator[Ask]:
     yield _read("tokens without a login", tokens, "none")
 
 
+def _reports() -> Iterator[Ask]:
+    reports = "/api/user/reports"
+    details = {"address": "ada@example.com", "websites": ["past.example"]}
+    yield _read("no reports", reports)
+    yield _read("reports at the root", "/user/reports")
+    yield _read("reports by a token", reports, "token")
+    yield _read("reports without a login", reports, "none")
+    for name, body in (
+        ("to nobody", details | {"address": "ada"}),
+        ("of an unknown website", details | {"websites": ["x.example"]}),
+        ("on an eighth day", details | {"day": 8}),
+        ("without a mail server", details),
+    ):
+        yield Ask(f"add a report {name}", "POST", reports, body, session="cookie")
+    yield Ask("end no report", "DELETE", f"{reports}/0123456789ab", session="cookie")
+    test = {"address": "ada@example.com"}
+    yield Ask("test without a mail server", "POST", "/api/user/test-mail", test, session="cookie")
+    for what in ("confirm", "unsubscribe"):
+        for method in ("GET", "POST"):
+            yield Ask(f"{what} nothing by {method}", method, f"/mail/x/{what}")
+
+
 def _by(token: str) -> Headers:
     return {"Authorization": f"Bearer {token}"}
 
@@ -1101,14 +1123,8 @@ RECORDED: Final[Mapping[str, Recorded]] = MappingProxyType(
                 Import("days.example", DAYS),
                 *_all(_hits(), _pings(), _pixels(), _files(), _tokens(), _statistics()),
                 *_all(
-                    _exports(),
-                    _shares(),
-                    _goals(),
-                    _alerts(),
-                    _operating(),
-                    _foreign(),
-                    _protocol(),
-                    _leave(),
+                    *(_exports(), _shares(), _goals(), _alerts(), _reports()),
+                    *(_operating(), _foreign(), _protocol(), _leave()),
                 ),
             ),
         ),

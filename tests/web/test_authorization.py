@@ -8,6 +8,9 @@ The rules (contract, sections 1, 2 and 7), the first that holds:
 3. What the document does not take there, a token whose scope is another one, and a token or a
    share link of another website are 403. Alerts take a full token even to be read.
 4. A change by the cookie, other than an event, from a page of another origin is 403.
+   share link of another website are 403. Recipients of reports are shown to full tokens alone.
+4. A change by the cookie, other than an event or by a page that a mail links to, from a page of
+   another origin is 403.
 5. A change in demo mode, other than an event, a login or a logout, is 403.
 6. A hit needs nobody to be known; where a token is shown, it has to be a good one that sends.
 7. Anything else succeeds, with the status that the document names.
@@ -31,6 +34,7 @@ from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Login, Scope, Token
 from medamad.domain.alerts import SERVICE, Alerts, Rule
 from medamad.domain.goals import Definitions, Funnel, Goal
+from medamad.domain.subscriptions import Every, Subscription
 from medamad.ingest.networks import Networks
 from medamad.web.routing import file_routes, interface_routes, operating_routes
 
@@ -63,6 +67,8 @@ BODIES = {
     "PATCH /websites/{hostname}/funnels/{funnel}": {"name": "Order"},
     "POST /websites/{hostname}/alerts": {"kind": "quiet", "url": "https://example.com/"},
     "POST /user/alerts": {"kind": "backup", "url": "https://example.com/"},
+    "POST /user/reports": {"address": "ada@example.com", "websites": [HOSTNAME]},
+    "POST /user/test-mail": {"address": "ada@example.com"},
     "POST /shared/{share}": {"password": "any"},
 }
 QUERIES = {
@@ -88,10 +94,24 @@ NAMED = {
     "{name}": "default.js",
     "{token}": TOKEN.hex()[:16],
     "{share}": SHARE,
+    "{report}": "0123456789ab",
+    "{secret}": "s" * 24,
     "{goal}": "goal-new",
     "{alert}": "thealert",
     "{funnel}": "thefunnel",
 }
+REPORT = Subscription(
+    id=NAMED["{report}"],
+    secret=NAMED["{secret}"],
+    address="owner@example.com",
+    websites=(),
+    every=Every.WEEK,
+    day=1,
+    hour=8,
+    timezone="UTC",
+    language="en",
+    created=NOW,
+)
 DEFINED = Definitions(
     tuple(Goal(id=each, name=each, path="/") for each in ("goal-one", "goal-two", "goal-new")),
     (Funnel("thefunnel", "Checkout", ("goal-one", "goal-two")),),
@@ -147,6 +167,10 @@ DOCUMENTS = (
     page("/dashboard/websites/example.com", 200),
     page("/share/{share}", 200),
     page("/share/{share}/funnels/{funnel}", 200),
+    *(
+        Address(f"/mail/{{secret}}/{what}", dict.fromkeys((*READING, "POST"), (200, ())))
+        for what in ("confirm", "unsubscribe")
+    ),
 )
 ADDRESSES = (*described(), *DOCUMENTS)
 
@@ -214,7 +238,7 @@ def is_refused_change(
     address: Address, method: str, state: State, known_by: tuple[str, ...]
 ) -> bool:
     """Return whether a change is rejected because of its origin or its host."""
-    if method in READING or address.path.startswith("/event/"):
+    if method in READING or address.path.startswith(("/event/", "/mail/")):
         return False
     by_cookie = state.scheme == "session" or not known_by
     return (state.is_foreign and by_cookie) or (state.demo and address.path not in IN_AND_OUT)
@@ -223,9 +247,9 @@ def is_refused_change(
 def is_for_something_else(address: Address, method: str, state: State) -> bool:
     """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
-    if state.scheme == "token" and words[1] not in (
-        ("read", "full") if method in READING and "/alerts" not in address.path else ("full",)
-    ):
+    is_hidden = address.path == "/user/reports" or "/alerts" in address.path
+    is_shown = method in READING and not is_hidden
+    if state.scheme == "token" and words[1] not in (("read", "full") if is_shown else ("full",)):
         return True
     return words[-1] == "elsewhere" and (method, address.path) not in (
         ("GET", "/websites"),
@@ -323,6 +347,8 @@ async def put_right(server: Server) -> None:
     if store.shares.find(SHARE.encode()) is None:
         share = evolve(make_share("the one", website.number, (), "", NOW), id=SHARE)
         await store.shares.add(SHARE.encode(), share)
+    if store.reports.find(b"the one") is None:
+        await store.reports.add(b"the one", evolve(REPORT, websites=(website.number,)))
     if store.tokens.find(TOKEN) is None:
         token = Token(TOKEN.hex()[:16], "the one", Scope.READ, None, NOW)
         await store.tokens.add(TOKEN, token)
@@ -458,7 +484,8 @@ def there(server: Server) -> object:
     store = server.store
     tokens = [key for key, _ in store.tokens.all()]
     goals = [store.goals.of(website.number) for website in store.websites.all()]
-    return store.account.read(), store.websites.all(), tokens, store.shares.all(), goals
+    reports = store.reports.all()
+    return store.account.read(), store.websites.all(), tokens, store.shares.all(), goals, reports
 
 
 def test_every_route_is_covered(server: Server) -> None:

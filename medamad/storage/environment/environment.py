@@ -63,11 +63,13 @@ TOKEN: Final = b"token:"
 """The prefix, in meta, of tokens; the SHA-256 of the token follows."""
 SHARE: Final = b"share:"
 """The prefix, in meta, of share links; the id follows."""
+REPORT: Final = b"report:"
+"""The prefix, in meta, of reports that are mailed; the id follows."""
 GOALS: Final = b"goals:"
 """The prefix, in meta, of goals and funnels; the number of the website follows, as u32."""
 ALERTS: Final = b"alerts:"
 """The prefix, in meta, of alerts; the number of the website, or 0, follows as u32."""
-_PREFIXES_IN_META: Final = (TOMBSTONE, TOKEN, SHARE, GOALS, ALERTS)
+_PREFIXES_IN_META: Final = (TOMBSTONE, TOKEN, SHARE, REPORT, GOALS, ALERTS)
 _STORE_ID_BYTES: Final = 8
 _LOCK_TRIES: Final = 5
 _LOCK_PAUSE_S: Final = 0.02
@@ -83,8 +85,8 @@ class Databases:
     The values of meta (except the format), logins, websites, beacons and visitors begin with a
     checksum.
 
-    - meta: name → format version, account, counters, tokens, share links, goals and funnels,
-      alerts, tombstones of websites, the trusted time
+    - meta: name → format version, account, counters, tokens, share links, mailed reports,
+      goals and funnels, alerts, tombstones of websites, the trusted time
     - logins: SHA-256 of the token → since u64, last seen u64
     - websites: website u32 → the website
     - dictionary: website u32, dimension u8, code u32 → day u16, text; website u32, 0 u8,

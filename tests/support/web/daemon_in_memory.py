@@ -23,6 +23,8 @@ from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.write_queue import Append, WriteQueue
 from medamad.lookup.referrers import Sources, SpamHosts
+from medamad.mail.mailer import Mailer
+from medamad.mail.settings import MailFailed, MailSettings
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -37,6 +39,27 @@ NOW = 1_750_000_000
 USERNAME, PASSWORD = "ada", "correct horse"
 HASH = HASHER.hash(PASSWORD)
 SOURCES = Sources({"google.com": "Google"})
+
+
+MAIL = MailSettings(
+    host="mail.example.com", sender="stats@example.com", url="https://stats.example.com"
+)
+
+
+@define(eq=False)
+class KeptMails(Mailer):
+    """Keeps mails instead of sending them, or refuses them with an error."""
+
+    sent: list[tuple[str, str, str]] = field(factory=list, init=False)
+    error: MailFailed | None = field(default=None, init=False)
+
+    async def send(
+        self, to: str, subject: str, text: str, _html: str = "", **_headers: object
+    ) -> None:
+        self.settings.check()
+        if self.error is not None:
+            raise self.error
+        self.sent.append((to, subject, text))
 
 
 def at_once(question: Callable[[], Any], client: object = ()) -> Deferred[Any]:
@@ -155,6 +178,7 @@ async def build_server(
         pipeline=pipeline,
         accounts=accounts,
         run_query=at_once,
+        mailer=KeptMails(MAIL, reactor, clock, execute),
         settings=WebSettings(sources=SOURCES, data_dir=data_dir, commit="c0ffee1"),
         clock=clock,
         reactor=turns,

@@ -1,0 +1,132 @@
+"""Mails reports when they are due: each once, as far as the mail server's responses tell.
+
+That a report is about to be sent is on disk before, and that it was accepted is after. If the
+response to it was lost, or the daemon was killed meanwhile, nobody knows whether it arrived: it is
+sent once more under the same Message-ID, by which mail programs tell that it is the same. If that
+response is lost too, the report counts as sent.
+"""
+
+from collections.abc import Hashable
+from functools import partial
+from typing import Final
+
+from attrs import define, field, frozen
+from twisted.logger import Logger
+
+from medamad.domain.errors import Unavailable
+from medamad.domain.subscriptions import Subscription
+from medamad.mail.figures import Counted, website_figures
+from medamad.mail.settings import MailFailed
+from medamad.mail.spans import Span, due_span
+from medamad.mail.subscription_mails import Letter, report_letter
+from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.request import Cancellation
+from medamad.web.backend import Backend
+
+LOOK_S: Final = 20.0
+"""How often it is looked for reports that are due."""
+MOST_TRIES: Final = 2
+"""How often a report is sent at most if nobody knows whether it arrived."""
+_FIRST_PAUSE_S: Final = 60.0
+_LONGEST_PAUSE_S: Final = 3_600.0
+_CLIENT: Final[tuple[Hashable, ...]] = ("mailed reports",)
+"""In the query pool, reports take turns with people as one of them."""
+
+
+@frozen
+class _Pause:
+    """Until when nothing is tried after a failure, on the monotonic clock, and how long it is."""
+
+    until: float
+    length_s: float
+
+
+@define(eq=False)
+class ReportDelivery:
+    """Mails the reports that are due, one after the other."""
+
+    _backend: Backend
+    _pauses: dict[str, _Pause] = field(factory=dict)
+    """By the ids of subscriptions."""
+    _log = Logger()
+
+    async def look(self) -> None:
+        """Mail what is due. To be called regularly."""
+        backend = self._backend
+        for key, subscription in backend.store.reports.all():
+            span = due_span(subscription, int(backend.clock()))
+            if span is None or self._is_paused(subscription):
+                continue
+            try:
+                goes_on = await self._mail(key, subscription, span)
+            except Unavailable:
+                return
+            if not goes_on:
+                return
+
+    async def _mail(self, key: bytes, subscription: Subscription, span: Span) -> bool:
+        """Try to mail a report; return whether the next one may be tried at once."""
+        backend, first = self._backend, span.first.isoformat()
+        reports = backend.store.reports
+        if subscription.tries_of(first) >= MOST_TRIES:
+            await reports.change(key, lambda old: old.with_done(first))
+            return True
+        letter = await backend.run_query(partial(self._letter, subscription, span), client=_CLIENT)
+        try:
+            backend.mailer.settings.check()
+        except MailFailed as error:
+            self._failed(subscription, error)
+            return False
+        await reports.change(key, lambda old: old.with_try(first))
+        if reports.find(key) is None:
+            return True  # it has been ended meanwhile
+        try:
+            await backend.mailer.send_letter(subscription.address, letter)
+        except MailFailed as error:
+            if error.is_final:
+                await reports.change(key, lambda old: old.with_done(first))
+            elif not error.may_have_arrived:
+                await reports.change(key, Subscription.without_try)
+            self._failed(subscription, error)
+            return error.is_refusal
+        await reports.change(key, lambda old: old.with_done(first))
+        self._pauses.pop(subscription.id, None)
+        backend.report_failures.pop(subscription.id, None)
+        self._log.info("the report {id} was mailed", id=subscription.id)
+        return True
+
+    def _letter(self, subscription: Subscription, span: Span) -> Letter:
+        """Make a mail. Runs in the query pool."""
+        backend, now_s = self._backend, int(self._backend.clock())
+        store, sources = backend.store, backend.settings.sources
+        counted = Counted(store.settings.visits.is_on, backend.pipeline.rules.has_visitors)
+        websites = filter(None, map(store.websites.by_number, subscription.websites))
+        figures = [
+            store.read(
+                website,
+                lambda snapshot, website=website: website_figures(  # type: ignore[misc]
+                    EmbeddedReader(snapshot, sources, Cancellation()),
+                    website.hostname,
+                    span,
+                    goals=store.goals.of(website.number).goals,
+                    counted=counted,
+                    now_ms=now_s * 1000,
+                ),
+            )
+            for website in websites
+        ]
+        return report_letter(subscription, span, figures, backend.mailer.settings.url, now_s)
+
+    def _is_paused(self, subscription: Subscription) -> bool:
+        pause = self._pauses.get(subscription.id)
+        return pause is not None and self._backend.seconds() < pause.until
+
+    def _failed(self, subscription: Subscription, error: MailFailed) -> None:
+        """Keep the reason for the owner; the log lacks it, since it may name the address."""
+        before = self._pauses.get(subscription.id)
+        length_s = min(2 * before.length_s, _LONGEST_PAUSE_S) if before else _FIRST_PAUSE_S
+        self._pauses[subscription.id] = _Pause(self._backend.seconds() + length_s, length_s)
+        self._backend.report_failures[subscription.id] = str(error)
+        self._log.warn(
+            "the report {id} could not be mailed; the list of reports says why", id=subscription.id
+        )

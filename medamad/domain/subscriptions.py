@@ -1,0 +1,82 @@
+"""Reports that are mailed regularly: to whom, of which websites, and when."""
+
+import secrets
+from enum import StrEnum
+from typing import Final
+
+from attrs import evolve, frozen
+
+MAX_SUBSCRIPTIONS: Final = 100
+"""How many of them a website may be in."""
+MAX_ALL_SUBSCRIPTIONS: Final = 10_000
+_SECRET_BYTES: Final = 18
+_ID_BYTES: Final = 6
+_REMEMBERED: Final = 12
+
+
+class Every(StrEnum):
+    """How often a report comes, and so what it is of."""
+
+    WEEK = "week"
+    MONTH = "month"
+
+
+LAST_DAY: Final = {Every.WEEK: 7, Every.MONTH: 28}
+"""The last day of a week (Sunday), or of any month, on which a report can be mailed."""
+
+
+@frozen(kw_only=True)
+class Subscription:
+    """A report that is mailed to an address on a day of each week or month, after what it is of.
+
+    Times in Unix seconds. `websites` are their numbers. `secret` is the part of the addresses that
+    confirm and end it.
+    """
+
+    id: str
+    secret: str
+    address: str
+    websites: tuple[int, ...]
+    every: Every
+    day: int
+    """1 is Monday, or the first of the month."""
+    hour: int
+    timezone: str
+    language: str
+    created: int
+    confirmed: int | None = None
+    """When the address was confirmed; nothing is mailed before."""
+    done: tuple[str, ...] = ()
+    """The first days of the last weeks or months whose report needs no further attempt."""
+    trying: str = ""
+    """That of the one which is being mailed, or may have arrived."""
+    tries: int = 0
+    """How often that one may have arrived."""
+    number: int = 0
+    """Which one it was of those that were made in the same second."""
+
+    def with_try(self, first: str) -> "Subscription":
+        """Return it with one more attempt to mail a report, which is about to be made."""
+        return evolve(self, trying=first, tries=self.tries_of(first) + 1)
+
+    def without_try(self) -> "Subscription":
+        """Return it without the last attempt, which has certainly failed."""
+        return evolve(self, tries=max(self.tries - 1, 0))
+
+    def with_done(self, first: str) -> "Subscription":
+        """Return it with a report that needs no further attempt."""
+        return evolve(self, done=(*self.done, first)[-_REMEMBERED:], trying="", tries=0)
+
+    def tries_of(self, first: str) -> int:
+        """Return how often a report may have arrived."""
+        return self.tries if self.trying == first else 0
+
+
+def new_secret() -> str:
+    """Return a text that nobody can guess."""
+    return secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def new_subscription_id() -> str:
+    """Return a new id."""
+    return secrets.token_hex(_ID_BYTES)

@@ -1,0 +1,215 @@
+"""Figures, dates and names as a language writes them, and the sentences of what changed."""
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, tzinfo
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final, Self
+
+from attrs import frozen
+from babel.core import Locale
+from babel.dates import format_date, format_datetime, format_interval, format_skeleton
+from babel.numbers import format_currency, format_decimal, format_percent
+from babel.units import format_unit
+
+from medamad.domain.dimensions import OTHER, UNKNOWN
+from medamad.domain.subscriptions import Every
+from medamad.mail.figures import Figure
+from medamad.mail.spans import Span
+from medamad.mail.texts import TEXTS, Texts
+from medamad.query.changes import Change
+
+_LONGEST: Final = 80
+"""Longer names are cut, since a mail is no table."""
+_PARTS: Final = 2
+"""For so many parts there is a sentence of what changed."""
+_STEERING: Final = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+"""Characters that reorder the text around them."""
+_COUNTS: Final = ("visitors", "visits", "pageviews", "conversions")
+"""The measures whose change is a percentage of what was."""
+_OF_CHANGES: Final = {"source": "referrers", "entry_page": "pages", "country": "countries"}
+"""The list that a dimension of changes is named as in."""
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 3_600
+
+
+@frozen
+class Words:
+    """The words of one language."""
+
+    texts: Texts
+
+    @classmethod
+    def of(cls, language: str) -> Self:
+        """Return the words of one of `domain.accounts.LANGUAGES`."""
+        return cls(TEXTS[language])
+
+    @property
+    def _locale(self) -> str:
+        return self.texts.locale
+
+    def number(self, number: float) -> str:
+        """Return a number."""
+        return format_decimal(number, locale=self._locale)
+
+    def money(self, amount: Decimal, currency: str) -> str:
+        """Return an amount."""
+        return format_currency(amount, currency, locale=self._locale)
+
+    def percent(self, share: float) -> str:
+        """Return a share with at most one decimal."""
+        return format_percent(round(share, 3), locale=self._locale, decimal_quantization=False)
+
+    def figure(self, measure: str, value: float | None) -> str:
+        """Return a figure of a measure; a dash for an unknown one."""
+        if value is None:
+            return "–"
+        if measure.endswith("_percentage"):
+            return self.percent(value)
+        return self._duration(value) if measure.endswith("_duration") else self.number(value)
+
+    def _duration(self, duration_ms: float) -> str:
+        """Return a duration in its two largest units, as the dashboard does."""
+        seconds = round(duration_ms / 1000)
+        if seconds >= _HOUR_S:
+            hours, seconds = divmod(seconds, _HOUR_S)
+            return f"{self._unit(hours, 'hour')} {self._unit(seconds // _MINUTE_S, 'minute')}"
+        minutes, seconds = divmod(seconds, _MINUTE_S)
+        rest = self._unit(seconds, "second")
+        return f"{self._unit(minutes, 'minute')} {rest}" if minutes else rest
+
+    def _unit(self, value: int, unit: str) -> str:
+        symbol = self.texts.units.get(unit)
+        if symbol is not None:
+            return f"{self.number(value)}\u00a0{symbol}"
+        return format_unit(value, f"duration-{unit}", "narrow", locale=self._locale)
+
+    def change(self, figure: Figure) -> str:
+        """Return by how much a count changed, in percent; "" where that says nothing."""
+        if figure.measure not in _COUNTS or not figure.before or figure.now is None:
+            return ""
+        change = round(figure.now / figure.before - 1, 2)
+        sign = "+" if change > 0 else "−" if change < 0 else "±"
+        return sign + format_percent(abs(change), locale=self._locale)
+
+    def span(self, span: Span) -> str:
+        """Return the days of a week, or the name of a month."""
+        if span.every is Every.MONTH:
+            return format_skeleton("yMMMM", span.first, locale=self._locale)
+        return format_interval(span.first, span.last, "yMMMd", locale=self._locale)
+
+    def day(self, day: date) -> str:
+        """Return a day with its weekday."""
+        return format_skeleton("MMMEd", day, locale=self._locale)
+
+    def weekday(self, day: date) -> str:
+        """Return the weekday of a day, abbreviated."""
+        return format_date(day, "ccc", locale=self._locale)
+
+    def moment(self, unix_s: int, zone: tzinfo) -> str:
+        """Return a day and a time in a time zone."""
+        moment = datetime.fromtimestamp(unix_s, zone)
+        return format_datetime(moment, "short", tzinfo=zone, locale=self._locale)
+
+    def name(self, of: str, name: str) -> str:
+        """Return the name of a row of a list, or of a part of a dimension of changes."""
+        texts, of = self.texts, _OF_CHANGES.get(of, of)
+        if not name:
+            return texts.direct if of == "referrers" else texts.none
+        if name == OTHER:
+            return texts.other
+        if name == UNKNOWN and of in ("countries", "device"):
+            return texts.unknown
+        if of == "countries":
+            territories: Mapping[str, str] = Locale(self._locale).territories
+            return territories.get(_country_codes().get(name, ""), name)
+        return printable(texts.devices.get(name, name) if of == "device" else name)
+
+    def sentences(self, measure: str, every: Every, found: Change) -> Iterator[str]:
+        """Return what changed: a sentence on the total, and one for each of the largest parts."""
+        texts, called = self.texts, self.texts.measures[measure]
+        counts = self._counts(found)
+        if not found["difference"]:
+            yield texts.same.format(measure=called, **counts)
+        elif found["by_chance"]:
+            yield texts.by_chance.format(measure=called, **counts)
+        else:
+            form = texts.more if found["difference"] > 0 else texts.fewer
+            yield form.format(measure=called, than=texts.than[every], **counts)
+            if found["by_chance"] is None:
+                yield texts.chance_unknown
+        for parts, change in largest_parts(found):
+            form = texts.part_more if change["difference"] > 0 else texts.part_fewer
+            names = [
+                texts.part.format(
+                    name=self.name(part["dimension"], part["name"]),
+                    dimension=texts.dimensions[part["dimension"]],
+                )
+                for part in parts
+            ]
+            yield form.format(parts=", ".join(names), **self._counts(change))
+
+    def _counts(self, change: Change) -> dict[str, str]:
+        return {
+            "n": self.number(abs(change["difference"])),
+            "now": self.number(change["now"]),
+            "before": self.number(change["before"]),
+        }
+
+
+def largest_parts(found: Change) -> list[tuple[Sequence[Any], Change]]:
+    """Return the changes that explain the total best, each with the parts that it is of.
+
+    Only what chance does not explain. Pairs come first; of one that is as large as one of its
+    parts, that part is left. Other parts are of one dimension, so that no visit is in two of them.
+    A part that has all there is explains nothing.
+    """
+    counts = {
+        (dimension["dimension"], part["name"]): part
+        for dimension in found["dimensions"]
+        for part in dimension["parts"]
+    }
+    pairs = [(_without_whole(pair, counts), pair) for pair in found["pairs"]]
+    named = {_key(part) for parts, _ in pairs for part in parts}
+    single = [
+        ([{"dimension": key[0], "name": key[1]}], part)
+        for key, part in counts.items()
+        if part["by_chance"] is False and key not in named and not _is_same(part, found)
+    ]
+    single.sort(key=lambda each: -abs(each[1]["difference"]))
+    alone = [parts[0]["dimension"] for parts, _ in (*pairs, *single) if len(parts) == 1]
+    single = [each for each in single if each[0][0]["dimension"] == alone[0]]
+    return [*pairs, *single][:_PARTS]
+
+
+def _without_whole(pair: Change, counts: Mapping[tuple[str, str], Change]) -> Sequence[Any]:
+    """Return the parts of a pair, or the one that is as large as the pair."""
+    for part in pair["parts"]:
+        if (count := counts.get(_key(part))) and _is_same(count, pair):
+            return [part]
+    parts: Sequence[Any] = pair["parts"]
+    return parts
+
+
+def _key(part: Change) -> tuple[str, str]:
+    return part["dimension"], part["name"]
+
+
+def _is_same(one: Change, other: Change) -> bool:
+    return (one["before"], one["now"]) == (other["before"], other["now"])
+
+
+def printable(name: str) -> str:
+    """Return a name that visitors may have sent, without what could upset the text around it."""
+    plain = "".join(
+        " " if unicodedata.category(each) == "Cc" or each in _STEERING else each for each in name
+    )
+    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"
+
+
+@cache
+def _country_codes() -> dict[str, str]:
+    return {name: code for code, name in Locale("en").territories.items()}

@@ -1,0 +1,260 @@
+import re
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+from support.web.client import Answer, Browser
+from support.web.daemon_in_memory import NOW, KeptMails, Server
+
+from medamad.accounts.tokens import make_token
+from medamad.domain.accounts import Scope
+from medamad.domain.subscriptions import MAX_SUBSCRIPTIONS, Subscription
+from medamad.mail.settings import MailFailed, MailSettings
+
+REPORTS = "/user/reports"
+DETAILS = {"address": "ada@example.com", "websites": ["Example.com"]}
+
+
+def kept(server: Server) -> KeptMails:
+    mailer = server.site.backend.mailer
+    assert isinstance(mailer, KeptMails)
+    return mailer
+
+
+def only(server: Server) -> Subscription:
+    ((_, subscription),) = server.store.reports.all()
+    return subscription
+
+
+def text(answer: Answer) -> str:
+    assert answer.header("Content-Type") == "text/html; charset=utf-8"
+    policy = answer.header("Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert answer.header("Cache-Control") == "no-store"
+    assert answer.header("Referrer-Policy") == "no-referrer"
+    return answer.body.decode("utf-8")
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_report_is_added_confirmed_listed_and_ended(
+    server: Server, owner: Browser, visitor: Browser, prefix: str
+) -> None:
+    assert (await owner.ask("GET", prefix + REPORTS)).json == []
+    added = await owner.ask("POST", prefix + REPORTS, DETAILS | {"timezone": "Europe/Berlin"})
+    assert added.status == 201
+    report = only(server)
+    known = {
+        "id": report.id,
+        "address": "ada@example.com",
+        "websites": ["example.com"],
+        "every": "week",
+        "day": 1,
+        "hour": 8,
+        "timezone": "Europe/Berlin",
+        "language": "en",
+        "confirmed": False,
+        "dateCreated": NOW,
+    }
+    assert added.json == known
+    assert report.secret not in added.body.decode()
+    ((to, subject, said),) = kept(server).sent
+    assert (to, subject) == ("ada@example.com", "Confirm reports for example.com")
+    (link,) = re.findall(r"https://stats\.example\.com(/mail/\S+)", said)
+    asked = await visitor.ask("GET", link)
+    assert "Do you want to get the reports for example.com?" in text(asked)
+    assert "<form" in text(asked)
+    assert only(server).confirmed is None
+    server.now += 5
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    confirmed = await visitor.ask("POST", link, headers=form)
+    assert "This address is confirmed." in text(confirmed)
+    assert only(server).confirmed == NOW + 5
+    server.now += 5
+    for method in ("POST", "GET"):
+        assert "This address is confirmed." in text(await visitor.ask(method, link))
+    assert only(server).confirmed == NOW + 5
+    assert (await owner.ask("GET", prefix + REPORTS)).json == [known | {"confirmed": True}]
+    server.site.backend.report_failures[report.id] = "mail.example.com:587: 550 no"
+    listed = (await owner.ask("GET", prefix + REPORTS)).json
+    assert listed == [known | {"confirmed": True, "failure": "mail.example.com:587: 550 no"}]
+    removed = await owner.ask("DELETE", f"{prefix}{REPORTS}/{report.id}")
+    assert (removed.status, server.store.reports.all()) == (204, [])
+    again = await owner.ask("DELETE", f"{prefix}{REPORTS}/{report.id}")
+    assert (again.status, again.error) == (404, f"there is no report {report.id}")
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_an_address_that_has_confirmed_is_not_asked_again(
+    server: Server, owner: Browser
+) -> None:
+    await owner.ask("POST", REPORTS, DETAILS)
+    second = await owner.ask("POST", REPORTS, DETAILS)
+    assert isinstance(second.json, dict)
+    assert second.json["confirmed"] is False
+    assert len(kept(server).sent) == 2
+    for key, _ in server.store.reports.all():
+        await server.store.reports.change(key, lambda old: evolve(old, confirmed=NOW))
+    server.now += 1
+    third = await owner.ask("POST", REPORTS, DETAILS | {"every": "month", "day": 28})
+    assert isinstance(third.json, dict)
+    assert third.json["confirmed"] is True
+    assert len(kept(server).sent) == 2
+    other = await owner.ask("POST", REPORTS, DETAILS | {"address": "other@example.com"})
+    assert isinstance(other.json, dict)
+    assert other.json["confirmed"] is False
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_unsubscribing_needs_no_login_and_asks_first(
+    server: Server, owner: Browser, visitor: Browser
+) -> None:
+    await owner.ask("PATCH", "/user", {"settings": {"language": "de"}})
+    await owner.ask("POST", REPORTS, DETAILS | {"language": "fr"})
+    page = f"/mail/{only(server).secret}/unsubscribe"
+    asked = text(await visitor.ask("GET", page))
+    assert '<html lang="fr">' in asked
+    assert "Ne voulez-vous plus de rapports pour example.com ?" in asked
+    assert len(server.store.reports.all()) == 1
+    one_click = {"Content-Type": "application/x-www-form-urlencoded"}
+    body = b"List-Unsubscribe=One-Click"
+    done = await visitor.ask("POST", page, body=body, headers=one_click)
+    assert (done.status, server.store.reports.all()) == (200, [])
+    assert "Rien ne sera envoyé." in text(done)
+    again = await visitor.ask("POST", page, body=body, headers=one_click)
+    assert (again.status, "Es wird nichts gesendet." in text(again)) == (200, True)
+
+
+@pytest.mark.parametrize("what", ["confirm", "unsubscribe"])
+@pytest_twisted.ensureDeferred
+async def test_a_link_that_nobody_gave_out_opens_nothing(
+    server: Server, visitor: Browser, what: str
+) -> None:
+    for secret in ("x", "%C3%A4", "x" * 5000):
+        answer = await visitor.ask("GET", f"/mail/{secret}/{what}")
+        assert answer.status == 404
+        assert "Nothing will be sent." in text(answer)
+    assert server.store.reports.all() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "error"),
+    [
+        ({"address": "ada"}, 400, "address: expected an address such as ada@example.com"),
+        ({"address": "a@b\r\nBcc: c@d"}, 400, "address: expected an address such as"),
+        ({"websites": []}, 400, "websites: expected 1 to 100 hostnames"),
+        ({"websites": ["a.example"]}, 404, "hostname: no website a.example is registered"),
+        ({"every": "year"}, 400, "every: "),
+        ({"day": 0}, 400, "day: expected 1 to 7"),
+        ({"day": 8}, 400, "day: expected 1 to 7"),
+        ({"every": "month", "day": 29}, 400, "day: expected 1 to 28"),
+        ({"hour": 24}, 400, "hour: expected 0 to 23"),
+        ({"timezone": "Mars"}, 400, "timezone: expected an IANA time zone"),
+        ({"language": "la"}, 400, "language: expected one of en, de"),
+    ],
+)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_bad_input_names_the_field_and_nothing_is_stored_or_sent(
+    server: Server, owner: Browser, changes: dict[str, object], status: int, error: str
+) -> None:
+    refused = await owner.ask("POST", REPORTS, DETAILS | changes)
+    assert refused.status == status
+    assert error in refused.error
+    assert server.store.reports.all() == []
+    assert kept(server).sent == []
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_without_a_mail_server_or_an_address_nothing_is_added(
+    server: Server, owner: Browser
+) -> None:
+    mailer = kept(server)
+    mailer.settings = evolve(mailer.settings, url="")
+    refused = await owner.ask("POST", REPORTS, DETAILS)
+    assert (refused.status, refused.error.startswith("public_url: set it")) == (409, True)
+    mailer.settings = MailSettings(url="https://stats.example.com")
+    refused = await owner.ask("POST", REPORTS, DETAILS)
+    assert (refused.status, "set host and from" in refused.error) == (409, True)
+    assert server.store.reports.all() == []
+
+
+@pytest.mark.parametrize("may_have_arrived", [False, True])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_if_the_question_cannot_be_sent_the_server_says_why(
+    server: Server, owner: Browser, *, may_have_arrived: bool
+) -> None:
+    said = "mail.example.com:587: 550 no such user"
+    kept(server).error = MailFailed(said, may_have_arrived=may_have_arrived)
+    refused = await owner.ask("POST", REPORTS, DETAILS)
+    if may_have_arrived:
+        assert refused.status == 201
+        assert only(server).confirmed is None
+    else:
+        assert (refused.status, refused.error) == (409, said)
+        assert server.store.reports.all() == []
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_website_is_in_a_limited_number_of_reports(server: Server, owner: Browser) -> None:
+    await owner.ask("POST", REPORTS, DETAILS)
+    made = only(server)
+    for number in range(1, MAX_SUBSCRIPTIONS):
+        await server.store.reports.add(f"{number}".encode(), made)
+    refused = await owner.ask("POST", REPORTS, DETAILS)
+    assert refused.status == 400
+    assert refused.error == "websites: a website can be in 100 reports at most"
+    await server.store.add_website("example.org", NOW)
+    others = await owner.ask("POST", REPORTS, DETAILS | {"websites": ["example.org"]})
+    assert others.status == 201
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_test_mail_is_sent_or_the_error_is_the_servers(
+    server: Server, owner: Browser
+) -> None:
+    await owner.ask("PATCH", "/user", {"settings": {"language": "de"}})
+    sent = await owner.ask("POST", "/user/test-mail", {"address": "ada@example.com"})
+    assert sent.status == 204
+    assert [mail[:2] for mail in kept(server).sent] == [("ada@example.com", "Testmail von medamad")]
+    wrong = await owner.ask("POST", "/user/test-mail", {"address": "ada"})
+    assert (wrong.status, wrong.error.startswith("address: ")) == (400, True)
+    kept(server).error = MailFailed("mail.example.com:587: 535 wrong password")
+    failed = await owner.ask("POST", "/user/test-mail", {"address": "ada@example.com"})
+    assert (failed.status, failed.error) == (409, "mail.example.com:587: 535 wrong password")
+
+
+@pytest_twisted.ensureDeferred
+async def test_recipients_are_for_the_account_and_full_tokens_alone(
+    server: Server, owner: Browser, visitor: Browser, website: str
+) -> None:
+    await owner.ask("POST", REPORTS, DETAILS)
+    found = server.store.websites.by_hostname(website)
+    assert found is not None
+    for scope, numbers, status in (
+        (Scope.FULL, None, 200),
+        (Scope.FULL, [found.number], 403),
+        (Scope.READ, None, 403),
+        (Scope.SEND, None, 403),
+    ):
+        secret, key, token = make_token("t", scope, numbers, None, NOW)
+        await server.store.tokens.add(key, token)
+        headers = {"Authorization": f"Bearer {secret}"}
+        answer = await visitor.ask("GET", REPORTS, headers=headers)
+        assert answer.status == status
+        assert (b"ada@example.com" in answer.body) is (status == 200)
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_they_are_deleted_with_the_account(server: Server, owner: Browser) -> None:
+    await owner.ask("POST", REPORTS, DETAILS)
+    assert (await owner.ask("DELETE", "/user")).status == 204
+    assert server.store.reports.all() == []
