@@ -17,8 +17,10 @@ from medamad.domain.alerts import (
     checked_rule,
     shown,
 )
+from medamad.domain.errors import NotFound
 from medamad.domain.goals import new_id
-from medamad.storage.offline import alerts_of, change_alerts, goals_of
+from medamad.storage.grants import REPORTS
+from medamad.storage.offline import alerts_of, change_alerts, goals_of, list_grants
 
 EXAMPLES: Final = (
     (
@@ -69,7 +71,12 @@ def configure(parser: ArgumentParser) -> None:
         "--hours", metavar="NUMBER", type=int, help="how many hours goal and no-goal look at"
     )
     add.add_argument(
-        "--url", metavar="URL", required=True, help='the webhook; "-" reads it from standard input'
+        "--url", metavar="URL", default="", help='the webhook; "-" reads it from standard input'
+    )
+    add.add_argument(
+        "--report",
+        metavar="ID",
+        help="with the format mail, the ID of a mailed report, whose address gets the mails",
     )
     add.add_argument(
         "--format",
@@ -103,16 +110,21 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
         goal=arguments.goal,
         hours=arguments.hours,
         url=url,
+        report=arguments.report,
         format=arguments.format,
     )
     rule = checked_rule(rule, SERVICE_KINDS if arguments.website is None else WEBSITE_KINDS)
     if rule.goal is not None:
         goals_of(data_dir, arguments.website).goal(rule.goal)
+    if rule.report is not None:
+        reports = list_grants(data_dir, REPORTS).grants
+        if rule.report not in [report.id for _, report in reports]:
+            raise NotFound(f"there is no report {rule.report}")
     change_alerts(data_dir, arguments.website, lambda old: old.with_rule(rule))
     if arguments.json:
         print(json.dumps(shown(rule), indent=1))
     else:
-        print(f"Added the alert {rule.kind} (ID {rule.id}), sent to {rule.shown_url}")
+        print(f"Added the alert {rule.kind} (ID {rule.id}), sent to {_receiver(rule)}")
     return 0
 
 
@@ -128,9 +140,13 @@ def _list(arguments: Namespace, data_dir: Path) -> int:
     return 0
 
 
+def _receiver(rule: Rule) -> str:
+    return rule.shown_url if rule.url else f"report {rule.report}"
+
+
 def _row(rule: Rule) -> tuple[str, ...]:
     fired = "-" if rule.fired is None else f"{datetime.fromtimestamp(rule.fired, UTC):%F %R} UTC"
-    members = (rule.threshold, rule.goal, rule.hours, rule.shown_url, rule.format, fired)
+    members = (rule.threshold, rule.goal, rule.hours, _receiver(rule), rule.format, fired)
     return (rule.id, rule.kind, *("-" if each is None else str(each) for each in members))
 
 

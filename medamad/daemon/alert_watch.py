@@ -1,4 +1,4 @@
-"""Looks at the rules of alerts once a minute, and sends what they find to webhooks.
+"""Looks at the rules of alerts once a minute, and sends what they find to webhooks or by mail.
 
 What begins or ends is stored together with the notice that is still to be sent, so that a restart
 neither loses nor repeats one. A notice is removed once it has been delivered: only if the daemon is
@@ -20,11 +20,24 @@ from medamad.alerts.conditions import UNKNOWN, Findings, Looked, look
 from medamad.alerts.payloads import Message, payload_of
 from medamad.alerts.texts import Speaker
 from medamad.domain.accounts import Settings
-from medamad.domain.alerts import MAX_CAUSES, SERVICE, Alerts, Facts, NotDelivered, Notice, Rule
+from medamad.domain.alerts import (
+    MAIL,
+    MAX_CAUSES,
+    SERVICE,
+    Alerts,
+    Facts,
+    NotDelivered,
+    Notice,
+    Rule,
+)
 from medamad.domain.errors import NotFound, Unavailable
 from medamad.domain.goals import new_id
+from medamad.domain.subscriptions import Subscription
 from medamad.domain.websites import Website
+from medamad.domain.zones import zone_named
 from medamad.ingest.networks import Networks
+from medamad.mail.alert_mails import alert_letter
+from medamad.mail.settings import MailFailed
 from medamad.web.backend import Backend, Trial
 
 ENDS_AFTER_S: Final = 600
@@ -95,6 +108,8 @@ class AlertWatch:
     _failures: dict[str, str] = field(factory=dict)
     _arrived: set[str] = field(factory=set)
     """The notices that arrived, while the store cannot take that."""
+    _unsure: set[str] = field(factory=set)
+    """The notices of which nobody knows whether they arrived by mail."""
     _log = Logger()
 
     async def look(self) -> None:
@@ -202,7 +217,8 @@ class AlertWatch:
         is_late = backend.clock() - notice.time > GIVE_UP_S
         try:
             if not is_late and notice.id not in self._arrived:
-                text = self._speaker.sentence(rule, notice.event, notice.facts, place)
+                speaker = self._speaker(rule)
+                text = speaker.sentence(rule, notice.event, notice.facts, place)
                 await self._deliver(number, rule, notice, text)
                 self._arrived.add(notice.id)
         except NotDelivered as error:
@@ -229,10 +245,14 @@ class AlertWatch:
         self._attempts.pop(notice.id, None)
         await backend.store.alerts.change(number, lambda old: old.without_notice(notice.id))
         self._arrived.discard(notice.id)
+        self._unsure.discard(notice.id)
 
     async def _deliver(self, number: int, rule: Rule, notice: Notice, text: str) -> None:
         backend = self._backend
         website = self._website(number)
+        if rule.format == MAIL:
+            await self._mail(rule, notice, text, self._link(website))
+            return
         message = Message(
             id=notice.id,
             event=notice.event,
@@ -251,6 +271,29 @@ class AlertWatch:
         allowed = backend.settings.webhook_networks
         await self._post(rule.url, payload.body, payload.headers, allowed)
 
+    async def _mail(self, rule: Rule, notice: Notice, text: str, link: str) -> None:
+        report = self._report(rule)
+        if report is None or report.confirmed is None:
+            missing = "is gone" if report is None else "has not been confirmed by its address"
+            raise NotDelivered(f"the report {rule.report} {missing}")
+        mailer = self._backend.mailer
+        url = mailer.settings.url
+        letter = alert_letter(report, text, link, url=url, number=notice.id)
+        try:
+            await mailer.send_letter(report.address, letter)
+        except MailFailed as error:
+            # Sent once more, under the same Message-ID, if nobody knows whether it arrived.
+            if error.may_have_arrived and notice.id in self._unsure:
+                return
+            if error.may_have_arrived:
+                self._unsure.add(notice.id)
+            raise NotDelivered("the mail was not taken", str(error)) from error
+
+    def _report(self, rule: Rule) -> Subscription | None:
+        """Return the mailed report whose address gets the mails of a rule, None for none."""
+        reports = (each for _, each in self._backend.store.reports.all())
+        return next((each for each in reports if each.id == rule.report), None)
+
     def _link(self, website: Website | None) -> str:
         settings = self._backend.settings
         if not settings.public_url:
@@ -258,8 +301,11 @@ class AlertWatch:
         page = "settings/usage" if website is None else f"websites/{quote(website.hostname)}"
         return f"{settings.public_url}{settings.base_path}/dashboard/{page}"
 
-    @property
-    def _speaker(self) -> Speaker:
+    def _speaker(self, rule: Rule) -> Speaker:
+        """Return what speaks the language of the account, or that of the mails to an address."""
+        report = self._report(rule) if rule.format == MAIL else None
+        if report is not None:
+            return Speaker(report.language, zone_named(report.timezone))
         account = self._backend.store.account.read()
         settings = Settings() if account is None else account.settings
         return Speaker(settings.language, self._backend.pipeline.rules.zone)
@@ -270,7 +316,7 @@ class AlertWatch:
         """Look at a rule now and send what it finds, as a test. Raises NotFound, Unavailable."""
         rule = self._backend.store.alerts.of(website).rule(rule_id)
         found = (await self._findings(website, [rule]))[rule_id].facts
-        text = self._speaker.test(rule, list(found.values()), self._place(website))
+        text = self._speaker(rule).test(rule, list(found.values()), self._place(website))
         now = int(self._backend.clock())
         notice = Notice(id=new_id(), rule=rule_id, event="test", time=now, facts={})
         try:

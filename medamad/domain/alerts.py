@@ -15,9 +15,10 @@ WEBSITE_KINDS: Final = get_args(WebsiteKind)
 """What a rule of a website can look at."""
 SERVICE_KINDS: Final = get_args(ServiceKind)
 """What a rule of the service can look at."""
-Format: TypeAlias = Literal["json", "slack", "discord", "ntfy"]
+Format: TypeAlias = Literal["json", "slack", "discord", "ntfy", "mail"]
 FORMATS: Final = get_args(Format)
-"""How a webhook is written. The first is the default."""
+"""How a webhook is written, or a mail. The first is the default."""
+MAIL: Final = "mail"
 
 SERVICE: Final = 0
 """Stands for the service where other rules have the number of their website."""
@@ -48,7 +49,7 @@ Facts: TypeAlias = dict[str, str | int]
 
 
 class NotDelivered(Exception):
-    """A webhook was not delivered. `str(error)` says why.
+    """A message was not delivered. `str(error)` says why.
 
     `response` is what the receiver says of it, which is not for the log.
     """
@@ -85,7 +86,10 @@ class Rule:
     """The id of a goal."""
     hours: int | None = None
     """In which the goal is to be reached, or is not."""
-    url: str
+    url: str = ""
+    """The webhook, "" for a mail."""
+    report: str | None = None
+    """The id of the mailed report whose address gets a mail."""
     format: str = FORMATS[0]
     fired: int | None = None
     """When it last reported a cause, in Unix seconds."""
@@ -194,7 +198,8 @@ def shown(rule: Rule) -> dict[str, Any]:
         "threshold": rule.threshold,
         "goal": rule.goal,
         "hours": rule.hours,
-        "url": rule.shown_url,
+        "url": rule.shown_url if rule.url else None,
+        "report": rule.report,
         "format": rule.format,
     }
     return {name: value for name, value in members.items() if value is not None}
@@ -214,7 +219,16 @@ def checked_rule(rule: Rule, kinds: Iterable[str]) -> Rule:
         )
     if rule.format not in FORMATS:
         raise BadRequest(f"format: expected one of {', '.join(FORMATS)}")
-    return evolve(rule, url=_checked_url(rule.url.strip()))
+    is_mail = rule.format == MAIL
+    if is_mail and rule.url:
+        raise BadRequest(f"url: not expected with format {MAIL}")
+    if (rule.report is None) == is_mail:
+        raise BadRequest(
+            f"report: required with format {MAIL}, the id of a mailed report"
+            if is_mail
+            else f"report: not expected with format {rule.format}"
+        )
+    return rule if is_mail else evolve(rule, url=_checked_url(rule.url.strip()))
 
 
 def _check(name: str, value: int | None, bounds: tuple[int, int] | None, kind: str) -> None:

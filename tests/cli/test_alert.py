@@ -41,6 +41,12 @@ def test_alerts_are_defined_listed_and_removed(tmp_path: Path) -> None:
         assert (listed["id"], listed["url"]) == (disk_id, "https://hooks.example.com/")
         refused = alert(data, "add", "no-goal", "--goal", "other", *details[2:])
         assert (refused.returncode, refused.stderr) == (1, "medamad: there is no goal other\n")
+        mailed = ("--format", "mail", "--report", "0123456789ab")
+        refused = alert(data, "add", "backup", *mailed)
+        assert (refused.returncode, refused.stderr) == (
+            1,
+            "medamad: there is no report 0123456789ab\n",
+        )
         refused = alert(data, "add", "quiet", "--url", URL)
         assert (refused.returncode, refused.stderr) == (
             1,

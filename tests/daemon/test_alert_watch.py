@@ -8,7 +8,7 @@ import pytest_twisted
 from attrs import define, evolve
 from support.storage.hits import a_view
 from support.storage.log_lines import logged_warnings
-from support.web.daemon_in_memory import NOW, Server, build_server
+from support.web.daemon_in_memory import NOW, KeptMails, Server, build_server
 from twisted.internet.defer import Deferred, fail, succeed
 
 from medamad.daemon.alert_watch import ENDS_AFTER_S, GIVE_UP_S, AlertWatch
@@ -16,7 +16,9 @@ from medamad.daemon.silence import Watch
 from medamad.domain.alerts import SERVICE, Alerts, Rule
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound, Unavailable
+from medamad.domain.subscriptions import Every, Subscription
 from medamad.domain.websites import Website
+from medamad.mail.settings import MailFailed
 from medamad.storage.alerts import StoredAlerts
 from medamad.web.backend import Trial
 
@@ -228,6 +230,103 @@ async def test_what_arrived_is_not_sent_again_while_the_store_cannot_take_that(
     await look(server, 60)
     assert len(server.receiver.posted) == 1
     assert stored.of(SERVICE).notices == ()
+
+
+REPORT = Subscription(
+    id="0123456789ab",
+    secret="s" * 24,
+    address="ada@example.com",
+    websites=(1,),
+    every=Every.WEEK,
+    day=1,
+    hour=8,
+    timezone="Europe/Berlin",
+    language="de",
+    created=NOW,
+    confirmed=NOW,
+)
+MAILED = Rule(id="rule", kind="backup", format="mail", report=REPORT.id)
+TOO_OLD = "Die Backups brauchen Aufmerksamkeit: too old"
+
+
+@pytest.fixture
+def mails(server: Server) -> KeptMails:
+    """The mails that are sent to the address of a report."""
+    server.site.backend.backups.failure = "too old"
+    for prepare in (
+        server.store.reports.add(b"report", REPORT),
+        server.store.alerts.change(SERVICE, lambda _: Alerts((MAILED,))),
+    ):
+        pytest_twisted.blockon(Deferred.fromCoroutine(prepare))
+    assert isinstance(server.site.backend.mailer, KeptMails)
+    return server.site.backend.mailer
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_alert_is_mailed_to_the_address_of_a_report(
+    server: Server, mails: KeptMails
+) -> None:
+    server.set(public_url="https://stats.example.com")
+    await look(server)
+    ((to, subject, text),) = mails.sent
+    # In the language of the report.
+    assert (to, subject) == ("ada@example.com", TOO_OLD)
+    assert text.startswith(f"{TOO_OLD}\n\nhttps://stats.example.com/dashboard/settings/usage\n\n")
+    assert server.receiver.posted == []
+    assert server.store.alerts.of(SERVICE).notices == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (None, "the report 0123456789ab is gone"),
+        (
+            evolve(REPORT, confirmed=None),
+            "the report 0123456789ab has not been confirmed by its address",
+        ),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_without_a_confirmed_address_nothing_is_mailed(
+    server: Server, mails: KeptMails, change: Subscription | None, reason: str
+) -> None:
+    await server.store.reports.revoke(b"report")
+    if change is not None:
+        await server.store.reports.add(b"report", change)
+    with logged_warnings():
+        await look(server)
+    assert mails.sent == []
+    assert watch_of(server).failure_of("rule") == reason
+    trial = await watch_of(server).try_now(SERVICE, "rule")
+    assert (trial.error, mails.sent) == (reason, [])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_refused_mail_is_sent_again_and_its_address_is_not_logged(
+    server: Server, mails: KeptMails
+) -> None:
+    mails.error = MailFailed("550 no such user ada@example.com")
+    with logged_warnings() as lines:
+        await look(server)
+    assert "ada@" not in lines[0]
+    assert watch_of(server).failure_of("rule") == (
+        "the mail was not taken: 550 no such user ada@example.com"
+    )
+    mails.error = None
+    await look(server, 60)
+    assert [subject for _, subject, _ in mails.sent] == [TOO_OLD]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_mail_that_may_have_arrived_is_sent_once_more(
+    server: Server, mails: KeptMails
+) -> None:
+    mails.error = MailFailed("the connection was lost", may_have_arrived=True)
+    with logged_warnings() as lines:
+        for _ in range(5):
+            await look(server, HOUR)
+    assert len(lines) == 1
+    assert server.store.alerts.of(SERVICE).notices == ()
 
 
 @pytest_twisted.ensureDeferred

@@ -100,7 +100,13 @@ URL = (
             "hours: expected 1 to 168 with kind no-goal",
         ),
         ({"kind": "no-goal", "hours": 1}, "goal: required with kind no-goal, the id of a goal"),
-        ({"format": "teams"}, "format: expected one of json, slack, discord, ntfy"),
+        ({"format": "teams"}, "format: expected one of json, slack, discord, ntfy, mail"),
+        ({"format": "mail"}, "url: not expected with format mail"),
+        (
+            {"format": "mail", "url": ""},
+            "report: required with format mail, the id of a mailed report",
+        ),
+        ({"report": "r"}, "report: not expected with format json"),
         ({"url": "hooks.example.com"}, URL),
         ({"url": "ftp://hooks.example.com/"}, URL),
         ({"url": "https:///path"}, URL),
@@ -130,6 +136,8 @@ def test_good_rules() -> None:
     ]
     for rule in rules:
         assert checked_rule(rule, WEBSITE_KINDS) == rule
+    mailed = evolve(QUIET, url="", format="mail", report="r")
+    assert checked_rule(mailed, WEBSITE_KINDS) == mailed
     disk = evolve(NEW, kind="disk", url=" http://127.0.0.1:8080/hook ")
     assert checked_rule(disk, SERVICE_KINDS) == evolve(disk, url="http://127.0.0.1:8080/hook")
 

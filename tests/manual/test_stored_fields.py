@@ -20,7 +20,7 @@ from medamad.storage.wal.visit_rules import LiveVisit
         (Website, "number hostname created updated"),
         (Goal, "id name path event value revenue currency"),
         (Funnel, "id name goals"),
-        (Rule, "id kind threshold goal hours url format fired causes"),
+        (Rule, "id kind threshold goal hours url report format fired causes"),
         (Cause, "key since facts"),
         (Notice, "id rule event time facts"),
         (Account, "username password_hash created updated settings"),

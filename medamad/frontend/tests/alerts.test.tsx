@@ -33,11 +33,16 @@ const GOALS = [
   { id: "cart", name: "Cart", path: "/cart" },
   { id: "paid", name: "Order paid", path: "/thanks" },
 ];
+const REPORTS = [
+  { id: "asked", address: "bob@example.com", confirmed: false },
+  { id: "wanted", address: "ada@example.com", confirmed: true },
+];
 const TRIAL = { text: "This is a test.", firing: false, failure: null };
 
 function answers(others: Record<string, unknown> = {}) {
   return {
     "user/alerts": [],
+    "user/reports": REPORTS,
     "websites/a.example/alerts": [QUIET, ORDER],
     "websites/a.example/goals": GOALS,
     ...others,
@@ -125,6 +130,38 @@ test("an alert is made, with what its kind needs alone", async () => {
     ["POST", path, { kind: "drop", url, format: "json", threshold: 60 }],
     ["POST", path, { kind: "no-goal", url, format: "slack", goal: "paid", hours: 24 }],
   ]);
+});
+
+test("mails go to the address of a report that was confirmed", async () => {
+  const mailed = { ...QUIET, url: undefined, secret: undefined, format: "mail", report: "wanted" };
+  const lists = answers({ "websites/a.example/alerts": [mailed] });
+  const shown = showApp("settings/alerts", owner(["a.example"], lists));
+  await ofWebsite(shown);
+  assert.ok(await shown.findByText("Sent by mail to ada@example.com"));
+  const form = within(shown.getByRole("region", { name: "New alert" }));
+  await shown.person.selectOptions(form.getByLabelText("Format"), "Mail");
+  assert.equal(form.queryByLabelText("Webhook URL"), null);
+  const addresses = within(form.getByLabelText("Address, that of a report"));
+  assert.deepEqual(
+    addresses.getAllByRole("option").map(({ textContent }) => textContent),
+    ["ada@example.com"],
+  );
+  await shown.person.click(form.getByRole("button", { name: "Create alert" }));
+  await waitFor(() =>
+    assert.deepEqual(changes(shown), [
+      ["POST", "websites/a.example/alerts", { kind: "quiet", format: "mail", report: "wanted" }],
+    ]),
+  );
+});
+
+test("without a confirmed address, there is no alert by mail", async () => {
+  const nobody = answers({ "user/reports": [] });
+  const shown = showApp("settings/alerts", owner(["a.example"], nobody));
+  await ofWebsite(shown);
+  const form = within(shown.getByRole("region", { name: "New alert" }));
+  await shown.person.selectOptions(form.getByLabelText("Format"), "Mail");
+  assert.ok(form.getByText(/There are none yet[.]$/));
+  assert.ok(form.getByRole<HTMLButtonElement>("button", { name: "Create alert" }).disabled);
 });
 
 test("without a goal, there is no alert of one", async () => {

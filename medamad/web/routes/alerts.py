@@ -37,7 +37,8 @@ class RuleDetails(msgspec.Struct, kw_only=True):
     threshold: int | None = None
     goal: str | None = None
     hours: int | None = None
-    url: str
+    url: str = ""
+    report: str | None = None
     format: str = FORMATS[0]
 
 
@@ -90,6 +91,7 @@ async def add_alert(
     rule = Rule(id=new_id(), **msgspec.structs.asdict(call.body(_RULE)))
     rule = checked_rule(rule, kinds)
     _check_goal(call, number, rule)
+    _check_report(call, rule)
     await call.backend.store.alerts.change(number, lambda old: old.with_rule(rule))
     return json_response(_members(call, rule), HTTPStatus.CREATED)
 
@@ -102,6 +104,13 @@ def _check_goal(call: Call, number: int, rule: Rule) -> None:
         call.backend.store.goals.of(number).goal(rule.goal)
     except NotFound as error:
         raise BadRequest(f"goal: {error}") from None
+
+
+def _check_report(call: Call, rule: Rule) -> None:
+    """Raise BadRequest for a mailed report that there is not."""
+    known = (each.id for _, each in call.backend.store.reports.all())
+    if rule.report is not None and rule.report not in known:
+        raise BadRequest(f"report: there is no report {rule.report}")
 
 
 async def remove_alert(

@@ -15,6 +15,7 @@ ALERTS = "/websites/example.com/alerts"
 OF_SERVICE = "/user/alerts"
 URL = "https://hooks.example.com/T0P/secret"
 QUIET = {"kind": "quiet", "url": URL}
+MAILED = {"kind": "quiet", "format": "mail", "report": "r"}
 DISK = {"kind": "disk", "threshold": 1_000_000, "url": URL, "format": "slack"}
 
 
@@ -103,7 +104,7 @@ async def test_a_goal_has_to_be_one_of_the_website(
     ("path", "body", "reason"),
     [
         (ALERTS, {}, "kind: required"),
-        (ALERTS, {"kind": "quiet"}, "url: required"),
+        (ALERTS, MAILED, "report: there is no report r"),
         (
             ALERTS,
             QUIET | {"threshold": "1"},

@@ -154,7 +154,7 @@ export interface Token {
 export type WebsiteAlertKind = "quiet" | "spike" | "drop" | "referrer" | "goal" | "no-goal";
 export type ServiceAlertKind = "disk" | "backup" | "limits" | "damage";
 export type AlertKind = WebsiteAlertKind | ServiceAlertKind;
-export type AlertFormat = "json" | "slack" | "discord" | "ntfy";
+export type AlertFormat = "json" | "slack" | "discord" | "ntfy" | "mail";
 
 export interface Alert {
   id: string;
@@ -162,8 +162,10 @@ export interface Alert {
   threshold?: number;
   goal?: string;
   hours?: number;
-  /** Without its path. */
-  url: string;
+  /** The webhook, without its path. */
+  url?: string;
+  /** The id of the mailed report whose address gets mails. */
+  report?: string;
   format: AlertFormat;
   /** Signs what is sent as JSON. */
   secret?: string;

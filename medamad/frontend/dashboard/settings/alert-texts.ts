@@ -4,11 +4,12 @@ import type { Language } from "../api/types.ts";
 import { filled, language } from "../i18n/index.ts";
 
 const en = {
-  text: "An alert sends a message to a webhook when something happens, and another one when that is over.",
+  text: "An alert sends a message, to a webhook or by mail, when something happens, and another one when that is over.",
   of: "Website or server",
   service: "Server",
   none: "No alerts yet.",
   to: "Sent to {url} as {format}",
+  "to-mail": "Sent by mail to {address}",
   fired: "Last fired: {when}",
   never: "Never fired",
   "going-on": "Going on since {when}",
@@ -50,6 +51,10 @@ const en = {
   "url-hint": "Only its host is shown later, since the rest often is a secret.",
   "url-refused": "Enter an address that begins with https:// or http://.",
   format: "Format",
+  mail: "Mail",
+  address: "Address, that of a report",
+  "no-recipients":
+    "Mails go to addresses that have confirmed a report by mail. There are none yet.",
   json: "JSON (signed)",
   secret: "Secret for checking the signature",
   full: "There can be 100 alerts. Delete one first.",
@@ -58,11 +63,12 @@ const en = {
 export type AlertKey = keyof typeof en;
 
 const de: typeof en = {
-  text: "Ein Alarm sendet eine Nachricht an einen Webhook, wenn etwas passiert, und eine weitere, wenn es vorbei ist.",
+  text: "Ein Alarm sendet eine Nachricht, an einen Webhook oder per E-Mail, wenn etwas passiert, und eine weitere, wenn es vorbei ist.",
   of: "Website oder Server",
   service: "Server",
   none: "Noch keine Alarme.",
   to: "Geht an {url} als {format}",
+  "to-mail": "Geht per E-Mail an {address}",
   fired: "Zuletzt ausgelöst: {when}",
   never: "Noch nie ausgelöst",
   "going-on": "Dauert an seit {when}",
@@ -105,17 +111,22 @@ const de: typeof en = {
   "url-hint": "Später wird nur der Host angezeigt, denn der Rest ist oft geheim.",
   "url-refused": "Gib eine Adresse ein, die mit https:// oder http:// beginnt.",
   format: "Format",
+  mail: "E-Mail",
+  address: "Adresse, die eines Berichts",
+  "no-recipients":
+    "E-Mails gehen an Adressen, die einen Bericht per E-Mail bestätigt haben. Noch gibt es keine.",
   json: "JSON (signiert)",
   secret: "Geheimnis zum Prüfen der Signatur",
   full: "Es kann 100 Alarme geben. Lösche zuerst einen.",
 };
 
 const fr: typeof en = {
-  text: "Une alerte envoie un message à un webhook quand quelque chose se produit, et un autre quand c’est terminé.",
+  text: "Une alerte envoie un message, à un webhook ou par e-mail, quand quelque chose se produit, et un autre quand c’est terminé.",
   of: "Site ou serveur",
   service: "Serveur",
   none: "Aucune alerte pour l’instant.",
   to: "Envoyée à {url} en {format}",
+  "to-mail": "Envoyée par e-mail à {address}",
   fired: "Dernier déclenchement : {when}",
   never: "Jamais déclenchée",
   "going-on": "En cours depuis : {when}",
@@ -157,17 +168,22 @@ const fr: typeof en = {
   "url-hint": "Seul l’hôte sera affiché ensuite, car le reste est souvent un secret.",
   "url-refused": "Saisissez une adresse qui commence par https:// ou http://.",
   format: "Format",
+  mail: "E-mail",
+  address: "Adresse, celle d’un rapport",
+  "no-recipients":
+    "Les e-mails vont aux adresses qui ont confirmé un rapport par e-mail. Il n’y en a pas encore.",
   json: "JSON (signé)",
   secret: "Secret pour vérifier la signature",
   full: "Il peut y avoir 100 alertes. Supprimez-en d’abord une.",
 };
 
 const es: typeof en = {
-  text: "Una alerta envía un mensaje a un webhook cuando ocurre algo, y otro cuando ha terminado.",
+  text: "Una alerta envía un mensaje, a un webhook o por correo, cuando ocurre algo, y otro cuando ha terminado.",
   of: "Sitio web o servidor",
   service: "Servidor",
   none: "Todavía no hay alertas.",
   to: "Se envía a {url} como {format}",
+  "to-mail": "Se envía por correo a {address}",
   fired: "Última activación: {when}",
   never: "Nunca activada",
   "going-on": "Sigue desde: {when}",
@@ -209,17 +225,22 @@ const es: typeof en = {
   "url-hint": "Después solo se muestra el host, porque el resto suele ser secreto.",
   "url-refused": "Introduce una dirección que empiece por https:// o http://.",
   format: "Formato",
+  mail: "Correo",
+  address: "Dirección, la de un informe",
+  "no-recipients":
+    "Los correos van a direcciones que han confirmado un informe por correo. Todavía no hay ninguna.",
   json: "JSON (firmado)",
   secret: "Secreto para comprobar la firma",
   full: "Puede haber 100 alertas. Elimina primero una.",
 };
 
 const ja: typeof en = {
-  text: "アラートは、何かが起きたときと、それが終わったときに、Webhook にメッセージを送ります。",
+  text: "アラートは、何かが起きたときと、それが終わったときに、Webhook またはメールでメッセージを送ります。",
   of: "ウェブサイトまたはサーバー",
   service: "サーバー",
   none: "アラートはまだありません。",
   to: "送信先：{url}（{format}）",
+  "to-mail": "メールの送信先：{address}",
   fired: "前回の発生：{when}",
   never: "まだ発生していません",
   "going-on": "継続中（開始：{when}）",
@@ -261,17 +282,21 @@ const ja: typeof en = {
   "url-hint": "ほかの部分は秘密であることが多いため、以後はホスト名だけが表示されます。",
   "url-refused": "https:// または http:// で始まるアドレスを入力してください。",
   format: "形式",
+  mail: "メール",
+  address: "アドレス（レポートのもの）",
+  "no-recipients": "メールは、メールでのレポートを確認済みのアドレスに送られます。まだありません。",
   json: "JSON（署名付き）",
   secret: "署名を検証するための秘密鍵",
   full: "アラートは 100 件までです。先に 1 件削除してください。",
 };
 
 const zh: typeof en = {
-  text: "发生某事时，警报会向 Webhook 发送一条消息，结束时再发送一条。",
+  text: "发生某事时，警报会通过 Webhook 或邮件发送一条消息，结束时再发送一条。",
   of: "网站或服务器",
   service: "服务器",
   none: "还没有警报。",
   to: "发送到 {url}（{format}）",
+  "to-mail": "通过邮件发送到 {address}",
   fired: "上次触发：{when}",
   never: "从未触发",
   "going-on": "持续中，始于 {when}",
@@ -313,6 +338,9 @@ const zh: typeof en = {
   "url-hint": "以后只显示主机名，因为其余部分往往是秘密。",
   "url-refused": "请输入以 https:// 或 http:// 开头的地址。",
   format: "格式",
+  mail: "邮件",
+  address: "地址（报告的地址）",
+  "no-recipients": "邮件会发送到已确认邮件报告的地址。目前还没有。",
   json: "JSON（带签名）",
   secret: "用于验证签名的密钥",
   full: "最多可有 100 个警报，请先删除一个。",

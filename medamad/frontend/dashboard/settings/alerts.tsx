@@ -37,7 +37,16 @@ const FORMATS: Record<AlertFormat, () => string> = {
   slack: () => "Slack",
   discord: () => "Discord",
   ntfy: () => "ntfy",
+  mail: () => said("mail"),
 };
+
+/** A mailed report, whose address can get the mails of alerts, too. */
+interface Recipient {
+  id: string;
+  address: string;
+  confirmed: boolean;
+}
+const NOBODY: readonly Recipient[] = [];
 /** What a threshold is at first, and at most. */
 const THRESHOLDS: Partial<Record<AlertKind, readonly [number, number]>> = {
   spike: [100, 10_000],
@@ -79,6 +88,10 @@ export function Alerts() {
   );
 }
 
+function useRecipients(): readonly Recipient[] {
+  return useAsk<Recipient[]>("/user/reports").data ?? NOBODY;
+}
+
 function useGoals(hostname: string): readonly Goal[] {
   const path = hostname && `/websites/${encodeURIComponent(hostname)}/goals`;
   return useAsk<Goal[]>(path || null).data ?? NO_GOALS;
@@ -93,6 +106,7 @@ interface ListProperties {
 function List({ path, hostname, isDemo }: ListProperties) {
   const { data: alerts, error } = useAsk<Alert[]>(path);
   const goals = useGoals(hostname);
+  const recipients = useRecipients();
   const [deleting, setDeleting] = useState<Alert>();
   const [done, setDone] = useState("");
   if (!alerts) return error ? <Trouble error={error} /> : null;
@@ -105,6 +119,7 @@ function List({ path, hostname, isDemo }: ListProperties) {
             key={alert.id}
             alert={alert}
             name={nameIn(alert, goals)}
+            receiver={receiverOf(alert, recipients)}
             path={path}
             isDemo={isDemo}
             onDelete={() => {
@@ -131,6 +146,13 @@ function List({ path, hostname, isDemo }: ListProperties) {
   );
 }
 
+/** Where an alert is sent to, in words. */
+function receiverOf({ url, report, format }: Alert, recipients: readonly Recipient[]): string {
+  if (url) return said("to", { url, format: FORMATS[format]() });
+  const address = recipients.find(({ id }) => id === report)?.address ?? "?";
+  return said("to-mail", { address });
+}
+
 /** What an alert reports, in words. */
 function nameIn(alert: Alert, goals: readonly Goal[]): string {
   const { kind, threshold, hours } = alert;
@@ -143,12 +165,13 @@ function nameIn(alert: Alert, goals: readonly Goal[]): string {
 interface OneProperties {
   alert: Alert;
   name: string;
+  receiver: string;
   path: string;
   isDemo: boolean;
   onDelete: () => void;
 }
 
-function One({ alert, name, path, isDemo, onDelete }: OneProperties) {
+function One({ alert, name, receiver, path, isDemo, onDelete }: OneProperties) {
   const [trial, setTrial] = useState<AlertTrial>();
   const saving = useSaving();
   const tryIt = () => {
@@ -161,7 +184,7 @@ function One({ alert, name, path, isDemo, onDelete }: OneProperties) {
     <li>
       <div class="grant">
         <strong>{name}</strong>
-        <span>{said("to", { url: alert.url, format: FORMATS[alert.format]() })}</span>
+        <span>{receiver}</span>
         <span class="soft">{stateOf(alert)}</span>
         {alert.failure && (
           <span class="bad">
@@ -255,23 +278,27 @@ function Delete({ name, path, onClose }: DeleteProperties) {
 function Make({ path, hostname }: { path: string; hostname: string }) {
   const kinds: readonly AlertKind[] = hostname ? OF_WEBSITE : OF_SERVICE;
   const goals = useGoals(hostname);
+  const recipients = useRecipients().filter(({ confirmed }) => confirmed);
   const [kind, setKind] = useState<AlertKind>(kinds[0] as AlertKind);
   const [threshold, setThreshold] = useState(firstOf(kinds[0] as AlertKind));
   const [goal, setGoal] = useState("");
   const [hours, setHours] = useState("24");
   const [url, setUrl] = useState("");
   const [format, setFormat] = useState<AlertFormat>("json");
+  const [report, setReport] = useState("");
   const saving = useSaving();
   const hint = useId();
   const bounds = THRESHOLDS[kind];
   const isOfGoal = kind === "goal" || kind === "no-goal";
+  const isMail = format === "mail";
+  const recipient = report || recipients[0]?.id || "";
   const chosen = goal || goals[0]?.id || "";
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     const wanted = {
       kind,
-      url,
       format,
+      ...(isMail ? { report: recipient } : { url }),
       ...(bounds && { threshold: Number(threshold) }),
       ...(isOfGoal && { goal: chosen, hours: Number(hours) }),
     };
@@ -327,26 +354,6 @@ function Make({ path, hostname }: { path: string; hostname: string }) {
         {isOfGoal && (
           <NumberField label={said("hours")} most={MAX_HOURS} value={hours} onInput={setHours} />
         )}
-        <div class="field">
-          <label for={`${hint}-field`}>{said("url")}</label>
-          <input
-            id={`${hint}-field`}
-            required
-            type="url"
-            autocomplete="off"
-            spellcheck={false}
-            maxLength={2048}
-            aria-describedby={hint}
-            value={url}
-            onInput={(event) => {
-              setUrl(event.currentTarget.value);
-              saving.forget();
-            }}
-          />
-          <p id={hint} class="soft">
-            {said("url-hint")}
-          </p>
-        </div>
         <label class="field">
           <span>{said("format")}</span>
           <select
@@ -360,6 +367,41 @@ function Make({ path, hostname }: { path: string; hostname: string }) {
             ))}
           </select>
         </label>
+        {isMail && recipients.length === 0 && <p class="soft">{said("no-recipients")}</p>}
+        {isMail && recipients.length > 0 && (
+          <label class="field">
+            <span>{said("address")}</span>
+            <select value={recipient} onChange={(event) => setReport(event.currentTarget.value)}>
+              {recipients.map(({ id, address }) => (
+                <option key={id} value={id}>
+                  {address}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        {!isMail && (
+          <div class="field">
+            <label for={`${hint}-field`}>{said("url")}</label>
+            <input
+              id={`${hint}-field`}
+              required
+              type="url"
+              autocomplete="off"
+              spellcheck={false}
+              maxLength={2048}
+              aria-describedby={hint}
+              value={url}
+              onInput={(event) => {
+                setUrl(event.currentTarget.value);
+                saving.forget();
+              }}
+            />
+            <p id={hint} class="soft">
+              {said("url-hint")}
+            </p>
+          </div>
+        )}
         <Refusal
           error={saving.error}
           meaning={{
@@ -371,7 +413,11 @@ function Make({ path, hostname }: { path: string; hostname: string }) {
           <button
             type="submit"
             class="button main"
-            disabled={saving.isBusy || (isOfGoal && goals.length === 0)}
+            disabled={
+              saving.isBusy ||
+              (isOfGoal && goals.length === 0) ||
+              (isMail && recipients.length === 0)
+            }
           >
             {said("create")}
           </button>
