@@ -372,7 +372,13 @@ class StoreCheck:
         if isinstance(part, OpenSegment):
             counted_from = 0 if segment.header.has_counters else _NEVER_COUNTED
             content = content_of([part])
-            return encode_segment(content, segment.key, self._names_of, counted_from=counted_from)
+            return encode_segment(
+                content,
+                segment.key,
+                self._names_of,
+                counted_from=counted_from,
+                with_visits=segment.header.has_visits,
+            )
         opened = [
             member for member in members if isinstance(member, OpenSegment | OpenMergedSegment)
         ]

@@ -50,7 +50,7 @@ def test_what_is_stored_of_a_view() -> None:
 
 def test_what_is_in_memory_of_a_visit() -> None:
     assert LiveVisit.__struct_fields__ == (
-        *("number", "last_ms", "arrived_ms", "viewed_ms"),
+        *("number", "began_ms", "last_ms", "arrived_ms", "viewed_ms"),
         *("page", "page_before", "page_before_that"),
         *("number_today", "width_px", "taken"),
     )
