@@ -203,12 +203,17 @@ class RowGatherer:
     _survey: Survey
     _spans: Sequence[Span]
     """Which numbers in this store the hits of each store get."""
+    _before_ms: int = 0
+    """Retention will remove the hits from before."""
     views: int = 0
     visitors: int = 0
     events: int = 0
     first_ms: int = MAX_MS
     last_ms: int = -1
     """The times of the first and the last hit that was taken."""
+    past_views: int = 0
+    past_events: int = 0
+    """How many hits retention will remove."""
     left_out: int = 0
     """Views and events that the website has already, or that the files repeat."""
     covered: int = 0
@@ -274,6 +279,7 @@ class RowGatherer:
             return
         self._include_time(row.time_ms)
         self.views += 1
+        self.past_views += row.time_ms < self._before_ms
         self.visitors += row.first_today
         self._characters += sum(map(len, texts_of(row)))
         self._view_rows.append(row)
@@ -287,6 +293,7 @@ class RowGatherer:
             if self._takes_event:
                 self._include_time(row.time_ms)
                 self.events += 1
+                self.past_events += row.time_ms < self._before_ms
         if not self._takes_event:
             return
         view = self._viewed(row.store, row.view)
