@@ -126,10 +126,8 @@ class HitIndex:
     with the longest time on page counts, in any order of the files. Needs 28 bytes for each hit.
     """
 
-    skipped: int = 0
-    """How many hits without a number are repeated; known once the index is finished."""
     left_out: int = 0
-    """How many others are."""
+    """How many hits with a number are repeated; known once the index is finished."""
     conflicts: int = 0
     _hits: dict[tuple[str, type[HitRow], bool], _Hits] = field(factory=lambda: defaultdict(_Hits))
     """By store, kind, and whether their numbers identify them."""
@@ -174,7 +172,6 @@ class HitIndex:
         duplicates, counting = (np.concatenate(each) for each in zip(*originals, strict=True))
         ascending = np.argsort(duplicates)
         self._originals = duplicates[ascending], counting[ascending]
-        self.skipped = len(duplicates)
         self._hits = {
             key: _Hits(numbers=hits.numbers, places=hits.places)
             for key, hits in self._hits.items()

@@ -39,7 +39,6 @@ from medamad.transfer.rows import MAX_MS, EventRow, HitRow, RejectedRow, ViewRow
 MAX_CHUNK_ROWS: Final = 8_192
 MAX_CHUNK_TEXT: Final = 1 << 19
 """Characters of all texts of a chunk."""
-_NO_SPAN: Final = Span("", 1, 0, 0)
 _COMPARED: Final = (Dimension.PATH, Dimension.REFERRER, Dimension.BROWSER, Dimension.OS)
 """The dimensions that distinguish views of the same time."""
 
@@ -111,11 +110,20 @@ class ExistingHits:
         )
 
     def covers(self, row: HitRow) -> bool:
-        """Return whether a hit falls into a time, or a rollup, that includes it already."""
+        """Return whether a hit falls into a time, or a rollup, that includes it already.
+
+        Of the last views of an earlier import, each stands for one row of the files.
+        """
         if not row.store:
-            is_last_view = isinstance(row, ViewRow) and row.time_ms in self.last_views
-            end = row.time_ms if is_last_view else None
-            return any(first <= row.time_ms <= last != end for first, last in self.covered)
+            last_views = self.last_views.get(row.time_ms) if isinstance(row, ViewRow) else None
+            end = None if last_views is None else row.time_ms
+            if any(first <= row.time_ms <= last != end for first, last in self.covered):
+                return True
+            if last_views is None:
+                return False
+            texts = compared_texts(row)
+            last_views[texts] -= 1
+            return last_views[texts] >= 0
         rollups = self.rollups.get(row.time_ms // DAY_MS, ())
         return bool(rollups) and any(
             _rollup_includes(rollup, row.time_ms, number, is_own=is_own)
@@ -229,16 +237,11 @@ class RowGatherer:
     _characters: int = 0
     _event_ms: int = 0
     _takes_event: bool = False
-    _span: Span = _NO_SPAN
-    """The span that was used last."""
-    _last_views: dict[int, Counter[ComparedTexts]] = field(init=False)
-    """The views at the end of earlier imports that the files have not repeated so far."""
 
     def __attrs_post_init__(self) -> None:
         existing, hits = self._existing, self._survey.index.hits
         hits.find_existing(existing.origins, {ViewRow: existing.views, EventRow: existing.events})
         self.left_out = hits.left_out
-        self._last_views = {at: Counter(views) for at, views in existing.last_views.items()}
 
     def gather(self, files: Sequence[ImportFile]) -> Iterator[ImportedHits | None]:
         """Read the files; yield a chunk, or None if there is none yet, after every step.
@@ -310,32 +313,20 @@ class RowGatherer:
 
     def _leave_out(self, row: HitRow) -> bool:
         """Return whether the time of a hit was counted already, and count the hit if so."""
-        is_covered = self._existing.covers(row) or self._is_last_view(row)
+        is_covered = self._existing.covers(row)
         self.covered += is_covered
         self.left_out += is_covered
         return is_covered
-
-    def _is_last_view(self, row: HitRow) -> bool:
-        """Return whether this is one of the views at the end of an earlier import."""
-        if row.store or not isinstance(row, ViewRow) or row.time_ms not in self._last_views:
-            return False
-        views, texts = self._last_views[row.time_ms], compared_texts(row)
-        is_last_view = views[texts] > 0
-        views[texts] -= is_last_view
-        return is_last_view
 
     def _include_time(self, time_ms: int) -> None:
         self.first_ms, self.last_ms = min(self.first_ms, time_ms), max(self.last_ms, time_ms)
 
     def _local_number(self, store: str, number: int) -> int:
         """Return the number that a hit gets in this store. Raises BadRequest if it has none."""
-        if self._span.store != store or not self._span.place(number):
-            matching = (span for span in self._spans if span.store == store and span.place(number))
-            span = next(matching, None)
-            if span is None:
-                raise BadRequest("a file changed while it was being read; import it again")
-            self._span = span
-        return self._span.place(number)
+        for span in self._spans:
+            if span.store == store and (place := span.place(number)):
+                return place
+        raise BadRequest("a file changed while it was being read; import it again")
 
 
 def build_chunk(

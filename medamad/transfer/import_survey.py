@@ -194,7 +194,7 @@ def survey_rows(files: Sequence[ImportFile]) -> Iterator[Survey]:
     if had_agents == {False}:  # The logs were written without User-Agents.
         survey, _ = yield from _read_all(files, VisitorIndex(index.zone, has_agents=False))
     survey.index.finish()
-    if repeated := survey.index.hits.skipped:
+    if repeated := len(survey.index.hits.repeated):
         survey.skipped[SkipReason.REPEATED] += repeated
     if survey.index.hits.conflicts:
         survey.rejected_rows, survey.rejected = 0, []
