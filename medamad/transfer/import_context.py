@@ -158,7 +158,7 @@ class HitIndex:
         last = max((hits.places[-1] for hits in self._hits.values()), default=0)
         self._verdicts = bytearray(last + 1)
         originals = [(_EMPTY, _EMPTY)]
-        for (_, _, is_numbered), hits in self._hits.items():
+        for (store, kind, is_numbered), hits in self._hits.items():
             repeated, conflicts, counting = _repeated(hits, is_numbered=is_numbered)
             places = np.frombuffer(hits.places, np.uint32)[repeated]
             verdicts = np.where(conflicts, Verdict.CONFLICTS, Verdict.REPEATED)
@@ -166,6 +166,7 @@ class HitIndex:
             if is_numbered:
                 self.conflicts += int(conflicts.sum())
                 self.left_out += int((~conflicts).sum())
+                self._reject_assigned(hits, self._hits.get((store, kind, False)))
             else:
                 numbers = np.frombuffer(hits.numbers, np.int64)
                 originals.append((numbers[repeated], numbers[counting]))
@@ -178,6 +179,14 @@ class HitIndex:
             if key[0]
         }
 
+    def _reject_assigned(self, hits: _Hits, without: _Hits | None) -> None:
+        """Reject the hits whose number was assigned to one without a number."""
+        if without is not None:
+            is_assigned = np.isin(
+                np.frombuffer(hits.numbers, "q"), np.frombuffer(without.numbers, "q")
+            )
+            self.conflicts += self._mark(hits, is_assigned, Verdict.CONFLICTS)
+
     def find_existing(self, origins: Origins, numbers: Mapping[type, NDArray[np.int64]]) -> None:
         """Find the hits that the website has already, given their numbers in this store by kind."""
         for (store, kind, _), hits in self._hits.items():
@@ -185,9 +194,15 @@ class HitIndex:
             exists = np.zeros(len(of_files), np.bool_)
             for here, _ in origins.places(store, of_files):
                 exists |= np.isin(here, numbers[kind])
-            verdicts = np.frombuffer(self._verdicts, np.uint8)
-            places = np.frombuffer(hits.places, np.uint32)[exists]
-            verdicts[places[verdicts[places] == Verdict.COUNTS]] = Verdict.EXISTS
+            self._mark(hits, exists, Verdict.EXISTS)
+
+    def _mark(self, hits: _Hits, chosen: NDArray[np.bool_], verdict: Verdict) -> int:
+        """Change the verdict on those of the chosen hits that count; return how many these are."""
+        verdicts = np.frombuffer(self._verdicts, np.uint8)
+        places = np.frombuffer(hits.places, np.uint32)[chosen]
+        places = places[verdicts[places] == Verdict.COUNTS]
+        verdicts[places] = verdict
+        return len(places)
 
     @property
     def repeated(self) -> NDArray[np.int64]:

@@ -123,10 +123,12 @@ def number_rows(
                 yield file, RejectedRow(row.line, name, NUL)
                 continue
             is_numbered = row.number > 0 and not row.identity
+            # Within one file of another program nothing is repeated, and no number given twice.
+            may_repeat = len(files) > 1 or is_numbered or not row.number
             row.number = row.number or context.next_number()
             context.count_hit(place, row)
             if not index.is_finished:
-                if is_numbered or len(files) > 1:
+                if may_repeat:
                     index.hits.record(context.hits, place, row, is_numbered=is_numbered)
             else:
                 verdict = index.hits.verdict(context.hits)

@@ -252,3 +252,19 @@ def test_files_of_different_sources_may_overlap(tmp_path: Path) -> None:
     first = written("first.csv", "time,path,view", *number_rows[:4])
     second = written("second.csv", "time,path,view", *number_rows[4:])
     assert len(read(first, second)) == 8
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_number_that_a_row_without_one_got_is_rejected(tmp_path: Path, order: int) -> None:
+    """Within one file as well: two views of the same number could not be told apart."""
+    rows = ["2026-01-01T10:00:00Z,/a,0", "2026-01-02T10:00:00Z,/b,1", "2026-01-03T10:00:00Z,/c,9"]
+    file, first, second = (tmp_path / name for name in ("all.csv", "first.csv", "second.csv"))
+    for path, some in ((file, rows), (first, rows[:1]), (second, rows[1:])):
+        path.write_text("\n".join(("time,path,view", *some[::order], "")))
+    for files in ((file,), (first, second)[::order]):
+        *_, found = survey_rows([ImportFile.of(each, None) for each in files])
+        ((_, rejected),) = found.rejected
+        assert rejected.field == "view"
+        assert rejected.reason == "1 occurs more than once, with different values"
+        paths = {row.path for row in read(*files) if isinstance(row, ViewRow)}
+        assert paths == {"/a", "/c"}
