@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "share": "create, list and revoke links that show a website's figures to others",
     "goal": "define, list and remove the goals of a website",
     "funnel": "define, list and remove the funnels of a website: goals in order",
+    "annotate": "add, list, import, change and remove the annotations of a website",
     "service": "install the daemon as a systemd service, or remove it",
     "completion": "print a shell completion script",
     "version": "show the version",

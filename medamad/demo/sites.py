@@ -1,4 +1,4 @@
-"""The invented websites: their pages, referrers, campaigns and events, goals and a funnel."""
+"""The invented websites: pages, referrers, campaigns, events, goals, a funnel, annotations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
@@ -44,6 +44,17 @@ class DemoShop:
         )
 
 
+@frozen
+class DemoAnnotation:
+    """What happened to an invented website, some days before the last."""
+
+    days_ago: int
+    text: str
+    clock: str = ""
+    """The time of the day in UTC, "" for the day as a whole."""
+    link: str | None = None
+
+
 @frozen(kw_only=True, eq=False)
 class DemoWebsite:
     """An invented website. `share` is its share of all visitors, relative to the others."""
@@ -67,6 +78,7 @@ class DemoWebsite:
     hosts: tuple[str, ...] = field(default=())
     shop: DemoShop | None = None
     definitions: Definitions = field(factory=Definitions)
+    annotations: tuple[DemoAnnotation, ...] = ()
 
 
 _SEARCH: Final = {
@@ -178,6 +190,12 @@ SITES: Final = (
                 Goal(id="share", name="Article shared", event="action", value="share"),
             )
         ),
+        annotations=(
+            DemoAnnotation(19, "New design"),
+            DemoAnnotation(
+                6, "Letter to subscribers", "07:00:00", "https://gardenpost.example/archive"
+            ),
+        ),
     ),
     DemoWebsite(
         hostname="shop.gardenpost.example",
@@ -213,6 +231,11 @@ SITES: Final = (
             ),
             (Funnel("purchase", "Purchase", ("product", "cart", "checkout", "order")),),
         ),
+        annotations=(
+            DemoAnnotation(33, "Spring catalogue"),
+            DemoAnnotation(12, "Shop 2.4 deployed", "14:30:00"),
+            DemoAnnotation(12, "Shop 2.4.1 deployed", "15:05:00"),
+        ),
     ),
     DemoWebsite(
         hostname="docs.tinydaemon.example",
@@ -238,6 +261,7 @@ SITES: Final = (
                 Goal(id="search", name="Search", event="search"),
             )
         ),
+        annotations=(DemoAnnotation(26, "Version 2.1 released", "09:00:00"),),
     ),
     DemoWebsite(
         hostname="adas-photos.example",

@@ -11,7 +11,8 @@ from typing import Final, Protocol
 from attrs import define, evolve, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
-from medamad.demo.sites import NO_CAMPAIGN, SITES, Campaign, DemoWebsite
+from medamad.demo.sites import NO_CAMPAIGN, SITES, Campaign, DemoAnnotation, DemoWebsite
+from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.dimensions import WidthClass, major_version
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Event, Hit, Properties, Unload, View
@@ -126,6 +127,15 @@ class GoalStore(Protocol):
         """Apply a change to the goals and funnels of a website."""
 
 
+class AnnotationStore(Protocol):
+    """The part of a store's annotations that `fill` needs."""
+
+    async def change(
+        self, website: int, change: Callable[[Annotations], Annotations]
+    ) -> Annotations:
+        """Apply a change to the annotations of a website."""
+
+
 class HitStore(Protocol):
     """The part of a store that is needed to add hits."""
 
@@ -140,6 +150,10 @@ class WebsiteStore(HitStore, Protocol):
     def goals(self) -> GoalStore:
         """The goals and funnels of all websites."""
 
+    @property
+    def annotations(self) -> AnnotationStore:
+        """The annotations of all websites."""
+
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website at a time in Unix seconds."""
 
@@ -147,11 +161,16 @@ class WebsiteStore(HitStore, Protocol):
 async def fill(
     store: WebsiteStore, plan: TrafficPlan, sites: Sequence[DemoWebsite] = SITES
 ) -> list[Website]:
-    """Register the invented websites with their goals, store their hits. Return the websites."""
+    """Register the invented websites with what is defined for them, and store their hits.
+
+    Return the websites.
+    """
     began = (plan.until_ms - plan.days * DAY_MS) // 1000
     websites = [await store.add_website(site.hostname, began) for site in sites]
     for site, website in zip(sites, websites, strict=True):
         await store.goals.change(website.number, partial(_with_definitions, site.definitions))
+        annotated = partial(_with_annotations, site.annotations, plan.until_ms)
+        await store.annotations.change(website.number, annotated)
     numbers = {website.hostname: website.number for website in websites}
     invented = hits(plan, numbers, sites)
     while some := list(islice(invented, _HITS_AT_ONCE)):
@@ -165,6 +184,19 @@ def _with_definitions(added: Definitions, definitions: Definitions) -> Definitio
     for funnel in added.funnels:
         definitions = definitions.with_funnel(funnel)
     return definitions
+
+
+def _with_annotations(
+    added: Sequence[DemoAnnotation], until_ms: int, annotations: Annotations
+) -> Annotations:
+    for number, each in enumerate(added):
+        ms = until_ms - each.days_ago * DAY_MS
+        day = datetime.fromtimestamp(ms / 1000, UTC).date().isoformat()
+        time = f"{day}T{each.clock}Z" if each.clock else day
+        annotations = annotations.with_annotation(
+            Annotation(id=f"note-{number}", time=time, text=each.text, link=each.link)
+        )
+    return annotations
 
 
 @define(eq=False)

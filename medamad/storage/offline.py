@@ -8,9 +8,8 @@ from typing import Generic
 from attrs import evolve, frozen
 
 from medamad.domain.errors import BadRequest, NotFound
-from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
-from medamad.storage import goals, grants
+from medamad.storage import grants
 from medamad.storage.accounts import read_account, revoke_logins, write_account
 from medamad.storage.backup import BackupProgress, Note, back_up
 from medamad.storage.compaction.retention import Cutoff, Forecast, forecast
@@ -39,6 +38,7 @@ from medamad.storage.segments.snapshot import Snapshot, SnapshotReader
 from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 from medamad.storage.wal.records import sound_rows
+from medamad.storage.website_values import V, ValueKind, apply_change, read_value
 from medamad.storage.websites import Websites, read_websites
 
 
@@ -200,23 +200,21 @@ def revoke_grant(directory: Path, kind: GrantKind[G], key: bytes) -> bool:
         return grants.delete_grant(txn, databases, kind, key)
 
 
-def goals_of(directory: Path, hostname: str) -> Definitions:
-    """Return the goals and funnels of a website. Raises BadRequest for an unregistered one."""
+def value_of(directory: Path, kind: ValueKind[V], hostname: str) -> V:
+    """Return what is defined for a website. Raises BadRequest for an unregistered one."""
     (number,) = website_numbers(directory, [hostname])
     with _guest(directory, write=False) as (txn, databases):
-        return goals.read_goals(txn, databases, number)
+        return read_value(txn, databases, kind, number)
 
 
-def change_goals(
-    directory: Path, hostname: str, change: Callable[[Definitions], Definitions]
-) -> Definitions:
-    """Apply a change to the goals and funnels of a website; return them as they are then.
+def change_value(directory: Path, kind: ValueKind[V], hostname: str, change: Callable[[V], V]) -> V:
+    """Apply a change to what is defined for a website; return it as it is then.
 
     Raises BadRequest for an unregistered website, and what `change` does.
     """
     (number,) = website_numbers(directory, [hostname])
     with _guest(directory, write=True) as (txn, databases):
-        return goals.apply_goals_change(txn, databases, number, change)
+        return apply_change(txn, databases, kind, number, change)
 
 
 def website_numbers(directory: Path, hostnames: Iterable[str]) -> list[int]:

@@ -14,6 +14,7 @@ from medamad.web.dispatch import Routes
 from medamad.web.parameters import percent_decode
 from medamad.web.routes import (
     account,
+    annotations,
     exports,
     files,
     goals,
@@ -37,7 +38,7 @@ _MAX_SEGMENTS: Final = 32
 def interface_routes(backend: Backend) -> Routes:
     """Return the routes of the API."""
     routes = Routes(Klein(), backend)
-    for section in (account, grants, websites, goals, statistics, exports):
+    for section in (account, grants, websites, goals, annotations, statistics, exports):
         section.add_to(routes)
     for name, handler in hits.HANDLERS.items():
         routes.add_hits(name, handler)

@@ -81,6 +81,7 @@ class Planted:
             ["share", "add", "example.com", "new"],
             ["passwd"],
             ["goal", "list", "example.com"],
+            ["annotate", "add", "example.com", "Deploy"],
             ["retention"],
             ["import", "--list"],
             ["import", "--website", "example.com", "--dry-run", str(self.backup)],

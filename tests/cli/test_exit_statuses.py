@@ -35,6 +35,7 @@ BY_DATA = (
     ("share", "list"),
     ("goal", "list", "example.com"),
     ("funnel", "list", "example.com"),
+    ("annotate", "list", "example.com"),
 )
 
 

@@ -69,6 +69,7 @@ def test_a_first_login_that_cannot_be_written_ends_the_start(tmp_path: Path) -> 
         ("token", "add", "x"),
         ("share", "add", "a.example", "x"),
         ("goal", "add", "a.example", "x", "--path", "/"),
+        ("annotate", "add", "a.example", "x"),
         ("passwd",),
     ],
 )

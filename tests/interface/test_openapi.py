@@ -15,6 +15,7 @@ from medamad.accounts.credentials import MAX_LOGIN_TEXT, PASSWORD_LENGTH, USERNA
 from medamad.accounts.credentials import MAX_NAME as MAX_GRANT_NAME
 from medamad.accounts.shares import MAX_ORIGINS
 from medamad.domain.accounts import LANGUAGES, MAX_SHARES, MAX_TOKENS, SCRIPT_TYPES, Scope
+from medamad.domain.annotations import MAX_ANNOTATION, MAX_ANNOTATIONS, MAX_LINK
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.goals import FUNNEL_GOALS, MAX_FUNNELS, MAX_GOAL_NAME, MAX_GOALS
 from medamad.domain.paths import MAX_PATH
@@ -97,6 +98,10 @@ OURS = {
     "POST /websites/{hostname}/goals",
     "PATCH /websites/{hostname}/goals/{goal}",
     "DELETE /websites/{hostname}/goals/{goal}",
+    "GET /websites/{hostname}/annotations",
+    "POST /websites/{hostname}/annotations",
+    "PATCH /websites/{hostname}/annotations/{annotation}",
+    "DELETE /websites/{hostname}/annotations/{annotation}",
     "GET /websites/{hostname}/funnels",
     "POST /websites/{hostname}/funnels",
     "PATCH /websites/{hostname}/funnels/{funnel}",
@@ -124,6 +129,7 @@ QUERIES = {
     "/event/ping": {"d", "n", "u", "v"},
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
+    "/websites/{hostname}/annotations": {"start", "end", "timezone"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone", "visits"}
     | {"goal", "visitor"}
     | FILTERS,
@@ -348,6 +354,7 @@ def test_authentication_is_documented_as_the_routes_require_it() -> None:
         Access.COOKIE: ["session"],
         Access.LOGOUT: ["session"],
         Access.CHANGE: ["session", "token"],
+        Access.ANNOTATE: ["session", "token"],
         Access.READ: ["session", "token"],
         Access.STATISTICS: ["session", "token", "share"],
     }
@@ -370,6 +377,7 @@ def test_a_new_website_links_to_what_may_follow_it() -> None:
             ("/websites/{hostname}", ("get", "patch", "delete")),
             ("/websites/{hostname}/shares", ("get", "post")),
             ("/websites/{hostname}/goals", ("get", "post")),
+            ("/websites/{hostname}/annotations", ("get", "post")),
         )
         for method in methods
     }
@@ -407,6 +415,8 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert SCHEMAS["GoalEvent"]["maxLength"] == MAX_PROPERTY_NAME
     assert SCHEMAS["GoalRevenue"]["maxLength"] == MAX_PROPERTY_NAME
     assert SCHEMAS["GoalValue"]["maxLength"] == MAX_PROPERTY_VALUE
+    assert SCHEMAS["AnnotationText"]["maxLength"] == MAX_ANNOTATION
+    assert SCHEMAS["AnnotationLink"]["maxLength"] == MAX_LINK
     steps = SCHEMAS["FunnelGoals"]
     assert (steps["minItems"], steps["maxItems"]) == FUNNEL_GOALS
     share = SCHEMAS["ShareDetails"]["properties"]
@@ -417,6 +427,8 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert f"{MAX_TOKENS:,}" in paths["/user/tokens"]["post"]["description"]
     assert f"{MAX_SHARES:,}" in paths["/websites/{hostname}/shares"]["post"]["description"]
     assert f"{MAX_GOALS} " in paths["/websites/{hostname}/goals"]["post"]["description"]
+    of_annotations = paths["/websites/{hostname}/annotations"]["post"]["description"]
+    assert f"{MAX_ANNOTATIONS:,} " in of_annotations
     assert f"{MAX_FUNNELS} " in paths["/websites/{hostname}/funnels"]["post"]["description"]
     of_changes = {
         parameter["name"]: parameter["schema"]

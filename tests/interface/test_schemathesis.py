@@ -36,7 +36,7 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|websites: no website .* is registered|dateExpires: expected a Unix time in the future"
     "|name: expected 1 to 64 characters, got 0"
     "|[a-z_]+: only statistics can be filtered"
-    "|name: expected 1 to 100 characters, got 0"
+    "|name: expected 1 to 100 characters, got 0|text: expected 1 to 200 characters, got 0"
     "|(revenue|currency): expected both revenue and currency, or neither"
     "|path: expected exactly one of path and event|value: expected only with event"
     "|(event|revenue): expected 1 to 64 characters, got 0"
@@ -101,8 +101,9 @@ ALIKE = [
     ),
     "patch-websites-id-goals-id",
     "patch-websites-id-funnels-id",
+    "patch-websites-id-annotations-id",
 ]
-"""Their parameters are those of the pages, or of what creates a goal or a funnel.
+"""Their parameters are those of the pages, or of what creates a goal, a funnel or an annotation.
 
 Of these, every one is covered value by value.
 """
@@ -238,6 +239,13 @@ LINKED = {
         "post-websites-id-goals",
         "patch-websites-id-goals-id",
         "delete-websites-id-goals-id",
+    ),
+    "annotations": (
+        "post-websites",
+        "get-websites-id-annotations",
+        "post-websites-id-annotations",
+        "patch-websites-id-annotations-id",
+        "delete-websites-id-annotations-id",
     ),
     "tokens": ("post-user-tokens", "delete-user-tokens-id"),
 }

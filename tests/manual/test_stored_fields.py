@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from medamad.domain.accounts import Account, Login, Settings, Share, Token
+from medamad.domain.annotations import Annotation
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.domain.goals import Funnel, Goal
 from medamad.domain.websites import Website
@@ -18,6 +19,7 @@ from medamad.storage.wal.visit_rules import LiveVisit
         (Website, "number hostname created updated"),
         (Goal, "id name path event value revenue currency"),
         (Funnel, "id name goals"),
+        (Annotation, "id time text link"),
         (Account, "username password_hash created updated settings"),
         (Settings, "language script_type"),
         (Login, "since last_seen"),

@@ -23,6 +23,7 @@ from support.storage.scenes import Scene, ScenePlayer
 from twisted.internet import reactor
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
+from medamad.domain.annotations import Annotation
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.domain.websites import Website
@@ -87,6 +88,8 @@ async def sound(tmp_path: Path) -> Path:
     await store.shares.add(b"id", Share("id", "club", club.number, 1))
     goal = Goal(id="id", name="Thanks", path="/thanks")
     await store.goals.change(club.number, lambda old: old.with_goal(goal))
+    note = Annotation(id="id", time="2024-05-01", text="Launch")
+    await store.annotations.change(club.number, lambda old: old.with_annotation(note))
     with store.environment.lmdb.begin(write=True) as txn:
         write_trusted(txn, store.environment, TrustedTime(NOW_MS, 5, DAY_MS))
     player = await ScenePlayer.begin(store)

@@ -29,6 +29,7 @@ from medamad.accounts.credentials import IDLE_S, LIFETIME_S, digest, new_token
 from medamad.accounts.shares import make_share
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Login, Scope, Token
+from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.ingest.networks import Networks
 from medamad.web.routing import file_routes, interface_routes, operating_routes
@@ -60,6 +61,8 @@ BODIES = {
     "PATCH /websites/{hostname}/goals/{goal}": {"name": "Bought"},
     "POST /websites/{hostname}/funnels": {"name": "Order", "goals": ["goal-one", "goal-two"]},
     "PATCH /websites/{hostname}/funnels/{funnel}": {"name": "Order"},
+    "POST /websites/{hostname}/annotations": {"text": "Deploy"},
+    "PATCH /websites/{hostname}/annotations/{annotation}": {"text": "Deploy 2"},
     "POST /shared/{share}": {"password": "any"},
 }
 QUERIES = {
@@ -87,11 +90,14 @@ NAMED = {
     "{share}": SHARE,
     "{goal}": "goal-new",
     "{funnel}": "thefunnel",
+    "{annotation}": "the-note",
 }
 DEFINED = Definitions(
     tuple(Goal(id=each, name=each, path="/") for each in ("goal-one", "goal-two", "goal-new")),
     (Funnel("thefunnel", "Checkout", ("goal-one", "goal-two")),),
 )
+
+ANNOTATED = Annotations((Annotation(id="the-note", time="2024-05-01", text="Launch"),))
 
 
 @frozen
@@ -145,9 +151,7 @@ ADDRESSES = (*described(), *DOCUMENTS)
 
 COOKIES = ("no", "garbage", "expired", "idle", "revoked", "good")
 BAD_TOKENS = ("token garbage", "token expired", "token revoked")
-GOOD_TOKENS = tuple(
-    f"token {scope}{where}" for scope in ("read", "send", "full") for where in ("", " elsewhere")
-)
+GOOD_TOKENS = tuple(f"token {scope}{where}" for scope in Scope for where in ("", " elsewhere"))
 BAD_SHARES = ("share garbage", "share revoked", "share locked")
 GOOD_SHARES = ("share", "share elsewhere")
 
@@ -215,10 +219,14 @@ def is_refused_change(
 def is_for_something_else(address: Address, method: str, state: State) -> bool:
     """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
-    if state.scheme == "token" and words[1] not in (
-        ("read", "full") if method in READING else ("full",)
-    ):
-        return True
+    if state.scheme == "token":
+        allowed = {Scope.FULL}
+        if method in READING:
+            allowed.add(Scope.READ)
+        elif (method, address.path) == ("POST", "/websites/{hostname}/annotations"):
+            allowed.add(Scope.ANNOTATE)
+        if words[1] not in allowed:
+            return True
     return words[-1] == "elsewhere" and (method, address.path) not in (
         ("GET", "/websites"),
         ("HEAD", "/websites"),
@@ -308,6 +316,8 @@ async def put_right(server: Server) -> None:
     (website,) = store.websites.all()
     if store.goals.of(website.number) != DEFINED:
         await store.goals.change(website.number, lambda _: DEFINED)
+    if store.annotations.of(website.number) != ANNOTATED:
+        await store.annotations.change(website.number, lambda _: ANNOTATED)
     if store.shares.find(SHARE.encode()) is None:
         share = evolve(make_share("the one", website.number, (), "", NOW), id=SHARE)
         await store.shares.add(SHARE.encode(), share)
@@ -445,8 +455,10 @@ async def test_a_rejected_request_changes_nothing(server: Server, methods: tuple
 def there(server: Server) -> object:
     store = server.store
     tokens = [key for key, _ in store.tokens.all()]
-    goals = [store.goals.of(website.number) for website in store.websites.all()]
-    return store.account.read(), store.websites.all(), tokens, store.shares.all(), goals
+    websites = store.websites.all()
+    goals = [store.goals.of(website.number) for website in websites]
+    annotations = [store.annotations.of(website.number) for website in websites]
+    return store.account.read(), websites, tokens, store.shares.all(), goals, annotations
 
 
 def test_every_route_is_covered(server: Server) -> None:

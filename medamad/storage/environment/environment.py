@@ -65,7 +65,9 @@ SHARE: Final = b"share:"
 """The prefix, in meta, of share links; the id follows."""
 GOALS: Final = b"goals:"
 """The prefix, in meta, of goals and funnels; the number of the website follows, as u32."""
-_PREFIXES_IN_META: Final = (TOMBSTONE, TOKEN, SHARE, GOALS)
+ANNOTATIONS: Final = b"annotations:"
+"""The prefix, in meta, of annotations; the number of the website follows, as u32."""
+_PREFIXES_IN_META: Final = (TOMBSTONE, TOKEN, SHARE, GOALS, ANNOTATIONS)
 _STORE_ID_BYTES: Final = 8
 _LOCK_TRIES: Final = 5
 _LOCK_PAUSE_S: Final = 0.02
@@ -82,7 +84,7 @@ class Databases:
     checksum.
 
     - meta: name → format version, account, counters, tokens, share links, goals and funnels,
-      tombstones of websites, the trusted time
+      annotations, tombstones of websites, the trusted time
     - logins: SHA-256 of the token → since u64, last seen u64
     - websites: website u32 → the website
     - dictionary: website u32, dimension u8, code u32 → day u16, text; website u32, 0 u8,
