@@ -1,9 +1,11 @@
 // The chart as a table: always available to screen readers, shown on request.
 
+import type { Annotation } from "../api/types.ts";
 import { t } from "../i18n/index.ts";
 import type { Interval, Measure } from "./address.ts";
 import type { Part } from "./buckets.ts";
 import { known, measured, measures } from "./measures.ts";
+import { Noted } from "./noted.tsx";
 import { useViewing } from "./page-state.ts";
 import { partLabel } from "./spans.ts";
 import { KINDS } from "./visitors.tsx";
@@ -11,13 +13,23 @@ import { KINDS } from "./visitors.tsx";
 interface Properties {
   buckets: Part[];
   before: (Part | undefined)[] | undefined;
+  /** The annotations of each bucket, by its place. */
+  annotations: Map<number, Annotation[]>;
   interval: Interval;
   zone: string;
   isShown: boolean;
   onZoom: (place: number) => void;
 }
 
-export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }: Properties) {
+export function ChartTable({
+  buckets,
+  before,
+  annotations,
+  interval,
+  zone,
+  isShown,
+  onZoom,
+}: Properties) {
   const { view } = useViewing();
   const shown = measures(view);
   const [first = "visitors"] = shown;
@@ -48,6 +60,7 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
                 <th scope="col">{`${t(`measure.${first}`)}, ${t("chart.before")}`}</th>
               </>
             )}
+            {annotations.size > 0 && <th scope="col">{t("annotations.title")}</th>}
           </tr>
         </thead>
         <tbody>
@@ -75,6 +88,15 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
               ))}
               {before && (
                 <Before first={first} part={before[place]} interval={interval} zone={zone} />
+              )}
+              {annotations.size > 0 && (
+                <td class="notes">
+                  {annotations.get(place)?.map((one) => (
+                    <div key={one.id}>
+                      <Noted of={one} zone={zone} />
+                    </div>
+                  ))}
+                </td>
               )}
             </tr>
           ))}
