@@ -52,8 +52,8 @@ for (const [time, place] of [
 }
 
 /** Show the overview with annotations, and wait for them. */
-async function overview(answers: Answers = {}) {
-  const shown = showOnPage(<Overview />, THREE_DAYS, {
+async function overview(answers: Answers = {}, query = THREE_DAYS) {
+  const shown = showOnPage(<Overview />, query, {
     summary: SUMMARY,
     [PATH]: [LAUNCH, DEPLOY],
     "user/usage": { service: { demo: false } },
@@ -89,13 +89,18 @@ test("those of the period are requested, in the page's zone", async () => {
 
 test("the table has a column with them, if there are any", async () => {
   await overview();
-  await waitFor(() =>
-    assert.deepEqual(cells(), ["", "Launch Mar 11, 2025", "Deploy 1.4 Mar 12, 2025, 12:30 AM"]),
-  );
+  await waitFor(() => assert.deepEqual(cells(), ["", "Launch", "Deploy 1.4 12:30 AM"]));
   const link = document.querySelector<HTMLAnchorElement>(".notes a");
   assert.deepEqual([link?.href, link?.rel], [DEPLOY.link, "noopener noreferrer"]);
   const heads = [...document.querySelectorAll("thead th")].map((head) => head.textContent);
-  assert.equal(heads.at(-1), "Annotations");
+  assert.equal(heads[1], "Annotations");
+});
+
+test("in longer intervals, the table has their days", async () => {
+  await overview({}, `${THREE_DAYS.replace("12", "31")}&interval=week`);
+  await waitFor(() =>
+    assert.deepEqual(cells(), ["", "Launch Mar 11, 2025", "Deploy 1.4 Mar 12, 2025, 12:30 AM"]),
+  );
 });
 
 test("without any, the table has no column and the chart no mark", async () => {

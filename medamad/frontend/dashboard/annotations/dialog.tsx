@@ -21,6 +21,7 @@ import { annotationsPath, isOfDay } from "../view/annotations.ts";
 import { Noted } from "../view/noted.tsx";
 import { useViewing } from "../view/page-state.ts";
 import { clockOf, dayOf, spanOfRange } from "../view/periods.ts";
+import { annotationLabel } from "../view/spans.ts";
 import "../style/annotations.css" with { type: "css" };
 
 interface Properties {
@@ -74,7 +75,7 @@ function List({ annotations, days, edit }: ListProperties) {
         {annotations.map((one) => (
           <li key={one.id}>
             <p>
-              <Noted of={one} zone={zone} />
+              <Noted of={one} when={annotationLabel(one, zone)} />
             </p>
             <Edit name={one.text} edit={() => edit(one)} />
           </li>
@@ -136,14 +137,14 @@ function Form({ of, onClose }: { of: Annotation | undefined; onClose: () => void
           onInput={(event) => setText(event.currentTarget.value)}
         />
       </label>
-      <div class="filter-choices">
+      <div class="annotation-when">
         <DayField label={t("annotations.day")} value={day} last={LAST_DAY} onInput={setDay} />
         <label class="field">
           <span>{t("annotations.time")}</span>
           <input type="time" value={time} onInput={(event) => setTime(event.currentTarget.value)} />
         </label>
       </div>
-      <p class="soft">{t("annotations.zone", { zone })}</p>
+      <p class="soft">{t("annotations.without-time", { zone })}</p>
       <label class="field">
         <span>{t("annotations.link")}</span>
         <input

@@ -172,8 +172,9 @@ export const de: Catalogue = {
   "annotations.new": "Neue Anmerkung",
   "annotations.text": "Was geschah",
   "annotations.day": "Datum",
-  "annotations.time": "Uhrzeit (leer für den ganzen Tag)",
-  "annotations.zone": "Uhrzeiten gelten in {zone}.",
+  "annotations.time": "Uhrzeit (optional)",
+  "annotations.without-time":
+    "Ohne Uhrzeit gilt sie für den ganzen Tag. Uhrzeiten sind die von {zone}.",
   "annotations.link": "Link (optional)",
   "annotations.full": "Eine Website kann 1.000 Anmerkungen haben. Löschen Sie zuerst eine.",
   "shortcuts.earlier": "Vorheriger Zeitraum",

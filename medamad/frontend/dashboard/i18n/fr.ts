@@ -175,8 +175,9 @@ export const fr: Catalogue = {
   "annotations.new": "Nouvelle annotation",
   "annotations.text": "Ce qui s’est passé",
   "annotations.day": "Date",
-  "annotations.time": "Heure (vide pour toute la journée)",
-  "annotations.zone": "Les heures sont celles de {zone}.",
+  "annotations.time": "Heure (facultative)",
+  "annotations.without-time":
+    "Sans heure, elle vaut pour toute la journée. Les heures sont celles de {zone}.",
   "annotations.link": "Lien (facultatif)",
   "annotations.full": "Un site peut avoir 1 000 annotations. Supprimez-en une d’abord.",
   "shortcuts.earlier": "Période précédente",

@@ -170,8 +170,9 @@ export const ja: Catalogue = {
   "annotations.new": "注釈を追加",
   "annotations.text": "起きたこと",
   "annotations.day": "日付",
-  "annotations.time": "時刻（終日の場合は空欄）",
-  "annotations.zone": "時刻のタイムゾーンは {zone} です。",
+  "annotations.time": "時刻（任意）",
+  "annotations.without-time":
+    "時刻がなければ終日の注釈になります。時刻のタイムゾーンは {zone} です。",
   "annotations.link": "リンク（任意）",
   "annotations.full": "注釈は1つのサイトにつき1,000件までです。先に1件削除してください。",
   "shortcuts.earlier": "1つ前の期間",

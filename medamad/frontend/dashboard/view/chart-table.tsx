@@ -1,13 +1,14 @@
 // The chart as a table: always available to screen readers, shown on request.
 
 import type { Annotation } from "../api/types.ts";
-import { t } from "../i18n/index.ts";
+import { moment, t } from "../i18n/index.ts";
 import type { Interval, Measure } from "./address.ts";
+import { isOfDay } from "./annotations.ts";
 import type { Part } from "./buckets.ts";
 import { known, measured, measures } from "./measures.ts";
 import { Noted } from "./noted.tsx";
 import { useViewing } from "./page-state.ts";
-import { partLabel } from "./spans.ts";
+import { annotationLabel, partLabel } from "./spans.ts";
 import { KINDS } from "./visitors.tsx";
 
 interface Properties {
@@ -44,6 +45,11 @@ export function ChartTable({
         <thead>
           <tr>
             <th scope="col">{t("chart.time")}</th>
+            {annotations.size > 0 && (
+              <th scope="col" class="notes">
+                {t("annotations.title")}
+              </th>
+            )}
             {shown.map((measure) => (
               <th scope="col" key={measure}>
                 {t(`measure.${measure}`)}
@@ -60,7 +66,6 @@ export function ChartTable({
                 <th scope="col">{`${t(`measure.${first}`)}, ${t("chart.before")}`}</th>
               </>
             )}
-            {annotations.size > 0 && <th scope="col">{t("annotations.title")}</th>}
           </tr>
         </thead>
         <tbody>
@@ -80,6 +85,15 @@ export function ChartTable({
                   partLabel(bucket, interval, zone)
                 )}
               </th>
+              {annotations.size > 0 && (
+                <td class="notes">
+                  {annotations.get(place)?.map((one) => (
+                    <div key={one.id}>
+                      <Noted of={one} when={whenIn(one, interval, zone)} />
+                    </div>
+                  ))}
+                </td>
+              )}
               {shown.map((measure) => (
                 <td key={measure}>{measured(measure, known(measure, bucket), true)}</td>
               ))}
@@ -89,21 +103,19 @@ export function ChartTable({
               {before && (
                 <Before first={first} part={before[place]} interval={interval} zone={zone} />
               )}
-              {annotations.size > 0 && (
-                <td class="notes">
-                  {annotations.get(place)?.map((one) => (
-                    <div key={one.id}>
-                      <Noted of={one} zone={zone} />
-                    </div>
-                  ))}
-                </td>
-              )}
             </tr>
           ))}
         </tbody>
       </table>
     </section>
   );
+}
+
+/** When an annotation is within its interval. */
+function whenIn(one: Annotation, interval: Interval, zone: string): string {
+  if (interval === "week" || interval === "month") return annotationLabel(one, zone);
+  if (isOfDay(one)) return "";
+  return moment(new Date(one.time), { timeStyle: "short" }, zone);
 }
 
 interface BeforeProperties {

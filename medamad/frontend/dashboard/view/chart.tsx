@@ -248,7 +248,8 @@ function optionsOf(
         },
       ],
       ready: [(chart) => zoomByClick(chart, latest)],
-      draw: [(chart) => mark(chart, latest.current, soft)],
+      // Below the lines.
+      drawAxes: [(chart) => mark(chart, latest.current, soft)],
     },
   };
 }

@@ -1,9 +1,13 @@
 // An annotation: its text, which links to the page about it, and when it is.
 
 import type { Annotation } from "../api/types.ts";
-import { annotationLabel } from "./spans.ts";
 
-export function Noted({ of, zone }: { of: Annotation; zone: string }) {
+interface Properties {
+  of: Annotation;
+  when: string;
+}
+
+export function Noted({ of, when }: Properties) {
   const { text, link } = of;
   return (
     <>
@@ -14,7 +18,7 @@ export function Noted({ of, zone }: { of: Annotation; zone: string }) {
       ) : (
         <bdi>{text}</bdi>
       )}{" "}
-      <span class="soft">{annotationLabel(of, zone)}</span>
+      <span class="soft">{when}</span>
     </>
   );
 }
