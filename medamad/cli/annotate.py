@@ -12,9 +12,10 @@ from attrs import evolve
 
 from medamad.cli.grants import run_subcommand
 from medamad.cli.support import add_data, add_json, counted, print_table
-from medamad.domain.annotations import Annotation, now_as_time
+from medamad.domain.annotations import Annotation
 from medamad.domain.errors import BadRequest
 from medamad.domain.goals import members_of, new_id
+from medamad.domain.instants import second_as_text
 from medamad.storage.offline import change_value, value_of
 from medamad.storage.website_values import ALL_ANNOTATIONS
 
@@ -82,7 +83,7 @@ run: Final = run_subcommand
 def _add(arguments: Namespace, data_dir: Path) -> int:
     new = Annotation(
         id=new_id(),
-        time=now_as_time(time.time()) if arguments.time is None else arguments.time,
+        time=second_as_text(int(time.time())) if arguments.time is None else arguments.time,
         text=arguments.text,
         link=arguments.link,
     )

@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import date, tzinfo
 from typing import Final
 
 from attrs import evolve, frozen
 
 from medamad.domain.errors import BadRequest, NotFound
-from medamad.domain.instants import parse_instant
+from medamad.domain.instants import is_day, parse_instant, second_as_text, second_of
 from medamad.domain.texts import UNFIT_NAME
-from medamad.domain.zones import start_of_day
+from medamad.domain.zones import day_at, start_of_day
 
 MAX_ANNOTATIONS: Final = 1_000
 """How many annotations a website may have."""
@@ -18,9 +18,6 @@ MAX_ANNOTATION: Final = 200
 """Characters of its text."""
 MAX_LINK: Final = 2_048
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 _LINK: Final = re.compile(
     r"https?://[^\s/?#\x00-\x1f\x7f-\x9f\ud800-\udfff][^\s\x00-\x1f\x7f-\x9f\ud800-\udfff]*\Z",
     re.IGNORECASE,
@@ -37,16 +34,18 @@ class Annotation:
     text: str
     link: str | None = None
 
+    def start_s(self, zone: tzinfo) -> int:
+        """Return the Unix second at which it is; a day begins by the clock of `zone`."""
+        return second_of(self.time, "time", zone)
+
     def is_between(self, start_ms: int | None, end_ms: int | None, zone: tzinfo) -> bool:
         """Return whether it is in the period start_ms ≤ time ≤ end_ms; None is no bound.
 
         A day is if any of it is, by the clock of `zone`.
         """
-        if _DAY.match(self.time):
-            day = date.fromisoformat(self.time).toordinal() - _EPOCH_DAY
-            first_s, last_s = start_of_day(zone, day), start_of_day(zone, day + 1) - 1
-        else:
-            first_s = last_s = parse_instant(self.time, "time").second
+        first_s = last_s = self.start_s(zone)
+        if is_day(self.time):
+            last_s = start_of_day(zone, day_at(zone, first_s) + 1) - 1
         return (start_ms is None or last_s * 1000 + 999 >= start_ms) and (
             end_ms is None or first_s * 1000 <= end_ms
         )
@@ -64,6 +63,18 @@ class Annotations:
             if each.id == annotation_id:
                 return each
         raise NotFound(f"there is no annotation {annotation_id}")
+
+    def latest(self, name: str, now_s: float, zone: tzinfo) -> Annotation:
+        """Return the latest until now whose text is a name, or begins with it as a word.
+
+        In upper or lower case. Raises NotFound.
+        """
+        wanted = name.strip().casefold()
+        for each in sorted(self.all, key=lambda each: each.start_s(zone), reverse=True):
+            text = each.text.casefold()
+            if each.start_s(zone) <= now_s and (text == wanted or text.startswith(f"{wanted} ")):
+                return each
+        raise NotFound(f"annotation: there is none named {name} until now")
 
     def with_annotation(self, annotation: Annotation) -> "Annotations":
         """Return the annotations with a new one. Raises BadRequest."""
@@ -97,11 +108,6 @@ class Annotations:
         return Annotations(tuple(each for each in self.all if each != removed))
 
 
-def now_as_time(unix_s: float) -> str:
-    """Return a Unix time as the time of an annotation."""
-    return _utc(int(unix_s))
-
-
 def _content(annotation: Annotation) -> tuple[str, str, str | None]:
     return annotation.time, annotation.text, annotation.link
 
@@ -131,15 +137,11 @@ def _checked(annotation: Annotation) -> Annotation:
 
 def _checked_time(text: str) -> str:
     try:
-        if _DAY.match(text):
+        if is_day(text):
             return date.fromisoformat(text).isoformat()
-        return _utc(parse_instant(text, "time").second)
+        return second_as_text(parse_instant(text, "time").second)
     except (BadRequest, ValueError, OverflowError):
         raise BadRequest(
             "time: expected a day such as 2026-01-31, or an RFC 3339 date-time such as"
             " 2026-01-31T18:00:00Z"
         ) from None
-
-
-def _utc(unix_s: int) -> str:
-    return f"{(_EPOCH + timedelta(seconds=unix_s)).replace(tzinfo=None).isoformat()}Z"

@@ -1,14 +1,17 @@
-"""Instants as RFC 3339 date-times."""
+"""Instants as RFC 3339 date-times, and days."""
 
 import re
-from datetime import UTC, date, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Final
 
 from attrs import frozen
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.zones import start_of_day
 
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC, without writing its offset
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 _DATE_TIME: Final = re.compile(
     r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
     r"[Tt ]"
@@ -16,6 +19,29 @@ _DATE_TIME: Final = re.compile(
     # A raw `+` in a query arrives as a space.
     r"(?:[Zz]|(?P<sign>[+ -])(?P<offset_hour>[0-9]{2}):(?P<offset_minute>[0-9]{2}))\Z"
 )
+
+
+def second_of(text: str, field: str, zone: tzinfo) -> int:
+    """Return the Unix second at which a day such as 2026-01-31 begins by the clock of a zone.
+
+    Or that of an RFC 3339 date-time. Raises BadRequest naming `field`.
+    """
+    if not is_day(text):
+        return parse_instant(text, field).second
+    try:
+        return start_of_day(zone, date.fromisoformat(text).toordinal() - _EPOCH_DAY)
+    except ValueError:
+        raise BadRequest(f"{field}: expected a date of the years 0001 to 9999") from None
+
+
+def second_as_text(unix_s: int) -> str:
+    """Return a Unix second as a date-time in UTC, 2026-01-31T18:00:00Z. Raises OverflowError."""
+    return f"{(_EPOCH + timedelta(seconds=unix_s)).isoformat()}Z"
+
+
+def is_day(text: str) -> bool:
+    """Return whether a text has the form of a day such as 2026-01-31."""
+    return _DAY.match(text) is not None
 
 
 @frozen

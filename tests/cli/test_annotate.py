@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.daemon import finished, running
 
-from medamad.domain.annotations import now_as_time
+from medamad.domain.instants import second_as_text
 
 pytestmark = pytest.mark.daemon
 
@@ -34,7 +34,7 @@ def test_annotations_are_added_listed_changed_and_removed(tmp_path: Path) -> Non
         deploy = json.loads(
             annotate(data, "add", "example.com", "Deploy", "--link", LINK, "--json").stdout
         )
-        assert now_as_time(began) <= deploy["time"] <= now_as_time(time.time())
+        assert second_as_text(began) <= deploy["time"] <= second_as_text(int(time.time()))
         assert deploy == deploy | {"text": "Deploy", "link": LINK}
         assert client.get(path) == [launch, deploy]
         changed = annotate(

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from attrs import evolve
 
-from medamad.domain.annotations import Annotation, Annotations, now_as_time
+from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.errors import BadRequest, NotFound
 
 NOTE = Annotation(id="a", time="2026-01-31", text="Launch")
@@ -30,10 +30,6 @@ def stored(note: Annotation) -> Annotation:
 )
 def test_times_are_days_or_seconds_in_utc(given: str, kept: str) -> None:
     assert stored(evolve(NOTE, time=given)).time == kept
-
-
-def test_the_present_is_such_a_time() -> None:
-    assert now_as_time(NINE_MS / 1000 + 0.9) == "2026-01-31T09:00:00Z"
 
 
 @pytest.mark.parametrize(

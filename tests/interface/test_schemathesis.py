@@ -41,6 +41,7 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|path: expected exactly one of path and event|value: expected only with event"
     "|(event|revenue): expected 1 to 64 characters, got 0"
     r"|goals: there is no goal|goal\[eq\]: there is no goal"
+    "|since: expected (a time|at most one)|metric: expected some of"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""
 
@@ -242,7 +243,6 @@ LINKED = {
     ),
     "annotations": (
         "post-websites",
-        "get-websites-id-annotations",
         "post-websites-id-annotations",
         "patch-websites-id-annotations-id",
         "delete-websites-id-annotations-id",

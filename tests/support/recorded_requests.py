@@ -830,6 +830,12 @@ def _annotations() -> Iterator[Ask]:
     shown = {"X_Medamad_Share": "<share>"}
     yield _read("annotations by a share link", annotations, "none", **shown)
     one = f"{annotations}/<annotation>"
+    since = "/api/website/past.example/compare"
+    yield _read("compare since no annotation", f"{since}?annotation=nothing")
+    yield _read("compare since two moments", f"{since}?annotation=a&since=2026-03-01")
+    yield _read("compare since long ago", f"{since}?since=2026-03-01")
+    yield _read("compare what is no metric", f"{since}?metric=orders")
+    yield _read("compare with what is no share", f"{since}?worse_than=much")
     yield change("change an annotation", "PATCH", one, {"text": "Start", "link": None})
     yield change("remove an annotation", "DELETE", one)
     yield change("remove an annotation again", "DELETE", one)

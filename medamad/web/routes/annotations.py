@@ -7,8 +7,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from medamad.domain.annotations import Annotation, now_as_time
+from medamad.domain.annotations import Annotation
 from medamad.domain.goals import members_of, new_id
+from medamad.domain.instants import second_as_text
 from medamad.domain.zones import zone_named
 from medamad.query.period import parse_period
 from medamad.web.auth import Access
@@ -61,7 +62,7 @@ async def add_annotation(call: Call, hostname: str) -> Response:
     details = call.body(_ANNOTATION)
     new = Annotation(
         id=new_id(),
-        time=now_as_time(call.backend.clock()) if details.time is None else details.time,
+        time=second_as_text(int(call.backend.clock())) if details.time is None else details.time,
         text=details.text,
         link=details.link,
     )

@@ -8,7 +8,8 @@ from support.web.daemon_in_memory import NOW, Server
 from medamad.accounts.shares import make_share
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Scope
-from medamad.domain.annotations import Annotation, Annotations, now_as_time
+from medamad.domain.annotations import Annotation, Annotations
+from medamad.domain.instants import second_as_text
 
 ANNOTATIONS = "/websites/example.com/annotations"
 LAUNCH = {"time": "2025-06-02", "text": "Launch"}
@@ -66,7 +67,7 @@ async def test_annotations_are_added_listed_changed_and_removed(
 async def test_without_a_time_it_is_now(owner: Browser) -> None:
     for sent in ({"text": "Deploy"}, {"text": "Deploy", "time": None}):
         answer = await owner.ask("POST", ANNOTATIONS, sent)
-        assert members(answer)["time"] == now_as_time(NOW)
+        assert members(answer)["time"] == second_as_text(NOW)
 
 
 @pytest.mark.parametrize(
