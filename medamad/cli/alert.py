@@ -20,7 +20,8 @@ from medamad.domain.alerts import (
 from medamad.domain.errors import NotFound
 from medamad.domain.goals import new_id
 from medamad.storage.grants import REPORTS
-from medamad.storage.offline import alerts_of, change_alerts, goals_of, list_grants
+from medamad.storage.offline import alerts_of, change_alerts, list_grants, value_of
+from medamad.storage.website_values import GOALS_AND_FUNNELS
 
 EXAMPLES: Final = (
     (
@@ -115,7 +116,7 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
     )
     rule = checked_rule(rule, SERVICE_KINDS if arguments.website is None else WEBSITE_KINDS)
     if rule.goal is not None:
-        goals_of(data_dir, arguments.website).goal(rule.goal)
+        value_of(data_dir, GOALS_AND_FUNNELS, arguments.website).goal(rule.goal)
     if rule.report is not None:
         reports = list_grants(data_dir, REPORTS).grants
         if rule.report not in [report.id for _, report in reports]:

@@ -71,6 +71,12 @@ _OWN: Final = {
         **USUAL,
         1: "it failed, or a part is damaged, as described on standard error",
     },
+    "compare": {
+        **USUAL,
+        0: "no metric is worse than stated",
+        1: "a metric is worse, it failed, or a damaged part is left out, as described on standard"
+        " error",
+    },
     "completion": _OF_TEXTS,
     "version": _OF_TEXTS,
 }

@@ -7,7 +7,8 @@ from typing import Final
 from medamad.cli.goal_commands import GoalCommands, chosen
 from medamad.cli.grants import run_subcommand
 from medamad.domain.goals import Definitions, Funnel, new_id
-from medamad.storage.offline import change_goals
+from medamad.storage.offline import change_value
+from medamad.storage.website_values import GOALS_AND_FUNNELS
 
 EXAMPLES: Final = (
     (
@@ -44,7 +45,7 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
         goals = (chosen(old.goals, each, "goal").id for each in arguments.goals)
         return old.with_funnel(Funnel(new, arguments.name, tuple(goals)))
 
-    definitions = change_goals(data_dir, arguments.hostname, add)
+    definitions = change_value(data_dir, GOALS_AND_FUNNELS, arguments.hostname, add)
     added = definitions.funnel(new)
     _COMMANDS.print_new(added, _steps(added, definitions), as_json=arguments.json)
     return 0

@@ -7,7 +7,8 @@ from typing import Final
 from medamad.cli.goal_commands import GoalCommands
 from medamad.cli.grants import run_subcommand
 from medamad.domain.goals import Definitions, Goal, new_id
-from medamad.storage.offline import change_goals
+from medamad.storage.offline import change_value
+from medamad.storage.website_values import GOALS_AND_FUNNELS
 
 EXAMPLES: Final = (
     (
@@ -70,7 +71,9 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
         revenue=arguments.revenue,
         currency=arguments.currency,
     )
-    definitions = change_goals(data_dir, arguments.hostname, lambda old: old.with_goal(goal))
+    definitions = change_value(
+        data_dir, GOALS_AND_FUNNELS, arguments.hostname, lambda old: old.with_goal(goal)
+    )
     added = definitions.goal(goal.id)
     _COMMANDS.print_new(added, _described(added), as_json=arguments.json)
     return 0

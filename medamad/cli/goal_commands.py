@@ -11,7 +11,8 @@ from attrs import frozen
 from medamad.cli.support import add_data, add_json, print_table
 from medamad.domain.errors import NotFound
 from medamad.domain.goals import D, Definitions, members_of
-from medamad.storage.offline import change_goals, goals_of
+from medamad.storage.offline import change_value, value_of
+from medamad.storage.website_values import GOALS_AND_FUNNELS
 
 
 def chosen(definitions: Sequence[D], text: str, what: str) -> D:
@@ -63,7 +64,7 @@ class GoalCommands(Generic[D]):
             print(f"Added the {self.one} {new.name} (ID {new.id}): {what}")
 
     def _list(self, arguments: Namespace, data_dir: Path) -> int:
-        definitions = goals_of(data_dir, arguments.hostname)
+        definitions = value_of(data_dir, GOALS_AND_FUNNELS, arguments.hostname)
         listed = self.all_of(definitions)
         if arguments.json:
             print(json.dumps([members_of(each) for each in listed], indent=1))
@@ -83,6 +84,6 @@ class GoalCommands(Generic[D]):
             removed.append(found.name)
             return self.without(old, found.id)
 
-        change_goals(data_dir, arguments.hostname, remove)
+        change_value(data_dir, GOALS_AND_FUNNELS, arguments.hostname, remove)
         print(f"The {self.one} {removed[0]} is removed.")
         return 0

@@ -3,9 +3,9 @@
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,11 +22,9 @@ from medamad.admin.imports import (
     UndoImport,
 )
 from medamad.cli.import_report import (
-    KnownDays,
-    Past,
+    Gathered,
     Plan,
     date_of_time,
-    known_rows,
     nothing_in,
     print_rejected,
     report,
@@ -41,15 +39,23 @@ from medamad.cli.support import (
 )
 from medamad.config.lists import load_lists
 from medamad.config.settings import retention, rules
-from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
+from medamad.storage.compaction.retention import Cutoff, cutoff_of
 from medamad.storage.environment.owner import is_of_owner
+from medamad.storage.errors import DamagedSegment
 from medamad.storage.import_batches import ImportBatch, Span, check_new, check_ranges
 from medamad.storage.offline import StoreReader, open_reader
 from medamad.transfer.import_context import ImportTarget
-from medamad.transfer.import_days import DaySurvey, are_day_files, survey_days
-from medamad.transfer.import_rows import ExistingHits
+from medamad.transfer.import_days import (
+    DayGatherer,
+    DaySurvey,
+    are_day_files,
+    existing_days,
+    survey_days,
+)
+from medamad.transfer.import_rows import ExistingHits, RowGatherer
 from medamad.transfer.import_survey import ImportFile, Survey, digest_of, survey_rows
 from medamad.transfer.registry import SOURCE_NAMES
 from medamad.transfer.rows import format_day
@@ -236,17 +242,16 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         progress.update(found.rows)
     progress.end()
     check_ranges(found.ranges)
+    now_ms = round(time.time() * 1000)
     with open_reader(data_dir) as reader:
-        known: ExistingHits | KnownDays
-        if isinstance(found, DaySurvey):
-            zone = into.rules.zone
-            today = day_at(zone, int(time.time()))
-            known = KnownDays.of(reader, website, zone, today, overlapping=arguments.overlapping)
-        else:
-            known = known_rows(reader, website, found, overlapping=arguments.overlapping)
         kept = retention(effective.of_daemon())
-        past = Past.of(reader, website, kept, int(time.time() * 1000))
-    plan = Plan(website, files, digest, found, newest, known, past)
+        keep = kept.of(website.hostname, {each.hostname for each in reader.websites()})
+        cutoff = cutoff_of(keep, kept.zone, now_ms)
+        waits_ms = reader.doubt_left_ms(now_ms)
+        gathering = _gathering(
+            reader, website, found, into.rules.zone, cutoff, overlapping=arguments.overlapping
+        )
+    plan = Plan(website, files, digest, found, newest, gathering, cutoff, waits_ms)
     if arguments.dry_run:
         return _dry_run(plan, arguments)
     if found.rejected_rows and not arguments.skip_refused:
@@ -255,6 +260,38 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         return 1
     with connect(data_dir, _ANSWERS_WITHIN_S) as daemon, connect(data_dir) as holding:
         return _send(plan, daemon, holding, arguments)
+
+
+def _gathering(
+    reader: StoreReader,
+    website: Website,
+    found: Survey,
+    zone: tzinfo,
+    cutoff: Cutoff | None,
+    *,
+    overlapping: bool,
+) -> Callable[[Sequence[Span]], Gathered]:
+    """Return what begins to gather what the website does not have. Raises Conflict."""
+    snapshot = reader.snapshot(website, _damaged)
+    before_ms = 0 if cutoff is None else cutoff.before_ms
+    if isinstance(found, DaySurvey):
+        there = set() if overlapping else existing_days(snapshot, zone)
+        today = day_at(zone, int(time.time()))
+        if cutoff is not None and cutoff.keeps_rollups:
+            before_ms = 0
+        return lambda _: DayGatherer(found.days, zone, today, there, before_ms)
+    existing = ExistingHits.of(
+        snapshot,
+        reader.origins(website),
+        reader.batches(website),
+        found.ranges,
+        overlapping=overlapping,
+    )
+    return lambda spans: RowGatherer(existing, found, spans, before_ms)
+
+
+def _damaged(error: DamagedSegment) -> None:
+    raise Conflict(f"the store is damaged, so existing data cannot be compared: {error}")
 
 
 def _dry_run(plan: Plan, arguments: Namespace) -> int:

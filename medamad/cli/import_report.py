@@ -1,115 +1,33 @@
 """The plan of an import, and its report."""
 
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime, tzinfo
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import msgspec
-import numpy as np
-from attrs import define, frozen
+from attrs import frozen
 
 from medamad.admin.import_requests import days_request, rows_request
 from medamad.admin.imports import Ended
 from medamad.admin.protocol import AdminRequest
 from medamad.cli.support import counted, print_error
-from medamad.domain.errors import Conflict
 from medamad.domain.websites import Website
-from medamad.storage.compaction.retention import Cutoff, cutoff_of
+from medamad.storage.compaction.retention import Cutoff
 from medamad.storage.environment.trusted_clock import until_trusted
-from medamad.storage.errors import DamagedSegment
 from medamad.storage.import_batches import Span
-from medamad.storage.import_content import DayCounts
-from medamad.storage.offline import StoreReader
-from medamad.storage.segments.build import Content
-from medamad.storage.settings import Retention
 from medamad.transfer.import_context import SkipReason
-from medamad.transfer.import_days import DayGatherer, DaySurvey, existing_days
-from medamad.transfer.import_rows import ExistingHits, RowGatherer
+from medamad.transfer.import_days import DayGatherer
+from medamad.transfer.import_rows import RowGatherer
 from medamad.transfer.import_survey import ImportFile, Survey
 from medamad.transfer.rows import format_day
-
-
-@define(eq=False)
-class Past:
-    """Counts what retention will remove of an import; with `bound` None, nothing."""
-
-    bound: Cutoff | None
-    waits_ms: int = 0
-    """For how much longer nothing is removed, as the clock is not trusted yet."""
-    views: int = 0
-    events: int = 0
-    days: int = 0
-    """Days with only the daily totals of another program."""
-    _day: int | None = None
-
-    @classmethod
-    def of(cls, reader: StoreReader, website: Website, retention: Retention, now_ms: int) -> "Past":
-        """Return the counter for a website."""
-        registered = {each.hostname for each in reader.websites()}
-        keep = retention.of(website.hostname, registered)
-        return cls(cutoff_of(keep, retention.zone, now_ms), reader.doubt_left_ms(now_ms))
-
-    def add(self, content: Content) -> None:
-        """Count hits; no event is split between two calls."""
-        if self.bound is None:
-            return
-        before_ms, events = self.bound.before_ms, content.events
-        self.views += int((content.time_ms < before_ms).sum())
-        self.events += len(np.unique(events.event[events.time_ms < before_ms]))
-
-    def add_days(self, counts: Sequence[DayCounts]) -> None:
-        """Count days, which come in order; imported rollups are kept if others are."""
-        if self.bound is None or self.bound.keeps_rollups:
-            return
-        for each in counts:
-            self.days += each.day != self._day and each.span[0] < self.bound.before_ms
-            self._day = each.day
-
-    def summary(self) -> Iterator[str]:
-        """Yield a line on what will be removed, if anything."""
-        if self.bound is None or not (self.views or self.events or self.days):
-            return
-        before = datetime.fromtimestamp(self.bound.before_ms // 1000, self.bound.zone).date()
-        some = (
-            f"{count:,} {noun}{'s' * (count != 1)}"
-            for count, noun in ((self.views, "view"), (self.events, "event"), (self.days, "day"))
-            if count
-        )
-        remains = "daily totals remain" if self.bound.keeps_rollups else "nothing of them remains"
-        soon = "soon after"
-        if self.waits_ms:
-            soon = f"but not {until_trusted(self.waits_ms)}, as the clock is not trusted yet"
-        yield (
-            f"[retention] removes what is from before {before} {soon}:"
-            f" {' and '.join(some)}; {remains}"
-        )
-
 
 Gathered: TypeAlias = RowGatherer | DayGatherer
 
 
 @frozen(eq=False)
-class KnownDays:
-    """The days for which a website has data, in a time zone, and today."""
-
-    there: AbstractSet[int]
-    zone: tzinfo
-    today: int
-
-    @classmethod
-    def of(
-        cls, reader: StoreReader, website: Website, zone: tzinfo, today: int, *, overlapping: bool
-    ) -> "KnownDays":
-        """Return the days of a website, none if `overlapping`. Raises Conflict."""
-        there = set() if overlapping else existing_days(reader.snapshot(website, _damaged), zone)
-        return cls(there, zone, today)
-
-
-@frozen(eq=False)
 class Plan:
-    """What to import, and what of it the website already has."""
+    """What to import."""
 
     website: Website
     files: Sequence[ImportFile]
@@ -117,43 +35,21 @@ class Plan:
     survey: Survey
     newest: int
     """The number of the latest batch that the files were compared with."""
-    known: ExistingHits | KnownDays
-    past: Past
-    """What of it retention will remove: counted during the import."""
-
-    def gathering(self, spans: Sequence[Span]) -> Gathered:
-        """Return a new gatherer of what is imported."""
-        if isinstance(self.known, ExistingHits):
-            return RowGatherer(self.known, self.survey, spans)
-        assert isinstance(self.survey, DaySurvey)  # noqa: S101 - only its days are looked for
-        known = self.known
-        return DayGatherer(self.survey.days, known.zone, known.today, known.there)
+    gathering: Callable[[Sequence[Span]], Gathered]
+    """Returns a new gatherer of what the website does not have, given its numbers in this store."""
+    cutoff: Cutoff | None
+    """From before when retention will remove what is imported; None for never."""
+    waits_ms: int
+    """For how much longer nothing is removed, as the clock is not trusted yet."""
 
     def requests(self, gathering: Gathered, number: int) -> Iterator[AdminRequest | None]:
         """Yield the requests that import it; None for a step without one."""
         if isinstance(gathering, RowGatherer):
             for piece in gathering.gather(self.files):
-                if piece is not None:
-                    self.past.add(piece.content)
                 yield None if piece is None else rows_request(number, piece)
         else:
             for counts in gathering.gather():
-                if counts is not None:
-                    self.past.add_days(counts)
                 yield None if counts is None else days_request(number, counts)
-
-
-def known_rows(
-    reader: StoreReader, website: Website, found: Survey, *, overlapping: bool
-) -> ExistingHits:
-    """Return which rows a website already has. Raises Conflict."""
-    snapshot, origins = reader.snapshot(website, _damaged), reader.origins(website)
-    batches = reader.batches(website)
-    return ExistingHits.of(snapshot, origins, batches, found.ranges, overlapping=overlapping)
-
-
-def _damaged(error: DamagedSegment) -> None:
-    raise Conflict(f"the store is damaged, so existing data cannot be compared: {error}")
 
 
 _LEFT_OUT: Final = MappingProxyType(
@@ -224,8 +120,8 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
         print(f"  {counted(found.days, 'day')}, with daily totals only")
     for line in _left_out(plan, gathering):
         print(f"  {line}, left out")
-    for line in plan.past.summary():
-        print(f"  {line}")
+    if removed := _removed(plan, found):
+        print(f"  {removed}")
     if found.refused:
         print(f"  {counted(found.refused, 'row')} rejected:")
         print_rejected(plan.survey)
@@ -274,11 +170,9 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> ImportRepor
         refused=found.rejected_rows,
         reasons=list(_reasons(found)),
         left_out={str(why): rows for why, rows in found.skipped.items()},
-        past_views=plan.past.views,
-        past_events=plan.past.events,
-        past_days=plan.past.days,
     )
     if isinstance(gathering, DayGatherer):
+        report.past_days = gathering.past_days
         if gathering.days:
             report.first, report.last = format_day(gathering.first), format_day(gathering.last)
         report.days = gathering.days
@@ -289,9 +183,26 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> ImportRepor
     if gathering.last_ms >= 0:
         report.first = date_of_time(gathering.first_ms)
         report.last = date_of_time(gathering.last_ms)
+    report.past_views, report.past_events = gathering.past_views, gathering.past_events
     report.already_there = gathering.left_out
     report.already_counted = gathering.covered
     return report
+
+
+def _removed(plan: Plan, found: ImportReport) -> str:
+    """Return what retention will remove, "" for nothing."""
+    past = ((found.past_views, "view"), (found.past_events, "event"), (found.past_days, "day"))
+    some = [counted(count, noun) for count, noun in past if count]
+    if plan.cutoff is None or not some:
+        return ""
+    before = datetime.fromtimestamp(plan.cutoff.before_ms // 1000, plan.cutoff.zone).date()
+    remains = "daily totals remain" if plan.cutoff.keeps_rollups else "nothing of them remains"
+    soon = "soon after"
+    if plan.waits_ms:
+        soon = f"but not {until_trusted(plan.waits_ms)}, as the clock is not trusted yet"
+    return (
+        f"[retention] removes what is from before {before} {soon}: {' and '.join(some)}; {remains}"
+    )
 
 
 def _reasons(found: Survey) -> Iterator[str]:

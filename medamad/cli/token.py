@@ -35,7 +35,8 @@ def configure(parser: ArgumentParser) -> None:
         "--scope",
         choices=[scope.value for scope in Scope],
         default=Scope.READ.value,
-        help="read figures; send hits; full: both, and change websites (default: read)",
+        help="read figures; send hits; annotate: add annotations; full: all of this, and change"
+        " websites (default: read)",
     )
     add.add_argument(
         "--website",

@@ -1,4 +1,4 @@
-"""The invented websites: their pages, referrers, campaigns, events, goals, a funnel and alerts."""
+"""The invented websites: pages, referrers, campaigns, events, goals, annotations, alerts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
@@ -53,6 +53,17 @@ class DemoAlert:
     days_ago: int
 
 
+@frozen
+class DemoAnnotation:
+    """What happened to an invented website, some days before the last."""
+
+    days_ago: int
+    text: str
+    clock: str = ""
+    """The time of the day in UTC, "" for the day as a whole."""
+    link: str | None = None
+
+
 @frozen(kw_only=True, eq=False)
 class DemoWebsite:
     """An invented website. `share` is its share of all visitors, relative to the others."""
@@ -77,6 +88,7 @@ class DemoWebsite:
     shop: DemoShop | None = None
     definitions: Definitions = field(factory=Definitions)
     alerts: tuple[DemoAlert, ...] = ()
+    annotations: tuple[DemoAnnotation, ...] = ()
 
 
 _SEARCH: Final = {
@@ -191,6 +203,12 @@ SITES: Final = (
                 Goal(id="share", name="Article shared", event="action", value="share"),
             )
         ),
+        annotations=(
+            DemoAnnotation(19, "New design"),
+            DemoAnnotation(
+                6, "Letter to subscribers", "07:00:00", "https://gardenpost.example/archive"
+            ),
+        ),
     ),
     DemoWebsite(
         hostname="shop.gardenpost.example",
@@ -237,6 +255,11 @@ SITES: Final = (
                 days_ago=40,
             ),
         ),
+        annotations=(
+            DemoAnnotation(33, "Spring catalogue"),
+            DemoAnnotation(12, "Shop 2.4 deployed", "14:30:00"),
+            DemoAnnotation(12, "Shop 2.4.1 deployed", "15:05:00"),
+        ),
     ),
     DemoWebsite(
         hostname="docs.tinydaemon.example",
@@ -262,6 +285,7 @@ SITES: Final = (
                 Goal(id="search", name="Search", event="search"),
             )
         ),
+        annotations=(DemoAnnotation(26, "Version 2.1 released", "09:00:00"),),
     ),
     DemoWebsite(
         hostname="adas-photos.example",

@@ -11,8 +11,16 @@ from typing import Final, Protocol
 from attrs import define, evolve, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
-from medamad.demo.sites import NO_CAMPAIGN, SITES, Campaign, DemoAlert, DemoWebsite
+from medamad.demo.sites import (
+    NO_CAMPAIGN,
+    SITES,
+    Campaign,
+    DemoAlert,
+    DemoAnnotation,
+    DemoWebsite,
+)
 from medamad.domain.alerts import Alerts
+from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.dimensions import WidthClass, major_version
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Event, Hit, Properties, Unload, View
@@ -134,6 +142,15 @@ class AlertStore(Protocol):
         """Apply a change to the alerts of a website."""
 
 
+class AnnotationStore(Protocol):
+    """The part of a store's annotations that `fill` needs."""
+
+    async def change(
+        self, website: int, change: Callable[[Annotations], Annotations]
+    ) -> Annotations:
+        """Apply a change to the annotations of a website."""
+
+
 class HitStore(Protocol):
     """The part of a store that is needed to add hits."""
 
@@ -152,6 +169,10 @@ class WebsiteStore(HitStore, Protocol):
     def alerts(self) -> AlertStore:
         """The alerts of all websites."""
 
+    @property
+    def annotations(self) -> AnnotationStore:
+        """The annotations of all websites."""
+
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website at a time in Unix seconds."""
 
@@ -159,7 +180,7 @@ class WebsiteStore(HitStore, Protocol):
 async def fill(
     store: WebsiteStore, plan: TrafficPlan, sites: Sequence[DemoWebsite] = SITES
 ) -> list[Website]:
-    """Register the invented websites with their goals and alerts, and store their hits.
+    """Register the invented websites with what is defined for them, and store their hits.
 
     Return the websites.
     """
@@ -170,6 +191,8 @@ async def fill(
         if site.alerts:
             with_alerts = partial(_with_alerts, site.alerts, plan.until_ms)
             await store.alerts.change(website.number, with_alerts)
+        annotated = partial(_with_annotations, site.annotations, plan.until_ms)
+        await store.annotations.change(website.number, annotated)
     numbers = {website.hostname: website.number for website in websites}
     invented = hits(plan, numbers, sites)
     while some := list(islice(invented, _HITS_AT_ONCE)):
@@ -190,6 +213,19 @@ def _with_alerts(added: Sequence[DemoAlert], until_ms: int, alerts: Alerts) -> A
         fired = (until_ms - each.days_ago * DAY_MS) // 1000
         alerts = alerts.with_rule(evolve(each.rule, fired=fired))
     return alerts
+
+
+def _with_annotations(
+    added: Sequence[DemoAnnotation], until_ms: int, annotations: Annotations
+) -> Annotations:
+    for number, each in enumerate(added):
+        ms = until_ms - each.days_ago * DAY_MS
+        day = datetime.fromtimestamp(ms / 1000, UTC).date().isoformat()
+        time = f"{day}T{each.clock}Z" if each.clock else day
+        annotations = annotations.with_annotation(
+            Annotation(id=f"note-{number}", time=time, text=each.text, link=each.link)
+        )
+    return annotations
 
 
 @define(eq=False)

@@ -58,8 +58,10 @@ class Scope(StrEnum):
     """To read figures."""
     SEND = "send"
     """To send hits from a server."""
+    ANNOTATE = "annotate"
+    """To add annotations, such as from a pipeline that deploys."""
     FULL = "full"
-    """Both, and to register, rename and delete websites."""
+    """All of this, and to register, rename and delete websites."""
 
 
 @frozen

@@ -8,7 +8,7 @@ from functools import cache
 from math import isinf
 from typing import Any, Final, TypeVar
 
-from attrs import asdict, evolve, frozen
+from attrs import AttrsInstance, asdict, evolve, frozen
 from babel.core import get_global
 
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
@@ -163,13 +163,13 @@ def _named_once(definitions: tuple[D, ...]) -> tuple[D, ...]:
     return definitions
 
 
-def members_of(definition: Goal | Funnel) -> dict[str, Any]:
-    """Return the JSON members of a goal or funnel; those that do not apply are missing."""
+def members_of(definition: AttrsInstance) -> dict[str, Any]:
+    """Return the JSON members of a definition; those that do not apply are missing."""
     return asdict(definition, filter=lambda _field, value: value is not None)
 
 
 def new_id() -> str:
-    """Return an id for a goal or funnel. A command would take a first hyphen for an option."""
+    """Return an id for what an owner defines. A command would take a first hyphen for an option."""
     while (made := secrets.token_urlsafe(_ID_BYTES)).startswith("-"):
         pass
     return made

@@ -180,7 +180,7 @@ class Pipeline:
                 payload = sent if isinstance(sent, LoadPayload) else decode_payload(sent)
                 arrival = _Arrival(sender, now)
             else:
-                if token.scope is Scope.READ:
+                if token.scope not in (Scope.SEND, Scope.FULL):
                     raise Forbidden("this takes a token whose scope is full or send")
                 payload, fields = decode_server_hit(sent)
                 arrival = self._server_arrival(sender, fields, token, now)

@@ -32,7 +32,6 @@ from medamad.storage.environment.meta import (
     verified,
 )
 from medamad.storage.errors import Damaged, DamagedSegment
-from medamad.storage.goals import damaged_goals
 from medamad.storage.grants import damaged_grants
 from medamad.storage.import_batches import LAST_BATCH, read_batches
 from medamad.storage.segments.build import (
@@ -59,6 +58,7 @@ from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_p
 from medamad.storage.segments.rollup import disagreements, encode_rollup, open_rollup
 from medamad.storage.wal.beacons import SECRET
 from medamad.storage.wal.records import RecordKind, describe_record, read_watermark, sound_rows
+from medamad.storage.website_values import damaged_values
 from medamad.storage.websites import read_websites, tombstones
 
 _NUMBER: Final = struct.Struct(">I")
@@ -113,7 +113,7 @@ class StoreCheck:
         except Damaged as error:
             yield f"account: {error}"
         yield from damaged_grants(self._txn, self._environment.databases)
-        yield from damaged_goals(self._txn, self._environment.databases)
+        yield from damaged_values(self._txn, self._environment.databases)
         yield from damaged_alerts(self._txn, self._environment.databases)
         for strange in self._environment.unknown_names(self._txn):
             yield f"meta: {strange!r}: unknown name"
@@ -374,7 +374,13 @@ class StoreCheck:
         if isinstance(part, OpenSegment):
             counted_from = 0 if segment.header.has_counters else _NEVER_COUNTED
             content = content_of([part])
-            return encode_segment(content, segment.key, self._names_of, counted_from=counted_from)
+            return encode_segment(
+                content,
+                segment.key,
+                self._names_of,
+                counted_from=counted_from,
+                with_visits=segment.header.has_visits,
+            )
         opened = [
             member for member in members if isinstance(member, OpenSegment | OpenMergedSegment)
         ]

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -30,6 +30,8 @@ from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
+
+Numbers = TypeVar("Numbers", int, NDArray[np.int64])
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
@@ -48,9 +50,9 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
         """The greatest number that they can have in this store."""
         return self.at + self.last - self.first
 
-    def place(self, number: int) -> int:
+    def place(self, number: Numbers) -> Numbers:
         """Return the number in this store for one in the other store, 0 if it is out of range."""
-        return self.at + number - self.first if self.first <= number <= self.last else 0
+        return (self.at + number - self.first) * ((self.first <= number) & (number <= self.last))
 
 
 @frozen
@@ -72,6 +74,17 @@ class Origins:
             which[inside] = place
         stores = [self.store, *(span.store for span in self.spans)]
         return [stores[place] for place in which.tolist()], found.tolist()
+
+    def places(self, store: str, numbers: Numbers) -> Iterator[tuple[Numbers, bool]]:
+        """Yield the numbers that hits of a store may have here, and whether they were counted here.
+
+        A number is 0 if there is none.
+        """
+        for span in self.spans:
+            if span.store == store:
+                yield span.place(numbers), False
+        if store == self.store:
+            yield numbers, True
 
 
 def joined_spans(spans: Iterable[Span]) -> list[Span]:

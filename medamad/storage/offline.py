@@ -12,7 +12,7 @@ from medamad.domain.alerts import SERVICE, Alerts
 from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
-from medamad.storage import alerts, goals, grants
+from medamad.storage import alerts, grants
 from medamad.storage.accounts import read_account, revoke_logins, write_account
 from medamad.storage.backup import BackupProgress, Note, back_up
 from medamad.storage.compaction.retention import Cutoff, Forecast, forecast
@@ -41,6 +41,13 @@ from medamad.storage.segments.snapshot import Snapshot, SnapshotReader
 from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 from medamad.storage.wal.records import sound_rows
+from medamad.storage.website_values import (
+    GOALS_AND_FUNNELS,
+    V,
+    ValueKind,
+    apply_change,
+    read_value,
+)
 from medamad.storage.websites import Websites, read_websites
 
 
@@ -121,7 +128,8 @@ class StoreReader:
 
     def goals(self, website: Website) -> Definitions:
         """Return the goals and funnels of a website."""
-        return goals.read_goals(self._txn, self._environment.databases, website.number)
+        databases = self._environment.databases
+        return read_value(self._txn, databases, GOALS_AND_FUNNELS, website.number)
 
     def language(self) -> str:
         """Return the account's language, the default if there is no account."""
@@ -211,23 +219,21 @@ def revoke_grant(directory: Path, kind: GrantKind[G], key: bytes) -> bool:
         return grants.delete_grant(txn, databases, kind, key)
 
 
-def goals_of(directory: Path, hostname: str) -> Definitions:
-    """Return the goals and funnels of a website. Raises BadRequest for an unregistered one."""
+def value_of(directory: Path, kind: ValueKind[V], hostname: str) -> V:
+    """Return what is defined for a website. Raises BadRequest for an unregistered one."""
     (number,) = website_numbers(directory, [hostname])
     with _guest(directory, write=False) as (txn, databases):
-        return goals.read_goals(txn, databases, number)
+        return read_value(txn, databases, kind, number)
 
 
-def change_goals(
-    directory: Path, hostname: str, change: Callable[[Definitions], Definitions]
-) -> Definitions:
-    """Apply a change to the goals and funnels of a website; return them as they are then.
+def change_value(directory: Path, kind: ValueKind[V], hostname: str, change: Callable[[V], V]) -> V:
+    """Apply a change to what is defined for a website; return it as it is then.
 
     Raises BadRequest for an unregistered website, and what `change` does.
     """
     (number,) = website_numbers(directory, [hostname])
     with _guest(directory, write=True) as (txn, databases):
-        return goals.apply_goals_change(txn, databases, number, change)
+        return apply_change(txn, databases, kind, number, change)
 
 
 def alerts_of(directory: Path, hostname: str | None) -> Alerts:

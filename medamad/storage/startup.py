@@ -25,7 +25,6 @@ from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.free_space import FreeSpace
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import CallsFromThread, Writer
-from medamad.storage.goals import IGNORED, StoredGoals, damaged_goals
 from medamad.storage.grants import REPORTS, SHARES, TOKENS, Grants
 from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
@@ -40,6 +39,13 @@ from medamad.storage.wal.log import WriteAheadLog
 from medamad.storage.wal.named_visitors import NamedVisitors
 from medamad.storage.wal.records import RecordKind, sound_rows_of_websites, website_of
 from medamad.storage.wal.visits import LiveVisits
+from medamad.storage.website_values import (
+    ALL_ANNOTATIONS,
+    GOALS_AND_FUNNELS,
+    IGNORED,
+    WebsiteValues,
+    damaged_values,
+)
 from medamad.storage.websites import Websites, tombstones
 
 _log: Final = Logger()
@@ -142,8 +148,9 @@ def _build(
         tokens=Grants(environment, writer, TOKENS),
         shares=Grants(environment, writer, SHARES),
         reports=Grants(environment, writer, REPORTS),
-        goals=StoredGoals(environment, writer),
         alerts=StoredAlerts(environment, writer),
+        goals=WebsiteValues(environment, writer, GOALS_AND_FUNNELS),
+        annotations=WebsiteValues(environment, writer, ALL_ANNOTATIONS),
         clock=TrustedClock(environment, writer.submit),
         imports=imports,
         broken=broken,
@@ -166,7 +173,7 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     store.wal.load(txn)
     for name in environment.unknown_names(txn):
         _log.error("a part of the store has another name and is ignored: {name}", name=name)
-    for place in damaged_goals(txn, environment.databases):
+    for place in damaged_values(txn, environment.databases):
         _log.error(IGNORED, place=place)
     for place in leftovers(txn, environment.databases):
         _log.error("data that belongs to no website is ignored: {place}", place=place)

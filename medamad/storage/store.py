@@ -10,7 +10,9 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from medamad.domain.accounts import Account, Share, Token
+from medamad.domain.annotations import Annotations
 from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Definitions
 from medamad.domain.hits import Hit
 from medamad.domain.subscriptions import Subscription
 from medamad.domain.timings import Timings
@@ -28,7 +30,6 @@ from medamad.storage.environment.tree_check import DamagedValue
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import StallWatch, Transaction, Writer
 from medamad.storage.errors import DamagedSegment, Lost
-from medamad.storage.goals import StoredGoals, delete_all_goals, delete_goals
 from medamad.storage.grants import Grants, delete_reports_of, delete_shares_of
 from medamad.storage.imports import Imports
 from medamad.storage.segments.damage import WAYS_OUT
@@ -36,6 +37,7 @@ from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.wal.log import Outcome, WriteAheadLog, WriteBatch
+from medamad.storage.website_values import WebsiteValues, delete_all_values, delete_values
 from medamad.storage.websites import Websites
 
 
@@ -69,8 +71,9 @@ class Store:
     tokens: Grants[Token]
     shares: Grants[Share]
     reports: Grants[Subscription]
-    goals: StoredGoals
     alerts: StoredAlerts
+    goals: WebsiteValues[Definitions]
+    annotations: WebsiteValues[Annotations]
     clock: TrustedClock
     imports: Imports
     broken: "Deferred[str]"
@@ -259,8 +262,8 @@ class Store:
             self.websites.delete(txn, website.number)
             delete_shares_of(txn.lmdb, self.environment.databases, website.number)
             delete_reports_of(txn.lmdb, self.environment.databases, website.number)
-            delete_goals(txn.lmdb, self.environment.databases, website.number)
             delete_alerts(txn.lmdb, self.environment.databases, website.number)
+            delete_values(txn.lmdb, self.environment.databases, website.number)
             txn.after_commit(lambda: self._drop(website.number))
 
         await self.writer.submit(change)
@@ -273,8 +276,8 @@ class Store:
         def change(txn: Transaction) -> list[int]:
             databases = self.environment.databases
             delete_account(txn.lmdb, databases)
-            delete_all_goals(txn.lmdb, databases)
             delete_all_alerts(txn.lmdb, databases)
+            delete_all_values(txn.lmdb, databases)
             write_account(txn.lmdb, databases, account)
             numbers = self.websites.clear(txn)
             txn.after_commit(lambda: self._drop(*numbers))

@@ -6,12 +6,12 @@ that no other process can reproduce.
 """
 
 from array import array
-from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from medamad.domain.errors import BadRequest
 from medamad.ingest.page import Page, page_of, referrer_of
 from medamad.ingest.pipeline import Rules
-from medamad.transfer.rows import MAX_MS, HitRow, ViewRow, row_content
+from medamad.storage.import_batches import Origins
+from medamad.transfer.rows import MAX_MS, EventRow, HitRow, ViewRow, row_content
 
 
 @frozen
@@ -91,84 +92,156 @@ def _flags() -> "array[int]":
     return array("b")
 
 
-@define(eq=False)
-class DuplicateIndex:
-    """Finds hits that several files contain, where no number identifies them.
+class Verdict(IntEnum):
+    """What becomes of a hit of the files."""
 
-    Of hits with equal content, as many count as the file with the most of them has. So the logs of
-    several servers are imported completely, and overlapping ones only once. Of duplicate views, the
-    one with the longest time on page counts, in any order of the files. Needs 24 bytes for each
-    hit.
+    COUNTS = 0
+    REPEATED = 1
+    """An equal one counts."""
+    CONFLICTS = 2
+    """An earlier one has its number and other values."""
+    EXISTS = 3
+    """The website has it already."""
+
+
+@frozen(eq=False)
+class _Hits:
+    """The hits of one store and kind, in the order in which they were read."""
+
+    numbers: "array[int]" = field(factory=_int64s)
+    contents: "array[int]" = field(factory=_int64s)
+    files: "array[int]" = field(factory=_uint32s)
+    durations_ms: "array[int]" = field(factory=_uint32s)
+    places: "array[int]" = field(factory=_uint32s)
+
+
+@define(eq=False)
+class HitIndex:
+    """Decides which hits of the files count: each identity once.
+
+    A hit is identified by its store and its number there. One without a number is identified by its
+    content, and by how many with the same content and no shorter time on page are in its file. So
+    of equal ones, as many count as the file with the most of them has: the logs of several servers
+    are imported completely, and overlapping ones only once. Of hits with the same identity, the one
+    with the longest time on page counts, in any order of the files. Needs 28 bytes for each hit.
     """
 
-    duplicates: int = 0
-    """How many hits are duplicates; known once the index is finished."""
-    is_finished: bool = False
-    _contents: "array[int]" = field(factory=_int64s)
-    _files: "array[int]" = field(factory=_uint32s)
-    _durations_ms: "array[int]" = field(factory=_uint32s)
-    _numbers: "array[int]" = field(factory=_int64s)
-    _is_duplicate: bytes = b""
-    """By number, up to the last duplicate."""
+    left_out: int = 0
+    """How many hits with a number are repeated; known once the index is finished."""
+    conflicts: int = 0
+    _hits: dict[tuple[str, type[HitRow], bool], _Hits] = field(factory=lambda: defaultdict(_Hits))
+    """By store, kind, and whether their numbers identify them."""
+    _verdicts: bytearray = field(factory=bytearray)
+    """By the place of a hit among all of the files."""
     _originals: tuple[NDArray[np.int64], NDArray[np.int64]] = (_EMPTY, _EMPTY)
-    """The numbers of duplicates, ascending, and the numbers of the hits that count instead."""
+    """The assigned numbers of repeated hits, ascending, and of the hits that count instead."""
 
-    def check(self, file: int, row: HitRow) -> bool:
-        """Return whether a row of the file at this position belongs to a duplicate hit.
+    def record(self, place: int, file: int, row: HitRow, *, is_numbered: bool) -> None:
+        """Record a row of the file at this position; those of an event come one after another."""
+        hits = self._hits[row.store, type(row), is_numbered]
+        content = hash((row.identity, *row_content(row)))
+        if hits.places and hits.places[-1] == place:
+            hits.contents[-1] ^= content
+            return
+        hits.numbers.append(row.number)
+        hits.contents.append(content)
+        hits.files.append(file)
+        hits.durations_ms.append(row.duration_ms if isinstance(row, ViewRow) else 0)
+        hits.places.append(place)
 
-        Always False during the first pass, which records the hit. The first row of an event stands
-        for the whole event.
-        """
-        if self.is_finished:
-            return row.number < len(self._is_duplicate) and bool(self._is_duplicate[row.number])
-        if not self._numbers or self._numbers[-1] != row.number:
-            self._contents.append(hash((row.identity, *row_content(row))))
-            self._files.append(file)
-            self._durations_ms.append(row.duration_ms if isinstance(row, ViewRow) else 0)
-            self._numbers.append(row.number)
-        return False
+    def verdict(self, place: int) -> Verdict | int:
+        """Return what becomes of a hit, once the index is finished."""
+        return self._verdicts[place] if place < len(self._verdicts) else Verdict.COUNTS
 
     def finish(self) -> None:
-        """Decide which hits are duplicates, once all are recorded."""
-        contents = np.frombuffer(self._contents, np.int64)
-        order = np.argsort(contents, kind="stable")
-        starts = _starts(contents[order])
-        is_unique = starts & np.append(starts[1:], [True])[: len(starts)]
-        order = order[~is_unique]
-        files = np.frombuffer(self._files, np.uint32)
-        shortness = ~np.frombuffer(self._durations_ms, np.uint32)
-        order = order[np.lexsort((shortness[order], files[order], contents[order]))]
-        contents, files, shortness = contents[order], files[order], shortness[order]
-        numbers = np.frombuffer(self._numbers, np.int64)[order]
-        places = np.arange(len(order))
-        # The nth occurrence in one file matches the nth occurrence in another.
-        occurrence = places - _last_chosen(places, _starts(contents) | _starts(files))
-        matching = np.lexsort((shortness, occurrence, contents))
-        counts = _starts(contents[matching]) | _starts(occurrence[matching])
-        duplicates = numbers[matching][~counts]
-        originals = numbers[matching[_last_chosen(places, counts)]][~counts]
-        self.duplicates = len(duplicates)
-        if self.duplicates:
-            is_duplicate = np.zeros(int(duplicates.max()) + 1, np.uint8)
-            is_duplicate[duplicates] = 1
-            self._is_duplicate = is_duplicate.tobytes()
-            ascending = np.argsort(duplicates)
-            self._originals = duplicates[ascending], originals[ascending]
-        self._contents, self._numbers = _int64s(), _int64s()
-        self._files, self._durations_ms = _uint32s(), _uint32s()
-        self.is_finished = True
+        """Decide which hits count, once all are recorded."""
+        last = max((hits.places[-1] for hits in self._hits.values()), default=0)
+        self._verdicts = bytearray(last + 1)
+        originals = [(_EMPTY, _EMPTY)]
+        for (store, kind, is_numbered), hits in self._hits.items():
+            repeated, conflicts, counting = _repeated(hits, is_numbered=is_numbered)
+            places = np.frombuffer(hits.places, np.uint32)[repeated]
+            verdicts = np.where(conflicts, Verdict.CONFLICTS, Verdict.REPEATED)
+            np.frombuffer(self._verdicts, np.uint8)[places] = verdicts
+            if is_numbered:
+                self.conflicts += int(conflicts.sum())
+                self.left_out += int((~conflicts).sum())
+                self._reject_assigned(hits, self._hits.get((store, kind, False)))
+            else:
+                numbers = np.frombuffer(hits.numbers, np.int64)
+                originals.append((numbers[repeated], numbers[counting]))
+        duplicates, counting = (np.concatenate(each) for each in zip(*originals, strict=True))
+        ascending = np.argsort(duplicates)
+        self._originals = duplicates[ascending], counting[ascending]
+        self._hits = {
+            key: _Hits(numbers=hits.numbers, places=hits.places)
+            for key, hits in self._hits.items()
+            if key[0]
+        }
+
+    def _reject_assigned(self, hits: _Hits, without: _Hits | None) -> None:
+        """Reject the hits whose number was assigned to one without a number."""
+        if without is not None:
+            is_assigned = np.isin(
+                np.frombuffer(hits.numbers, "q"), np.frombuffer(without.numbers, "q")
+            )
+            self.conflicts += self._mark(hits, is_assigned, Verdict.CONFLICTS)
+
+    def find_existing(self, origins: Origins, numbers: Mapping[type, NDArray[np.int64]]) -> None:
+        """Find the hits that the website has already, given their numbers in this store by kind."""
+        for (store, kind, _), hits in self._hits.items():
+            of_files = np.frombuffer(hits.numbers, np.int64)
+            exists = np.zeros(len(of_files), np.bool_)
+            for here, _ in origins.places(store, of_files):
+                exists |= np.isin(here, numbers[kind])
+            self._mark(hits, exists, Verdict.EXISTS)
+
+    def _mark(self, hits: _Hits, chosen: NDArray[np.bool_], verdict: Verdict) -> int:
+        """Change the verdict on those of the chosen hits that count; return how many these are."""
+        verdicts = np.frombuffer(self._verdicts, np.uint8)
+        places = np.frombuffer(hits.places, np.uint32)[chosen]
+        places = places[verdicts[places] == Verdict.COUNTS]
+        verdicts[places] = verdict
+        return len(places)
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
-        """The numbers of the duplicates, ascending, once the index is finished."""
+    def repeated(self) -> NDArray[np.int64]:
+        """The assigned numbers of repeated hits, ascending, once the index is finished."""
         return self._originals[0]
 
     def original_of(self, number: int) -> int:
-        """Return the number of the hit that counts: this one, or the one it is a duplicate of."""
-        duplicates, originals = self._originals
-        at = int(np.searchsorted(duplicates, number))
-        is_duplicate = at < len(duplicates) and int(duplicates[at]) == number
-        return int(originals[at]) if is_duplicate else number
+        """Return the assigned number of the hit that counts: this one, or one that it repeats."""
+        repeated, originals = self._originals
+        at = int(np.searchsorted(repeated, number))
+        is_repeated = at < len(repeated) and int(repeated[at]) == number
+        return int(originals[at]) if is_repeated else number
+
+
+_Places: TypeAlias = NDArray[np.intp]
+
+
+def _repeated(hits: _Hits, *, is_numbered: bool) -> tuple[_Places, NDArray[np.bool_], _Places]:
+    """Return which hits are repeated, whether they conflict, and which ones count instead."""
+    contents = np.frombuffer(hits.contents, np.int64)
+    keys = np.frombuffer(hits.numbers, np.int64) if is_numbered else contents
+    order = np.argsort(keys, kind="stable")
+    starts = _starts(keys[order])
+    is_single = starts & np.append(starts[1:], [True])[: len(starts)]
+    order = order[~is_single]
+    keys, contents = keys[order], contents[order]
+    files = np.frombuffer(hits.files, np.uint32)[order]
+    shortness = ~np.frombuffer(hits.durations_ms, np.uint32)[order]
+    conflicts = contents != contents[_last_chosen(_starts(keys))]
+    occurrence = np.zeros(len(order), np.intp)
+    if not is_numbered:
+        # The nth occurrence in one file matches the nth occurrence in another.
+        by_file = np.lexsort((shortness, files, keys))
+        starts = _starts(keys[by_file]) | _starts(files[by_file])
+        occurrence[by_file] = np.arange(len(order)) - _last_chosen(starts)
+    matching = np.lexsort((shortness, conflicts, occurrence, keys))
+    counts = _starts(keys[matching]) | _starts(occurrence[matching])
+    order, conflicts = order[matching], conflicts[matching]
+    return order[~counts], conflicts[~counts], order[_last_chosen(counts)][~counts]
 
 
 def _starts(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -176,9 +249,9 @@ def _starts(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.append([True], values[1:] != values[:-1])[: len(values)]
 
 
-def _last_chosen(places: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _last_chosen(chosen: NDArray[np.bool_]) -> _Places:
     """Return for each place the last chosen place up to and including it."""
-    return np.maximum.accumulate(np.where(chosen, places, 0))
+    return np.maximum.accumulate(np.where(chosen, np.arange(len(chosen)), 0))
 
 
 class ViewPlace(NamedTuple):
@@ -202,7 +275,7 @@ class VisitorIndex:
     has_agents: bool = True
     """Whether access logs record User-Agents; False once it turns out that none does."""
     is_finished: bool = False
-    duplicates: DuplicateIndex = field(factory=DuplicateIndex)
+    hits: HitIndex = field(factory=HitIndex)
     _visitors: "array[int]" = field(factory=_int64s)
     _pages: "array[int]" = field(factory=_int64s)
     _times_ms: "array[int]" = field(factory=_int64s)
@@ -252,7 +325,7 @@ class VisitorIndex:
                 self._by_page = ordered, times[order], numbers[order]
         self._flags = flags.tobytes()
         self._visitors, self._pages = _int64s(), _int64s()
-        self.duplicates.finish()
+        self.hits.finish()
         self._places = np.arange(len(flags))
         self._places[numbers[np.argsort(times, kind="stable")]] = numbers
         self._visits = np.zeros(len(flags), np.int64)
@@ -266,8 +339,8 @@ class VisitorIndex:
         keys = np.frombuffer(self._visit_keys, "q")
         is_whole = np.frombuffer(self._is_whole_visit, np.bool_)
         order = np.lexsort((times, keys))
-        if len(self.duplicates.numbers):
-            order = order[~np.isin(numbers[order], self.duplicates.numbers)]
+        if len(self.hits.repeated):
+            order = order[~np.isin(numbers[order], self.hits.repeated)]
         begins = _starts(keys[order])
         del keys
         self._visit_keys = _int64s()
@@ -309,7 +382,7 @@ class VisitorIndex:
             first, end = np.searchsorted(pages, page), np.searchsorted(pages, page, "right")
             at = first + np.searchsorted(times[first:end], time_ms, "right")
             if at > first:
-                return self.number_by_time(self.duplicates.original_of(int(numbers[at - 1])))
+                return self.number_by_time(self.hits.original_of(int(numbers[at - 1])))
         return 0
 
     def _day(self, time_ms: int) -> int:
@@ -328,15 +401,25 @@ class ReadContext:
     had_agents: set[bool] = field(factory=set)
     """Whether logged requests had a User-Agent, for lines in a format that has one."""
     rows: int = 0
-    """How many rows were read so far, including duplicates."""
+    """How many rows were read so far, including repeated ones."""
+    hits: int = 0
+    """How many views and events."""
     website: str = ""
     """The website that another program's rows name; "" until one does."""
+    _event: tuple[int, str, int] | None = None
+    """The file, the store and the number of the event whose rows are being read."""
     _seen: set[int] = field(factory=set)
     _numbers: Iterator[int] = field(factory=lambda: count(1))
 
     def next_number(self) -> int:
         """Return a number for a view or an event that no other hit of this pass has."""
         return next(self._numbers)
+
+    def count_hit(self, file: int, row: HitRow) -> None:
+        """Count a hit with its first row; the rows of an event are adjacent."""
+        event = (file, row.store, row.number) if isinstance(row, EventRow) else None
+        self.hits += event is None or event != self._event
+        self._event = event
 
     def is_new(self, identity: Hashable) -> bool:
         """Return whether this identity is seen for the first time: exports may overlap."""

@@ -391,6 +391,8 @@ class DayGatherer:
     _today: int
     """The first day that is not over yet."""
     _existing: AbstractSet[int]
+    _before_ms: int = 0
+    """Retention will remove the days that begin before."""
     days: int = 0
     views: int = 0
     visitors: int = 0
@@ -398,6 +400,8 @@ class DayGatherer:
     first: int = 0
     last: int = 0
     """The first and the last day that was taken."""
+    past_days: int = 0
+    """Days that retention will remove."""
     days_existing: int = 0
     """Days of which the website already has something."""
     days_not_over: int = 0
@@ -439,6 +443,7 @@ class DayGatherer:
             self.first = self.first if self.days else day.day
             self.last = day.day
             self.days += 1
+            self.past_days += day.counts[0].span[0] < self._before_ms
             self.views += day.views
             self.visitors += day.visitors
             self.events += day.events

@@ -32,21 +32,13 @@ from medamad.storage.segments.format import (
 )
 from medamad.storage.segments.parts import EventRows, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.transfer.import_context import ReadContext
-from medamad.transfer.import_survey import (
-    CurrentEvent,
-    HitKey,
-    ImportFile,
-    Survey,
-    hit_key,
-    number_rows,
-)
+from medamad.transfer.import_context import ReadContext, Verdict
+from medamad.transfer.import_survey import ImportFile, Survey, number_rows
 from medamad.transfer.rows import MAX_MS, EventRow, HitRow, RejectedRow, ViewRow, texts_of
 
 MAX_CHUNK_ROWS: Final = 8_192
 MAX_CHUNK_TEXT: Final = 1 << 19
 """Characters of all texts of a chunk."""
-_NO_SPAN: Final = Span("", 1, 0, 0)
 _COMPARED: Final = (Dimension.PATH, Dimension.REFERRER, Dimension.BROWSER, Dimension.OS)
 """The dimensions that distinguish views of the same time."""
 
@@ -59,7 +51,7 @@ compared_texts: Final = attrgetter(*(dimension.attribute for dimension in _COMPA
 class ExistingHits:
     """The hits that a website already has, as far as it takes to recognize them.
 
-    `views` and `events` are ascending numbers in this store.
+    `views` and `events` are ascending numbers in this store, which `HitIndex.find_existing` finds.
 
     Hits of another program have no number to recognize them by. They count as existing if they fall
     within `covered`: pairs of first and last times, in Unix milliseconds. An access log may break
@@ -71,8 +63,8 @@ class ExistingHits:
     """
 
     origins: Origins
-    views: NDArray[np.uint64]
-    events: NDArray[np.uint64]
+    views: NDArray[np.int64]
+    events: NDArray[np.int64]
     covered: Sequence[tuple[int, int]] = ()
     last_views: Mapping[int, Counter[ComparedTexts]] = field(factory=dict)
     rollups: Mapping[int, Sequence[SegmentHeader]] = field(factory=dict)
@@ -92,20 +84,20 @@ class ExistingHits:
         With `overlapping`, hits that only their time could identify are not considered existing.
         """
         stores = {store for store, _, _ in ranges}
-        views, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+        views, events = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         if origins.store in stores or any(span.store in stores for span in origins.spans):
             for part in snapshot.leaves():
                 numbers = snapshot.read_leaf(
                     part,
                     lambda part: (
-                        part.sequence.copy(),
-                        np.concatenate([part.own.event, part.loose.event]).astype(np.uint64),
+                        part.sequence.astype(np.int64),
+                        np.concatenate([part.own.event, part.loose.event]).astype(np.int64),
                     ),
                 )
                 if numbers is not None:
                     views.append(numbers[0])
                     events.append(numbers[1])
-            events += [loose.event.astype(np.uint64) for loose in snapshot.events]
+            events += [loose.event.astype(np.int64) for loose in snapshot.events]
         time_spans = {} if overlapping else _time_spans(snapshot, batches)
         rollups = [] if overlapping else [rollup.header for rollup in snapshot.rollup_segments]
         return cls(
@@ -118,36 +110,35 @@ class ExistingHits:
         )
 
     def covers(self, row: HitRow) -> bool:
-        """Return whether a hit falls into a time, or a rollup, that includes it already."""
+        """Return whether a hit falls into a time, or a rollup, that includes it already.
+
+        Of the last views of an earlier import, each stands for one row of the files.
+        """
         if not row.store:
-            is_last_view = isinstance(row, ViewRow) and row.time_ms in self.last_views
-            end = row.time_ms if is_last_view else None
-            return any(first <= row.time_ms <= last != end for first, last in self.covered)
+            last_views = self.last_views.get(row.time_ms) if isinstance(row, ViewRow) else None
+            end = None if last_views is None else row.time_ms
+            if any(first <= row.time_ms <= last != end for first, last in self.covered):
+                return True
+            if last_views is None:
+                return False
+            texts = compared_texts(row)
+            last_views[texts] -= 1
+            return last_views[texts] >= 0
         rollups = self.rollups.get(row.time_ms // DAY_MS, ())
         return bool(rollups) and any(
             _rollup_includes(rollup, row.time_ms, number, is_own=is_own)
-            for number, is_own in self._local_numbers(row.store, row.number)
+            for number, is_own in self.origins.places(row.store, row.number)
             for rollup in rollups
         )
 
-    def number_of(self, store: str, number: int, *, is_view: bool) -> int:
-        """Return the number that a hit of a store has in this store; 0 if it does not exist."""
-        existing = self.views if is_view else self.events
-        if not len(existing) or not store:
-            return 0
-        for local_number, _ in self._local_numbers(store, number):
-            at = int(np.searchsorted(existing, np.uint64(local_number)))
-            if at < len(existing) and int(existing[at]) == local_number:
-                return local_number
-        return 0
+    def is_own_view(self, store: str, number: int) -> bool:
+        """Return whether a view of a store was counted here and is still there."""
+        return store == self.origins.store and _is_in(self.views, number)
 
-    def _local_numbers(self, store: str, number: int) -> Iterator[tuple[int, bool]]:
-        """Yield the numbers that a hit may have in this store, and whether it was counted here."""
-        for span in self.origins.spans:
-            if span.store == store and (local_number := span.place(number)):
-                yield local_number, False
-        if store == self.origins.store:
-            yield number, True
+
+def _is_in(ascending: NDArray[np.int64], number: int) -> bool:
+    at = int(np.searchsorted(ascending, number))
+    return at < len(ascending) and int(ascending[at]) == number
 
 
 def _time_spans(snapshot: Snapshot, batches: Sequence[ImportBatch]) -> dict[int, tuple[int, int]]:
@@ -220,12 +211,17 @@ class RowGatherer:
     _survey: Survey
     _spans: Sequence[Span]
     """Which numbers in this store the hits of each store get."""
+    _before_ms: int = 0
+    """Retention will remove the hits from before."""
     views: int = 0
     visitors: int = 0
     events: int = 0
     first_ms: int = MAX_MS
     last_ms: int = -1
     """The times of the first and the last hit that was taken."""
+    past_views: int = 0
+    past_events: int = 0
+    """How many hits retention will remove."""
     left_out: int = 0
     """Views and events that the website has already, or that the files repeat."""
     covered: int = 0
@@ -239,34 +235,30 @@ class RowGatherer:
     _event_rows: list[tuple[int, int, int, str]] = field(factory=list)
     """Number, time, number of the view, property."""
     _characters: int = 0
-    _seen: set[HitKey] = field(factory=set)
-    _event: CurrentEvent = field(factory=CurrentEvent)
     _event_ms: int = 0
     _takes_event: bool = False
-    _span: Span = _NO_SPAN
-    """The span that was used last."""
-    _last_views: dict[int, Counter[ComparedTexts]] = field(init=False)
-    """The views at the end of earlier imports that the files have not repeated so far."""
 
     def __attrs_post_init__(self) -> None:
-        self.left_out = self._survey.repetitions
-        last_views = self._existing.last_views
-        self._last_views = {time_ms: Counter(views) for time_ms, views in last_views.items()}
+        existing, hits = self._existing, self._survey.index.hits
+        hits.find_existing(existing.origins, {ViewRow: existing.views, EventRow: existing.events})
+        self.left_out = hits.left_out
 
     def gather(self, files: Sequence[ImportFile]) -> Iterator[ImportedHits | None]:
         """Read the files; yield a chunk, or None if there is none yet, after every step.
 
         Raises BadRequest if a file has changed since the survey.
         """
-        context = ReadContext(self._survey.index)
+        context, hit = ReadContext(self._survey.index), 0
         for place, (file, row) in enumerate(number_rows(files, context), 1):
             self.rows = context.rows
             if isinstance(row, RejectedRow):
                 continue
-            if self._is_full() and not self._event.includes(file, row):
+            starts_hit, hit = context.hits != hit, context.hits
+            if starts_hit and self._is_full():
                 yield self._take_chunk()
-            starts_hit = self._event.starts_hit(file, row)
-            if isinstance(row, ViewRow):
+            if self._survey.index.hits.verdict(hit) == Verdict.EXISTS:
+                self.left_out += starts_hit
+            elif isinstance(row, ViewRow):
                 self._add_view(row, has_visit=file.target.rules.has_visits)
             else:
                 self._add_event(row, starts_hit=starts_hit)
@@ -286,11 +278,11 @@ class RowGatherer:
         return chunk
 
     def _add_view(self, row: ViewRow, *, has_visit: bool) -> None:
-        if not self._is_first(row) or self._leave_out(row, is_view=True):
+        if self._leave_out(row):
             return
         self._include_time(row.time_ms)
-        row.duration_ms = max(row.duration_ms, self._survey.repeated.get(hit_key(row), 0))
         self.views += 1
+        self.past_views += row.time_ms < self._before_ms
         self.visitors += row.first_today
         self._characters += sum(map(len, texts_of(row)))
         self._view_rows.append(row)
@@ -300,10 +292,11 @@ class RowGatherer:
     def _add_event(self, row: EventRow, *, starts_hit: bool) -> None:
         if starts_hit:
             self._event_ms = row.time_ms
-            self._takes_event = self._is_first(row) and not self._leave_out(row, is_view=False)
+            self._takes_event = not self._leave_out(row)
             if self._takes_event:
                 self._include_time(row.time_ms)
                 self.events += 1
+                self.past_events += row.time_ms < self._before_ms
         if not self._takes_event:
             return
         view = self._viewed(row.store, row.view)
@@ -314,49 +307,26 @@ class RowGatherer:
 
     def _viewed(self, store: str, view: int) -> int:
         """Return the number in this store of a view that a row refers to; 0 for none."""
-        if not view:
-            return 0
-        existing = self._existing.number_of(store, view, is_view=True)
-        return existing or self._local_number(store, view)
+        if not view or self._existing.is_own_view(store, view):
+            return view
+        return self._local_number(store, view)
 
-    def _is_first(self, row: HitRow) -> bool:
-        """Return whether a hit occurs for the first time in the files."""
-        key = hit_key(row)
-        if key in self._survey.repeated:
-            if key in self._seen:
-                return False
-            self._seen.add(key)
-        return True
-
-    def _leave_out(self, row: HitRow, *, is_view: bool) -> bool:
-        """Return whether the website already has a hit, and count it if so."""
-        exists = self._existing.number_of(row.store, row.number, is_view=is_view) > 0
-        is_covered = not exists and (self._existing.covers(row) or self._is_last_view(row))
+    def _leave_out(self, row: HitRow) -> bool:
+        """Return whether the time of a hit was counted already, and count the hit if so."""
+        is_covered = self._existing.covers(row)
         self.covered += is_covered
-        self.left_out += exists or is_covered
-        return exists or is_covered
-
-    def _is_last_view(self, row: HitRow) -> bool:
-        """Return whether this is one of the views at the end of an earlier import."""
-        if row.store or not isinstance(row, ViewRow) or row.time_ms not in self._last_views:
-            return False
-        views, texts = self._last_views[row.time_ms], compared_texts(row)
-        is_last_view = views[texts] > 0
-        views[texts] -= is_last_view
-        return is_last_view
+        self.left_out += is_covered
+        return is_covered
 
     def _include_time(self, time_ms: int) -> None:
         self.first_ms, self.last_ms = min(self.first_ms, time_ms), max(self.last_ms, time_ms)
 
     def _local_number(self, store: str, number: int) -> int:
         """Return the number that a hit gets in this store. Raises BadRequest if it has none."""
-        if self._span.store != store or not self._span.place(number):
-            matching = (span for span in self._spans if span.store == store and span.place(number))
-            span = next(matching, None)
-            if span is None:
-                raise BadRequest("a file changed while it was being read; import it again")
-            self._span = span
-        return self._span.place(number)
+        for span in self._spans:
+            if span.store == store and (place := span.place(number)):
+                return place
+        raise BadRequest("a file changed while it was being read; import it again")
 
 
 def build_chunk(

@@ -2,21 +2,24 @@
 
 import hashlib
 import zlib
-from array import array
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC
 from gzip import BadGzipFile
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final
 
-import numpy as np
 from attrs import define, field, frozen
-from numpy.typing import NDArray
 
 from medamad.domain.errors import BadRequest
-from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason, VisitorIndex
+from medamad.transfer.import_context import (
+    ImportTarget,
+    ReadContext,
+    SkipReason,
+    Verdict,
+    VisitorIndex,
+)
 from medamad.transfer.input_files import FileFingerprint, open_input
 from medamad.transfer.registry import (
     DAY_SOURCES,
@@ -28,12 +31,10 @@ from medamad.transfer.registry import (
 from medamad.transfer.rows import (
     NUL,
     DayRow,
-    EventRow,
     HitRow,
     RejectedRow,
     ViewRow,
     field_with_nul,
-    row_content,
 )
 
 MAX_REPORTED: Final = 20
@@ -108,72 +109,45 @@ def number_rows(
 ) -> Iterator[tuple[ImportFile, HitRow | RejectedRow]]:
     """Yield all rows of all files, numbering those without a number.
 
-    After the first pass, leave out the duplicates of hits that no number identifies, and number
-    the views that were recorded by their times.
+    After the first pass, leave out repeated hits, and number the views that were recorded by their
+    times.
     """
-    duplicates = context.index.duplicates
+    index = context.index
     for place, file in enumerate(files):
         for row in file.rows(context):
             context.rows += 1
-            if not isinstance(row, RejectedRow):
-                if name := field_with_nul(row):
-                    yield file, RejectedRow(row.line, name, NUL)
+            if isinstance(row, RejectedRow):
+                yield file, row
+                continue
+            if name := field_with_nul(row):
+                yield file, RejectedRow(row.line, name, NUL)
+                continue
+            is_numbered = row.number > 0 and not row.identity
+            # Within one file of another program nothing is repeated, and no number given twice.
+            may_repeat = len(files) > 1 or is_numbered or not row.number
+            row.number = row.number or context.next_number()
+            context.count_hit(place, row)
+            if not index.is_finished:
+                if may_repeat:
+                    index.hits.record(context.hits, place, row, is_numbered=is_numbered)
+            else:
+                verdict = index.hits.verdict(context.hits)
+                if verdict == Verdict.REPEATED:
                     continue
-                has_own_number = row.number > 0 and not row.identity
-                row.number = row.number or context.next_number()
-                if len(files) > 1 and not has_own_number and duplicates.check(place, row):
+                if verdict == Verdict.CONFLICTS:
+                    yield file, _conflicting(row)
                     continue
-                if isinstance(row, ViewRow) and not row.store:
-                    row.number = context.index.number_by_time(row.number)
+            if isinstance(row, ViewRow) and not row.store:
+                row.number = index.number_by_time(row.number)
             yield file, row
 
 
-HitKey: TypeAlias = tuple[str, type, int]
-"""The store, kind and number of a hit."""
-
-
-def hit_key(row: HitRow) -> HitKey:
-    """Return the key that identifies a row's hit."""
-    return row.store, type(row), row.number
-
-
-@define(eq=False)
-class CurrentEvent:
-    """Groups the adjacent rows of an event."""
-
-    _file: ImportFile | None = None
-    _event: tuple[str, int] = ("", 0)
-
-    def includes(self, file: ImportFile, row: HitRow | RejectedRow) -> bool:
-        """Return whether a row belongs to the same event as the row before it."""
-        return (
-            isinstance(row, EventRow)
-            and file is self._file
-            and (row.store, row.number) == self._event
-        )
-
-    def starts_hit(self, file: ImportFile, row: HitRow) -> bool:
-        """Return whether a row starts a new hit, and remember the event it belongs to."""
-        if self.includes(file, row):
-            return False
-        if isinstance(row, EventRow):
-            self._file, self._event = file, (row.store, row.number)
-        return True
-
-
-@define
-class _StoreNumbers:
-    """The numbers of the hits that come from one store."""
-
-    least: int = 1 << 63
-    greatest: int = 0
-    views: "array[int]" = field(factory=lambda: array("Q"))
-    events: "array[int]" = field(factory=lambda: array("Q"))
-    """One number for each group of adjacent rows that share it."""
-
-    def include(self, number: int) -> None:
-        """Extend the range to a number."""
-        self.least, self.greatest = min(self.least, number), max(self.greatest, number)
+def _conflicting(row: HitRow) -> RejectedRow:
+    if isinstance(row, ViewRow):
+        reason = f"{row.number} occurs more than once, with different values"
+        return RejectedRow(row.line, "view", reason)
+    reason = f"{row.number} occurs more than once, with other rows in between"
+    return RejectedRow(row.line, "event", reason)
 
 
 @define
@@ -181,19 +155,14 @@ class Survey:
     """What the files contain."""
 
     views: int = 0
-    events: int = 0
     rows: int = 0
     rejected_rows: int = 0
     rejected: list[tuple[str, RejectedRow]] = field(factory=list)
     """The first rejected rows, each with the name of its file."""
-    repeated: dict[HitKey, int] = field(factory=dict)
-    """Numbers that occur more than once; for a view, with its longest time on page."""
-    repetitions: int = 0
-    """How many views and events repeat an earlier one with the same number."""
     index: VisitorIndex = field(factory=lambda: VisitorIndex(UTC))
     skipped: Counter[SkipReason] = field(factory=Counter)
-    _numbers: dict[str, _StoreNumbers] = field(factory=dict)
-    _event: CurrentEvent = field(factory=CurrentEvent)
+    _ranges: dict[str, tuple[int, int]] = field(factory=dict)
+    """The first and the last number of the hits of each store."""
 
     def add(self, file: ImportFile, row: HitRow | RejectedRow) -> None:
         """Count a row."""
@@ -201,19 +170,12 @@ class Survey:
         if isinstance(row, RejectedRow):
             self.reject(file, row)
             return
-        numbers = self._numbers.setdefault(row.store, _StoreNumbers())
-        numbers.include(row.number)
-        if isinstance(row, ViewRow):
-            self.views += 1
-            numbers.views.append(row.number)
-            if row.visit:
-                numbers.include(row.visit)
-            return
-        if row.view:
-            numbers.include(row.view)
-        if self._event.starts_hit(file, row):
-            self.events += 1
-            numbers.events.append(row.number)
+        self.views += isinstance(row, ViewRow)
+        number, other = row.number, row.visit if isinstance(row, ViewRow) else row.view
+        first, last = self._ranges.get(row.store, (1 << 63, 0))
+        if not first <= number <= last or (other and not first <= other <= last):
+            other = other or number
+            self._ranges[row.store] = min(first, number, other), max(last, number, other)
 
     def reject(self, file: ImportFile, row: RejectedRow) -> None:
         """Count a row that cannot be imported."""
@@ -221,22 +183,10 @@ class Survey:
         if len(self.rejected) < MAX_REPORTED:
             self.rejected.append((str(file.path), row))
 
-    def finish(self) -> None:
-        """Find repeated numbers and duplicate hits, once all rows are counted."""
-        for store, numbers in self._numbers.items():
-            for kind, found in ((ViewRow, numbers.views), (EventRow, numbers.events)):
-                self.repeated |= {(store, kind, number): 0 for number in _repeated(found)}
-            numbers.views, numbers.events = array("Q"), array("Q")
-        self.index.finish()
-        if duplicates := self.index.duplicates.duplicates:
-            self.skipped[SkipReason.REPEATED] += duplicates
-
     @property
     def ranges(self) -> list[tuple[str, int, int]]:
         """The stores that hits come from, with their first and last number."""
-        return [
-            (store, numbers.least, numbers.greatest) for store, numbers in self._numbers.items()
-        ]
+        return [(store, first, last) for store, (first, last) in self._ranges.items()]
 
 
 def survey_rows(files: Sequence[ImportFile]) -> Iterator[Survey]:
@@ -245,9 +195,16 @@ def survey_rows(files: Sequence[ImportFile]) -> Iterator[Survey]:
     survey, had_agents = yield from _read_all(files, index)
     if had_agents == {False}:  # The logs were written without User-Agents.
         survey, _ = yield from _read_all(files, VisitorIndex(index.zone, has_agents=False))
-    survey.finish()
-    if survey.repeated:
-        yield from _compare_repeated(files, survey)
+    survey.index.finish()
+    if repeated := len(survey.index.hits.repeated):
+        survey.skipped[SkipReason.REPEATED] += repeated
+    if survey.index.hits.conflicts:
+        survey.rejected_rows, survey.rejected = 0, []
+        for place, (file, row) in enumerate(number_rows(files, ReadContext(survey.index))):
+            if isinstance(row, RejectedRow):
+                survey.reject(file, row)
+            if place % _STEP_ROWS == 0:
+                yield survey
     yield survey
 
 
@@ -262,45 +219,3 @@ def _read_all(
         if place % _STEP_ROWS == 0:
             yield survey
     return survey, context.had_agents
-
-
-def _compare_repeated(files: Sequence[ImportFile], survey: Survey) -> Iterator[Survey]:
-    """Read the files again to find different hits with the same number among the repetitions."""
-    event, is_first = CurrentEvent(), False
-    seen: set[HitKey] = set()
-    contents: set[int] = set()
-    for place, (file, row) in enumerate(number_rows(files, ReadContext(survey.index))):
-        if place % _STEP_ROWS == 0:
-            yield survey
-        if isinstance(row, RejectedRow):
-            continue
-        starts_hit, key = event.starts_hit(file, row), hit_key(row)
-        if key not in survey.repeated:
-            continue
-        if starts_hit:
-            is_first = key not in seen
-            seen.add(key)
-        content = hash((key, row_content(row)))
-        if is_first:
-            contents.add(content)
-        elif content not in contents:
-            survey.reject(file, _conflicting(row))
-            continue
-        else:
-            survey.repetitions += starts_hit
-        if isinstance(row, ViewRow):
-            survey.repeated[key] = max(survey.repeated[key], row.duration_ms)
-
-
-def _conflicting(row: HitRow) -> RejectedRow:
-    if isinstance(row, ViewRow):
-        reason = f"{row.number} occurs more than once, with different values"
-        return RejectedRow(row.line, "view", reason)
-    reason = f"{row.number} occurs more than once, with other rows in between"
-    return RejectedRow(row.line, "event", reason)
-
-
-def _repeated(numbers: "array[int]") -> list[int]:
-    ordered: NDArray[np.uint64] = np.sort(np.frombuffer(numbers, np.uint64))
-    repeated: list[int] = np.unique(ordered[1:][ordered[1:] == ordered[:-1]]).tolist()
-    return repeated

@@ -19,8 +19,8 @@ from medamad.domain.dimensions import (
     major_version,
 )
 from medamad.domain.errors import BadRequest
+from medamad.domain.instants import parse_instant
 from medamad.query import rows
-from medamad.query.period import parse_instant
 from medamad.query.rows import Naming
 from medamad.storage.segments.format import FLAG_OF
 from medamad.transfer.rows import FUTURE_TIME, MAX_MS, NUL, EventRow, HitRow, RejectedRow, ViewRow

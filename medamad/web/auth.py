@@ -119,6 +119,7 @@ class Access(Enum):
     COOKIE = "the account, by its cookie"
     LOGOUT = "the account, by its cookie, in demo mode too"
     CHANGE = "the account, or a full token"
+    ANNOTATE = "the account, or a token that may annotate"
     READ = "the account, or a token that may read"
     STATISTICS = "the account, a token that may read, or a share link"
     LOGIN = "anyone, from our own pages only"
@@ -151,6 +152,7 @@ _SCOPES: Final[Mapping[Access, frozenset[Scope]]] = MappingProxyType(
         Access.COOKIE: frozenset(),
         Access.LOGOUT: frozenset(),
         Access.CHANGE: frozenset((Scope.FULL,)),
+        Access.ANNOTATE: frozenset((Scope.ANNOTATE, Scope.FULL)),
         Access.READ: _READERS,
         Access.STATISTICS: _READERS,
     }

@@ -133,7 +133,7 @@ class Routes:
         if changes and (access.is_authenticated or access is Access.LOGIN):
             if caller.is_account:
                 cors.check_change(request.peer, request.headers, settings)
-            if settings.demo and access in (Access.COOKIE, Access.CHANGE):
+            if settings.demo and access in (Access.COOKIE, Access.CHANGE, Access.ANNOTATE):
                 raise Forbidden("this is a demonstration: nothing can be changed")
         if request.malformed:
             raise malformed()

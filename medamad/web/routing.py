@@ -15,6 +15,7 @@ from medamad.web.parameters import percent_decode
 from medamad.web.routes import (
     account,
     alerts,
+    annotations,
     exports,
     files,
     goals,
@@ -39,7 +40,11 @@ _MAX_SEGMENTS: Final = 32
 def interface_routes(backend: Backend) -> Routes:
     """Return the routes of the API."""
     routes = Routes(Klein(), backend)
-    for section in (account, grants, websites, goals, alerts, reports, statistics, exports):
+    sections = (
+        *(account, grants, websites, goals, annotations, alerts, reports),
+        *(statistics, exports),
+    )
+    for section in sections:
         section.add_to(routes)
     for name, handler in hits.HANDLERS.items():
         routes.add_hits(name, handler)

@@ -37,7 +37,7 @@ def test_an_upgrade_brings_the_store_of_an_earlier_build_up_to_date(machine: Mac
     with machine.load("live.example") as answered:
         machine.run("dpkg", "--force-unsafe-io", "--install", "/root/second.deb")
         machine.run("systemctl", "start", *units)
-    assert "the store has format 11 now" in machine.journal()
+    assert "the store has format 12 now" in machine.journal()
     exported = machine.run(
         "medamad", "export", "live.example", "--format", "ndjson", "--data", data
     )

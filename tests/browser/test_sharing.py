@@ -57,7 +57,8 @@ def test_a_link_is_created_opened_and_revoked(known: Client, dashboard_of: Make)
     expect(reader).to_have_url(f"{href}?period=7d")
     loaded(reader)
     api = {path for path in asked if path.startswith("/api/")}
-    allowed = (f"/api/website/{HOSTNAME}/", "/api/shared/")
+    annotations = f"/api/websites/{HOSTNAME}/annotations"
+    allowed = (f"/api/website/{HOSTNAME}/", annotations, "/api/shared/")
     assert api
     assert {path for path in api if not path.startswith(allowed)} == set()
     dialog.get_by_role("button", name="Revoke for the board").click()

@@ -82,6 +82,7 @@ class Planted:
             ["passwd"],
             ["goal", "list", "example.com"],
             ["alert", "list"],
+            ["annotate", "add", "example.com", "Deploy"],
             ["retention"],
             ["import", "--list"],
             ["import", "--website", "example.com", "--dry-run", str(self.backup)],

@@ -37,6 +37,7 @@ BY_DATA = (
     ("funnel", "list", "example.com"),
     ("alert", "list"),
     ("mail", "test", "ada@example.com"),
+    ("annotate", "list", "example.com"),
 )
 
 

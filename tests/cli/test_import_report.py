@@ -1,21 +1,11 @@
 import json
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
-import numpy as np
 import pytest
 from support.daemon import finished, running
 from support.transfer.day_files import HOST, Plausible
 
-from medamad.cli.import_report import Past
-from medamad.domain.zones import start_of_day
-from medamad.storage.compaction.retention import Cutoff
-from medamad.storage.import_content import DayCounts
-
-DAY_MS = 86_400_000
-ZONE = ZoneInfo("UTC")
 WAITS = "but not until the daemon has run for 24 more hours, as the clock is not trusted yet"
 
 
@@ -61,22 +51,3 @@ def test_what_retention_would_remove_is_reported(tmp_path: Path) -> None:
         output = finished(*days, "other.example", "--dry-run").stdout
         assert "6 days, with daily totals only" in output
         assert "[retention]" not in output
-
-
-def test_a_day_counts_once() -> None:
-    day = int(time.time()) // 86_400
-    before_ms = start_of_day(ZONE, day - 2) * 1000
-    past = Past(Cutoff(before_ms, ZONE, keeps_rollups=False))
-    for number in range(day - 4, day):
-        begin_ms = start_of_day(ZONE, number) * 1000
-        span = (begin_ms, begin_ms + DAY_MS - 1)
-        piece = [DayCounts(number, span, None, [""], np.zeros((5, 1), np.int64))]
-        past.add_days(piece)
-        past.add_days(piece * 2)
-    assert past.days == 2
-    (output,) = past.summary()
-    assert output.endswith(" soon after: 2 days; nothing of them remains")
-    for bound in (None, Cutoff(before_ms, ZONE, keeps_rollups=True)):
-        staying = Past(bound)
-        staying.add_days(piece)
-        assert (staying.days, list(staying.summary())) == (0, [])

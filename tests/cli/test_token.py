@@ -75,7 +75,7 @@ def test_tokens_created_without_a_daemon_work_in_the_next_one(tmp_path: Path) ->
     [
         (("add", ""), 1, "medamad: name: expected 1 to 64 characters, got 0\n"),
         (("add", "a", "--days", "0"), 64, "expected a whole number from 1 to 36500"),
-        (("add", "a", "--scope", "some"), 64, "choose from 'read', 'send', 'full')"),
+        (("add", "a", "--scope", "some"), 64, "choose from 'read', 'send', 'annotate', 'full')"),
         (("list",), 1, "there is no store here"),
         ((), 64, "WHAT"),
     ],

@@ -7,6 +7,7 @@ from attrs import define, field
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import LiveTraffic, TrafficPlan, fill, hits, live_hits
 from medamad.domain.alerts import WEBSITE_KINDS, Alerts, checked_rule
+from medamad.domain.annotations import Annotations
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Hit, View
 from medamad.domain.websites import Website
@@ -40,12 +41,26 @@ class RecordedAlerts:
 
 
 @define
+class RecordedAnnotations:
+    """Records the annotations of each website by its number."""
+
+    of: dict[int, Annotations] = field(factory=dict)
+
+    async def change(
+        self, website: int, change: Callable[[Annotations], Annotations]
+    ) -> Annotations:
+        self.of[website] = change(self.of.get(website, Annotations()))
+        return self.of[website]
+
+
+@define
 class Recording:
-    """Records the websites, their goals and the hits it receives."""
+    """Records the websites, what is defined for them and the hits it receives."""
 
     websites: list[Website] = field(factory=list)
     goals: RecordedGoals = field(factory=RecordedGoals)
     alerts: RecordedAlerts = field(factory=RecordedAlerts)
+    annotations: RecordedAnnotations = field(factory=RecordedAnnotations)
     hits: list[Hit] = field(factory=list)
     batches: list[int] = field(factory=list)
 
@@ -71,8 +86,14 @@ def test_hits_are_stored_in_order_under_their_website() -> None:
     assert [store.goals.of[website.number] for website in store.websites] == [
         site.definitions for site in SITES
     ]
-    ((shop, alerts),) = store.alerts.of.items()
-    assert shop == numbers["shop.gardenpost.example"]
+    shop = store.websites[1]
+    assert [(each.time, each.text) for each in store.annotations.of[shop.number].all] == [
+        ("2026-08-19", "Spring catalogue"),
+        ("2026-09-09T14:30:00Z", "Shop 2.4 deployed"),
+        ("2026-09-09T15:05:00Z", "Shop 2.4.1 deployed"),
+    ]
+    ((number, alerts),) = store.alerts.of.items()
+    assert number == numbers["shop.gardenpost.example"]
     assert [rule.kind for rule in alerts.rules] == ["quiet", "referrer", "no-goal"]
     assert all(checked_rule(rule, WEBSITE_KINDS) == rule for rule in alerts.rules)
     assert {rule.goal for rule in alerts.rules} <= {None, "order"}

@@ -70,6 +70,7 @@ def test_a_first_login_that_cannot_be_written_ends_the_start(tmp_path: Path) -> 
         ("share", "add", "a.example", "x"),
         ("goal", "add", "a.example", "x", "--path", "/"),
         ("alert", "add", "backup", "--url", "https://example.com/"),
+        ("annotate", "add", "a.example", "x"),
         ("passwd",),
     ],
 )

@@ -16,6 +16,7 @@ from medamad.accounts.credentials import MAX_NAME as MAX_GRANT_NAME
 from medamad.accounts.shares import MAX_ORIGINS
 from medamad.domain.accounts import LANGUAGES, MAX_SHARES, MAX_TOKENS, SCRIPT_TYPES, Scope
 from medamad.domain.alerts import FORMATS, MAX_RULES, MAX_URL, SERVICE_KINDS, WEBSITE_KINDS
+from medamad.domain.annotations import MAX_ANNOTATION, MAX_ANNOTATIONS, MAX_LINK
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
 from medamad.domain.goals import FUNNEL_GOALS, MAX_FUNNELS, MAX_GOAL_NAME, MAX_GOALS
 from medamad.domain.paths import MAX_PATH
@@ -75,6 +76,7 @@ OURS = {
     "GET /website/{hostname}/next",
     "GET /website/{hostname}/previous",
     "GET /website/{hostname}/changes",
+    "GET /website/{hostname}/compare",
     "GET /website/{hostname}/goals",
     "GET /website/{hostname}/goals/preview",
     "GET /website/{hostname}/funnels/{funnel}",
@@ -104,6 +106,10 @@ OURS = {
     "POST /websites/{hostname}/goals",
     "PATCH /websites/{hostname}/goals/{goal}",
     "DELETE /websites/{hostname}/goals/{goal}",
+    "GET /websites/{hostname}/annotations",
+    "POST /websites/{hostname}/annotations",
+    "PATCH /websites/{hostname}/annotations/{annotation}",
+    "DELETE /websites/{hostname}/annotations/{annotation}",
     "GET /websites/{hostname}/funnels",
     "POST /websites/{hostname}/funnels",
     "PATCH /websites/{hostname}/funnels/{funnel}",
@@ -141,6 +147,7 @@ QUERIES = {
     "/event/ping": {"d", "n", "u", "v"},
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
+    "/websites/{hostname}/annotations": {"start", "end", "timezone"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone", "visits"}
     | {"goal", "visitor"}
     | FILTERS,
@@ -160,6 +167,7 @@ QUERIES = {
     "/website/{hostname}/goals/preview": (ROWS | {"definition"}) - {"summary", "limit", "offset"},
     "/website/{hostname}/funnels/{funnel}": ROWS - {"summary", "limit", "offset"},
     "/website/{hostname}/funnels/preview": (ROWS | {"definition"}) - {"summary", "limit", "offset"},
+    "/website/{hostname}/compare": {"since", "annotation", "metric", "worse_than"},
     "/website/{hostname}/live": {"lists"},
     "/website/{hostname}/export": {"what", "format", "start", "end", "goal", "visitor"} | FILTERS,
     "/website/{hostname}/ignored": set(),
@@ -365,6 +373,7 @@ def test_authentication_is_documented_as_the_routes_require_it() -> None:
         Access.COOKIE: ["session"],
         Access.LOGOUT: ["session"],
         Access.CHANGE: ["session", "token"],
+        Access.ANNOTATE: ["session", "token"],
         Access.READ: ["session", "token"],
         Access.STATISTICS: ["session", "token", "share"],
     }
@@ -387,6 +396,7 @@ def test_a_new_website_links_to_what_may_follow_it() -> None:
             ("/websites/{hostname}", ("get", "patch", "delete")),
             ("/websites/{hostname}/shares", ("get", "post")),
             ("/websites/{hostname}/goals", ("get", "post")),
+            ("/websites/{hostname}/annotations", ("get", "post")),
         )
         for method in methods
     }
@@ -437,6 +447,8 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert SCHEMAS["GoalEvent"]["maxLength"] == MAX_PROPERTY_NAME
     assert SCHEMAS["GoalRevenue"]["maxLength"] == MAX_PROPERTY_NAME
     assert SCHEMAS["GoalValue"]["maxLength"] == MAX_PROPERTY_VALUE
+    assert SCHEMAS["AnnotationText"]["maxLength"] == MAX_ANNOTATION
+    assert SCHEMAS["AnnotationLink"]["maxLength"] == MAX_LINK
     steps = SCHEMAS["FunnelGoals"]
     assert (steps["minItems"], steps["maxItems"]) == FUNNEL_GOALS
     share = SCHEMAS["ShareDetails"]["properties"]
@@ -447,6 +459,8 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert f"{MAX_TOKENS:,}" in paths["/user/tokens"]["post"]["description"]
     assert f"{MAX_SHARES:,}" in paths["/websites/{hostname}/shares"]["post"]["description"]
     assert f"{MAX_GOALS} " in paths["/websites/{hostname}/goals"]["post"]["description"]
+    of_annotations = paths["/websites/{hostname}/annotations"]["post"]["description"]
+    assert f"{MAX_ANNOTATIONS:,} " in of_annotations
     assert f"{MAX_FUNNELS} " in paths["/websites/{hostname}/funnels"]["post"]["description"]
     assert f"{MAX_SUBSCRIPTIONS} " in paths["/user/reports"]["post"]["description"]
     assert SCHEMAS["MailAddress"]["maxLength"] == MAX_ADDRESS
@@ -454,6 +468,10 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert report["websites"]["maxItems"] == MAX_SUBSCRIPTIONS
     assert report["day"]["maximum"] == max(LAST_DAY.values())
     assert report["language"]["enum"] == [*LANGUAGES, None]
+
+
+def test_the_documents_limits_of_changes_agree_with_the_code() -> None:
+    paths = DOCUMENT["paths"]
     of_changes = {
         parameter["name"]: parameter["schema"]
         for parameter in paths["/website/{hostname}/changes"]["get"]["parameters"]

@@ -36,13 +36,14 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|websites: no website .* is registered|dateExpires: expected a Unix time in the future"
     "|name: expected 1 to 64 characters, got 0"
     "|[a-z_]+: only statistics can be filtered"
-    "|name: expected 1 to 100 characters, got 0"
+    "|name: expected 1 to 100 characters, got 0|text: expected 1 to 200 characters, got 0"
     "|(revenue|currency): expected both revenue and currency, or neither"
     "|path: expected exactly one of path and event|value: expected only with event"
     "|(event|revenue): expected 1 to 64 characters, got 0"
     r"|goals: there is no goal|goal\[eq\]: there is no goal"
     "|(threshold|hours|goal): (not expected|required|expected .*) with kind|goal: there is no goal"
     "|url: expected an address|alerts: there can be 100"
+    "|since: expected (a time|at most one)|metric: expected some of"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""
 
@@ -103,8 +104,9 @@ ALIKE = [
     ),
     "patch-websites-id-goals-id",
     "patch-websites-id-funnels-id",
+    "patch-websites-id-annotations-id",
 ]
-"""Their parameters are those of the pages, or of what creates a goal or a funnel.
+"""Their parameters are those of the pages, or of what creates a goal, a funnel or an annotation.
 
 Of these, every one is covered value by value.
 """
@@ -242,6 +244,12 @@ LINKED = {
         "delete-websites-id-goals-id",
     ),
     "alerts": ("post-user-alerts", "delete-user-alerts-id"),
+    "annotations": (
+        "post-websites",
+        "post-websites-id-annotations",
+        "patch-websites-id-annotations-id",
+        "delete-websites-id-annotations-id",
+    ),
     "tokens": ("post-user-tokens", "delete-user-tokens-id"),
 }
 """Of each kind what makes it, and what links lead to from there: few, so that they lead far."""

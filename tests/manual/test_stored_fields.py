@@ -6,6 +6,7 @@ import pytest
 
 from medamad.domain.accounts import Account, Login, Settings, Share, Token
 from medamad.domain.alerts import Cause, Notice, Rule
+from medamad.domain.annotations import Annotation
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.domain.goals import Funnel, Goal
 from medamad.domain.subscriptions import Subscription
@@ -23,6 +24,7 @@ from medamad.storage.wal.visit_rules import LiveVisit
         (Rule, "id kind threshold goal hours url report format fired causes"),
         (Cause, "key since facts"),
         (Notice, "id rule event time facts"),
+        (Annotation, "id time text link"),
         (Account, "username password_hash created updated settings"),
         (Settings, "language script_type"),
         (Login, "since last_seen"),
@@ -62,7 +64,7 @@ def test_what_is_stored_of_a_view() -> None:
 
 def test_what_is_in_memory_of_a_visit() -> None:
     assert LiveVisit.__struct_fields__ == (
-        *("number", "last_ms", "arrived_ms", "viewed_ms"),
+        *("number", "began_ms", "last_ms", "arrived_ms", "viewed_ms"),
         *("page", "page_before", "page_before_that"),
         *("number_today", "width_px", "taken"),
     )

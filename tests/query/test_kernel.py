@@ -19,9 +19,7 @@ from medamad.query.embedded.loops import (
     Loops,
     OwnEvents,
     PartViews,
-    PlacedViews,
     RowMask,
-    SumsOfVisits,
     same_number,
 )
 from medamad.query.embedded.numpy_loops import NumpyLoops
@@ -370,63 +368,15 @@ def test_visits_begin_where_their_first_views_are(
     for some in (beyond, slice(begin, end), slice(None)):
         chosen = np.arange(size)[some] if isinstance(some, slice) else some
         expected = [first_row(row) for row in chosen.tolist()]
-        begun = sorted({*expected} - {-1, *left_out.tolist()})
+        first_views = np.flatnonzero(offsets == 1).tolist()
+        begun = sorted(({*expected} - {*left_out.tolist()}) & {*first_views})
         places = {row: place for place, row in enumerate(begun)}
         for loops in BOTH:
             assert loops.first_rows(offsets, some).tolist() == expected
-            begins, place_of = loops.begin_visits(offsets, some, left_out)
-            assert begins.tolist() == begun
-            assert place_of.tolist() == [places.get(row, -1) for row in range(size + 1)]
-
-
-@given(
-    st.integers(0, 1 << 32),
-    st.sampled_from(EDGES),
-    st.sampled_from(DTYPES),
-    st.booleans(),
-    st.booleans(),
-)
-def test_the_views_of_visits_are_added_up(
-    seed: int,
-    size: int,
-    dtype: type[np.unsignedinteger],
-    has_durations: bool,
-    has_late: bool,
-) -> None:
-    rng = np.random.default_rng(seed)
-    rows = np.flatnonzero(rng.random(size) < 0.7)
-    visits = rng.integers(0, 50, len(rows), np.int32)
-    duration_ms = rng.integers(0, min(86_400_000, np.iinfo(dtype).max), size, dtype)
-    is_late = rng.random(size) < 0.1
-    expected = SumsOfVisits.of(50)
-    for row, visit in zip(rows.tolist(), visits.tolist(), strict=True):
-        expected.views[visit] += 1
-        expected.duration_ms[visit] += int(duration_ms[row]) * has_durations
-        expected.has_late[visit] |= bool(is_late[row]) and has_late
-    placed = PlacedViews(
-        rows,
-        visits,
-        duration_ms if has_durations else None,
-        np.packbits(is_late, bitorder="little") if has_late else None,
-    )
-    for loops in BOTH:
-        sums = SumsOfVisits.of(50)
-        loops.sum_visits(placed, sums)
-        assert sums.views.tolist() == expected.views.tolist()
-        assert sums.duration_ms.tolist() == expected.duration_ms.tolist()
-        assert sums.has_late.tolist() == expected.has_late.tolist()
-
-
-@given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([1, 3, 1000, 1 << 31]))
-def test_different_pairs_are_found(seed: int, size: int, greatest: int) -> None:
-    rng = np.random.default_rng(seed)
-    visits = rng.integers(0, greatest, size, np.int32)
-    numbers = rng.integers(0, 2 * greatest, size, np.uint32)
-    seen: dict[tuple[int, int], int] = {}
-    for place, pair in enumerate(zip(visits.tolist(), numbers.tolist(), strict=True)):
-        seen.setdefault(pair, place)
-    for loops in BOTH:
-        assert loops.distinct_pairs(visits, numbers).tolist() == list(seen.values())
+            visits = loops.visits_with(offsets, some, left_out)
+            assert visits.begins.tolist() == begun
+            assert visits.index.tolist() == [first_views.index(row) for row in begun]
+            assert visits.place_of.tolist() == [places.get(row, -1) for row in range(size + 1)]
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([*DTYPES, np.int64]))

@@ -1,5 +1,6 @@
 """Filters on visits, over hits in the order of time: most parts are outside of the period."""
 
+import numpy as np
 import pytest
 from support.query.hits import event, view
 from support.query.snapshots import SOURCES, Cuts, answer, query_from, snapshot_of
@@ -7,7 +8,7 @@ from support.query.snapshots import SOURCES, Cuts, answer, query_from, snapshot_
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.selection import filter_key, matching_visits
 from medamad.query.embedded.visit_groups import FoundVisits
-from medamad.query.embedded.visits import Visits, sequences_of
+from medamad.query.embedded.visits import visit_numbers
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.storage.segments.snapshot import Snapshot
@@ -58,29 +59,34 @@ def test_only_visits_that_can_have_views_or_events_in_the_period_are_looked_for(
     def numbers(*filters: tuple[str, str]) -> list[int]:
         query = query_from([("start", "1970-01-01T06:00:00Z"), *filters])
         found = matching_visits(snapshot(), query, SOURCES, Cancellation())
-        return found.numbers().tolist() if isinstance(found, Visits) else []
+        groups = [] if found is None else found.groups(ALWAYS)
+        return sorted(number for visits in groups for number in visits.numbers.tolist())
 
     assert numbers(("entry_page[starts_with]", "/")) == [1, 3, 6]
     assert numbers(("path", "/a")) == []
 
 
-@pytest.mark.parametrize("joined_first", [False, True])
-def test_visits_are_the_same_in_groups_and_together(*, joined_first: bool) -> None:
+@pytest.mark.parametrize("views_first", [False, True])
+def test_visits_are_the_same_in_groups_and_by_their_views(*, views_first: bool) -> None:
     query = query_from([("exit_page[starts_with]", "/")])
     found = matching_visits(snapshot(), query, SOURCES, Cancellation())
     assert isinstance(found, FoundVisits)
-    if joined_first:
-        found.joined()
-    begins = [
-        sorted(
+
+    def numbers_of_views() -> set[int]:
+        return {
             number
-            for visits in found.groups(period)
-            for number in sequences_of(visits.part, visits.begins).tolist()
-        )
+            for part in snapshot().leaves()
+            for number in visit_numbers(part, np.flatnonzero(found.mask(part))).tolist()
+        }
+
+    if views_first:
+        assert numbers_of_views() == {1, 3, 6}
+    begins = [
+        sorted(number for visits in found.groups(period) for number in visits.numbers.tolist())
         for period in (ALWAYS, ALWAYS, Period(4 * HOUR_MS, 6 * HOUR_MS))
     ]
     assert begins == [[1, 3, 6], [1, 3, 6], [6]]
-    assert found.joined().numbers().tolist() == [1, 3, 6]
+    assert numbers_of_views() == {1, 3, 6}
 
 
 def test_the_key_of_filters_is_short() -> None:

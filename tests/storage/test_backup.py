@@ -13,6 +13,7 @@ from support.storage.hits import DAY_MS, NOW_MS, unload, views
 from support.storage.kill_at_each_step import killed
 
 from medamad.domain.accounts import Account
+from medamad.domain.annotations import Annotation
 from medamad.storage.backup import no_progress, read_note, write_backup
 from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import FILE_NAME, open_to_read
@@ -54,6 +55,10 @@ async def test_a_backup_of_a_store_in_use_has_its_content(
     open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
     store, website = await filled(open_store)
+    launch = Annotation(id="id", time="2024-05-01", text="Launch")
+    annotations = await store.annotations.change(
+        website.number, lambda old: old.with_annotation(launch)
+    )
     before = stored_rows(store, website)
     progress: list[tuple[str, int, int]] = []
     note = back_up_of(store, backup, lambda *step: progress.append(step))
@@ -72,6 +77,7 @@ async def test_a_backup_of_a_store_in_use_has_its_content(
     again = open_store(sizes=SIZES, name="again")
     assert again.websites.all() == [website]
     assert stored_rows(again, website) == before
+    assert again.annotations.of(website.number) == annotations
     assert again.account.read() == Account("ada", "hash", 1, 1)
     assert again.account.login(b"digest") is None, "a login has come back"
     assert await again.append(views(35, 35)) == [Outcome.REPEATED]

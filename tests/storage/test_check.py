@@ -15,6 +15,7 @@ from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 from support.storage.scenes import Scene, ScenePlayer
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
+from medamad.domain.annotations import Annotation
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.storage.check import StoreCheck
@@ -65,6 +66,8 @@ async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
     await store.add_website("example.com", 1)
     goal = Goal(id="id", name="Thanks", path="/thanks")
     await store.goals.change(1, lambda old: old.with_goal(goal))
+    note = Annotation(id="id", time="2024-05-01", text="Launch")
+    await store.annotations.change(1, lambda old: old.with_annotation(note))
     long_ago_ms = NOW_MS - 5 * DAY_MS
     visit = [replace(view, identity=b"somebody") for view in views(20, 23, long_ago_ms)]
     await store.append([*visit, event("b20", long_ago_ms)])
@@ -198,13 +201,17 @@ def test_orphaned_entries_are_found(folder: Path) -> None:
     assert findings(folder) == ["wal: 1 entries belong to no website"]
 
 
-def test_goals_of_no_website_are_found(folder: Path) -> None:
+def test_definitions_of_no_website_are_found(folder: Path) -> None:
     def add(txn: Any, database: Any, _keys: list[bytes]) -> None:
-        name = b"goals:\0\0\0\x09"
-        txn.put(name, with_checksum(name, b"{}"), db=database)
+        for prefix in (b"goals:", b"annotations:"):
+            name = prefix + b"\0\0\0\x09"
+            txn.put(name, with_checksum(name, b"{}"), db=database)
 
     edit(folder, "meta", add)
-    assert findings(folder) == ["website 9, goals and funnels: there is no such website"]
+    assert findings(folder) == [
+        "website 9, goals and funnels: there is no such website",
+        "website 9, annotations: there is no such website",
+    ]
 
 
 @pytest_twisted.ensureDeferred

@@ -32,7 +32,7 @@ from medamad.storage.compaction.planner import Sizes
 from medamad.storage.dictionary.keys import code_key
 from medamad.storage.drop_damaged import drop_damaged
 from medamad.storage.environment.environment import open_as_guest, open_to_read
-from medamad.storage.segments.format import header_key
+from medamad.storage.segments.format import Column, header_key
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -354,6 +354,9 @@ async def test_a_damaged_segment_is_kept_and_compaction_continues(
     """A damaged segment is not rewritten, and does not stop folding and merging."""
     months_later_ms = LATER_MS + 60 * DAY_MS
     for key in copies("segments"):
+        if key[-1] >= Column.VISIT_ROWS:
+            # A fold makes the columns of visits anew from the views.
+            continue
         number = segment_of(key)
         with logged_warnings():
             store = open_store(sizes=SIZES, name="damaged")

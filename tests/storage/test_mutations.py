@@ -24,6 +24,7 @@ from twisted.internet import reactor
 
 from medamad.domain.accounts import Account, Login, Scope, Share, Token
 from medamad.domain.alerts import SERVICE, Rule
+from medamad.domain.annotations import Annotation
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.domain.websites import Website
@@ -91,6 +92,8 @@ async def sound(tmp_path: Path) -> Path:
     rule = Rule(id="id", kind="backup", url="https://example.com/")
     for number in (SERVICE, club.number):
         await store.alerts.change(number, lambda old: old.with_rule(rule))
+    note = Annotation(id="id", time="2024-05-01", text="Launch")
+    await store.annotations.change(club.number, lambda old: old.with_annotation(note))
     with store.environment.lmdb.begin(write=True) as txn:
         write_trusted(txn, store.environment, TrustedTime(NOW_MS, 5, DAY_MS))
     player = await ScenePlayer.begin(store)
@@ -142,7 +145,7 @@ def come_of(sound: Path, tmp_path: Path) -> Callable[[int, int], Counter[str]]:
 
 
 def test_no_change_goes_unnoticed(come_of: Callable[[int, int], Counter[str]]) -> None:
-    came = come_of(3, 4)
+    came = come_of(21, 8)
     assert came["refused"] > 0, came
     assert came["reported"] > 0, came
 

@@ -40,6 +40,7 @@ from medamad.storage.segments.parts import (
     ViewColumns,
 )
 from medamad.storage.segments.read import open_part
+from medamad.storage.segments.visit_columns import MadeVisits, visits_of
 
 DATABASES: Any = SimpleNamespace(segments="segments", counters="counters")
 TEXTS = {
@@ -178,6 +179,12 @@ class Plain:
     def numbers(self, number: ViewNumber) -> Any:
         return self.content.numbers[number]
 
+    def views_with_late_events(self) -> Any:
+        return np.zeros(0, np.intp)
+
+    def visits(self) -> Any:
+        return visits_of(self)  # type: ignore[arg-type]
+
 
 def seen(*parts: Part | Plain) -> Any:
     return rows(MadeSnapshot(texts=texts, parts=parts))  # type: ignore[arg-type]
@@ -203,6 +210,7 @@ def test_a_segment_has_the_content_it_was_built_from(content: Content, counted_f
     assert seen(part) == seen_in(content)
     is_counted = len(content) + len(content.events) >= counted_from
     assert agrees(MadeSnapshot(texts=texts, parts=[part])) == is_counted
+    assert len(part) == 0 or not isinstance(part.visits(), MadeVisits)
     assert set(part.own.event.tolist()).isdisjoint(part.loose.event.tolist())
     assert all(view not in content.sequence for view in part.loose.view.tolist())
 
@@ -239,6 +247,7 @@ def test_an_overlay_is_applied_to_a_segment(content: Content, data: Any) -> None
     )
     part = kept.open(segment, overlay)
     assert seen(part) == seen_in(after)
+    assert len(part) == 0 or not isinstance(part.visits(), MadeVisits)
     agrees(MadeSnapshot(texts=texts, parts=[part]))
     folded = kept.open(kept.write(content_of([part]), 8))
     assert seen(folded) == seen_in(after)

@@ -851,6 +851,46 @@ def _alerts() -> Iterator[Ask]:
         yield change(f"try a removed alert {what}", "POST", f"{alerts}/<alert>/test")
 
 
+def _annotations() -> Iterator[Ask]:
+    annotations = "/api/websites/past.example/annotations"
+    change = partial(Ask, session="cookie")
+    number = r'"id":"([\w-]{8})"'
+    launch = {"text": "Launch", "time": "2026-03-01"}
+    deploy = {"text": "Deploy", "time": "2026-03-02T10:00:00+01:00", "link": "https://a.example/1"}
+    yield _read("no annotations", annotations)
+    yield change("annotate a day", "POST", annotations, launch, takes={"annotation": number})
+    yield change("annotate a time", "POST", annotations, deploy, takes={"deploy": number})
+    for name, body in (
+        ("no text", {}),
+        ("a time that is none", launch | {"time": "today"}),
+        ("a link that is none", launch | {"link": "javascript:alert(1)"}),
+    ):
+        yield change(f"annotate with {name}", "POST", annotations, body)
+    unknown = "/api/websites/unknown.example/annotations"
+    yield change("annotate an unknown website", "POST", unknown, launch)
+    yield Ask(
+        *("annotate by a token", "POST", annotations, launch),
+        session="token",
+        takes={"second": number},
+    )
+    yield change("annotate without a login", "POST", annotations, launch, session="none")
+    yield _read("annotations at the root", annotations.removeprefix("/api"))
+    yield _read("annotations of a period", f"{annotations}?start=2026-03-02T00:00:00Z")
+    yield _read("annotations in a zone", f"{annotations}?end=2026-03-01T03:00:00Z&timezone=Mars")
+    shown = {"X_Medamad_Share": "<share>"}
+    yield _read("annotations by a share link", annotations, "none", **shown)
+    one = f"{annotations}/<annotation>"
+    since = "/api/website/past.example/compare"
+    yield _read("compare since no annotation", f"{since}?annotation=nothing")
+    yield _read("compare since two moments", f"{since}?annotation=a&since=2026-03-01")
+    yield _read("compare since long ago", f"{since}?since=2026-03-01")
+    yield _read("compare what is no metric", f"{since}?metric=orders")
+    yield _read("compare with what is no share", f"{since}?worse_than=much")
+    yield change("change an annotation", "PATCH", one, {"text": "Start", "link": None})
+    yield change("remove an annotation", "DELETE", one)
+    yield change("remove an annotation again", "DELETE", one)
+
+
 def _operating() -> Iterator[Ask]:
     yield _read("health", "/health", "none")
     yield _read("life", "/health/live", "none")
@@ -1102,6 +1142,7 @@ def _demo() -> Iterator[Ask]:
         ("DELETE", "/api/websites/example.com/shares/x", None),
         ("POST", "/api/websites/example.com/goals", {"name": "a", "path": "/"}),
         ("DELETE", "/api/websites/example.com/goals/x", None),
+        ("POST", "/api/websites/example.com/annotations", {"text": "a"}),
         ("GET", "/api/user/usage", None),
         ("POST", "/api/auth/logout", None),
     ):
@@ -1123,7 +1164,7 @@ RECORDED: Final[Mapping[str, Recorded]] = MappingProxyType(
                 Import("days.example", DAYS),
                 *_all(_hits(), _pings(), _pixels(), _files(), _tokens(), _statistics()),
                 *_all(
-                    *(_exports(), _shares(), _goals(), _alerts(), _reports()),
+                    *(_exports(), _shares(), _goals(), _annotations(), _alerts(), _reports()),
                     *(_operating(), _foreign(), _protocol(), _leave()),
                 ),
             ),

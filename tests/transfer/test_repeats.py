@@ -2,7 +2,7 @@
 
 import gzip
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count, zip_longest
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from support.transfer.foreign_files import HOST, PROGRAMS, medama_file, read, se
 from support.transfer.round_trips import answers, take_in
 
 from medamad.storage.store import Store
-from medamad.transfer.import_context import DuplicateIndex
+from medamad.transfer.import_context import HitIndex, Verdict
 from medamad.transfer.import_survey import ImportFile, survey_rows
 from medamad.transfer.rows import EventRow, ViewRow
 
@@ -27,17 +27,25 @@ LOG = (
 )
 
 
+def decided(
+    files: Iterable[Iterable[ViewRow]], *, is_numbered: bool = False
+) -> tuple[HitIndex, list[tuple[ViewRow, int]]]:
+    """Return the finished index of some files, and each row with what becomes of it."""
+    index = HitIndex()
+    rows = [(file, row) for file, of_file in enumerate(files) for row in of_file]
+    for place, (file, row) in enumerate(rows, 1):
+        index.record(place, file, row, is_numbered=is_numbered)
+    index.finish()
+    return index, [(row, index.verdict(place)) for place, (_, row) in enumerate(rows, 1)]
+
+
 @given(files=st.lists(st.lists(st.integers(0, 3), max_size=8), max_size=5))
 def test_as_many_hits_count_as_the_file_with_most_has(files: list[list[int]]) -> None:
-    index = DuplicateIndex()
     numbers = count(1)
-    seen = [
-        (place, ViewRow(time_ms=time_ms, path="/", number=next(numbers)))
-        for place, times in enumerate(files)
-        for time_ms in times
-    ]
-    assert not any(index.check(*each) for each in seen)
-    index.finish()
+    index, found = decided(
+        [ViewRow(time_ms=time_ms, path="/", number=next(numbers)) for time_ms in times]
+        for times in files
+    )
     wanted = []
     most: Counter[int] = Counter()
     for times in files:
@@ -46,10 +54,10 @@ def test_as_many_hits_count_as_the_file_with_most_has(files: list[list[int]]) ->
             of_file[time_ms] += 1
             wanted.append(of_file[time_ms] <= most[time_ms])
         most |= of_file
-    assert [index.check(*each) for each in seen] == wanted
-    assert index.duplicates == sum(wanted)
-    times_ms = {row.number: row.time_ms for _, row in seen}
-    for (_, row), again in zip(seen, wanted, strict=True):
+    assert [verdict == Verdict.REPEATED for _, verdict in found] == wanted
+    assert (len(index.repeated), index.left_out, index.conflicts) == (sum(wanted), 0, 0)
+    times_ms = {row.number: row.time_ms for row, _ in found}
+    for (row, _), again in zip(found, wanted, strict=True):
         counting = index.original_of(row.number)
         assert (counting < row.number) == again
         assert not wanted[counting - 1]
@@ -70,22 +78,46 @@ def test_the_longest_times_on_page_count(files: list[list[tuple[int, int]]]) -> 
         )
         return [max(durations) for durations in zip_longest(*each, fillvalue=0)]
 
-    index = DuplicateIndex()
     numbers = count(1)
-    seen = [
-        (place, ViewRow(time_ms=time_ms, path="/", duration_ms=ms, number=next(numbers)))
-        for place, file in enumerate(files)
-        for time_ms, ms in file
-    ]
-    assert not any(index.check(*each) for each in seen)
-    index.finish()
-    counting = [row for place, row in seen if not index.check(place, row)]
+    index, found = decided(
+        [
+            ViewRow(time_ms=time_ms, path="/", duration_ms=ms, number=next(numbers))
+            for time_ms, ms in file
+        ]
+        for file in files
+    )
+    counting = [row for row, verdict in found if verdict == Verdict.COUNTS]
     for time_ms in range(3):
-        found = sorted(
-            (row.duration_ms for row in counting if row.time_ms == time_ms), reverse=True
-        )
-        assert found == longest(time_ms)
-    assert {index.original_of(row.number) for _, row in seen} == {row.number for row in counting}
+        durations_ms = [row.duration_ms for row in counting if row.time_ms == time_ms]
+        assert sorted(durations_ms, reverse=True) == longest(time_ms)
+    assert {index.original_of(row.number) for row, _ in found} == {row.number for row in counting}
+
+
+@given(
+    files=st.lists(
+        st.lists(
+            st.tuples(st.integers(1, 4), st.sampled_from("aab"), st.integers(0, 3)), max_size=8
+        ),
+        max_size=4,
+    )
+)
+def test_a_number_counts_once(files: list[list[tuple[int, str, int]]]) -> None:
+    """With the longest time of the rows that have the values of the first."""
+    index, found = decided(
+        (
+            [ViewRow(time_ms=1, path=path, duration_ms=ms, number=n) for n, path, ms in file]
+            for file in files
+        ),
+        is_numbered=True,
+    )
+    first = {row.number: row.path for row, _ in reversed(found)}
+    alike = [row for row, _ in found if row.path == first[row.number]]
+    assert {row.number: row.duration_ms for row, verdict in found if verdict == Verdict.COUNTS} == {
+        n: max(row.duration_ms for row in alike if row.number == n) for n in first
+    }
+    assert all((verdict == Verdict.CONFLICTS) == (row not in alike) for row, verdict in found)
+    assert index.conflicts == len(found) - len(alike)
+    assert (len(index.repeated), index.left_out) == (0, len(alike) - len(first))
 
 
 @pytest_twisted.ensureDeferred
@@ -220,3 +252,19 @@ def test_files_of_different_sources_may_overlap(tmp_path: Path) -> None:
     first = written("first.csv", "time,path,view", *number_rows[:4])
     second = written("second.csv", "time,path,view", *number_rows[4:])
     assert len(read(first, second)) == 8
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_number_that_a_row_without_one_got_is_rejected(tmp_path: Path, order: int) -> None:
+    """Within one file as well: two views of the same number could not be told apart."""
+    rows = ["2026-01-01T10:00:00Z,/a,0", "2026-01-02T10:00:00Z,/b,1", "2026-01-03T10:00:00Z,/c,9"]
+    file, first, second = (tmp_path / name for name in ("all.csv", "first.csv", "second.csv"))
+    for path, some in ((file, rows), (first, rows[:1]), (second, rows[1:])):
+        path.write_text("\n".join(("time,path,view", *some[::order], "")))
+    for files in ((file,), (first, second)[::order]):
+        *_, found = survey_rows([ImportFile.of(each, None) for each in files])
+        ((_, rejected),) = found.rejected
+        assert rejected.field == "view"
+        assert rejected.reason == "1 occurs more than once, with different values"
+        paths = {row.path for row in read(*files) if isinstance(row, ViewRow)}
+        assert paths == {"/a", "/c"}

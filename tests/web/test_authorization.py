@@ -33,9 +33,12 @@ from medamad.accounts.shares import make_share
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Login, Scope, Token
 from medamad.domain.alerts import SERVICE, Alerts, Rule
+from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.domain.subscriptions import Every, Subscription
+from medamad.domain.websites import Website
 from medamad.ingest.networks import Networks
+from medamad.storage.store import Store
 from medamad.web.routing import file_routes, interface_routes, operating_routes
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
@@ -69,6 +72,8 @@ BODIES = {
     "POST /user/alerts": {"kind": "backup", "url": "https://example.com/"},
     "POST /user/reports": {"address": "ada@example.com", "websites": [HOSTNAME]},
     "POST /user/test-mail": {"address": "ada@example.com"},
+    "POST /websites/{hostname}/annotations": {"text": "Deploy"},
+    "PATCH /websites/{hostname}/annotations/{annotation}": {"text": "Deploy 2"},
     "POST /shared/{share}": {"password": "any"},
 }
 QUERIES = {
@@ -99,6 +104,7 @@ NAMED = {
     "{goal}": "goal-new",
     "{alert}": "thealert",
     "{funnel}": "thefunnel",
+    "{annotation}": "the-note",
 }
 REPORT = Subscription(
     id=NAMED["{report}"],
@@ -120,6 +126,8 @@ ALERTS_OF_WEBSITE, ALERTS_OF_SERVICE = (
     Alerts((Rule(id="thealert", kind=kind, url="https://example.com/"),))
     for kind in ("quiet", "backup")
 )
+
+ANNOTATED = Annotations((Annotation(id="the-note", time="2024-05-01", text="Launch"),))
 
 
 @frozen
@@ -177,9 +185,7 @@ ADDRESSES = (*described(), *DOCUMENTS)
 
 COOKIES = ("no", "garbage", "expired", "idle", "revoked", "good")
 BAD_TOKENS = ("token garbage", "token expired", "token revoked")
-GOOD_TOKENS = tuple(
-    f"token {scope}{where}" for scope in ("read", "send", "full") for where in ("", " elsewhere")
-)
+GOOD_TOKENS = tuple(f"token {scope}{where}" for scope in Scope for where in ("", " elsewhere"))
 BAD_SHARES = ("share garbage", "share revoked", "share locked")
 GOOD_SHARES = ("share", "share elsewhere")
 
@@ -248,9 +254,14 @@ def is_for_something_else(address: Address, method: str, state: State) -> bool:
     """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
     is_hidden = address.path == "/user/reports" or "/alerts" in address.path
-    is_shown = method in READING and not is_hidden
-    if state.scheme == "token" and words[1] not in (("read", "full") if is_shown else ("full",)):
-        return True
+    if state.scheme == "token":
+        allowed = {Scope.FULL}
+        if method in READING and not is_hidden:
+            allowed.add(Scope.READ)
+        elif (method, address.path) == ("POST", "/websites/{hostname}/annotations"):
+            allowed.add(Scope.ANNOTATE)
+        if words[1] not in allowed:
+            return True
     return words[-1] == "elsewhere" and (method, address.path) not in (
         ("GET", "/websites"),
         ("HEAD", "/websites"),
@@ -329,6 +340,13 @@ class Shown:
         return new_token() if which == "garbage" else None
 
 
+async def _define_alerts(store: Store, website: Website) -> None:
+    if store.alerts.of(website.number) != ALERTS_OF_WEBSITE:
+        await store.alerts.change(website.number, lambda _: ALERTS_OF_WEBSITE)
+    if store.alerts.of(SERVICE) != ALERTS_OF_SERVICE:
+        await store.alerts.change(SERVICE, lambda _: ALERTS_OF_SERVICE)
+
+
 async def put_right(server: Server) -> None:
     """Reset to the website and what it has, and to the token, that the table is about."""
     store = server.store
@@ -340,10 +358,9 @@ async def put_right(server: Server) -> None:
     (website,) = store.websites.all()
     if store.goals.of(website.number) != DEFINED:
         await store.goals.change(website.number, lambda _: DEFINED)
-    if store.alerts.of(website.number) != ALERTS_OF_WEBSITE:
-        await store.alerts.change(website.number, lambda _: ALERTS_OF_WEBSITE)
-    if store.alerts.of(SERVICE) != ALERTS_OF_SERVICE:
-        await store.alerts.change(SERVICE, lambda _: ALERTS_OF_SERVICE)
+    await _define_alerts(store, website)
+    if store.annotations.of(website.number) != ANNOTATED:
+        await store.annotations.change(website.number, lambda _: ANNOTATED)
     if store.shares.find(SHARE.encode()) is None:
         share = evolve(make_share("the one", website.number, (), "", NOW), id=SHARE)
         await store.shares.add(SHARE.encode(), share)
@@ -483,9 +500,11 @@ async def test_a_rejected_request_changes_nothing(server: Server, methods: tuple
 def there(server: Server) -> object:
     store = server.store
     tokens = [key for key, _ in store.tokens.all()]
-    goals = [store.goals.of(website.number) for website in store.websites.all()]
-    reports = store.reports.all()
-    return store.account.read(), store.websites.all(), tokens, store.shares.all(), goals, reports
+    websites, reports = store.websites.all(), store.reports.all()
+    goals = [store.goals.of(website.number) for website in websites]
+    annotations = [store.annotations.of(website.number) for website in websites]
+    of_websites = (goals, annotations)
+    return store.account.read(), websites, tokens, store.shares.all(), of_websites, reports
 
 
 def test_every_route_is_covered(server: Server) -> None:

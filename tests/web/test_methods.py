@@ -59,7 +59,9 @@ async def test_a_head_request_leaves_the_connection_usable(server: Server) -> No
 async def test_options_lists_the_methods_of_every_path(server: Server) -> None:
     visitor = server.browser()
     found = addresses(server)
-    described = [re.sub("{(share|goal|funnel|alert)}", "none", entry.path) for entry in OPERATIONS]
+    described = [
+        re.sub("{(share|goal|funnel|annotation|alert)}", "none", entry.path) for entry in OPERATIONS
+    ]
     assert {re.sub("{[^}]*}", "example.com", path) for path in described} >= {
         address for address in found if address.startswith("/website")
     }

@@ -10,7 +10,15 @@ import { Controls } from "../dashboard/view/controls.tsx";
 import { Overview } from "../dashboard/view/overview.tsx";
 import { ADA, owner, USAGE } from "./support/account.ts";
 import { figures } from "./support/figures.ts";
-import { type Answers, refusal, type Shown, show, showApp, showOnPage } from "./support/page.tsx";
+import {
+  type Answers,
+  HOSTNAME,
+  refusal,
+  type Shown,
+  show,
+  showApp,
+  showOnPage,
+} from "./support/page.tsx";
 
 const FAULT = refusal(500, "an internal fault");
 const NOW = new Date("2025-03-12T15:20:30+01:00");
@@ -28,9 +36,11 @@ async function yesterday(state: { answers: () => Response | object }): Promise<S
   mock.timers.enable({ apis: ["Date"], now: NOW });
   const fine = { current: figures({ visitors: 7, pageviews: 9 }), interval: [] };
   let isRead = false;
+  const whileUnreachable = () => (isRead && state.answers === away ? away() : []);
   const answers: Answers = {
     summary: () => (isRead ? state.answers() : fine),
     live: { visitors: 0 },
+    [`websites/${HOSTNAME}/annotations`]: whileUnreachable,
   };
   const shown = showOnPage(
     <>

@@ -1,7 +1,7 @@
 """Views of visits that several parts have something of, gathered to one part."""
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import numpy as np
 from attrs import define, field
@@ -17,9 +17,12 @@ from medamad.storage.segments.parts import (
     EventCounts,
     EventRows,
     ViewColumns,
+    VisitColumns,
     are_late,
+    joined,
 )
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_columns import visits_of
 
 
 class KeptArrays(Protocol):
@@ -32,6 +35,15 @@ class KeptArrays(Protocol):
 def keep_nothing(_what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     """Compute an array."""
     return compute()
+
+
+_OFTEN: Final[Mapping[Hashable, Callable[[ViewColumns], NDArray[Any]]]] = {
+    "sequence": lambda part: part.sequence,
+    "time": lambda part: part.time_ms,
+    "duration": lambda part: part.duration_ms,
+    ViewNumber.VISIT_OFFSET: lambda part: part.numbers(ViewNumber.VISIT_OFFSET),
+    Dimension.PATH: lambda part: part.codes(Dimension.PATH),
+}
 
 
 @define(eq=False)
@@ -47,6 +59,8 @@ class GatheredViews:
     keep: KeptArrays
     import_batch: int = 0
     _columns: dict[Hashable, NDArray[Any]] = field(factory=dict)
+    _read_often: Mapping[Hashable, NDArray[Any]] = field(factory=dict)
+    _visits: VisitColumns | None = None
 
     @property
     def first_visit(self) -> int:
@@ -77,7 +91,7 @@ class GatheredViews:
 
     @property
     def sequence(self) -> NDArray[np.uint64]:
-        return self.column("sequence", lambda: np.sort(self._gather(lambda part: part.sequence)))
+        return self._of_views("sequence", lambda part: part.sequence)
 
     @property
     def flags(self) -> NDArray[np.uint8]:
@@ -113,6 +127,11 @@ class GatheredViews:
     def event_counts(self) -> EventCounts | None:
         return None
 
+    def visits(self) -> VisitColumns:
+        if self._visits is None:
+            self._visits = visits_of(self)
+        return self._visits
+
     def codes(self, dimension: Dimension) -> Codes:
         return self._of_views(dimension, lambda part: part.codes(dimension))
 
@@ -132,21 +151,36 @@ class GatheredViews:
         self, what: Hashable, column_of: Callable[[ViewColumns], NDArray[Any]]
     ) -> NDArray[Any]:
         def compute() -> NDArray[Any]:
-            order = self.column(
-                "order",
-                lambda: np.argsort(self._gather(lambda part: part.sequence), kind="stable"),
-            )
-            column: NDArray[Any] = self._gather(column_of)[order]
+            if what in _OFTEN:
+                return self._often()[what]
+            column: NDArray[Any] = self._gather([column_of])[0][self.column("order", self._order)]
             return column
 
         return self.column(what, compute)
 
-    def _gather(self, column_of: Callable[[ViewColumns], NDArray[Any]]) -> NDArray[Any]:
-        leaves = self.snapshot.leaves(self.bounds)
-        pieces = [
-            column_of(part)[rows] for part, rows in zip(leaves, self.rows, strict=True) if len(rows)
+    def _order(self) -> NDArray[np.intp]:
+        return np.argsort(self._gather([lambda part: part.sequence])[0], kind="stable")
+
+    def _often(self) -> Mapping[Hashable, NDArray[Any]]:
+        """Return the columns that visits are made of, for which all parts are read once."""
+        if not self._read_often:
+            found = dict(zip(_OFTEN, self._gather(list(_OFTEN.values())), strict=True))
+            order = np.argsort(found["sequence"], kind="stable")
+            self._read_often = {what: column[order] for what, column in found.items()}
+        return self._read_often
+
+    def _gather(
+        self, columns: Sequence[Callable[[ViewColumns], NDArray[Any]]]
+    ) -> list[NDArray[Any]]:
+        pieces: list[list[NDArray[Any]]] = [[] for _ in columns]
+        for part, rows in zip(self.snapshot.leaves(self.bounds), self.rows, strict=True):
+            if len(rows):
+                for of_column, column_of in zip(pieces, columns, strict=True):
+                    of_column.append(column_of(part)[rows])
+        return [
+            np.concatenate(of_column) if of_column else np.zeros(0, np.uint8)
+            for of_column in pieces
         ]
-        return np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
 
     def _gather_events(self) -> NDArray[np.int64]:
         """Return the rows of events in order: number, time, view and property, shape (4, m)."""
@@ -165,10 +199,10 @@ class GatheredViews:
             is_here[rows] = True
             chosen = np.flatnonzero(is_here[own.view])
             add(own, chosen, np.searchsorted(sequence, part.sequence[own.view[chosen]]))
-        for events in self.snapshot.loose_events(self.bounds[0]):
-            views = np.searchsorted(sequence, events.view.astype(np.uint64))
-            views = np.minimum(views, max(len(sequence) - 1, 0))
-            chosen = np.flatnonzero(sequence[views] == events.view) if len(sequence) else views[:0]
-            add(events, chosen, views[chosen])
+        events = joined(self.snapshot.loose_events(self.bounds[0]))
+        views = np.searchsorted(sequence, events.view.astype(np.uint64))
+        views = np.minimum(views, max(len(sequence) - 1, 0))
+        chosen = np.flatnonzero(sequence[views] == events.view) if len(sequence) else views[:0]
+        add(events, chosen, views[chosen])
         found = np.concatenate(pieces, axis=1)
         return found[:, np.argsort(found[0], kind="stable")]

@@ -5,18 +5,17 @@ from itertools import accumulate, pairwise, starmap
 from typing import Final, TypeAlias
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.domain.goals import Goal
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, PartViews
-from medamad.query.embedded.part_visits import AnyVisits
 from medamad.query.embedded.scan import Selection
-from medamad.query.embedded.view_filter import SelectedViews, ViewFilter
+from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.embedded.visit_groups import selecting_views, visits_in_groups
-from medamad.query.embedded.visit_search import FoundEvents, VisitSearch
+from medamad.query.embedded.visits import PartVisits
 from medamad.query.filters import Mask, goal_mask
 from medamad.query.request import Cancellation
 from medamad.storage.dictionary.decode import CodeTexts
@@ -32,32 +31,18 @@ _EARLY: Final = 1 << 10
 """By how many numbers an event may precede the view that it is bound to, and still be in order."""
 
 
-@frozen(eq=False)
-class Reached:
-    """Where a goal was reached: by views of one part, or by their events.
+def _moments(part: ViewColumns, rows: NDArray[np.intp], events: NDArray[np.intp] | None) -> Moments:
+    """Return when a goal was reached by views of a part, or by their events, shape (n,).
 
-    `rows` has the rows of the views in the part, shape (n,), and `events` the events, None if the
-    views themselves reached it.
+    `rows` has the rows of the views and `events` those of the events, None if the views did.
     """
-
-    part: ViewColumns
-    rows: NDArray[np.intp]
-    events: FoundEvents | None = None
-
-    def moments(self) -> Moments:
-        """Return when it was reached, shape (n,)."""
-        if self.events is None:
-            time_ms, hits = self.part.time_ms[self.rows], self._offsets()
-        else:
-            time_ms = self.events.time_ms
-            hits = self.events.numbers - self.part.sequence[self.rows].astype(np.int64)
-            hits += self._offsets()
-        moments: Moments = time_ms << _NUMBER_BITS
-        moments += np.clip(hits + _EARLY, 0, (1 << _NUMBER_BITS) - 1)
-        return moments
-
-    def _offsets(self) -> NDArray[np.int64]:
-        return self.part.numbers(ViewNumber.VISIT_OFFSET)[self.rows].astype(np.int64)
+    hits = part.numbers(ViewNumber.VISIT_OFFSET)[rows].astype(np.int64)
+    time_ms = part.time_ms[rows] if events is None else part.own.time_ms[events]
+    if events is not None:
+        hits += part.own.event[events].astype(np.int64) - part.sequence[rows].astype(np.int64)
+    moments: Moments = time_ms << _NUMBER_BITS
+    moments += np.clip(hits + _EARLY, 0, (1 << _NUMBER_BITS) - 1)
+    return moments
 
 
 @define(eq=False)
@@ -112,13 +97,10 @@ class GoalSearch:
         ends = list(accumulate(map(len, rows), initial=0))
         return np.concatenate([_NO_ROWS, *rows]), list(starmap(slice, pairwise(ends)))
 
-    def have_reached(self, visits: AnyVisits, part: ViewColumns) -> NDArray[np.bool_]:
-        """Return which of n visits, that have no views elsewhere, reached each goal.
-
-        Shape (goals, n).
-        """
-        rows, of_goals = self.all_rows_in(part)
-        places = visits.places_of_rows(part, rows)
+    def have_reached(self, visits: PartVisits) -> NDArray[np.bool_]:
+        """Return which of n visits reached each goal, shape (goals, n)."""
+        rows, of_goals = self.all_rows_in(visits.part)
+        places = visits.places_of_rows(rows)
         reached = np.zeros((len(self.goals), len(visits)), np.bool_)
         for mask, of_goal in zip(reached, of_goals, strict=True):
             found = places[of_goal]
@@ -132,23 +114,6 @@ class GoalSearch:
         codes = part.codes(Dimension.PATH) if is_page else part.own.property
         rows = LOOPS.select(PartViews(0, len(codes), [codes]), [self._tables[place]])
         return (rows, None) if is_page else (part.own.view[rows].astype(np.intp), rows)
-
-
-def have_reached(visits: AnyVisits, goal: Goal) -> Mask:
-    """Return which of some visits reached a goal, shape (n,)."""
-    search = VisitSearch.among(visits)
-    codes = goal_mask(search.snapshot.texts, goal, search.cancellation)
-    found: Iterator[tuple[ViewColumns, NDArray[np.intp]]]
-    if goal.path is None:
-        found = ((events.part, events.views) for events in search.events(codes))
-    else:
-        of_page = search.views(ViewFilter({Dimension.PATH: codes}))
-        found = ((views.part, views.of(np.arange(len(views.part)))) for views in of_page)
-    reached = np.zeros(len(visits), np.bool_)
-    for part, rows in found:
-        places = visits.places_of_rows(part, rows)
-        reached[places[places >= 0]] = True
-    return reached
 
 
 def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64]:
@@ -165,25 +130,26 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
 
     # Without a filter, no others can reach the first goal.
     find_views = reaching_first if selection.filter.matches_all else selecting_views
-    for visits, selected in visits_in_groups(selection, find_views):
-        counts += _count_steps(visits, selected.part, search)
+    for visits, _ in visits_in_groups(selection, find_views):
+        counts += _count_steps(visits, search)
     return counts
 
 
-def _count_steps(visits: AnyVisits, part: ViewColumns, search: GoalSearch) -> NDArray[np.int64]:
+def _count_steps(visits: PartVisits, search: GoalSearch) -> NDArray[np.int64]:
     """Return how many visits of one part reached each goal after all goals before it."""
+    part = visits.part
     counts = np.zeros(len(search.goals), np.int64)
     never = np.iinfo(np.int64).max
     first = np.zeros(len(visits), np.int64)
     for step in range(len(search.goals)):
         rows, events = search.rows_in(part, step)
-        places = visits.places_of_rows(part, rows)
+        places = visits.places_of_rows(rows)
         # Those that are missing have the last place.
         is_here = np.flatnonzero((places >= 0) & (first[places] != never))
         if not len(is_here):
             break
-        found = None if events is None else FoundEvents.of(part, events[is_here])
-        places, moments = places[is_here], Reached(part, rows[is_here], found).moments()
+        some = None if events is None else events[is_here]
+        places, moments = places[is_here], _moments(part, rows[is_here], some)
         descending = np.argsort(moments, kind="stable")[::-1]
         places, moments = places[descending], moments[descending]
         following = np.full(len(visits), never)

@@ -673,13 +673,37 @@ void medamad_first_rows(const void *offsets, int64_t width, int64_t size, const 
         }                                                                                          \
     } while (0)
 
-/* Write the rows, of size, where the visits of n views begin, and what place_of is in
-   medamad_views_of_visits; return how many visits there are. Those that begin in some rows are left
-   out. The views are given as in medamad_first_rows. */
-int64_t medamad_begin_visits(const void *offsets, int64_t width, int64_t size, const int64_t *rows,
-                             int64_t begin, int64_t n, const int64_t *left_out,
-                             int64_t left_out_count, int32_t *restrict place_of,
-                             int64_t *restrict begins) {
+/* The chosen views of a block of 64 are those of which word has a bit. */
+#define CHOOSE(TYPE)                                                                               \
+    do {                                                                                           \
+        const TYPE *numbers = (const TYPE *)offsets + first;                                       \
+        if (!word) {                                                                               \
+            for (int64_t i = 0; i < count; i++) number += numbers[i] == 1;                         \
+            break;                                                                                 \
+        }                                                                                          \
+        uint64_t begun = 0;                                                                        \
+        for (int64_t i = 0; i < count; i++) begun |= (uint64_t)(numbers[i] == 1) << i;             \
+        for (; word; word &= word - 1) {                                                           \
+            int64_t place = __builtin_ctzll(word);                                                 \
+            if (!(begun >> place & 1)) {                                                           \
+                place_of[first + place] = -1;                                                      \
+                continue;                                                                          \
+            }                                                                                      \
+            index[visits] = number + __builtin_popcountll(begun & (((uint64_t)1 << place) - 1));   \
+            begins[visits] = first + place;                                                        \
+            place_of[first + place] = visits++;                                                    \
+        }                                                                                          \
+        number += __builtin_popcountll(begun);                                                     \
+    } while (0)
+
+/* Write which of the visits that begin in a part have any of n of its views: their places among all
+   that begin there, the rows of their first views, and what place_of is in medamad_views_of_visits;
+   return how many there are. Those that begin in some rows are left out. The views are given as in
+   medamad_first_rows; index and begins have one place more than there are rows. */
+int64_t medamad_visits_with(const void *offsets, int64_t width, int64_t size, const int64_t *rows,
+                            int64_t begin, int64_t n, const int64_t *left_out,
+                            int64_t left_out_count, int32_t *restrict place_of,
+                            int64_t *restrict index, int64_t *restrict begins) {
     /* All of these are -1, and those that are not become 0 first. */
     __builtin_memset(place_of, 0xFF, (size_t)(size + 1) * sizeof *place_of);
     switch (width) {
@@ -691,70 +715,22 @@ int64_t medamad_begin_visits(const void *offsets, int64_t width, int64_t size, c
     for (int64_t i = 0; i < left_out_count; i++) place_of[left_out[i]] = -1;
     place_of[size] = -1;
     int32_t visits = 0;
+    int64_t number = 0;
     for (int64_t first = 0; first < size; first += 64) {
+        int64_t count = size - first < 64 ? size - first : 64;
         uint64_t word = 0;
-        if (first + 64 <= size)
+        if (count == 64)
             word = word_of(__builtin_convertvector(*(const places *)(place_of + first) == 0, bits));
         else
-            for (int64_t i = first; i < size; i++)
-                word |= (uint64_t)(place_of[i] == 0) << (i - first);
-        for (; word; word &= word - 1) {
-            int64_t row = first + __builtin_ctzll(word);
-            begins[visits] = row;
-            place_of[row] = visits++;
+            for (int64_t i = 0; i < count; i++) word |= (uint64_t)(place_of[first + i] == 0) << i;
+        switch (width) {
+            case 1: CHOOSE(uint8_t); break;
+            case 2: CHOOSE(number16); break;
+            case 4: CHOOSE(number32); break;
+            default: CHOOSE(number64);
         }
     }
     return visits;
-}
-
-#define TAKE(TYPE)                                                                                 \
-    for (int64_t i = 0; i < count; i++) durations[i] = *(const TYPE *)at(duration, some[i])
-
-/* Add up the views of each visit, and their durations if there are any, and mark the visits that
-   have a view with late events: is_late has a bit for each row, and may be NULL. */
-void medamad_sum_visits(const int64_t *rows, const int32_t *places, int64_t n,
-                        const int64_t *duration_column, const uint8_t *is_late, int64_t *restrict views,
-                        int64_t *restrict duration_ms, uint8_t *restrict has_late) {
-    uint64_t durations[BLOCK];
-    column duration = {duration_column[0], duration_column[1]};
-    for (int64_t first = 0; first < n; first += BLOCK) {
-        int64_t count = n - first < BLOCK ? n - first : BLOCK;
-        const int64_t *some = rows + first;
-        const int32_t *of = places + first;
-        for (int64_t i = 0; i < count; i++) views[of[i]]++;
-        if (is_late)
-            for (int64_t i = 0; i < count; i++) 
-                has_late[of[i]] |= is_late[some[i] >> 3] >> (some[i] & 7) & 1;
-        if (!duration.address) continue;
-        switch (duration.width) {
-            case 1: TAKE(uint8_t); break;
-            case 2: TAKE(number16); break;
-            case 4: TAKE(number32); break;
-            default: TAKE(number64);
-        }
-        for (int64_t i = 0; i < count; i++) duration_ms[of[i]] += (int64_t)durations[i];
-    }
-}
-
-/* Write the places of the first of each of the different pairs of a visit and a number; return how
-   many. known has 2**bits zeros, which are more than n. */
-int64_t medamad_distinct_pairs(const int32_t *visits, const uint32_t *numbers, int64_t n,
-                               uint32_t *restrict known, int64_t bits, int64_t *restrict out) {
-    uint64_t last = ((uint64_t)1 << bits) - 1;
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t pair = (uint64_t)(uint32_t)visits[i] << 32 | numbers[i];
-        uint64_t place = pair * 0x9E3779B97F4A7C15u >> (64 - bits);
-        while (known[place]) {
-            uint32_t other = known[place] - 1;
-            if (visits[other] == visits[i] && numbers[other] == numbers[i]) break;
-            place = (place + 1) & last;
-        }
-        if (known[place]) continue;
-        known[place] = (uint32_t)i + 1;
-        out[count++] = i;
-    }
-    return count;
 }
 
 #define WIDEN(TYPE)                                                                                \

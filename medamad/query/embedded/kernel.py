@@ -22,15 +22,14 @@ from medamad.query.embedded.loops import (
     NO_COLUMN,
     Batch,
     Batches,
+    ChosenVisits,
     CodeTable,
     Groups,
     Loops,
     OwnEvents,
     PartRows,
     PartViews,
-    PlacedViews,
     RowMask,
-    SumsOfVisits,
     address_of,
 )
 from medamad.query.embedded.numpy_loops import NumpyLoops
@@ -122,9 +121,7 @@ class CompiledLoops:
             (library.medamad_sums, None, array, number, array),
             (library.medamad_views_of_visits, number, array, number, number, array, array, array),
             (library.medamad_first_rows, None, *of_rows, array),
-            (library.medamad_begin_visits, number, *of_rows, array, number, array, array),
-            (library.medamad_sum_visits, None, array, array, number, *(array,) * 5),
-            (library.medamad_distinct_pairs, number, array, array, number, array, number, array),
+            (library.medamad_visits_with, number, *of_rows, array, number, *(array,) * 3),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
             (library.medamad_mark_views, None, array, number, array, array, number),
             (library.medamad_count_events, number, array, number, array, array, number),
@@ -217,14 +214,15 @@ class CompiledLoops:
         )
         return first_rows
 
-    def begin_visits(
+    def visits_with(
         self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
-    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return where the visits of some views begin, and their numbers in this order."""
+    ) -> ChosenVisits:
+        """Return the visits of a part that have some of its views."""
         size = len(offsets)
-        begins, place_of = self._rows(size), np.empty(size + 1, np.int32)
+        places = self._rows(2 * (size + 1)).reshape(2, -1)[:, : size + 1]
+        index, begins, place_of = places[0], places[1], np.empty(size + 1, np.int32)
         begin, count, some = _rows_of_part(rows, size)
-        visits = self._library.medamad_begin_visits(
+        visits = self._library.medamad_visits_with(
             offsets,
             offsets.itemsize,
             size,
@@ -234,38 +232,10 @@ class CompiledLoops:
             left_out,
             len(left_out),
             place_of,
+            index,
             begins,
         )
-        return begins[:visits].copy(), place_of
-
-    def sum_visits(self, views: PlacedViews, sums: SumsOfVisits) -> None:
-        """Add views to the sums of the visits that they belong to."""
-        duration_ms, is_late = views.duration_ms, views.is_late
-        column = (0, 0)
-        if duration_ms is not None:
-            column = (address_of(duration_ms), duration_ms.itemsize)
-        described = np.array(column, np.int64)
-        self._library.medamad_sum_visits(
-            views.rows,
-            views.visits,
-            len(views.rows),
-            described,
-            is_late,
-            sums.views,
-            sums.duration_ms,
-            sums.has_late,
-        )
-
-    def distinct_pairs(
-        self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
-    ) -> NDArray[np.intp]:
-        """Return the indices of the first of each of the different pairs, ascending."""
-        size = len(visits)
-        # Half of it at least stays empty, so that searches are short.
-        bits = max((2 * size).bit_length(), 1)
-        known, found = np.zeros(1 << bits, np.uint32), np.empty(size, np.intp)
-        count = self._library.medamad_distinct_pairs(visits, numbers, size, known, bits, found)
-        return found[:count]
+        return ChosenVisits(index[:visits].copy(), begins[:visits].copy(), place_of)
 
     def add_by_code(
         self,

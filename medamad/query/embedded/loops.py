@@ -236,32 +236,17 @@ PartRows: TypeAlias = NDArray[np.intp] | slice
 
 
 @frozen(eq=False)
-class PlacedViews:
-    """Views of visits, shape (n,): their rows in a part, and the place of the visit of each.
+class ChosenVisits:
+    """Some of the visits that begin in a part of n views, ascending.
 
-    `duration_ms` is a column of the part; `is_late` has a bit for each of its rows, the lowest of a
-    byte first: whether the view has an event that happened after it. None counts for zeros.
+    `index` has their places among all that begin there, and `begins` the rows of their first views,
+    shape (k,). `place_of`, shape (n + 1,), has the place of the visit that each view begins among
+    the chosen ones, -1 for none and at the end.
     """
 
-    rows: NDArray[np.intp]
-    visits: NDArray[np.int32]
-    duration_ms: Integers | None
-    is_late: NDArray[np.uint8] | None
-
-
-@frozen(eq=False)
-class SumsOfVisits:
-    """By the place of a visit: its views, their durations, and whether there are late events."""
-
-    views: NDArray[np.int64]
-    duration_ms: NDArray[np.int64]
-    has_late: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, size: int) -> Self:
-        """Return the sums of visits without views."""
-        views, duration_ms = np.zeros((2, size), np.int64)
-        return cls(views, duration_ms, np.zeros(size, np.bool_))
+    index: NDArray[np.intp]
+    begins: NDArray[np.intp]
+    place_of: NDArray[np.int32]
 
 
 Batch: TypeAlias = Sequence[PartViews]
@@ -289,21 +274,13 @@ class Loops(Protocol):
         It is -1 if it is unknown or before the part, and for rows that the part does not have.
         """
 
-    def begin_visits(
+    def visits_with(
         self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
-    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return where the visits of some views begin, ascending, but for some rows.
+    ) -> "ChosenVisits":
+        """Return the visits that begin in a part and have some of its views.
 
-        And `place_of` for `views_of_visits`: the visits are numbered in this order.
+        Those that begin in the rows `left_out` do not count.
         """
-
-    def sum_visits(self, views: PlacedViews, sums: SumsOfVisits) -> None:
-        """Add views to the sums of the visits that they belong to."""
-
-    def distinct_pairs(
-        self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
-    ) -> NDArray[np.intp]:
-        """Return the indices of the first of each of the different pairs, ascending."""
 
     def add_by_code(
         self,

@@ -12,14 +12,13 @@ from medamad.query.embedded.loops import (
     NO_COLUMN,
     Batch,
     Batches,
+    ChosenVisits,
     CodeTable,
     Groups,
     OwnEvents,
     PartRows,
     PartViews,
-    PlacedViews,
     RowMask,
-    SumsOfVisits,
     place_table,
 )
 from medamad.query.embedded.quantiles import WINDOWS, GroupedDurations, NearDurations
@@ -53,34 +52,18 @@ class NumpyLoops:
         first_rows[~is_here | (first_rows < 0) | (first_rows > rows)] = -1
         return first_rows
 
-    def begin_visits(
+    def visits_with(
         self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
-    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return where the visits of some views begin, and their numbers in this order."""
+    ) -> ChosenVisits:
+        """Return the visits of a part that have some of its views."""
         # The last place is that of -1.
-        is_begin = np.zeros(len(offsets) + 1, np.bool_)
-        is_begin[self.first_rows(offsets, rows)] = True
-        is_begin[-1] = False
-        is_begin[left_out] = False
-        begins = np.flatnonzero(is_begin)
-        return begins, place_table(begins, len(offsets))
-
-    def sum_visits(self, views: PlacedViews, sums: SumsOfVisits) -> None:
-        """Add views to the sums of the visits that they belong to."""
-        np.add.at(sums.views, views.visits, 1)
-        if views.duration_ms is not None:
-            added = views.duration_ms[views.rows].astype(np.int64)
-            np.add.at(sums.duration_ms, views.visits, added)
-        if views.is_late is not None:
-            is_late = np.unpackbits(views.is_late, bitorder="little").astype(np.bool_)
-            sums.has_late[views.visits[is_late[views.rows]]] = True
-
-    def distinct_pairs(
-        self, visits: NDArray[np.int32], numbers: NDArray[np.uint32]
-    ) -> NDArray[np.intp]:
-        """Return the indices of the first of each of the different pairs, ascending."""
-        pairs = visits.astype(np.int64) << 32 | numbers
-        return np.sort(np.unique(pairs, return_index=True)[1])
+        is_chosen = np.zeros(len(offsets) + 1, np.bool_)
+        is_chosen[self.first_rows(offsets, rows)] = True
+        is_chosen[left_out] = False
+        begins = np.flatnonzero(offsets == 1)
+        index = np.flatnonzero(is_chosen[begins])
+        begins = begins[index]
+        return ChosenVisits(index, begins, place_table(begins, len(offsets)))
 
     def add_by_code(
         self,

@@ -15,8 +15,8 @@ from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
 from medamad.query.embedded.scan import Selection, loose_events
 from medamad.query.embedded.selection import filter_key, matching_visits, select
 from medamad.query.embedded.view_filter import ViewFilter, event_codes
-from medamad.query.embedded.visit_search import VisitSearch
-from medamad.query.embedded.visits import Visits, distinct, find_ascending, select_visits
+from medamad.query.embedded.visit_groups import visits_in_groups
+from medamad.query.embedded.visits import find_ascending
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
@@ -77,22 +77,26 @@ def count_properties(
     visits = None
     if query.with_visits:
         selection = select(snapshot, query, sources, cancellation)
-        visits = _visits_by_label(select_visits(selection), labels)
+        visits = _visits_by_label(selection, labels)
         left_out |= selection.visit_gaps
     return PropertyCounts(labels.texts, events, visits, total, Gaps(gaps | loose_gaps) | left_out)
 
 
-def _visits_by_label(visits: Visits, labels: "_Labels") -> NDArray[np.int64]:
-    """Return in how many visits there were events with each label, shape (n,)."""
-    keys = [np.zeros(0, np.int64)]
+def _visits_by_label(selection: Selection, labels: "_Labels") -> NDArray[np.int64]:
+    """Return in how many selected visits there were events with each label, shape (n,)."""
+    counts = np.zeros(labels.size, np.int64)
     mask = np.ones(len(labels.of_code), np.bool_) if labels.mask is None else labels.mask
-    for found in VisitSearch.among(visits).events(mask):
-        places = visits.places_of_rows(found.part, found.views)
+    for visits, _ in visits_in_groups(selection):
+        own = visits.part.own
+        rows = np.flatnonzero(mask.take(own.property)) if len(own) else ()
+        if not len(rows):
+            continue
+        places = visits.places_of_rows(own.view[rows].astype(np.intp))
         is_in = places >= 0
         of_visits = places[is_in].astype(np.int64) * labels.size
-        keys.append(of_visits + labels.of_code[found.properties[is_in]])
-    pairs = distinct(keys)
-    return np.bincount(pairs % max(labels.size, 1), minlength=labels.size)
+        pairs = np.unique(of_visits + labels.of_code[own.property[rows[is_in]]])
+        counts += np.bincount(pairs % labels.size, minlength=labels.size)
+    return counts
 
 
 def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iterator[EventColumns]:

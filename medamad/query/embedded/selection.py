@@ -1,21 +1,22 @@
 """What a query selects: its filters on views, on properties and on visits."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from hashlib import blake2b
+from typing import Self
 
 import numpy as np
-from attrs import evolve
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.goals import GoalSearch
-from medamad.query.embedded.part_visits import PartVisits
-from medamad.query.embedded.scan import Selection, loose_events
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import ONES, PartViews
+from medamad.query.embedded.scan import Selection, leaves, loose_events
 from medamad.query.embedded.view_filter import PropertyFilter, SelectedViews, ViewFilter
 from medamad.query.embedded.visit_groups import FindViews, FoundVisits, visits_in_groups
-from medamad.query.embedded.visit_search import VisitSearch
-from medamad.query.embedded.visits import Visits, visits_begun
+from medamad.query.embedded.visits import PartVisits
 from medamad.query.filters import (
     ENTRY_FIELDS,
     EXIT_FIELDS,
@@ -26,8 +27,9 @@ from medamad.query.filters import (
     code_masks,
     property_mask,
 )
-from medamad.query.period import ALWAYS
+from medamad.query.period import ALWAYS, Period
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Query
+from medamad.storage.segments.parts import MergedSegment, Part, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -67,7 +69,7 @@ def _loose_views(
 
 def matching_visits(
     snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
-) -> Visits | FoundVisits | None:
+) -> FoundVisits | None:
     """Return the visits that match a query's filters on visits, or None if there are none.
 
     They include all of those that have views or events in the period.
@@ -78,16 +80,14 @@ def matching_visits(
         code_masks(snapshot.texts, query, sources, cancellation, fields)
         for fields in (ENTRY_FIELDS, EXIT_FIELDS)
     )
-    search = VisitSearch.during(snapshot, query.period, cancellation)
-    if entries and not exits and not query.goals:
-        return visits_begun(snapshot, cancellation, search.begins(ViewFilter(entries)))
+    search = _VisitSearch.during(snapshot, query.period, cancellation)
     exiting = next(iter(exits.values()), None)
     goals = GoalSearch.of(query.goals, snapshot.texts, cancellation)
 
     def find_views(among: Selection) -> Iterator[SelectedViews]:
         here = evolve(search, snapshot=among.snapshot)
         if entries:
-            return (SelectedViews(*found) for found in here.begins(ViewFilter(entries)))
+            return here.begins(ViewFilter(entries))
         if exits:
             return here.views(ViewFilter(exits))
         return goals.reaching_first(here.parts())
@@ -109,7 +109,7 @@ def whole_visits(selection: Selection) -> Selection:
     That view may be outside the period, and views without a visit are not selected.
     """
     snapshot, cancellation = selection.snapshot, selection.cancellation
-    search = VisitSearch.during(snapshot, selection.period, cancellation)
+    search = _VisitSearch.during(snapshot, selection.period, cancellation)
 
     def find_views(among: Selection) -> Iterator[SelectedViews]:
         return evolve(search, snapshot=among.snapshot).views(selection.filter)
@@ -136,5 +136,76 @@ def _matching_groups(
         if exiting is not None:
             found = found.take(exiting[found.codes_of_last_views(Dimension.PATH)])
         if goals is not None and goals.goals:
-            found = found.take(np.logical_and.reduce(goals.have_reached(found, found.part)))
+            found = found.take(np.logical_and.reduce(goals.have_reached(found)))
         yield found
+
+
+@frozen(eq=False)
+class _VisitSearch:
+    """Looks for visits with numbers from `first` to `last`, and may find others besides."""
+
+    snapshot: Snapshot
+    cancellation: Cancellation
+    first: int
+    last: int
+
+    @classmethod
+    def during(cls, snapshot: Snapshot, period: Period, cancellation: Cancellation) -> Self:
+        """Return the search for the visits that have views or events in a period."""
+        views = [
+            int(events.view[is_in].min())
+            for events in loose_events(snapshot, cancellation)
+            if (is_in := (events.view > 0) & period.mask(events.time_ms)).any()
+        ]
+        first_view = min(views, default=1 << 62)
+        parts = [
+            part
+            for part in leaves(snapshot.parts)
+            if part.first_visit
+            and (
+                part.sequence_bounds[1] >= first_view
+                or not period.is_outside(*part.time_bounds)
+                or not period.is_outside(*part.event_time_bounds)
+            )
+        ]
+        first = min((part.first_visit for part in parts), default=1)
+        last = max((part.sequence_bounds[1] for part in parts), default=0)
+        return cls(snapshot, cancellation, first, last)
+
+    def views(self, filter_: ViewFilter) -> Iterator[SelectedViews]:
+        """Return the views that match a filter, part by part."""
+        for part, remaining in self._parts(self.snapshot.parts, filter_):
+            if (selected := remaining.select(part, ALWAYS, self.snapshot)) is not None:
+                yield selected
+
+    def begins(self, filter_: ViewFilter) -> Iterator[SelectedViews]:
+        """Return the views that match codes and begin a visit, part by part."""
+        for part, remaining in self._parts(self.snapshot.parts, filter_):
+            matching = [*map(part.codes, remaining.codes), part.numbers(ViewNumber.VISIT_OFFSET)]
+            tables = [*map(remaining.table, remaining.codes), ONES]
+            rows = LOOPS.select(PartViews(0, len(part), matching), tables)
+            if len(rows):
+                yield SelectedViews(part, rows)
+
+    def parts(self) -> Iterator[ViewColumns]:
+        """Return the parts that may have views of the visits."""
+        for part in self.snapshot.leaves((self.first, self.last)):
+            self.cancellation.check()
+            yield part
+
+    def _parts(
+        self, parts: Iterable[Part], filter_: ViewFilter
+    ) -> Iterator[tuple[ViewColumns, ViewFilter]]:
+        """Return the parts that may have matching views, and what must still be compared."""
+        for part in parts:
+            self.cancellation.check()
+            may_have_visits = 0 < part.first_visit <= self.last
+            if not may_have_visits or part.sequence_bounds[1] < self.first:
+                continue
+            remaining = filter_.remaining(part)
+            if remaining is None:
+                continue
+            if isinstance(part, MergedSegment):
+                yield from self._parts(part.members, remaining)
+            else:
+                yield part, remaining

@@ -10,8 +10,6 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.buckets import Buckets
 from medamad.query.embedded.goals import GoalSearch
-from medamad.query.embedded.kept_sums import sum_visits
-from medamad.query.embedded.part_visits import count_pages_beside
 from medamad.query.embedded.rollup_visits import (
     visits_by_beginning,
     visits_by_code,
@@ -31,7 +29,9 @@ from medamad.query.embedded.visit_sums import (
     ReachedGoal,
     SeenPages,
     Totals,
+    sum_visits,
 )
+from medamad.query.embedded.visits import count_pages_beside
 from medamad.query.filters import cached_mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Gaps
@@ -76,14 +76,13 @@ def count_reached(
         )
     size = 1 if buckets is None else len(buckets.dates)
     counts = np.zeros((1 + len(search.goals), size), np.int64)
-    for visits, views in visits_in_groups(selection, find_views):
-        masks = [np.ones(len(visits), np.bool_), *search.have_reached(visits, views.part)]
+    for visits, _ in visits_in_groups(selection, find_views):
+        masks = [np.ones(len(visits), np.bool_), *search.have_reached(visits)]
         if buckets is None:
             counts[:, 0] += [np.count_nonzero(mask) for mask in masks]
             continue
-        for part, begins, _ in visits.first_views():
-            places = buckets.of(part.time_ms[begins])
-            counts += [np.bincount(places[mask], minlength=size) for mask in masks]
+        places = buckets.of(visits.part.time_ms[visits.begins])
+        counts += [np.bincount(places[mask], minlength=size) for mask in masks]
     return counts
 
 

@@ -1,42 +1,174 @@
 """Sums of visits: by when they began, by what their first and last views have, by pages and goals.
 
-All kinds of sums that are wanted go through the views of the visits together.
+Where a query selects all visits, the sums of segments are cached, as these never change: for each
+segment, and for all segments together that a query selects as a whole. The sums of a segment see no
+further than the segment does, so that visits which go on in another one are counted again, with all
+of their views, and their sums within one segment subtracted.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
-from medamad.query.embedded.gathered import GatheredViews
-from medamad.query.embedded.goals import have_reached
+from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import PlacedViews, SumsOfVisits
-from medamad.query.embedded.part_visits import AnyVisits
-from medamad.query.embedded.scan import loose_events
-from medamad.query.embedded.view_filter import ViewFilter
-from medamad.query.embedded.visits import (
-    Numbers,
-    VisitViews,
-    distinct,
-    find_ascending,
-)
-from medamad.query.sums import BOUNCES, DURATION_MS, VisitSums
+from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.visit_groups import SharedVisits, find_shared, visits_in_groups
+from medamad.query.embedded.visits import PartVisits, all_visits, find_ascending, visits_numbered
+from medamad.query.request import Cancellation
+from medamad.query.sums import DURATION_MS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.parts import ViewColumns, are_late
 from medamad.storage.segments.snapshot import Snapshot
 
-_NONE: Final[Numbers] = np.zeros(0, np.int64)
-_EVERYTHING: Final = ViewFilter({})
+_NONE: Final = np.zeros(0, np.int64)
 _SPARSE: Final = 4
 _AT_ONCE: Final = 1 << 17
 """Rows of so many visits, or pages that they saw, are summed together."""
-_WIDE_BITS: Final = 32
+
+Rows: TypeAlias = tuple[NDArray[Any], tuple[NDArray[Any], ...]]
+"""A code for each row, and columns of what is added up besides the number of rows."""
+
+
+class Kind(ABC):
+    """A kind of sums. It is hashable, and equal to any other that has the same sums."""
+
+    @abstractmethod
+    def rows(self, visits: PartVisits) -> Rows:
+        """Return the rows of some visits of which there are sums."""
+
+
+def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
+    """Return the sums of the selected visits, of each kind."""
+    snapshot, cancellation = selection.snapshot, selection.cancellation
+    if not selection.filter.matches_all:
+        return collect((visits for visits, _ in visits_in_groups(selection)), kinds)
+    shared = find_shared(snapshot, selection.period, cancellation)
+    whole = _WholeSegments(shared, cancellation)
+    counted_again = collect(whole.visits_in_others(), kinds)
+    others = collect(_visits_outside(selection, shared), kinds)
+    return [
+        add_up([whole.sums(kind), -again, added])
+        for kind, again, added in zip(kinds, counted_again, others, strict=True)
+    ]
+
+
+def _visits_outside(selection: Selection, shared: SharedVisits) -> Iterable[PartVisits]:
+    """Return the visits that begin in parts which may change, or have something there."""
+    texts, period = selection.snapshot.texts, selection.period
+    in_others = shared.in_others
+    for part in shared.others.leaves():
+        selection.cancellation.check()
+        if part.first_visit and not period.is_outside(*part.time_bounds):
+            yield all_visits(texts, part, in_others.numbers).begun_in(period)
+    if len(in_others.numbers):
+        yield all_visits(texts, in_others.views, _NONE).begun_in(period)
+
+
+@frozen(eq=False)
+class _WholeSegments:
+    """Segments that never change, and that a query selects as a whole; their sums are cached."""
+
+    shared: SharedVisits
+    cancellation: Cancellation
+
+    def sums(self, kind: Kind) -> VisitSums:
+        """Return the sums of the visits that begin in the segments, as far as these see."""
+        snapshot = self.shared.whole
+        if not snapshot.segments:
+            return NO_SUMS
+        return snapshot.kept(kind, lambda: self._add_up(kind))
+
+    def visits_in_others(self) -> Iterable[PartVisits]:
+        """Return the visits that begin in the segments and have something in others, as `sums`."""
+        if not self.shared.whole.segments:
+            return
+        in_whole, numbers = self.shared.in_whole, self.shared.in_others.numbers
+        texts = self.shared.snapshot.texts
+        are_in_whole = np.isin(numbers, in_whole.numbers, assume_unique=True)
+        others = numbers[~are_in_whole]
+        for part in self._parts_with(others):
+            yield visits_numbered(texts, part, others)
+        if are_in_whole.any():
+            yield visits_numbered(texts, in_whole.views, numbers[are_in_whole])
+
+    def _add_up(self, kind: Kind) -> VisitSums:
+        in_whole, texts = self.shared.in_whole, self.shared.snapshot.texts
+        alone = [self._sums_of(segment_alone, kind) for segment_alone in self._segments()]
+        again = (
+            visits_numbered(texts, part, in_whole.numbers)
+            for part in self._parts_with(in_whole.numbers)
+        )
+        counted_again, gathered = NO_SUMS, NO_SUMS
+        if len(in_whole.numbers):
+            (counted_again,) = collect(again, [kind])
+            (gathered,) = collect([all_visits(texts, in_whole.views, _NONE)], [kind])
+        return add_up([*alone, -counted_again, gathered])
+
+    def _segments(self) -> Iterable[Snapshot]:
+        return (self.shared.whole.only([segment]) for segment in self.shared.whole.segments)
+
+    def _sums_of(self, alone: Snapshot, kind: Kind) -> VisitSums:
+        """Return the sums of the visits of each part of a segment, as far as that part sees."""
+
+        def compute() -> VisitSums:
+            visits = (
+                all_visits(alone.texts, part, _NONE) for part in alone.leaves() if part.first_visit
+            )
+            (sums,) = collect(visits, [kind])
+            return sums
+
+        return alone.kept((_WholeSegments, kind), compute)
+
+    def _parts_with(self, numbers: NDArray[np.int64]) -> Iterable[Any]:
+        bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
+        for part in self.shared.whole.leaves(bounds):
+            self.cancellation.check()
+            if part.first_visit and len(find_ascending(part, numbers)[1]):
+                yield part
+
+
+def collect(groups: Iterable[PartVisits], kinds: Sequence[Kind]) -> list[VisitSums]:
+    """Return the sums of groups of visits, of each kind."""
+    totals = [NO_SUMS for _ in kinds]
+    waiting: list[list[Rows]] = [[] for _ in kinds]
+    size = 0
+    for visits in groups:
+        if not len(visits):
+            continue
+        for rows, kind in zip(waiting, kinds, strict=True):
+            rows.append(kind.rows(visits))
+            size += len(rows[-1][0])
+        if size >= _AT_ONCE:
+            totals = list(map(_added, totals, waiting))
+            waiting, size = [[] for _ in kinds], 0
+    return list(map(_added, totals, waiting))
+
+
+def _added(total: VisitSums, pieces: Sequence[Rows]) -> VisitSums:
+    """Return sums with those of further rows: by code their number, and that of each column."""
+    pieces = [piece for piece in pieces if len(piece[0])]
+    if not pieces:
+        return total
+    least = min(int(codes.min()) for codes, _ in pieces)
+    size = max(int(codes.max()) for codes, _ in pieces) - least + 1
+    different = None
+    if size > _SPARSE * sum(len(codes) for codes, _ in pieces):
+        codes, columns = zip(*pieces, strict=True)
+        different, places = np.unique(np.concatenate(codes), return_inverse=True)
+        pieces = [(places, tuple(map(np.concatenate, zip(*columns, strict=True))))]
+        least, size = 0, len(different)
+    sums = np.zeros((size + 1, 1 + len(pieces[0][1])), np.int64)
+    for codes_of_piece, columns_of_piece in pieces:
+        LOOPS.add_by_code(codes_of_piece, columns_of_piece, least, sums)
+    used = np.flatnonzero(sums[:-1, 0])
+    found = used + least if different is None else different[used].astype(np.int64)
+    return add_up([total, VisitSums(found, sums[used].T)])
 
 
 NO_SUMS: Final = VisitSums(_NONE, np.zeros((DURATION_MS + 1, 0), np.int64))
@@ -71,152 +203,6 @@ def add_up(parts: Sequence[VisitSums]) -> VisitSums:
     return VisitSums(codes, sums)
 
 
-Rows: TypeAlias = tuple[NDArray[Any], tuple[NDArray[Any], ...]]
-"""A code for each row, and columns of what is added up besides the number of rows."""
-
-
-class Collector(Protocol):
-    """Collects what some visits are summed by."""
-
-    wants_views: bool
-
-    def add(self, views: VisitViews) -> None:
-        """Add the visits' views of one part."""
-
-    def rows(self) -> Rows:
-        """Return the rows of which there are sums, after all views."""
-
-
-class Kind(ABC):
-    """A kind of sums. It is hashable, and equal to any other that has the same sums."""
-
-    @abstractmethod
-    def collector(self, visits: AnyVisits) -> Collector:
-        """Return what collects these sums."""
-
-
-def collect(visits: AnyVisits, kinds: Sequence[Kind]) -> list[VisitSums]:
-    """Return the sums of visits, going through their views once."""
-    return collect_groups([visits], kinds)
-
-
-def collect_groups(groups: Iterable[AnyVisits], kinds: Sequence[Kind]) -> list[VisitSums]:
-    """Return the sums of groups of visits, going through the views of each once."""
-    totals = [NO_SUMS for _ in kinds]
-    waiting: list[list[Rows]] = [[] for _ in kinds]
-    size = 0
-    for visits in groups:
-        for rows, found in zip(waiting, _collect(visits, kinds), strict=True):
-            rows.append(found)
-            size += len(found[0])
-        if size >= _AT_ONCE:
-            totals = list(map(_added, totals, waiting))
-            waiting, size = [[] for _ in kinds], 0
-    return list(map(_added, totals, waiting))
-
-
-def _added(total: VisitSums, pieces: Sequence[Rows]) -> VisitSums:
-    """Return sums with those of further rows: by code their number, and that of each column."""
-    pieces = [piece for piece in pieces if len(piece[0])]
-    if not pieces:
-        return total
-    least = min(int(codes.min()) for codes, _ in pieces)
-    size = max(int(codes.max()) for codes, _ in pieces) - least + 1
-    different = None
-    if size > _SPARSE * sum(len(codes) for codes, _ in pieces):
-        codes, columns = zip(*pieces, strict=True)
-        different, places = np.unique(np.concatenate(codes), return_inverse=True)
-        pieces = [(places, tuple(map(np.concatenate, zip(*columns, strict=True))))]
-        least, size = 0, len(different)
-    sums = np.zeros((size + 1, 1 + len(pieces[0][1])), np.int64)
-    for codes_of_piece, columns_of_piece in pieces:
-        LOOPS.add_by_code(codes_of_piece, columns_of_piece, least, sums)
-    used = np.flatnonzero(sums[:-1, 0])
-    found = used + least if different is None else different[used].astype(np.int64)
-    return add_up([total, VisitSums(found, sums[used].T)])
-
-
-def _collect(visits: AnyVisits, kinds: Sequence[Kind]) -> list[Rows]:
-    collectors = [kind.collector(visits) for kind in kinds]
-    adding = [collector for collector in collectors if collector.wants_views]
-    for views in visits.views() if adding else ():
-        for collector in adding:
-            collector.add(views)
-    return [collector.rows() for collector in collectors]
-
-
-NumbersOfViews: TypeAlias = Callable[[ViewColumns, NDArray[np.intp]], NDArray[np.integer[Any]]]
-
-
-@define(eq=False)
-class _ByFirstViews:
-    """Sums by a number of the visit's first view."""
-
-    visits: AnyVisits
-    number_of: NumbersOfViews
-    with_durations: bool = True
-    wants_views: bool = True
-    _codes: NDArray[np.int64] = field(init=False)
-    _sums: SumsOfVisits = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        size = len(self.visits)
-        self._codes, self._sums = np.zeros(size, np.int64), SumsOfVisits.of(size)
-
-    def add(self, views: VisitViews) -> None:
-        part = views.part
-        self._codes[views.own] = self.number_of(part, views.begins)
-        duration_ms = part.duration_ms if self.with_durations else None
-        is_late = late_views(self.visits.snapshot, part)
-        placed = PlacedViews(views.rows, views.visits, duration_ms, is_late)
-        LOOPS.sum_visits(placed, self._sums)
-
-    def rows(self) -> Rows:
-        self._mark_loose_events()
-        sums = self._sums
-        bounced = (sums.views == 1) & ~sums.has_late
-        columns = (sums.views, bounced, sums.duration_ms)
-        return self._codes, columns if self.with_durations else columns[:BOUNCES]
-
-    def _mark_loose_events(self) -> None:
-        """Mark the visits of events that are not stored with their view."""
-        visits = self.visits
-        if not len(visits):
-            return
-        pieces = [
-            (events.view.astype(np.int64), events.event.astype(np.int64), events.time_ms)
-            for events in loose_events(
-                visits.snapshot, visits.cancellation, visits.number_bounds[0]
-            )
-        ]
-        if not pieces:
-            return
-        views, event, time_ms = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
-        order = np.argsort(views, kind="stable")
-        views, event, time_ms = views[order], event[order], time_ms[order]
-        for part in visits.parts():
-            near, rows = find_ascending(part, views)
-            late = rows[are_late(event[near], time_ms[near], views[near], part.time_ms[rows])]
-            engaged = visits.places_of_rows(part, late)
-            self._sums.has_late[engaged[engaged >= 0]] = True
-
-
-def late_views(snapshot: Snapshot, part: ViewColumns) -> NDArray[np.uint8] | None:
-    """Return which views of a part have late own events, as `PlacedViews` has it."""
-    if not len(part.own):
-        return None
-
-    def find() -> NDArray[np.uint8]:
-        is_late = np.zeros(len(part), np.bool_)
-        is_late[part.views_with_late_events()] = True
-        return np.packbits(is_late, bitorder="little")
-
-    if isinstance(part, GatheredViews):
-        return part.column("late events", find)
-    alone = snapshot.alone(part)
-    return find() if alone is None else alone.kept(late_views, find)
-
-
 @frozen
 class FirstViews(Kind):
     """Sums by the code of the first view in one of VIEW_DIMENSIONS."""
@@ -224,10 +210,8 @@ class FirstViews(Kind):
     dimension: Dimension
     with_durations: bool = True
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _ByFirstViews(
-            visits, lambda part, rows: part.codes(self.dimension)[rows], self.with_durations
-        )
+    def rows(self, visits: PartVisits) -> Rows:
+        return _with_sums(visits, visits.codes(self.dimension), with_durations=self.with_durations)
 
 
 @frozen
@@ -236,86 +220,44 @@ class Beginnings(Kind):
 
     slot_ms: int = SLOT_MS
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _ByFirstViews(visits, lambda part, rows: part.time_ms[rows] // self.slot_ms)
+    def rows(self, visits: PartVisits) -> Rows:
+        return _with_sums(visits, visits.part.time_ms[visits.begins] // self.slot_ms)
 
 
 @frozen
 class Totals(Kind):
     """Sums of all visits, under the code 0."""
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _ByFirstViews(visits, lambda _, rows: np.zeros(len(rows), np.int64))
+    def rows(self, visits: PartVisits) -> Rows:
+        return _with_sums(visits, np.zeros(len(visits), np.int64))
 
 
-@define(eq=False)
-class _ByLastPage:
-    _codes: NDArray[np.int64]
-    wants_views: bool = True
-
-    def add(self, views: VisitViews) -> None:
-        # Of several views of a visit, the last one remains.
-        self._codes[views.visits] = views.part.codes(Dimension.PATH)[views.rows]
-
-    def rows(self) -> Rows:
-        return self._codes, ()
+def _with_sums(
+    visits: PartVisits, codes: NDArray[np.integer[Any]], *, with_durations: bool = True
+) -> Rows:
+    """Return the rows of sums of views, bounces and durations."""
+    columns = visits.columns
+    views = visits.of(columns.views)
+    bounced = (views == 1) & ~visits.of(columns.has_event)
+    if not with_durations:
+        return codes, (views, bounced)
+    return codes, (views, bounced, visits.of(columns.duration_ms))
 
 
 @frozen
 class LastPages(Kind):
     """The number of visits by the path of their last view."""
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _ByLastPage(np.zeros(len(visits), np.int64))
-
-
-@define(eq=False)
-class _ByPage:
-    _goes_on: NDArray[np.bool_]
-    """Which visits have views in several parts."""
-    _visits: list[Numbers] = field(factory=lambda: [_NONE])
-    """The places of visits."""
-    _codes: list[NDArray[Any]] = field(factory=lambda: [np.zeros(0, np.uint32)])
-    """The code of a page that each of them saw."""
-    wants_views: bool = True
-
-    def add(self, views: VisitViews) -> None:
-        codes = views.part.codes(Dimension.PATH).take(views.rows).astype(np.uint32, copy=False)
-        found = LOOPS.distinct_pairs(views.visits, codes)
-        self._visits.append(views.visits[found].astype(np.int64))
-        self._codes.append(codes[found])
-        if len(self._goes_on) > views.own.stop - views.own.start:
-            is_own = (views.visits >= views.own.start) & (views.visits < views.own.stop)
-            self._goes_on[views.visits[~is_own]] = True
-
-    def rows(self) -> Rows:
-        codes = np.concatenate(self._codes)
-        if not self._goes_on.any():
-            return codes, ()
-        # Only a visit that goes on in another part can have a page there again.
-        pairs = np.concatenate(self._visits) << _WIDE_BITS | codes
-        again = self._goes_on[pairs >> _WIDE_BITS]
-        pairs = np.concatenate([pairs[~again], distinct([pairs[again]])])
-        return pairs & ((1 << _WIDE_BITS) - 1), ()
+    def rows(self, visits: PartVisits) -> Rows:
+        return visits.codes_of_last_views(Dimension.PATH), ()
 
 
 @frozen
 class SeenPages(Kind):
     """The number of visits by the pages that they saw."""
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _ByPage(np.zeros(len(visits), np.bool_))
-
-
-@define(eq=False)
-class _WithoutViews:
-    """Collects what is found otherwise than by going through the views."""
-
-    rows: Callable[[], Rows]
-    wants_views: bool = False
-
-    def add(self, views: VisitViews) -> None:
-        """Add nothing."""
+    def rows(self, visits: PartVisits) -> Rows:
+        return visits.codes_of_pages(), ()
 
 
 @frozen
@@ -329,19 +271,12 @@ class Count(Kind):
     dimension: Dimension | None = None
     slot_ms: int | None = None
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _WithoutViews(lambda: (self._codes(visits), ()))
-
-    def _codes(self, visits: AnyVisits) -> NDArray[np.int64]:
-        codes = np.zeros(len(visits), np.int64)
-        if self.dimension is None and self.slot_ms is None:
-            return codes
-        for part, rows, places in visits.first_views():
-            if self.dimension is not None:
-                codes[places] = part.codes(self.dimension)[rows]
-            elif self.slot_ms is not None:
-                codes[places] = part.time_ms[rows] // self.slot_ms
-        return codes
+    def rows(self, visits: PartVisits) -> Rows:
+        if self.dimension is not None:
+            return visits.codes(self.dimension), ()
+        if self.slot_ms is not None:
+            return visits.part.time_ms[visits.begins] // self.slot_ms, ()
+        return np.zeros(len(visits), np.int64), ()
 
 
 @frozen
@@ -351,12 +286,10 @@ class ReachedGoal(Kind):
     goal: Goal
     kind: Kind
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _WithoutViews(lambda: self._rows(visits))
-
-    def _rows(self, visits: AnyVisits) -> Rows:
-        (rows,) = _collect(visits.take(have_reached(visits, self.goal)), [self.kind])
-        return rows
+    def rows(self, visits: PartVisits) -> Rows:
+        search = GoalSearch.of([self.goal], visits.texts, Cancellation())
+        (has_reached,) = search.have_reached(visits)
+        return self.kind.rows(visits.take(has_reached))
 
 
 @frozen
@@ -367,12 +300,5 @@ class BegunWith(Kind):
     codes: frozenset[int]
     kind: Kind
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _WithoutViews(lambda: self._rows(visits))
-
-    def _rows(self, visits: AnyVisits) -> Rows:
-        mask, codes = np.zeros(len(visits), np.bool_), list(self.codes)
-        for part, rows, places in visits.first_views():
-            mask[places] = np.isin(part.codes(self.dimension)[rows], codes)
-        (rows_of_kind,) = _collect(visits.take(mask), [self.kind])
-        return rows_of_kind
+    def rows(self, visits: PartVisits) -> Rows:
+        return self.kind.rows(visits.take(np.isin(visits.codes(self.dimension), list(self.codes))))

@@ -17,7 +17,7 @@ from medamad.build import VERSION
 from medamad.storage.environment.files import Database, Txn
 from medamad.storage.errors import Damaged, WrongFormat
 
-FORMAT: Final = 11
+FORMAT: Final = 12
 """Format numbers only count up. `medamad.storage.migrations` has a module for each."""
 FIRST_FORMAT: Final = 10
 """The earliest format that is brought up to date."""

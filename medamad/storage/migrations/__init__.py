@@ -22,10 +22,11 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.meta import FORMAT, write_format
-from medamad.storage.migrations import visits_of_a_day
+from medamad.storage.migrations import visits_as_rows, visits_of_a_day
 
 _STEPS: Final[Mapping[int, Callable[[Environment, BackupProgress], None]]] = {
     11: visits_of_a_day.migrate,
+    12: visits_as_rows.migrate,
 }
 """By the format that each makes."""
 

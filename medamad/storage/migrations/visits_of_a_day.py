@@ -5,6 +5,7 @@ write-ahead log. Rollups of days whose views are gone stay as they are.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from medamad.storage.environment.files import free_bytes
 from medamad.storage.errors import Damaged, DamagedSegment, StoreError
 from medamad.storage.segments.format import (
     Segment,
+    SegmentHeader,
     decode_header,
     encode_column,
     encode_header,
@@ -86,31 +88,62 @@ class _Search:
             limit = VisitLimit()
             access = WriterAccess(self.txn)
             find_times = times_in(segments, access, self.environment.databases)
+            changed: dict[int, SegmentHeader] = {}
             for segment in segments:
                 self.progress("visits end after 24 hours", done, total)
-                yield from self._of_segment(segment, limit, find_times)
+                yield from self._of_segment(segment, limit, find_times, changed)
                 done += 1
+            yield from self._of_headers(website, changed)
             yield from self._of_log(website, limit, find_times)
 
-    def _segments(self, website: int) -> list[Segment]:
-        """Return the segments of a website that are sound and not merged, by number of view."""
-        found = []
+    def _of_headers(self, website: int, changed: Mapping[int, SegmentHeader]) -> Iterator[_Put]:
+        """Return the changed headers, and those of the segments that were merged from these."""
+        if not changed:
+            return
+        headers = {**self._headers(website), **changed}
+
+        def first_visit(header: SegmentHeader) -> int:
+            members = [headers[number] for number in header.members if number in headers]
+            firsts = (
+                [first_visit(member) for member in members] if members else [header.first_visit]
+            )
+            return min(filter(None, firsts), default=0)
+
+        for number, header in headers.items():
+            now = replace(header, first_visit=first_visit(header))
+            if number in changed or now != header:
+                key = header_key(website, number)
+                yield _Put(self.environment.databases.headers, key, encode_header(key, now))
+
+    def _headers(self, website: int) -> dict[int, SegmentHeader]:
+        """Return the sound headers of a website by number."""
+        found = {}
         with self.txn.cursor(db=self.environment.databases.headers) as cursor:
             is_left = cursor.set_range(header_key(website, 1))
             while is_left and cursor.key().startswith(header_key(website, 0)[:4]):
                 key, value = map(bytes, cursor.item())
-                try:
-                    header = decode_header(key, value)
-                except Damaged:
-                    header = None
-                if header is not None and header.views and not header.members and not header.day:
-                    found.append(Segment(website, number_of(key), header))
+                with suppress(Damaged):
+                    found[number_of(key)] = decode_header(key, value)
                 is_left = cursor.next()
+        return found
+
+    def _segments(self, website: int) -> list[Segment]:
+        """Return the segments of a website that are sound and not merged, by number of view."""
+        found = [
+            Segment(website, number, header)
+            for number, header in self._headers(website).items()
+            if header.views and not header.members and not header.day
+        ]
         return sorted(found, key=lambda segment: segment.header.first_sequence)
 
     def _of_segment(
-        self, segment: Segment, limit: VisitLimit, find_times: FindTimes
+        self,
+        segment: Segment,
+        limit: VisitLimit,
+        find_times: FindTimes,
+        changed: dict[int, SegmentHeader],
     ) -> Iterator[_Put]:
+        """Return the new column of a segment, and put its header into `changed`."""
         if not segment.header.first_visit:
             return
         databases = self.environment.databases
@@ -125,10 +158,8 @@ class _Search:
             return
         key = segment.key + bytes((_OFFSET.column,))
         yield _Put(databases.segments, key, encode_column(key, offsets))
-        # Where it is the first visit of a merged segment, too, that still is a lower bound.
-        header = replace(segment.header, first_visit=first_visit_of(sequence, offsets))
-        key = header_key(segment.website, segment.number)
-        yield _Put(databases.headers, key, encode_header(key, header))
+        first_visit = first_visit_of(sequence, offsets)
+        changed[segment.number] = replace(segment.header, first_visit=first_visit)
 
     def _of_log(self, website: int, limit: VisitLimit, find_times: FindTimes) -> Iterator[_Put]:
         databases = self.environment.databases

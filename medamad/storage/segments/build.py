@@ -35,9 +35,12 @@ from medamad.storage.segments.parts import (
     EventCounts,
     EventRows,
     ViewColumns,
+    VisitColumns,
+    are_late,
     enclosing_bounds,
 )
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
+from medamad.storage.segments.visit_columns import is_dense, make_visits
 
 Put: TypeAlias = tuple[bool, int, bytes]
 """One value to write: whether it is counters, their kind or the column, and the bytes."""
@@ -210,7 +213,12 @@ class EncodedSegment:
 
 
 def encode_segment(
-    content: Content, key: bytes, names_of: NumberNames, *, counted_from: int
+    content: Content,
+    key: bytes,
+    names_of: NumberNames,
+    *,
+    counted_from: int,
+    with_visits: bool = True,
 ) -> EncodedSegment:
     """Encode a segment. `key` is the prefix of its keys, with `segment_key_ms` of the content.
 
@@ -236,6 +244,7 @@ def encode_segment(
         has_counters=len(content) + len(events) >= counted_from,
         import_batch=content.import_batch,
         first_visit=first_visit_of(sequence, content.numbers[ViewNumber.VISIT_OFFSET]),
+        has_visits=with_visits and len(content) > 0,
     )
     return EncodedSegment(header, _segment_puts(content, own, loose, key, header))
 
@@ -289,6 +298,18 @@ def _segment_puts(
             sparse=column in _MOSTLY_ZERO,
         )
         yield False, column, encoded
+    if header.has_visits:
+        late = own.view.compress(
+            are_late(own.event, own.time_ms, content.sequence[own.view], content.time_ms[own.view])
+        )
+        visits = make_visits(
+            sequence=content.sequence,
+            visit_offset=content.numbers[ViewNumber.VISIT_OFFSET],
+            paths=content.codes[Dimension.PATH],
+            duration_ms=content.duration_ms,
+            with_late_event=late,
+        )
+        yield from visit_puts(visits, key, header)
     if not header.has_counters:
         return
     flags, duration_ms = content.flags, content.duration_ms
@@ -297,6 +318,24 @@ def _segment_puts(
         counters = count_views(numbers, flags, duration_ms)
         yield True, kind, encode_counters(key + bytes((kind,)), counters)
     yield _event_counters(key, np.bincount(content.events.property))
+
+
+def visit_puts(visits: VisitColumns, key: bytes, header: SegmentHeader) -> Iterator[Put]:
+    """Return the columns of the visits of a segment."""
+    columns: dict[int, NDArray[Any]] = {
+        Column.VISIT_VIEWS: visits.views,
+        Column.VISIT_SPAN: visits.spans,
+        Column.VISIT_DURATION: visits.duration_ms,
+        Column.VISIT_EVENT: visits.has_event.astype(np.uint8),
+        Column.VISIT_REPEATS: visits.repeats,
+        Column.VISIT_ELSEWHERE: visits.elsewhere,
+    }
+    if not is_dense(header.sequence_bounds, header.views):
+        columns[Column.VISIT_ROWS] = visits.offsets
+    for column, values in columns.items():
+        is_sparse = column == Column.VISIT_EVENT
+        encoded = encode_column(key + bytes((column,)), values, sparse=is_sparse)
+        yield False, column, encoded
 
 
 def _sums_by_code(counts: Sequence[EventCounts]) -> NDArray[np.intp]:

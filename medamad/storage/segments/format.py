@@ -1,6 +1,7 @@
 """The format of a segment: header, keys, column encoding and flags.
 
-A segment has a header, up to some twenty columns, and the counters of its views. A merged segment
+A segment has a header, up to some thirty columns, of views and of visits, and the counters of its
+views. A merged segment
 has a header that names its members, their merged counters and their sorted durations. A rollup has
 a header, counters of views and of visits, and durations by path.
 
@@ -56,6 +57,16 @@ class Column(IntEnum):
     DAY_DURATIONS_LOW = 62
     """The lower 16 bits; the upper ones follow."""
     DAY_DURATIONS_HIGH = 63
+    VISIT_ROWS = 64
+    """`VisitColumns.offsets`, in a segment whose views do not have each number in their bounds."""
+    VISIT_VIEWS = 65
+    """A column of the visits that begin in the segment, as those that follow."""
+    VISIT_SPAN = 66
+    VISIT_DURATION = 67
+    VISIT_EVENT = 68
+    VISIT_REPEATS = 69
+    """`VisitColumns.repeats`."""
+    VISIT_ELSEWHERE = 70
 
 
 SLOTS: Final = 0
@@ -124,6 +135,8 @@ class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):
     """The import batch that all of it belongs to, 0 for none."""
     first_visit: int = 0
     """The least number of a visit that any of its views belongs to, 0 for none."""
+    has_visits: bool = False
+    """Whether it has the columns of visits."""
 
 
 def header_key(website: int, number: int) -> bytes:

@@ -130,6 +130,49 @@ class EventCounts:
     total: int
 
 
+class VisitColumns(Protocol):
+    """The visits that begin in a part, with what the part has of them, as columns of shape (n,).
+
+    They are in the order of their first views. One that has views or events in other parts, too, is
+    not described in full: `medamad.query.embedded.visit_groups` gathers the views of those.
+    """
+
+    @property
+    def offsets(self) -> NDArray[np.unsignedinteger[Any]]:
+        """Of each view of the part, how many rows before it its visit's first view is, plus 1.
+
+        If the part does not have that, or it is unknown, it is 0 or greater than the row.
+        """
+
+    @property
+    def begins(self) -> NDArray[np.intp]:
+        """The rows of the first views, ascending."""
+
+    @property
+    def spans(self) -> NDArray[np.integer[Any]]:
+        """How many rows the last view of each is after the first."""
+
+    @property
+    def views(self) -> NDArray[np.integer[Any]]:
+        """How many views each has."""
+
+    @property
+    def duration_ms(self) -> NDArray[np.integer[Any]]:
+        """The total of their known durations."""
+
+    @property
+    def has_event(self) -> NDArray[np.bool_]:
+        """Whether any event is later than the load of its view; see `are_late`."""
+
+    @property
+    def repeats(self) -> NDArray[np.integer[Any]]:
+        """The rows of the views of a page that the same visit saw before, ascending, shape (m,)."""
+
+    @property
+    def elsewhere(self) -> NDArray[np.int64]:
+        """The numbers of the visits of other views, which begin in other parts, ascending."""
+
+
 class HasCounters(Protocol):
     """What segments, merged segments, memtable chunks and rollups have in common."""
 
@@ -201,6 +244,9 @@ class ViewColumns(HasCounters, Protocol):
 
         See `are_late`.
         """
+
+    def visits(self) -> VisitColumns:
+        """Return the visits that begin in the part."""
 
     def slots(self) -> Counters | None:
         """Return the sums of the views by slots of SLOT_MS, or None to scan for them."""

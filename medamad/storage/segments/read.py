@@ -37,8 +37,10 @@ from medamad.storage.segments.parts import (
     EventCounts,
     MergedSegment,
     ViewColumns,
+    VisitColumns,
     are_late,
 )
+from medamad.storage.segments.visit_columns import is_dense, visits_of
 
 _OWN: Final = (Column.OWN_EVENT, Column.OWN_TIME, Column.OWN_PLACE, Column.OWN_PROPERTY)
 _LOOSE: Final = (Column.LOOSE_EVENT, Column.LOOSE_TIME, Column.LOOSE_VIEW, Column.LOOSE_PROPERTY)
@@ -208,6 +210,16 @@ class OpenSegment(OpenedBase):
             )
         )
 
+    def visits(self) -> VisitColumns:
+        header = self._header
+        if not header.has_visits:
+            # An earlier build wrote the segment, and the daemon has not yet added what it lacks.
+            return visits_of(self)
+        change = None
+        if self._overlay is not None and len(self._overlay.places):
+            change = self._change(self._overlay).added_ms
+        return _StoredVisits(self._stored, self._overlay, change)
+
     def codes(self, dimension: Dimension) -> Codes:
         return self._stored.column(dimension, np.uint32)  # type: ignore[return-value]
 
@@ -280,6 +292,66 @@ class _StoredEvents:
 
     def __len__(self) -> int:
         return self._length
+
+
+@define(eq=False)
+class _StoredVisits:
+    """The visits that begin in a segment, with later corrections applied."""
+
+    _stored: StoredValues
+    _overlay: Overlay | None
+    _added_ms: NDArray[np.int64] | None
+    """How much longer the views at `_overlay.places` lasted."""
+    _begins: NDArray[np.intp] | None = None
+
+    @property
+    def offsets(self) -> NDArray[np.unsignedinteger[Any]]:
+        header = self._stored.segment.header
+        are_rows = is_dense(header.sequence_bounds, header.views)
+        column = ViewNumber.VISIT_OFFSET.column if are_rows else Column.VISIT_ROWS
+        return self._stored.column(column, np.uint32)  # type: ignore[return-value]
+
+    @property
+    def begins(self) -> NDArray[np.intp]:
+        if self._begins is None:
+            self._begins = np.flatnonzero(self.offsets == 1)
+        return self._begins
+
+    @property
+    def spans(self) -> Integers:
+        return self._stored.column(Column.VISIT_SPAN, np.uint32)
+
+    @property
+    def views(self) -> Integers:
+        return self._stored.column(Column.VISIT_VIEWS, np.uint32)
+
+    @property
+    def duration_ms(self) -> Integers:
+        stored = self._stored.column(Column.VISIT_DURATION, np.int64)
+        if self._overlay is None or self._added_ms is None:
+            return stored
+        header, duration_ms = self._stored.segment.header, stored.astype(np.int64)
+        rows, offsets = self._overlay.places, self.offsets
+        first_rows = rows + 1 - offsets[rows].astype(np.intp)
+        are_here = (offsets[rows] > 0) & (first_rows >= 0)
+        place_of = np.full(header.views, -1)
+        place_of[self.begins] = np.arange(len(self.begins))
+        visits = place_of[first_rows[are_here]]
+        np.add.at(duration_ms, visits[visits >= 0], self._added_ms[are_here][visits >= 0])
+        return duration_ms
+
+    @property
+    def has_event(self) -> NDArray[np.bool_]:
+        return self._stored.column(Column.VISIT_EVENT, np.uint8) > 0
+
+    @property
+    def repeats(self) -> Integers:
+        return self._stored.column(Column.VISIT_REPEATS, np.uint32)
+
+    @property
+    def elsewhere(self) -> NDArray[np.int64]:
+        column = self._stored.column(Column.VISIT_ELSEWHERE, np.int64)
+        return column.astype(np.int64, copy=False)
 
 
 @define(eq=False)
@@ -356,6 +428,11 @@ def read_all_values(part: OpenSegment | OpenMergedSegment) -> None:
         part.codes(dimension)
     for number in ViewNumber:
         part.numbers(number)
+    visits = part.visits()
+    for of_visits in (visits.spans, visits.views, visits.duration_ms, visits.has_event):
+        len(of_visits)
+    for numbers in (visits.repeats, visits.elsewhere):
+        len(numbers)
     for events in (part.own, part.loose):
         for column in (events.event, events.time_ms, events.view, events.property):
             len(column)

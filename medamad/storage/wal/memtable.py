@@ -24,7 +24,9 @@ from medamad.storage.segments.parts import (
     EventCounts,
     EventRows,
     ViewColumns,
+    VisitColumns,
 )
+from medamad.storage.segments.visit_columns import visits_of
 from medamad.storage.wal.records import RecordKind, Rows
 
 CHUNK_VIEWS: Final = 65_536
@@ -69,6 +71,7 @@ class ChunkViews:
     first_visit: int
     ascends: bool
     _counters: dict[int, Counters] = field(factory=dict)
+    _visits: list[VisitColumns] = field(factory=list)
 
     import_batch = 0
     own = loose = NO_EVENTS
@@ -90,6 +93,11 @@ class ChunkViews:
 
     def views_with_late_events(self) -> NDArray[np.integer[Any]]:
         return np.zeros(0, np.intp)
+
+    def visits(self) -> VisitColumns:
+        if not self._visits:
+            self._visits.append(visits_of(self))
+        return self._visits[0]
 
     def slots(self) -> Counters | None:
         return self._counted(SLOTS, self.time_ms // SLOT_MS)

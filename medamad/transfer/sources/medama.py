@@ -138,7 +138,7 @@ class _DatabaseReader:
         pairs: list[tuple[str, str]] = []
         time_ms: int | None = None
         view = 0
-        duplicates = self._context.index.duplicates
+        hits = self._context.index.hits
         for record in self._query(
             f"SELECT epoch_ms(date_created) AS time_ms, {columns} FROM events "  # noqa: S608 - our own names
             "WHERE group_name IN (?, ?) ORDER BY date_created, batch_id, name, value"
@@ -146,7 +146,7 @@ class _DatabaseReader:
             if record["batch_id"] is None or record["batch_id"] != last:
                 yield from self._event(time_ms, pairs, view, last)
                 pairs, time_ms = [], record["time_ms"]
-                view = duplicates.original_of(self._numbers.get(record["bid"] or "", 0))
+                view = hits.original_of(self._numbers.get(record["bid"] or "", 0))
                 last = record["batch_id"]
             pairs.append((record["name"] or "", record["value"] or ""))
         yield from self._event(time_ms, pairs, view, last)

@@ -3,18 +3,21 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from attrs import evolve
 from msgspec import UNSET, UnsetType
 
-from medamad.domain.goals import D, Definitions, Funnel, Goal, members_of, new_id
+from medamad.domain.annotations import Annotation
+from medamad.domain.goals import Definitions, Funnel, Goal, members_of, new_id
 from medamad.domain.websites import Website
 from medamad.web.auth import Access
 from medamad.web.call import Call
 from medamad.web.dispatch import Routes
 from medamad.web.responses import Response, json_response, no_content
+
+T = TypeVar("T", Goal, Funnel, Annotation)
 
 
 class GoalDefinition(msgspec.Struct, kw_only=True):
@@ -69,12 +72,14 @@ _FUNNEL: Final = msgspec.json.Decoder(FunnelDetails)
 _FUNNEL_CHANGE: Final = msgspec.json.Decoder(FunnelChange)
 
 
-def _sent(change: GoalChange | FunnelChange) -> Mapping[str, Any]:
+def sent(change: msgspec.Struct) -> Mapping[str, Any]:
+    """Return the members that a body has."""
     members = msgspec.structs.asdict(change)
     return {name: value for name, value in members.items() if value is not UNSET}
 
 
-def _changed(members: Mapping[str, Any], old: D) -> D:
+def changed(members: Mapping[str, Any], old: T) -> T:
+    """Return a definition with some members changed."""
     return evolve(old, **members)
 
 
@@ -101,7 +106,7 @@ async def add_goal(call: Call, hostname: str) -> Response:
 async def change_goal(call: Call, hostname: str, goal: str) -> Response:
     """Change a goal."""
     website = call.website(hostname)
-    change = partial(_changed, _sent(call.body(_GOAL_CHANGE)))
+    change = partial(changed, sent(call.body(_GOAL_CHANGE)))
     definitions = await _change(call, website, lambda old: old.with_changed_goal(goal, change))
     return json_response(members_of(definitions.goal(goal)))
 
@@ -130,7 +135,7 @@ async def add_funnel(call: Call, hostname: str) -> Response:
 async def change_funnel(call: Call, hostname: str, funnel: str) -> Response:
     """Change a funnel."""
     website = call.website(hostname)
-    change = partial(_changed, _sent(call.body(_FUNNEL_CHANGE)))
+    change = partial(changed, sent(call.body(_FUNNEL_CHANGE)))
     definitions = await _change(call, website, lambda old: old.with_changed_funnel(funnel, change))
     return json_response(members_of(definitions.funnel(funnel)))
 

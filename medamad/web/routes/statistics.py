@@ -9,8 +9,9 @@ from attrs import evolve
 
 from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.goals import Definitions, Goal, checked_goal
+from medamad.domain.instants import second_of
 from medamad.domain.websites import Website
-from medamad.domain.zones import zone_named
+from medamad.domain.zones import DAY_S, zone_named
 from medamad.query.buckets import INTERVALS
 from medamad.query.changes import (
     METRICS,
@@ -19,6 +20,12 @@ from medamad.query.changes import (
     ChangesOptions,
     changes,
     parse_compared,
+)
+from medamad.query.comparison import (
+    ComparisonOptions,
+    comparison,
+    parse_metrics,
+    parse_share,
 )
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.filters import GOAL_FIELD, VISIT_FIELDS, VISITOR_FIELD, parse_filters
@@ -294,6 +301,33 @@ async def list_changes(call: Call, hostname: str) -> Response:
     return await _respond(call, website, query, partial(changes, options=options))
 
 
+async def compare(call: Call, hostname: str) -> Response:
+    """Return what changed since a moment, against the same hours of earlier weeks."""
+    parameters, website = call.parameters, call.website(hostname)
+    backend, rules = call.backend, call.backend.pipeline.rules
+    since, name = parameters.text("since"), parameters.text("annotation")
+    if since is not None and name is not None:
+        raise BadRequest("since: expected at most one of since and annotation")
+    now = backend.clock()
+    since_s = int(now) - DAY_S if since is None else second_of(since, "since", rules.zone)
+    if name is not None:
+        annotations = backend.store.annotations.of(website.number)
+        since_s = annotations.latest(name, now, rules.zone).start_s(rules.zone)
+    share = parameters.text("worse_than")
+    options = ComparisonOptions(
+        since_ms=since_s * 1000,
+        now_ms=int(now * 1000),
+        metrics=parse_metrics(
+            parameters.text("metric"),
+            _goals(call, website),
+            keeps_visits=backend.store.settings.visits.is_on,
+            has_visitors=rules.has_visitors,
+        ),
+        worse_than=None if share is None else parse_share(share, "worse_than"),
+    )
+    return await _respond(call, website, Query(), partial(comparison, options=options))
+
+
 async def count_live_visitors(call: Call, hostname: str) -> Response:
     """Return the number of pages open now, which stand for visitors, and lists on demand."""
     backend, website = call.backend, call.website(hostname)
@@ -330,6 +364,7 @@ def add_to(routes: Routes) -> None:
     routes.add("GET", path + "next", partial(list_pages_beside, step=1), Access.STATISTICS)
     routes.add("GET", path + "previous", partial(list_pages_beside, step=-1), Access.STATISTICS)
     routes.add("GET", path + "changes", list_changes, Access.STATISTICS)
+    routes.add("GET", path + "compare", compare, Access.STATISTICS)
     routes.add("GET", path + "goals", list_goal_figures, Access.STATISTICS)
     routes.add("GET", path + "goals/preview", preview_goal, Access.READ)
     routes.add("GET", path + "funnels/<funnel>", show_funnel, Access.STATISTICS)

@@ -64,11 +64,13 @@ from medamad.storage.segments.parts import (
     Part,
     Rollup,
     ViewColumns,
+    VisitColumns,
     are_late,
     enclosing_bounds,
 )
 from medamad.storage.segments.rollup import RollupContent, rollup_of
 from medamad.storage.segments.snapshot import Snapshot, may_have_visits
+from medamad.storage.segments.visit_columns import visits_of
 
 SOURCES = Sources({"google.com": "Google", "google.de": "Google", "t.co": "Twitter"})
 
@@ -113,6 +115,9 @@ class MadePart:
         own = self.own
         rows = own.view.astype(np.intp)
         return own.view[are_late(own.event, own.time_ms, self.sequence[rows], self.time_ms[rows])]
+
+    def visits(self) -> VisitColumns:
+        return visits_of(self)
 
     def codes(self, dimension: Dimension) -> Codes:
         return self.columns[dimension]

@@ -28,6 +28,7 @@ from medamad.storage.segments.parts import (
     ViewColumns,
 )
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_columns import visits_of
 from medamad.storage.store import Store
 from medamad.storage.wal.records import read_watermark, sequence_of, sound_rows
 from medamad.storage.websites import tombstones
@@ -74,7 +75,21 @@ def leaves(parts: Any) -> Iterator[ViewColumns]:
             yield part
 
 
+VISIT_COLUMNS = (
+    *("offsets", "begins", "spans", "views", "duration_ms", "has_event"),
+    *("repeats", "elsewhere"),
+)
+
+
+def check_visits(part: ViewColumns) -> None:
+    """Check that the visits of a part are those that its views make."""
+    visits, made_again = part.visits(), visits_of(part)
+    for name in VISIT_COLUMNS:
+        assert getattr(visits, name).tolist() == getattr(made_again, name).tolist(), name
+
+
 def _views(part: ViewColumns, snapshot: Snapshot) -> Iterator[tuple[int, Row]]:
+    check_visits(part)
     flags = part.flags
     columns: dict[str, list[Any]] = {
         "time_ms": part.time_ms.tolist(),

@@ -96,6 +96,7 @@ def figures(store: Store) -> dict[str, Any]:
         "share links": str(store.shares.all()),
         "goals": str([store.goals.of(number) for number in range(1, 9)]),
         "alerts": str([store.alerts.of(number) for number in range(9)]),
+        "annotations": str([store.annotations.of(number) for number in range(1, 9)]),
         "time that was trusted": str(trusted),
     }
     for website in store.websites.all():

@@ -60,7 +60,7 @@ async def test_a_token_is_for_all_websites_by_default(owner: Browser) -> None:
     [
         ({"scope": "read"}, "name: required"),
         ({"name": "a"}, "scope: required"),
-        ({"name": "a", "scope": "write"}, "scope: expected one of read, send, full"),
+        ({"name": "a", "scope": "write"}, "scope: expected one of read, send, annotate, full"),
         ({"name": "", "scope": "read"}, "name: expected 1 to 64 characters, got 0"),
         ({"name": 1, "scope": "read"}, "name: expected text, got a whole number"),
         (

@@ -117,6 +117,14 @@ export interface Goal {
   currency?: string;
 }
 
+/** What happened to a website: on a day, as 2026-01-31, or at a second in UTC. */
+export interface Annotation {
+  id: string;
+  time: string;
+  text: string;
+  link?: string;
+}
+
 export interface GoalFigures {
   id: string;
   name: string;
@@ -139,7 +147,7 @@ export interface FunnelFigures {
   steps: { goal: string; name: string; visits: number; visits_percentage: number }[];
 }
 
-export type Scope = "read" | "send" | "full";
+export type Scope = "read" | "send" | "annotate" | "full";
 
 export interface Token {
   id: string;

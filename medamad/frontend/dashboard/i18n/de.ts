@@ -165,6 +165,18 @@ export const de: Catalogue = {
     "Die ersten Seitenaufrufe, pro Stunde. Ab dem dritten Tag zeigt das Diagramm Tage.",
   "chart.unpaired":
     "Die Abschnitte des Vergleichszeitraums sind anders eingeteilt. Deshalb werden nur die Summen verglichen.",
+  "annotations.title": "Anmerkungen",
+  "annotations.none": "Keine Anmerkungen in diesem Zeitraum",
+  "annotations.none-text":
+    "Eine Anmerkung zeigt im Diagramm, was geschah: ein Deployment, eine Kampagne, neue Preise.",
+  "annotations.new": "Neue Anmerkung",
+  "annotations.text": "Was geschah",
+  "annotations.day": "Datum",
+  "annotations.time": "Uhrzeit (optional)",
+  "annotations.without-time":
+    "Ohne Uhrzeit gilt sie für den ganzen Tag. Uhrzeiten sind die von {zone}.",
+  "annotations.link": "Link (optional)",
+  "annotations.full": "Eine Website kann 1.000 Anmerkungen haben. Löschen Sie zuerst eine.",
   "shortcuts.earlier": "Vorheriger Zeitraum",
   "shortcuts.later": "Nächster Zeitraum",
   "shortcuts.compare": "Vergleich ein- oder ausschalten",
@@ -596,6 +608,7 @@ export const de: Catalogue = {
   "tokens.scope": "Berechtigung",
   "tokens.scope-read": "Statistik lesen",
   "tokens.scope-send": "Zugriffe von einem Server senden",
+  "tokens.scope-annotate": "Anmerkungen hinzufügen",
   "tokens.scope-full": "Lesen, senden und Websites verwalten",
   "tokens.websites": "Websites",
   "tokens.all": "Alle Websites",

@@ -168,6 +168,18 @@ export const fr: Catalogue = {
     "Vos premières pages vues, heure par heure. À partir du troisième jour, le graphique affiche des jours.",
   "chart.unpaired":
     "La période de comparaison est découpée autrement : seuls les totaux sont comparés.",
+  "annotations.title": "Annotations",
+  "annotations.none": "Aucune annotation sur cette période",
+  "annotations.none-text":
+    "Une annotation marque sur le graphique ce qui s’est passé : un déploiement, une campagne, de nouveaux prix.",
+  "annotations.new": "Nouvelle annotation",
+  "annotations.text": "Ce qui s’est passé",
+  "annotations.day": "Date",
+  "annotations.time": "Heure (facultative)",
+  "annotations.without-time":
+    "Sans heure, elle vaut pour toute la journée. Les heures sont celles de {zone}.",
+  "annotations.link": "Lien (facultatif)",
+  "annotations.full": "Un site peut avoir 1 000 annotations. Supprimez-en une d’abord.",
   "shortcuts.earlier": "Période précédente",
   "shortcuts.later": "Période suivante",
   "shortcuts.compare": "Activer ou désactiver la comparaison",
@@ -600,6 +612,7 @@ export const fr: Catalogue = {
   "tokens.scope": "Autorisation",
   "tokens.scope-read": "Lire les statistiques",
   "tokens.scope-send": "Envoyer des visites depuis un serveur",
+  "tokens.scope-annotate": "Ajouter des annotations",
   "tokens.scope-full": "Lire, envoyer et gérer les sites",
   "tokens.websites": "Sites",
   "tokens.all": "Tous les sites",

@@ -163,6 +163,18 @@ export const ja: Catalogue = {
   "chart.first-days":
     "最初のページビューを1時間ごとに表示しています。3日目からは日ごとの表示になります。",
   "chart.unpaired": "比較期間は区切りが異なるため、合計のみを比較しています。",
+  "annotations.title": "注釈",
+  "annotations.none": "この期間に注釈はありません",
+  "annotations.none-text":
+    "注釈は、デプロイ、キャンペーン、価格改定など、起きたことをグラフに示します。",
+  "annotations.new": "注釈を追加",
+  "annotations.text": "起きたこと",
+  "annotations.day": "日付",
+  "annotations.time": "時刻（任意）",
+  "annotations.without-time":
+    "時刻がなければ終日の注釈になります。時刻のタイムゾーンは {zone} です。",
+  "annotations.link": "リンク（任意）",
+  "annotations.full": "注釈は1つのサイトにつき1,000件までです。先に1件削除してください。",
   "shortcuts.earlier": "1つ前の期間",
   "shortcuts.later": "1つ後の期間",
   "shortcuts.compare": "比較のオン・オフを切り替え",
@@ -581,6 +593,7 @@ export const ja: Catalogue = {
   "tokens.scope": "権限",
   "tokens.scope-read": "統計の読み取り",
   "tokens.scope-send": "サーバーからのヒットの送信",
+  "tokens.scope-annotate": "注釈の追加",
   "tokens.scope-full": "読み取り、送信、サイトの管理",
   "tokens.websites": "サイト",
   "tokens.all": "すべてのサイト",

@@ -13,7 +13,7 @@ import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { useSaving } from "./form-state.ts";
 import { dayOf, Grant, NameField, Revoke, refusals } from "./grants.tsx";
 
-const SCOPES: readonly Scope[] = ["read", "send", "full"];
+const SCOPES: readonly Scope[] = ["read", "send", "annotate", "full"];
 const DAYS = [7, 30, 90, 365] as const;
 const DAY_S = 86_400;
 

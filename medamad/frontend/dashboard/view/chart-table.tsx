@@ -1,23 +1,36 @@
 // The chart as a table: always available to screen readers, shown on request.
 
-import { t } from "../i18n/index.ts";
+import type { Annotation } from "../api/types.ts";
+import { moment, t } from "../i18n/index.ts";
 import type { Interval, Measure } from "./address.ts";
+import { isOfDay } from "./annotations.ts";
 import type { Part } from "./buckets.ts";
 import { known, measured, measures } from "./measures.ts";
+import { Noted } from "./noted.tsx";
 import { useViewing } from "./page-state.ts";
-import { partLabel } from "./spans.ts";
+import { annotationLabel, partLabel } from "./spans.ts";
 import { KINDS } from "./visitors.tsx";
 
 interface Properties {
   buckets: Part[];
   before: (Part | undefined)[] | undefined;
+  /** The annotations of each bucket, by its place. */
+  annotations: Map<number, Annotation[]>;
   interval: Interval;
   zone: string;
   isShown: boolean;
   onZoom: (place: number) => void;
 }
 
-export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }: Properties) {
+export function ChartTable({
+  buckets,
+  before,
+  annotations,
+  interval,
+  zone,
+  isShown,
+  onZoom,
+}: Properties) {
   const { view } = useViewing();
   const shown = measures(view);
   const [first = "visitors"] = shown;
@@ -32,6 +45,11 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
         <thead>
           <tr>
             <th scope="col">{t("chart.time")}</th>
+            {annotations.size > 0 && (
+              <th scope="col" class="notes">
+                {t("annotations.title")}
+              </th>
+            )}
             {shown.map((measure) => (
               <th scope="col" key={measure}>
                 {t(`measure.${measure}`)}
@@ -67,6 +85,15 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
                   partLabel(bucket, interval, zone)
                 )}
               </th>
+              {annotations.size > 0 && (
+                <td class="notes">
+                  {annotations.get(place)?.map((one) => (
+                    <div key={one.id}>
+                      <Noted of={one} when={whenIn(one, interval, zone)} />
+                    </div>
+                  ))}
+                </td>
+              )}
               {shown.map((measure) => (
                 <td key={measure}>{measured(measure, known(measure, bucket), true)}</td>
               ))}
@@ -82,6 +109,13 @@ export function ChartTable({ buckets, before, interval, zone, isShown, onZoom }:
       </table>
     </section>
   );
+}
+
+/** When an annotation is within its interval. */
+function whenIn(one: Annotation, interval: Interval, zone: string): string {
+  if (interval === "week" || interval === "month") return annotationLabel(one, zone);
+  if (isOfDay(one)) return "";
+  return moment(new Date(one.time), { timeStyle: "short" }, zone);
 }
 
 interface BeforeProperties {

@@ -3,7 +3,8 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { locale, t } from "../i18n/index.ts";
+import type { Annotation } from "../api/types.ts";
+import { figure, locale, t } from "../i18n/index.ts";
 import { isDark } from "../state/theme.ts";
 import type { Interval, Measure } from "./address.ts";
 import type { Part } from "./buckets.ts";
@@ -17,6 +18,8 @@ interface Properties {
   buckets: Part[];
   /** The bucket that each is compared with. */
   before: (Part | undefined)[] | undefined;
+  /** The annotations of each bucket, by its place. */
+  annotations: Map<number, Annotation[]>;
   measure: Measure;
   interval: Interval;
   zone: string;
@@ -28,6 +31,8 @@ interface Properties {
 const SECONDS = { minute: 60, hour: 3_600, day: 86_400, week: 604_800, month: 2_628_000 };
 /** Measures that are whole numbers. */
 const COUNTS: readonly Measure[] = ["visitors", "visits", "pageviews"];
+/** How many annotations a tip has at most. */
+const MOST_NOTED = 5;
 const TICK_WIDTH_PX = 84;
 /** Natural steps between labels. */
 const STEPS: Record<Interval, number[]> = {
@@ -42,7 +47,7 @@ const DURATION_STEPS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3
   .concat([28_800_000, 86_400_000]);
 
 export function Chart(properties: Properties) {
-  const { buckets, before, measure, interval, zone } = properties;
+  const { buckets, before, measure, interval, zone, annotations } = properties;
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot>(null);
   const [at, setAt] = useState<{ index: number; left: number }>();
@@ -72,6 +77,8 @@ export function Chart(properties: Properties) {
   useEffect(() => {
     chart.current?.setData(data);
   }, [buckets, before, measure]);
+
+  useEffect(() => chart.current?.redraw(false), [annotations]);
 
   const move = (index: number) => {
     const { current } = chart;
@@ -241,8 +248,22 @@ function optionsOf(
         },
       ],
       ready: [(chart) => zoomByClick(chart, latest)],
+      // Below the lines.
+      drawAxes: [(chart) => mark(chart, latest.current, soft)],
     },
   };
+}
+
+/** Mark the buckets that have annotations with a line, and a pennant above it. */
+function mark(chart: uPlot, { annotations }: Properties, colour: string): void {
+  const { ctx, bbox, data } = chart;
+  const { pxRatio: px } = uPlot;
+  ctx.fillStyle = colour;
+  for (const place of annotations.keys()) {
+    const x = Math.round(chart.valToPos(data[0][place] as number, "x", true));
+    ctx.fillRect(x, bbox.top - 10 * px, px, bbox.height + 10 * px);
+    ctx.fillRect(x, bbox.top - 10 * px, 9 * px, 6 * px);
+  }
 }
 
 /** The place of the nearest point. */
@@ -336,12 +357,14 @@ function Tip({
   measure,
   interval,
   zone,
+  annotations,
   index,
   left,
 }: Properties & { index: number; left: number }) {
   const bucket = buckets[index];
   if (!bucket) return null;
   const earlier = before?.[index];
+  const noted = annotations.get(index) ?? [];
   return (
     <div
       class="tip"
@@ -353,6 +376,12 @@ function Tip({
       <strong>{measured(measure, known(measure, bucket), true)}</strong> {t(`measure.${measure}`)}
       <div>{partLabel(bucket, interval, zone)}</div>
       {measure === "visitors" && <VisitorKinds of={bucket} className="tip-kinds" />}
+      {noted.slice(0, MOST_NOTED).map(({ id, text }) => (
+        <p key={id} class="tip-note">
+          {text}
+        </p>
+      ))}
+      {noted.length > MOST_NOTED && `+${figure(noted.length - MOST_NOTED)}`}
       {earlier && (
         <div class="tip-before">
           <i class="line-key compared" />

@@ -1,16 +1,17 @@
 // The overview of a period: a tile for each measure, and a chart of the selected one.
 
-import { Table, TrendingUp } from "lucide";
+import { Flag, Table, TrendingUp } from "lucide";
 import { useMemo, useState } from "preact/hooks";
 import type { Figures } from "../api/types.ts";
 import { figure, type Key, t, tn } from "../i18n/index.ts";
+import { shareId } from "../state/share.ts";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { Trouble } from "../ui/trouble.tsx";
+import { byPlace, useAnnotations } from "./annotations.ts";
 import { pairsOf, partsOf } from "./buckets.ts";
 import { Chart } from "./chart.tsx";
-import { ChartTable } from "./chart-table.tsx";
 import { type Filter, isOfVisits } from "./filters.ts";
 import { charted } from "./measures.ts";
 import { useViewing } from "./page-state.ts";
@@ -21,6 +22,10 @@ import { Tiles } from "./tiles.tsx";
 import { VisitorKinds } from "./visitors.tsx";
 import { countsVisitors, keepsVisits } from "./visits.ts";
 
+const AnnotationsDialog = later(() =>
+  import("../annotations/dialog.tsx").then(({ AnnotationsDialog }) => AnnotationsDialog),
+);
+const ChartTable = later(() => import("./chart-table.tsx").then(({ ChartTable }) => ChartTable));
 const NeverVisited = later(() =>
   import("./never-visited.tsx").then(({ NeverVisited }) => NeverVisited),
 );
@@ -46,6 +51,13 @@ export function Overview() {
         pairsOf(parts, before.interval, interval, zone, earlier),
     ];
   }, [summary, before, interval, zone, period, first?.valueOf()]);
+
+  const annotations = useAnnotations();
+  const places = useMemo(
+    () => byPlace(annotations, buckets ?? [], zone),
+    [annotations, buckets, zone],
+  );
+  const [showsAnnotations, setShowsAnnotations] = useState(false);
 
   // While figures are loading, the lines have their place.
   const hasLines = earlier && !isEmptyBefore && !(before && buckets && !pairs);
@@ -107,6 +119,18 @@ export function Overview() {
               ]}
             />
           )}
+          {(!shareId || annotations.length > 0) && (
+            <button
+              type="button"
+              class="button"
+              aria-haspopup="dialog"
+              title={t("annotations.title")}
+              onClick={() => setShowsAnnotations(true)}
+            >
+              <Icon of={Flag} size={16} />
+              <span class="hidden">{t("annotations.title")}</span>
+            </button>
+          )}
           <button
             type="button"
             class="button"
@@ -129,6 +153,7 @@ export function Overview() {
             <Chart
               buckets={buckets}
               before={pairs}
+              annotations={places}
               measure={charted(view)}
               interval={interval}
               zone={zone}
@@ -145,6 +170,7 @@ export function Overview() {
             <ChartTable
               buckets={buckets}
               before={pairs}
+              annotations={places}
               interval={interval}
               zone={zone}
               isShown={showsTable}
@@ -152,6 +178,13 @@ export function Overview() {
             />
           )}
         </div>
+      )}
+      {showsAnnotations && (
+        <AnnotationsDialog
+          annotations={annotations}
+          days={daysLabelOf(period, zone)}
+          onClose={() => setShowsAnnotations(false)}
+        />
       )}
     </section>
   );

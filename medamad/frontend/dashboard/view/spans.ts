@@ -1,7 +1,9 @@
 // Periods in words.
 
+import type { Annotation } from "../api/types.ts";
 import { dates, moment, t } from "../i18n/index.ts";
 import type { Interval, Period } from "./address.ts";
+import { isOfDay } from "./annotations.ts";
 import type { Part } from "./buckets.ts";
 import type { Compared } from "./comparison.ts";
 import { isTimes, rangeOf, type Span, wholeSpan } from "./periods.ts";
@@ -42,6 +44,12 @@ function until(span: string, end: Date, zone: string): string {
 /** A date from the daemon, in words. */
 export function dateLabel(date: string): string {
   return moment(new Date(`${date}T00:00:00Z`), { dateStyle: "medium" }, "UTC");
+}
+
+/** When an annotation is, in words. */
+export function annotationLabel(one: Annotation, zone: string): string {
+  if (isOfDay(one)) return dateLabel(one.time);
+  return dates({ ...TIME, timeZone: zone }).format(new Date(one.time));
 }
 
 const BUCKET_FORMS: Record<Interval, Intl.DateTimeFormatOptions> = {

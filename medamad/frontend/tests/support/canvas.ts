@@ -6,6 +6,7 @@ const WIDTH_PX = 1_000;
 const HEIGHT_PX = 300;
 
 type Point = readonly [x: number, y: number];
+type Rect = readonly [x: number, y: number, width: number, height: number];
 
 class Path {
   readonly points: Point[] = [];
@@ -31,14 +32,26 @@ export const written: string[] = [];
 /** The points of each line that charts have drawn; of dots, their centres. */
 export const drawn: Point[][] = [];
 
+/** The rectangles that charts have filled since they were last cleared. */
+const filled: Rect[] = [];
+
+export function rects(): readonly Rect[] {
+  return filled;
+}
+
 /** Forget what charts have drawn and written. */
 export function wipe(): void {
   written.length = 0;
   drawn.length = 0;
+  filled.length = 0;
 }
 
 const CONTEXT = new Proxy<Record<string, unknown>>(
   {
+    fillRect: (...rect: Rect) => filled.push(rect),
+    clearRect: () => {
+      filled.length = 0;
+    },
     fillText: (text: string) => written.push(text),
     stroke: (path?: Path) => path?.points.length && drawn.push(path.points),
   },

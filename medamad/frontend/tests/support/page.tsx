@@ -121,8 +121,10 @@ async function answer(
   const { pathname, searchParams: query } = new URL(url, location.origin);
   const path = pathname.replace(/^\/api\//, "");
   const request = { method, path, query, body: body ? JSON.parse(String(body)) : undefined };
-  asked.push(request);
   const known = answers[path] ?? answers[path.replace(`website/${HOSTNAME}/`, "")];
+  // Most tests are about a website without any, and about other requests.
+  if (!known && path.endsWith("/annotations")) return Response.json([]);
+  asked.push(request);
   if (known === undefined) throw new Error(`no answer to ${method} ${path}`);
   const given = typeof known === "function" ? await known(request) : known;
   if (given instanceof Response) return given.clone();

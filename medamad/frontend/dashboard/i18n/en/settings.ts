@@ -60,6 +60,7 @@ export const settings = {
   "tokens.scope": "Permission",
   "tokens.scope-read": "Read statistics",
   "tokens.scope-send": "Send hits from a server",
+  "tokens.scope-annotate": "Add annotations",
   "tokens.scope-full": "Read, send and manage websites",
   "tokens.websites": "Websites",
   "tokens.all": "All websites",

@@ -117,6 +117,17 @@ export const view = {
   "chart.first-days": "Your first views, by hour. From the third day on, the chart shows days.",
   "chart.unpaired":
     "The intervals of the comparison period don’t line up, so only totals are compared.",
+  "annotations.title": "Annotations",
+  "annotations.none": "No annotations in this period",
+  "annotations.none-text":
+    "An annotation marks on the chart what happened: a deploy, a campaign, new prices.",
+  "annotations.new": "New annotation",
+  "annotations.text": "What happened",
+  "annotations.day": "Date",
+  "annotations.time": "Time (optional)",
+  "annotations.without-time": "Without a time, it’s for the whole day. Times are those of {zone}.",
+  "annotations.link": "Link (optional)",
+  "annotations.full": "A website can have 1,000 annotations. Delete one first.",
   "shortcuts.earlier": "Previous period",
   "shortcuts.later": "Next period",
   "shortcuts.compare": "Turn the comparison on or off",
