@@ -54,11 +54,12 @@ from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
 from medamad.mail.mailer import Mailer
-from medamad.storage.environment.environment import FILE_NAME as STORE_NAME
+from medamad.storage.compact import compaction_asked
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
 from medamad.storage.environment.owner import check_owner
 from medamad.storage.errors import DamagedStore, StoreError
+from medamad.storage.migrations import is_outdated
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
 from medamad.web.app import make_outage_site, make_site
@@ -269,9 +270,6 @@ class Daemon(Service):
     async def _store_work(self, data_dir: Path) -> AsyncIterator[StoreWork]:
         """Let `medamad status` say what is done to the whole store before it is opened."""
         work = StoreWork(self.supervisor)
-        if not (data_dir / STORE_NAME).exists():
-            yield work
-            return
         handlers = outage_handlers(lambda: work.text, self.config, int(self.clock()), (), data_dir)
         server = AdminServer.start(data_dir, handlers, self.reactor)
         try:
@@ -305,9 +303,10 @@ class Daemon(Service):
         if check is not None:
             self._opened.callback(check.stop)
         store_settings = settings.store_settings(self.config)
-        async with self._store_work(data_dir) as work:
-            await bring_up_to_date(data_dir, store_settings.map_size, in_thread, work)
-            await compact_if_asked(data_dir, in_thread, work)
+        if is_outdated(data_dir) or compaction_asked(data_dir) is not None:
+            async with self._store_work(data_dir) as work:
+                await bring_up_to_date(data_dir, store_settings.map_size, in_thread, work)
+                await compact_if_asked(data_dir, in_thread, work)
         store = start_store(data_dir, store_settings, self.reactor)
         self._opened.push_async_callback(self._close, store)
         if warning := open_to_others(data_dir):
