@@ -174,7 +174,7 @@ SCENES: Final = {
     "adding a website": Scene("add", whose="owner"),
     **{
         f"settings: {name}": Scene(f"settings/{name}", section, whose="owner")
-        for name in ("account", "websites", "tracker", "usage", "about")
+        for name in ("account", "websites", "reports", "tracker", "usage", "about")
     },
     "settings: alerts": Scene("settings/alerts", alert, whose="owner"),
     "settings: tokens": Scene("settings/tokens", token, whose="owner"),

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.browser
 Make = Callable[..., Dashboard]
 
 
-SETTINGS: Final = ("websites", "alerts", "tracker", "usage", "about", "tokens", "account")
+SETTINGS: Final = (
+    *("websites", "alerts", "reports", "tracker", "usage", "about", "tokens", "account"),
+)
 LEAST_GAP: Final = 6
 PHONE: Final = {"viewport": {"width": PHONE_WIDTH, "height": 700}}
 
@@ -31,6 +33,7 @@ PHONE: Final = {"viewport": {"width": PHONE_WIDTH, "height": 700}}
         "settings/websites",
         "settings/alerts",
         "settings/tokens",
+        "settings/reports",
         "settings/tracker",
         "settings/usage",
         "settings/about",

@@ -192,6 +192,21 @@ export interface AlertTrial {
   failure: string | null;
 }
 
+export interface Report {
+  id: string;
+  address: string;
+  websites: string[];
+  every: "week" | "month";
+  day: number;
+  hour: number;
+  timezone: string;
+  language: Language;
+  confirmed: boolean;
+  dateCreated: number;
+  /** Why the last attempt to mail it failed, in the mail server's words. */
+  failure?: string;
+}
+
 export interface Share {
   id: string;
   name: string;

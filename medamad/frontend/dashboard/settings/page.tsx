@@ -10,6 +10,7 @@ import { later } from "../ui/lazy.tsx";
 import { NoSuchPage } from "../ui/no-such-page.tsx";
 import { About } from "./about.tsx";
 import { Account } from "./account.tsx";
+import { Reports } from "./reports.tsx";
 import { Tokens } from "./tokens.tsx";
 import { Tracker } from "./tracker.tsx";
 import { UsageFigures } from "./usage.tsx";
@@ -17,7 +18,10 @@ import { Websites } from "./websites.tsx";
 import "../style/websites.css" with { type: "css" };
 import "../style/settings.css" with { type: "css" };
 
-const SECTIONS = ["account", "websites", "alerts", "tokens", "tracker", "usage", "about"] as const;
+const SECTIONS = [
+  ...(["account", "websites", "alerts", "reports", "tokens"] as const),
+  ...(["tracker", "usage", "about"] as const),
+] as const;
 type Section = (typeof SECTIONS)[number];
 
 const CONTENTS: Record<Section, ComponentType> = {
@@ -25,6 +29,7 @@ const CONTENTS: Record<Section, ComponentType> = {
   websites: Websites,
   alerts: later(() => import("./alerts.tsx").then(({ Alerts }) => Alerts)),
   tokens: Tokens,
+  reports: Reports,
   tracker: Tracker,
   usage: UsageFigures,
   about: About,
