@@ -23,7 +23,16 @@ test("each section has its address and its title", async () => {
   await shown.person.keyboard("gs");
   await shown.findByRole("heading", { level: 1, name: "Settings" });
   const sections = within(shown.getByRole("navigation", { name: "Settings" }));
-  for (const name of ["Account", "Websites", "Alerts", "Reports", "Tokens", "Tracker", "Usage", "About"]) {
+  for (const name of [
+    "Account",
+    "Websites",
+    "Alerts",
+    "Reports",
+    "Tokens",
+    "Tracker",
+    "Usage",
+    "About",
+  ]) {
     await shown.person.click(sections.getByRole("link", { name }));
     assert.ok(await sections.findByRole("link", { name, current: "page" }));
     assert.equal(location.pathname, `/dashboard/settings/${name.toLowerCase()}`);
