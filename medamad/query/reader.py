@@ -19,6 +19,7 @@ from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.spans import Spans
 from medamad.query.sums import (
+    FirstViewAmounts,
     FirstViewText,
     PropertyCounts,
     Quartiles,
@@ -110,6 +111,15 @@ class Selected(Protocol):
 
         Without `with_means` only their number, which is found faster. Days of which only rollups
         are left are gaps if a grouping is among visits with some text.
+        """
+
+    def amounts_by_first_view(
+        self, goal: Goal, groupings: Sequence[FirstViewText]
+    ) -> tuple[list[FirstViewAmounts], Gaps]:
+        """Return the amounts in the conversions of a goal with revenue, in each of some groupings.
+
+        All conversions of the visits count, also those after the period. Days of which only rollups
+        are left are gaps.
         """
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:

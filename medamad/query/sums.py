@@ -208,6 +208,19 @@ class FirstViewText:
 
 
 @frozen(eq=False)
+class FirstViewAmounts:
+    """The amounts in the conversions of visits, by the code of the visit's first view, shape (n,).
+
+    `properties` are codes of Dimension.PROPERTY, and `times` how often each occurs with the code
+    in the same place of `codes`.
+    """
+
+    codes: NDArray[np.int64]
+    properties: NDArray[np.int64]
+    times: NDArray[np.int64]
+
+
+@frozen(eq=False)
 class RowVisits:
     """The visits of each row of a dimension and, if asked for, how many bounced, shape (n,).
 

@@ -13,7 +13,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.embedded import visit_figures
 from medamad.query.embedded.aggregate import quartiles_by_path, tally
-from medamad.query.embedded.conversions import find_conversions
+from medamad.query.embedded.conversions import amounts_by_first_view, find_conversions
 from medamad.query.embedded.goals import GoalSearch, count_steps
 from medamad.query.embedded.properties import count_properties
 from medamad.query.embedded.rollups import with_single_durations
@@ -26,6 +26,7 @@ from medamad.query.reader import Reader, Selected
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.spans import Spans
 from medamad.query.sums import (
+    FirstViewAmounts,
     FirstViewText,
     PropertyCounts,
     Quartiles,
@@ -107,6 +108,11 @@ class EmbeddedSelected(Selected):
         self, groupings: Sequence[FirstViewText], *, with_means: bool
     ) -> tuple[list[VisitSums], Gaps]:
         return visit_figures.visits_by_first_view(self.selection, groupings, with_means=with_means)
+
+    def amounts_by_first_view(
+        self, goal: Goal, groupings: Sequence[FirstViewText]
+    ) -> tuple[list[FirstViewAmounts], Gaps]:
+        return amounts_by_first_view(self.selection, goal, groupings)
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
         return visit_figures.exit_pages(self.selection, with_pages=with_pages)
