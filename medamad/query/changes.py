@@ -66,8 +66,8 @@ GOAL_PARTS: Final = ("reached", "not reached")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WEEK_MS: Final = 7 * DAY_MS
-_BEFORE, _NOW = 0, 1
-"""The rows of figures by period; those of earlier weeks follow."""
+_BEFORE, _NOW, _SHARED, _WEEKS = range(4)
+"""The rows of sums by period: the last is the first of those of earlier weeks."""
 
 
 @frozen(kw_only=True)
@@ -105,26 +105,28 @@ def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[
     Raises BadRequest for periods that cannot be compared, and without the goal of conversions.
     """
     query = _query_of_metric(query, options)
-    before, now, ratio = _periods_of(query, options)
+    before, now, shared, ratio = _periods_of(query, options)
     weeks = _earlier_weeks(before, now, reader.time_bounds())
     counter = _Counter.over(reader, query, options, (before, now, *weeks.values()))
-    two, earlier = [counter.count(each.period) for each in (before, now)], []
-    gaps = two[_BEFORE].gaps | two[_NOW].gaps
+    counted = [counter.count(span) for span in (before, now, shared)]
+    gaps = counted[_BEFORE].gaps | counted[_NOW].gaps
     known = []
     for week, span in weeks.items():
-        counted = counter.count(span.period)
-        if not _lacks_days(counted.gaps):
-            earlier.append(counted)
+        of_week = counter.count(span)
+        if not _lacks_days(of_week.gaps):
+            counted.append(of_week)
             known.append(week)
-    counter = counter.knowing_amounts([*two, *earlier])
-    tables = counter.tables([*two, *earlier])
+    counter = counter.knowing_amounts(counted)
+    tables = counter.tables(counted)
     whole = _Sums.of_fullest([table.sums for table in tables])
     # A dimension may be unknown for a day under a filter. Its parts would not add up to the whole.
-    counts = whole.counts[: len(two), 0]
-    tables = [t for t in tables if np.array_equal(t.sums.counts[: len(two)].sum(axis=1), counts)]
+    counts = whole.counts[:_WEEKS, 0]
+    tables = [t for t in tables if np.array_equal(t.sums.counts[:_WEEKS].sum(axis=1), counts)]
     judge = _Judge.of(Chance(ratio, len(known)), np.array(known), whole, tables)
     is_certain = not _lacks_days(gaps)
-    pairs, gaps_of_pairs = _pairs(counter, judge, (before, now)) if is_certain else ([], NO_GAPS)
+    pairs, gaps_of_pairs = (
+        _pairs(counter, judge, (before, now, shared)) if is_certain else ([], NO_GAPS)
+    )
     start, end = (_written(ms, before.zone) for ms in (before.start_ms, before.end_ms))
     content = {
         "metric": options.metric,
@@ -188,11 +190,12 @@ class _Span:
         return self.end_ms - self.start_ms + 1
 
 
-def _periods_of(query: Query, options: ChangesOptions) -> tuple[_Span, _Span, float]:
-    """Return the period compared with, the period, and how long it is relative to the other.
+def _periods_of(query: Query, options: ChangesOptions) -> tuple[_Span, _Span, _Span | None, float]:
+    """Return the period compared with, the period, and what they share, if they overlap.
 
-    As far as it is over. Without a period to compare with, that is as much of the previous period
-    of the same length. Raises BadRequest.
+    And how long the period is relative to the other, apart from what they share, as far as it is
+    over. Without a period to compare with, that is as much of the previous period of the same
+    length. Raises BadRequest.
     """
     now = _Span.of(query.period, BOUNDS)
     length_ms = min(now.end_ms, options.now_ms) - now.start_ms + 1
@@ -203,9 +206,15 @@ def _periods_of(query: Query, options: ChangesOptions) -> tuple[_Span, _Span, fl
         before = evolve(before, end_ms=before.start_ms + length_ms - 1)
     else:
         before = _Span.of(options.compared, COMPARED)
-    if not before.period.is_outside(now.start_ms, now.end_ms):
-        raise BadRequest(f"{COMPARED[0]}: expected a period that does not overlap the other")
-    return before, now, length_ms / before.length_ms
+    if before.period.is_outside(now.start_ms, now.end_ms):
+        return before, now, None, length_ms / before.length_ms
+    # In the order of their starts.
+    first, last = sorted((before, now), key=lambda span: span.start_ms)
+    if first.start_ms == last.start_ms or first.end_ms >= last.end_ms:
+        raise BadRequest(f"{COMPARED[0]}: expected a period of which neither contains the other")
+    shared = evolve(last, end_ms=first.end_ms)
+    alone_ms = length_ms - min(shared.length_ms, length_ms - 1)
+    return before, now, shared, alone_ms / (before.length_ms - shared.length_ms)
 
 
 def _earlier_weeks(before: _Span, now: _Span, views_ms: tuple[int, int]) -> dict[int, _Span]:
@@ -306,22 +315,19 @@ class _Sums:
         )
 
     def beside(self, others: "Sequence[_Sums]") -> "_Sums":
-        """Return the sums of further parts after those of these, all of both periods alone."""
+        """Return the sums of further parts after those of these, all without earlier weeks."""
         columns = zip(*(sums.columns for sums in (self, *others)), strict=True)
-        return _Sums(tuple(np.concatenate([c[:2] for c in each], axis=1) for each in columns))
+        return _Sums(tuple(np.concatenate([c[:_WEEKS] for c in each], axis=1) for each in columns))
 
     def of_part(self, part: int) -> "_Sums":
         """Return those of one part."""
         return _Sums(tuple(column[:, [part]] for column in self.columns))
 
     def compared(self) -> Compared:
-        """Return those of both periods."""
-        return Compared(
-            self.values[_BEFORE],
-            self.values[_NOW],
-            self.counts[:2].sum(axis=0),
-            self.squares[:2].sum(axis=0),
-        )
+        """Return those of both periods, without what they share: it has no difference."""
+        alone = [column[:_SHARED] - column[_SHARED] for column in self.columns[1:] or self.columns]
+        values, squares, counts = alone[0], alone[len(alone) // 2], alone[-1]
+        return Compared(values[_BEFORE], values[_NOW], counts.sum(axis=0), squares.sum(axis=0))
 
 
 @frozen(eq=False)
@@ -340,8 +346,7 @@ class _Amounts:
     @classmethod
     def of(cls, texts: Sequence[str], found: Sequence[FirstViewAmounts]) -> Self:
         """Return all amounts that were found, in a type which has room for their sum."""
-        none = np.zeros(0, np.int64)
-        different = np.unique(np.concatenate([none, *(each.properties for each in found)]))
+        different = np.unique(np.concatenate([_NONE, *(each.properties for each in found)]))
         amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
         known = [amount for amount in amounts if amount is not None]
         exponents = [
@@ -381,6 +386,8 @@ def _column(figures: Figures) -> Columns:
 
 
 Found: TypeAlias = ByCode | FirstViewAmounts
+_NONE: Final = np.zeros(0, np.int64)
+_NO_AMOUNTS: Final = FirstViewAmounts(_NONE, _NONE, _NONE)
 
 
 @frozen(eq=False)
@@ -446,32 +453,35 @@ class _Counter:
         revenue = goal if metric == REVENUE else None
         return cls(reader, metric, reader.select(query), query.has_path_filter, reached, revenue)
 
-    def count(self, period: Period) -> _Counted:
-        """Return what is found in a period."""
+    def count(self, span: _Span | None) -> _Counted:
+        """Return what is found in a period, or nothing without one."""
         groupings = [FirstViewText(dimension) for _, dimension, _ in _DIMENSIONS]
-        selected, of_goal = self.selected.during(period), None
-        if self.reached is None:
-            found, gaps = self.find(selected, groupings)
-            return _Counted(found, of_goal, gaps)
-        by_code, gaps = self.counts(selected, groupings)
-        ((_, (figures,)),), more = self.counts(self.reached.during(period), groupings[:1])
+        found, gaps = self.find_in(span, groupings)
+        if self.reached is None or span is None:
+            return _Counted(found, (0, 0), gaps)
+        (of_first,), more = self._counts(self.reached.during(span.period), groupings[:1])
         # A visit of a day that is unknown might have reached it.
-        if not _lacks_days(more):
-            reached = int(figures.sum())
-            of_goal = reached, int(by_code[0][1][0].sum()) - reached
-        return _Counted(by_code, of_goal, gaps | more)
+        if _lacks_days(more):
+            return _Counted(found, None, gaps | more)
+        # The goal is no dimension of amounts.
+        reached, whole = (int(self._by_code(each)[1][0].sum()) for each in (of_first, found[0]))
+        return _Counted(found, (reached, whole - reached), gaps | more)
 
-    def find(
-        self, selected: Selected, groupings: Sequence[FirstViewText]
+    def find_in(
+        self, span: _Span | None, groupings: Sequence[FirstViewText]
     ) -> tuple[Sequence[Found], Gaps]:
-        """Return what is found in each grouping."""
+        """Return what is found in each grouping in a period, or nothing without one."""
         self.reader.cancellation.check()
+        if span is None:
+            nothing: Found = (_NONE, (_NONE,)) if self.revenue is None else _NO_AMOUNTS
+            return [nothing] * len(groupings), NO_GAPS
+        selected = self.selected.during(span.period)
         if self.revenue is None:
-            return self.counts(selected, groupings)
+            return self._counts(selected, groupings)
         found, gaps = selected.amounts_by_first_view(self.revenue, groupings)
         return found, gaps | selected.left_out
 
-    def counts(
+    def _counts(
         self, selected: Selected, groupings: Sequence[FirstViewText]
     ) -> tuple[list[ByCode], Gaps]:
         """Return the codes and numbers of each grouping."""
@@ -504,7 +514,7 @@ class _Counter:
 
     def difference(self, figures: Figures) -> Change:
         """Return the figures of both periods and their difference."""
-        before, now = figures[:2].tolist()
+        before, now = figures[:_SHARED].tolist()
         found = {"before": before, "now": now, "difference": now - before}
         if self.amounts is None:
             return found
@@ -517,7 +527,7 @@ class _Counter:
             for place, (name, dimension, naming) in enumerate(_DIMENSIONS)
         ]
         of_goal = [each.of_goal for each in counted if each.of_goal is not None]
-        if of_goal and len(of_goal) == len(counted):
+        if self.reached is not None and len(of_goal) == len(counted):
             sums = _Sums((np.array(of_goal, np.int64),))
             tables.append(_Table("goal", sums, np.arange(2), GOAL_PARTS))
         return tables
@@ -570,7 +580,7 @@ class _Judge:
         """Return the judge of tables whose whole is that of each period."""
 
         def dispersion(sums: _Sums) -> NDArray[np.float64]:
-            return dispersions(weeks, sums.values[2:], sums.squares[2:])
+            return dispersions(weeks, sums.values[_WEEKS:], sums.squares[_WEEKS:])
 
         total = chance.verdicts(whole.compared(), dispersion(whole), level=LEVEL_OF_TOTAL)
         level = LEVEL_OF_PARTS if total.are_changes[0] else LEVEL_OF_PARTS_ALONE
@@ -589,7 +599,7 @@ class _Judge:
         By table and place, with their dispersions. A part that has nearly all visits has nearly all
         of the difference, and explains nothing. None of a goal, which is no text of a first view.
         """
-        before, now = self.whole.values[:2, 0].tolist()
+        before, now = self.whole.values[:_SHARED, 0].tolist()
         rate = (now - before) / ((before + now) or 1)
         found = [
             (
@@ -601,7 +611,7 @@ class _Judge:
             for place, (table, verdicts) in enumerate(zip(self.tables, self.parts, strict=True))
             if table.dimension is not None
             for part in np.flatnonzero(verdicts.are_changes).tolist()
-            for values in [table.sums.values[:2, part]]
+            for values in [table.sums.values[:_SHARED, part]]
         ]
         for _, place, _, part in sorted(found)[:MAX_PAIRED]:
             yield self.tables[place], part, float(self.dispersions[place][part])
@@ -609,8 +619,8 @@ class _Judge:
 
 def _listed(counter: _Counter, table: _Table, verdicts: Verdicts | None, limit: int) -> Change:
     """Return the parts of a dimension with the largest differences, and the sums of all others."""
-    two = table.sums.figures[:2]
-    seen = np.flatnonzero(table.sums.counts[:2].sum(axis=0))
+    two = table.sums.figures[:_SHARED]
+    seen = np.flatnonzero(table.sums.counts[:_SHARED].sum(axis=0))
     size = int(table.numbers[-1]) + 1 if len(table.numbers) else 0
     by_number = np.zeros((2, size), two.dtype)
     by_number[:, table.numbers] = np.abs(two[_NOW] - two[_BEFORE]), two.sum(axis=0)
@@ -633,7 +643,9 @@ def _listed(counter: _Counter, table: _Table, verdicts: Verdicts | None, limit: 
     }
 
 
-def _pairs(counter: _Counter, judge: _Judge, periods: Sequence[_Span]) -> tuple[list[Change], Gaps]:
+def _pairs(
+    counter: _Counter, judge: _Judge, periods: Sequence[_Span | None]
+) -> tuple[list[Change], Gaps]:
     """Return the pairs of parts that explain the changes best, as `largest_changes` has these."""
     if counter.metric == VISITORS:
         return [], NO_GAPS
@@ -648,8 +660,8 @@ def _pairs(counter: _Counter, judge: _Judge, periods: Sequence[_Span]) -> tuple[
     ]
     counted, gaps = [], NO_GAPS
     for span in periods if groupings else ():
-        by_code, more = counter.find(counter.selected.during(span.period), groupings)
-        counted.append(by_code)
+        found_here, more = counter.find_in(span, groupings)
+        counted.append(found_here)
         gaps |= more
     if _lacks_days(gaps):
         return [], gaps

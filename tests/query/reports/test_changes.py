@@ -74,8 +74,12 @@ def random_query(traffic: RandomTraffic) -> Pairs:
     ]
     times_ms = sorted(traffic.time_ms() for _ in range(4))
     bounds = [("compare_start", 0), ("compare_end", 1), ("start", 2), ("end", 3)]
-    if rng.random() < 0.3:
+    chance = rng.random()
+    if chance < 0.3:
         bounds = [("start", 0), ("end", 1), ("compare_start", 2), ("compare_end", 3)]
+    elif chance < 0.6:
+        # They overlap.
+        bounds = [("compare_start", 0), ("compare_end", 2), ("start", 1), ("end", 3)]
     texts = {name: traffic.written(times_ms[place]) for name, place in bounds}
     if rng.random() < 0.5:
         del texts["compare_start"], texts["compare_end"]
@@ -278,6 +282,33 @@ def test_as_much_of_the_previous_period_is_compared_as_has_passed_of_this_one() 
     }
 
 
+def test_what_two_periods_share_is_no_change_and_makes_none_likelier() -> None:
+    # Of eight days each, seven are in both; the test is that of the two others.
+    start = (MONDAY - timedelta(days=1)).isoformat()
+    overlapping = [
+        *[("start", start), bounds(0)[1]],
+        ("compare_start", (MONDAY - timedelta(days=2)).isoformat()),
+        ("compare_end", (MONDAY + timedelta(days=6, milliseconds=-1)).isoformat()),
+    ]
+    usual = {what: 10 * count for what, count in USUAL.items()}
+    views = traffic(usual, usual=usual)
+    # No visits on the first of the two days, and half as many more on the last.
+    first_ms, last_ms = (int((MONDAY + timedelta(days=d)).timestamp() * 1000) for d in (-2, 6))
+    day_ms = WEEK_MS // 7
+    views = [view for view in views if not first_ms <= view["time_ms"] < first_ms + day_ms // 2]
+    found = content_of(views, [], overlapping, now_ms=NOW_MS, is_long=True)
+    alone = [
+        ("start", datetime.fromtimestamp(last_ms / 1000, UTC).isoformat()),
+        bounds(0)[1],
+        ("compare_start", (MONDAY - timedelta(days=2)).isoformat()),
+        ("compare_end", (MONDAY - timedelta(days=1, milliseconds=1)).isoformat()),
+    ]
+    of_days = content_of(views, [], alone, now_ms=NOW_MS, is_long=True)
+    assert found["difference"] == of_days["difference"] > 0
+    assert found["now"] > 5 * of_days["now"]
+    assert found["by_chance"] is of_days["by_chance"] is False
+
+
 def test_a_longer_period_is_expected_to_have_more() -> None:
     two_weeks = [bounds(-1)[0], bounds(0)[1]]
     one_week = bounds(-2, "compare_")
@@ -299,7 +330,7 @@ def test_a_longer_period_is_expected_to_have_more() -> None:
         ),
         (
             [*bounds(0), bounds(-1, "compare_")[0], bounds(0, "compare_")[1]],
-            "compare_start: expected a period that does not overlap",
+            "compare_start: expected a period of which neither contains the other",
         ),
         (
             [*bounds(0), bounds(-1, "compare_")[0], bounds(-2, "compare_")[1]],
