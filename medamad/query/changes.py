@@ -413,6 +413,12 @@ class _Table:
     parts: NDArray[np.intp] = field(factory=lambda: np.zeros(0, np.intp))
     """The part that each code belongs to."""
 
+    @property
+    def has_all(self) -> NDArray[np.bool_]:
+        """Which part has all of both periods, if any does."""
+        counts = self.sums.counts[:_SHARED].sum(axis=0)
+        return np.asarray(counts == counts.sum(), np.bool_)
+
     def name_of(self, part: int) -> str:
         name: str = self.names[int(self.numbers[part])]
         return name
@@ -610,7 +616,7 @@ class _Judge:
             )
             for place, (table, verdicts) in enumerate(zip(self.tables, self.parts, strict=True))
             if table.dimension is not None
-            for part in np.flatnonzero(verdicts.are_changes).tolist()
+            for part in np.flatnonzero(verdicts.are_changes & ~table.has_all).tolist()
             for values in [table.sums.values[:_SHARED, part]]
         ]
         for _, place, _, part in sorted(found)[:MAX_PAIRED]:

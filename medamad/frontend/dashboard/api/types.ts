@@ -147,7 +147,11 @@ export interface Changes extends Change {
   currency?: string;
   earlier_weeks: number;
   by_chance: boolean | null;
-  dimensions: { dimension: ChangedDimension; parts: ChangedPart[] }[];
+  dimensions: {
+    dimension: ChangedDimension;
+    parts: ChangedPart[];
+    others: Change & { parts: number };
+  }[];
   pairs: (Change & { parts: { dimension: ChangedDimension; name: string }[] })[];
 }
 

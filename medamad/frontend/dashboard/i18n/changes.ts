@@ -17,6 +17,7 @@ export interface ChangeTexts extends Dimensions {
   asBefore: string;
   standsOut: string;
   nothing: string;
+  alike: string;
   fewWeeks: string;
   unknownDays: string;
   part: string;
@@ -25,6 +26,7 @@ export interface ChangeTexts extends Dimensions {
   rest: string;
   others: string;
   pairs: string;
+  legend: string;
   addUp: string;
   noSum: string;
   ofViews: string;
@@ -45,6 +47,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
       "{name}: about as before, {now} after {before}. Chance explains a difference like this.",
     standsOut: "What stands out: {parts}, {moved}.",
     nothing: "No part changed by more than chance explains.",
+    alike: "No part stands out: all changed alike.",
     fewWeeks: "Fewer than four earlier weeks are known, so this may be chance.",
     unknownDays: "Some days are only partly known, so this may be chance.",
     part: "{dimension} “{name}”",
@@ -56,8 +59,9 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     before: "Before",
     now: "Now",
     rest: "About as before",
-    others: "All others",
+    others: "All others ({n})",
     pairs: "What stands out",
+    legend: "≈ About as before: chance explains the difference.",
     addUp:
       "Each counts under one source, entry page, country, device and campaign, so the rows of each table add up to the whole.",
     noSum:
@@ -78,6 +82,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
       "{name}: etwa wie zuvor, {now} nach {before}. Ein solcher Unterschied kann Zufall sein.",
     standsOut: "Auffällig: {parts}, {moved}.",
     nothing: "Kein Teil hat sich stärker geändert, als es Zufall erklärt.",
+    alike: "Kein Teil fällt auf: Alle haben sich gleich geändert.",
     fewWeeks: "Weniger als vier frühere Wochen sind bekannt, es kann also Zufall sein.",
     unknownDays: "Einige Tage sind nur zum Teil bekannt, es kann also Zufall sein.",
     part: "{dimension} „{name}“",
@@ -89,10 +94,11 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     before: "Zuvor",
     now: "Jetzt",
     rest: "Etwa wie zuvor",
-    others: "Alle übrigen",
+    others: "Alle übrigen ({n})",
     pairs: "Auffällig",
+    legend: "≈ Etwa wie zuvor: Der Unterschied kann Zufall sein.",
     addUp:
-      "Jeder zählt unter einer Quelle, einer Einstiegsseite, einem Land, einem Gerät und einer Kampagne; die Zeilen jeder Tabelle ergeben daher das Ganze.",
+      "Alles zählt unter genau einer Quelle, einer Einstiegsseite, einem Land, einem Gerät und einer Kampagne; die Zeilen jeder Tabelle ergeben daher das Ganze.",
     noSum:
       "{measure} lässt sich nicht aufteilen: Quoten, Durchschnitte und Mediane sind nicht die Summe ihrer Teile. Hier steht, was sich bei anderen Kennzahlen geändert hat.",
     ofViews: "Gezählt sind die Seitenaufrufe der Besuche, die im Zeitraum begannen.",
@@ -112,6 +118,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
       "{name} : à peu près comme avant, {now} après {before}. Le hasard explique une telle différence.",
     standsOut: "À noter : {parts}, {moved}.",
     nothing: "Aucune partie n’a changé plus que le hasard ne l’explique.",
+    alike: "Aucune partie ne se distingue : toutes ont changé de la même façon.",
     fewWeeks: "Moins de quatre semaines antérieures sont connues : ce peut être le hasard.",
     unknownDays: "Certains jours ne sont connus qu’en partie : ce peut être le hasard.",
     part: "{dimension} « {name} »",
@@ -123,8 +130,9 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     before: "Avant",
     now: "Maintenant",
     rest: "À peu près comme avant",
-    others: "Tout le reste",
+    others: "Tous les autres ({n})",
     pairs: "À noter",
+    legend: "≈ À peu près comme avant : le hasard explique la différence.",
     addUp:
       "Chaque unité compte pour une source, une page d’entrée, un pays, un appareil et une campagne : les lignes de chaque tableau donnent donc le total.",
     noSum:
@@ -145,6 +153,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
       "{name}: más o menos como antes, {now} tras {before}. El azar explica una diferencia así.",
     standsOut: "Destaca: {parts}, {moved}.",
     nothing: "Ninguna parte ha cambiado más de lo que explica el azar.",
+    alike: "Ninguna parte destaca: todas han cambiado por igual.",
     fewWeeks: "Se conocen menos de cuatro semanas anteriores, así que puede ser azar.",
     unknownDays: "Algunos días solo se conocen en parte, así que puede ser azar.",
     part: "{dimension} «{name}»",
@@ -156,8 +165,9 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     before: "Antes",
     now: "Ahora",
     rest: "Más o menos como antes",
-    others: "Todo lo demás",
+    others: "Todo lo demás ({n})",
     pairs: "Destaca",
+    legend: "≈ Más o menos como antes: el azar explica la diferencia.",
     addUp:
       "Cada unidad cuenta en una fuente, una página de entrada, un país, un dispositivo y una campaña, así que las filas de cada tabla suman el total.",
     noSum:
@@ -178,6 +188,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     asBefore: "{name}：{before}から{now}へ、ほぼ横ばいです。この程度の差は偶然で説明できます。",
     standsOut: "目立つ変化：{parts}が{moved}。",
     nothing: "偶然で説明できる範囲を超えて変化した部分はありません。",
+    alike: "目立つ部分はありません。すべて同じように変化しました。",
     fewWeeks: "過去の週のデータが4週間に満たないため、偶然の可能性があります。",
     unknownDays: "一部しかわからない日があるため、偶然の可能性があります。",
     part: "{dimension}「{name}」",
@@ -189,8 +200,9 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     before: "以前",
     now: "今回",
     rest: "ほぼ横ばい",
-    others: "その他すべて",
+    others: "その他すべて（{n}件）",
     pairs: "目立つ変化",
+    legend: "≈ ほぼ横ばい：差は偶然で説明できます。",
     addUp:
       "それぞれ1つの参照元、入口ページ、国・地域、デバイス、キャンペーンに数えられるため、各表の行を合計すると全体になります。",
     noSum:
@@ -210,6 +222,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     asBefore: "{name}：与之前大致持平，从 {before} 到 {now}。这样的差异可以用偶然解释。",
     standsOut: "较突出的变化：{parts}，{moved}。",
     nothing: "没有任何部分的变化超出偶然所能解释的范围。",
+    alike: "没有特别突出的部分：各部分的变化一致。",
     fewWeeks: "已知的前几周不足四周，因此可能是偶然。",
     unknownDays: "有些日期的数据不完整，因此可能是偶然。",
     part: "{dimension}“{name}”",
@@ -221,8 +234,9 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     before: "之前",
     now: "现在",
     rest: "与之前大致持平",
-    others: "其他所有",
+    others: "其他所有（{n}）",
     pairs: "较突出的变化",
+    legend: "≈ 与之前大致持平：差异可以用偶然解释。",
     addUp:
       "每一项只计入一个来源、入口页面、国家/地区、设备和广告系列，因此每张表的各行相加即为总数。",
     noSum: "{measure}无法拆分：比率、平均值和中位数不是各部分之和。下面是其他指标的变化。",

@@ -59,7 +59,12 @@ export function sentences(changes: Changes, name: string): string[] {
 
 function prominent(changes: Changes): string[] {
   const pieces = standingOut(changes);
-  if (pieces.length === 0) return [said("nothing")];
+  if (pieces.length === 0) {
+    const haveChanged = changes.dimensions.some(({ parts }) =>
+      parts.some((part) => part.by_chance === false),
+    );
+    return [said(haveChanged ? "alike" : "nothing")];
+  }
   return pieces.map((piece) =>
     said("standsOut", {
       parts: new Intl.ListFormat(locale.value, { type: "conjunction" }).format(
@@ -83,23 +88,28 @@ function moved({ difference, before, now }: Change, currency: string | undefined
 
 /**
  * The pairs, and else the changed parts, that are furthest from what they would have if everything
- * had changed alike. A part that a pair is of is not named again.
+ * had changed alike. What has a part that is named already is left out.
  */
 export function standingOut(changes: Changes): Piece[] {
   const rate = (changes.now - changes.before) / (changes.now + changes.before || 1);
   const distance = ({ before, now }: Change) => Math.abs(now - before - rate * (now + before));
-  const pairs = changes.pairs as Piece[];
-  const isPaired = (dimension: Split, name: string) =>
-    pairs.some(({ parts }) =>
-      parts.some((part) => part.dimension === dimension && part.name === name),
-    );
   const parts = changes.dimensions.flatMap(({ dimension, parts }) =>
     dimension === "goal"
       ? []
       : parts
-          .filter((part) => part.by_chance === false && !isPaired(dimension, part.name))
+          .filter((part) => part.by_chance === false)
           .map((part): Piece => ({ ...part, parts: [{ dimension, name: part.name }] })),
   );
   parts.sort((one, other) => distance(other) - distance(one));
-  return [...pairs, ...parts].slice(0, NAMED);
+  const named: Piece[] = [];
+  for (const piece of [...(changes.pairs as Piece[]), ...parts]) {
+    const isNamed = named.some((other) =>
+      other.parts.some(({ dimension, name }) =>
+        piece.parts.some((part) => part.dimension === dimension && part.name === name),
+      ),
+    );
+    // Apart from what rounding leaves.
+    if (!isNamed && distance(piece) > 1e-9 * (changes.before + changes.now)) named.push(piece);
+  }
+  return named.slice(0, NAMED);
 }

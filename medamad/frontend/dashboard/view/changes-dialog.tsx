@@ -144,32 +144,36 @@ function Found({ figure }: { figure: Summed }) {
           ),
         )}
       </div>
-      <p class="soft">{said("addUp")}</p>
+      <p class="soft">
+        {said("legend")} {said("addUp")}
+      </p>
     </div>
   );
 }
 
-/** The parts of a dimension that changed, and all others together. */
+/** The largest parts of a dimension, and all others together. */
 function Parts({ changes, dimension }: { changes: Changes; dimension: keyof typeof FIELD_OF }) {
-  const listed = changes.dimensions.find((one) => one.dimension === dimension)?.parts ?? [];
-  const changed = listed.filter((part) => part.by_chance !== true && part.difference !== 0);
-  const isUnknown = changed.some((part) => part.by_chance === null);
-  const sum = (name: keyof Change) =>
-    changed.reduce((rest, part) => rest - part[name], changes[name]);
-  const rest = { before: sum("before"), now: sum("now"), difference: sum("difference") };
+  const listed = changes.dimensions.find((one) => one.dimension === dimension);
   const field = FIELD_OF[dimension];
   return (
     <Table heading={t(HEADINGS[dimension])}>
-      {changed.map((part) => (
-        <Row key={part.name} change={part} currency={changes.currency}>
+      {listed?.parts.map((part) => (
+        <Row
+          key={part.name}
+          change={part}
+          currency={changes.currency}
+          isAsBefore={part.by_chance === true}
+        >
           <span class="changes-name" title={fullWordOf(field, part.name)}>
             <bdi dir={directionOf(field)}>{wordOf(field, part.name)}</bdi>
           </span>
         </Row>
       ))}
-      <Row change={rest} currency={changes.currency} isRest>
-        {said(isUnknown ? "others" : "rest")}
-      </Row>
+      {listed && listed.others.parts > 0 && (
+        <Row change={listed.others} currency={changes.currency}>
+          {said("others", { n: amountOf(listed.others.parts, undefined) })}
+        </Row>
+      )}
     </Table>
   );
 }
@@ -221,18 +225,27 @@ function Table({ heading, children }: { heading: string; children: ComponentChil
 interface RowProperties {
   change: Change;
   currency: string | undefined;
-  isRest?: boolean;
+  /** Whether chance explains the difference. */
+  isAsBefore?: boolean;
   children: ComponentChildren;
 }
 
-function Row({ change, currency, isRest = false, children }: RowProperties) {
+function Row({ change, currency, isAsBefore = false, children }: RowProperties) {
   const { before, now, difference } = change;
   return (
-    <tr class={isRest ? "soft" : ""}>
+    <tr class={isAsBefore ? "soft" : ""}>
       <th scope="row">{children}</th>
       <td>{amountOf(before, currency)}</td>
       <td>{amountOf(now, currency)}</td>
-      <td>{signedOf(difference, currency)}</td>
+      <td>
+        {isAsBefore && (
+          <>
+            <span aria-hidden="true">≈ </span>
+            <span class="hidden">{said("rest")}</span>{" "}
+          </>
+        )}
+        {signedOf(difference, currency)}
+      </td>
     </tr>
   );
 }
