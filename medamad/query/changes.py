@@ -13,7 +13,7 @@ from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.errors import BadRequest
 from medamad.domain.goals import EXACT, Goal, amount_of
 from medamad.domain.zones import DAY_MS
-from medamad.query import rows
+from medamad.query import rows, sums
 from medamad.query.chance import (
     LEVEL_OF_PARTS,
     LEVEL_OF_PARTS_ALONE,
@@ -104,7 +104,7 @@ def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[
 
     Raises BadRequest for periods that cannot be compared, and without the goal of conversions.
     """
-    query = _query_of_metric(query, options)
+    goal = _goal_of_metric(options)
     before, now, shared, ratio = _periods_of(query, options)
     weeks = _earlier_weeks(before, now, reader.time_bounds())
     counter = _Counter.over(reader, query, options, (before, now, *weeks.values()))
@@ -130,7 +130,7 @@ def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[
     start, end = (_written(ms, before.zone) for ms in (before.start_ms, before.end_ms))
     content = {
         "metric": options.metric,
-        **({} if counter.revenue is None else {"currency": counter.revenue.currency}),
+        **({"currency": goal.currency} if goal and options.metric == REVENUE else {}),
         "compared_with": {"start": start, "end": end},
         "earlier_weeks": len(known),
         **counter.difference(whole.figures[:, 0]),
@@ -144,19 +144,16 @@ def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[
     return Result(content, gaps | gaps_of_pairs)
 
 
-def _query_of_metric(query: Query, options: ChangesOptions) -> Query:
-    """Return the query with the filter that finds visits with conversions, if these are wanted."""
+def _goal_of_metric(options: ChangesOptions) -> Goal | None:
+    """Return the goal of conversions or revenue, None for another metric. Raises BadRequest."""
     goal = options.goal
     if options.metric not in OF_GOAL:
-        return query
+        return None
     if goal is None:
         raise BadRequest("conversions: required with this metric, the id of a goal")
     if options.metric == REVENUE and goal.revenue is None:
         raise BadRequest("conversions: expected a goal with revenue")
-    if goal in query.goals:
-        return query
-    reached = Filter(GOAL_FIELD, "eq", (goal.id,), goal)
-    return evolve(query, filters=(*query.filters, reached))
+    return goal
 
 
 # Periods
@@ -423,10 +420,10 @@ class _Table:
         name: str = self.names[int(self.numbers[part])]
         return name
 
-    def split_by(self, dimension: Dimension, part: int) -> FirstViewText:
-        """Return the grouping of a part by another dimension."""
+    def codes_of(self, part: int) -> tuple[Dimension, frozenset[int]] | None:
+        """Return the codes of a part in its dimension, if that has any."""
         codes = frozenset(self.codes[self.parts == part].tolist())
-        return FirstViewText(dimension, (self.dimension, codes) if self.dimension else None)
+        return (self.dimension, codes) if self.dimension else None
 
 
 @frozen(eq=False)
@@ -438,10 +435,10 @@ class _Counter:
     selected: Selected
     of_page: bool
     """Whether visitors are those of pages."""
+    goal: Goal | None
+    """The one of which conversions or amounts are counted, else one that is a dimension."""
     reached: Selected | None
-    """What is selected with the goal that is a dimension, if one is."""
-    revenue: Goal | None
-    """The goal of which amounts are counted, if they are."""
+    """What is selected with the goal that is a dimension, where visitors are split by it."""
     amounts: _Amounts | None = None
 
     @classmethod
@@ -453,19 +450,32 @@ class _Counter:
         start_ms = min(each.start_ms for each in periods)
         query = evolve(query, period=Period(start_ms, max(each.end_ms for each in periods)))
         reached, goal, metric = None, options.goal, options.metric
-        if goal is not None and metric not in OF_GOAL:
+        if goal is not None and metric == VISITORS:
             of_goal = Filter(GOAL_FIELD, "eq", (goal.id,), goal)
             reached = reader.select(evolve(query, filters=(*query.filters, of_goal)))
-        revenue = goal if metric == REVENUE else None
-        return cls(reader, metric, reader.select(query), query.has_path_filter, reached, revenue)
+        return cls(reader, metric, reader.select(query), query.has_path_filter, goal, reached)
+
+    @property
+    def is_split_by_goal(self) -> bool:
+        """Whether a goal is one more dimension."""
+        return self.goal is not None and self.metric not in OF_GOAL
+
+    def grouping(
+        self, dimension: Dimension, among: tuple[Dimension, frozenset[int]] | None = None
+    ) -> FirstViewText:
+        """Return the grouping of what is counted by a dimension."""
+        reached = self.goal if self.metric == CONVERSIONS else None
+        return FirstViewText(dimension, among, reached)
 
     def count(self, span: _Span | None) -> _Counted:
         """Return what is found in a period, or nothing without one."""
-        groupings = [FirstViewText(dimension) for _, dimension, _ in _DIMENSIONS]
+        groupings = [self.grouping(dimension) for _, dimension, _ in _DIMENSIONS]
         found, gaps = self.find_in(span, groupings)
-        if self.reached is None or span is None:
+        if not self.is_split_by_goal or span is None:
             return _Counted(found, (0, 0), gaps)
-        (of_first,), more = self._counts(self.reached.during(span.period), groupings[:1])
+        of_goal = FirstViewText(groupings[0].dimension, reached=self.goal)
+        among = self.selected if self.reached is None else self.reached
+        (of_first,), more = self._counts(among.during(span.period), [of_goal])
         # A visit of a day that is unknown might have reached it.
         if _lacks_days(more):
             return _Counted(found, None, gaps | more)
@@ -479,12 +489,12 @@ class _Counter:
         """Return what is found in each grouping in a period, or nothing without one."""
         self.reader.cancellation.check()
         if span is None:
-            nothing: Found = (_NONE, (_NONE,)) if self.revenue is None else _NO_AMOUNTS
+            nothing: Found = _NO_AMOUNTS if self.metric == REVENUE else (_NONE, (_NONE,))
             return [nothing] * len(groupings), NO_GAPS
         selected = self.selected.during(span.period)
-        if self.revenue is None:
+        if self.metric != REVENUE or self.goal is None:
             return self._counts(selected, groupings)
-        found, gaps = selected.amounts_by_first_view(self.revenue, groupings)
+        found, gaps = selected.amounts_by_first_view(self.goal, groupings)
         return found, gaps | selected.left_out
 
     def _counts(
@@ -492,9 +502,9 @@ class _Counter:
     ) -> tuple[list[ByCode], Gaps]:
         """Return the codes and numbers of each grouping."""
         if self.metric != VISITORS:
-            of_views = self.metric == PAGEVIEWS
-            sums, gaps = selected.visits_by_first_view(groupings, with_means=of_views)
-            by_code = [(s.codes, _column(s.views if of_views else s.visits)) for s in sums]
+            row = sums.VIEWS if self.metric == PAGEVIEWS else sums.VISITS
+            found, gaps = selected.visits_by_first_view(groupings, last=row)
+            by_code = [(each.codes, _column(each.sums[row])) for each in found]
             return by_code, gaps | selected.left_out
         by_code = []
         gaps = selected.left_out
@@ -514,7 +524,7 @@ class _Counter:
             for each in of_period.by_code
             if isinstance(each, FirstViewAmounts)
         ]
-        if self.revenue is None:
+        if self.metric != REVENUE:
             return self
         return evolve(self, amounts=_Amounts.of(self.reader.texts(Dimension.PROPERTY), found))
 
@@ -533,7 +543,7 @@ class _Counter:
             for place, (name, dimension, naming) in enumerate(_DIMENSIONS)
         ]
         of_goal = [each.of_goal for each in counted if each.of_goal is not None]
-        if self.reached is not None and len(of_goal) == len(counted):
+        if self.is_split_by_goal and len(of_goal) == len(counted):
             sums = _Sums((np.array(of_goal, np.int64),))
             tables.append(_Table("goal", sums, np.arange(2), GOAL_PARTS))
         return tables
@@ -660,7 +670,7 @@ def _pairs(
         [each for each in _DIMENSIONS if each[1] is not table.dimension] for table, *_ in largest
     ]
     groupings = [
-        table.split_by(dimension, part)
+        counter.grouping(dimension, table.codes_of(part))
         for (table, part, _), splits in zip(largest, others, strict=True)
         for _, dimension, _ in splits
     ]

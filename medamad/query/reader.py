@@ -105,12 +105,12 @@ class Selected(Protocol):
         """
 
     def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, with_means: bool
+        self, groupings: Sequence[FirstViewText], *, last: int
     ) -> tuple[list[VisitSums], Gaps]:
         """Return the visits in each of some groupings.
 
-        Without `with_means` only their number, which is found faster. Days of which only rollups
-        are left are gaps if a grouping is among visits with some text.
+        `last` is the last row of their sums that is needed, of VISITS to DURATION_MS. Days of which
+        only rollups are left are gaps if a grouping is of some visits only.
         """
 
     def amounts_by_first_view(

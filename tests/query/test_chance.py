@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
+from medamad.query import sums
 from medamad.query.chance import MAX_WEEKS, Chance, Compared, dispersions
 from medamad.query.changes import ChangesOptions, changes
 from medamad.query.period import Period
@@ -66,12 +67,12 @@ class Weeks:
         return Weeks(self.visits, period, self.sources, self.cancellation, self.cache)
 
     def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, with_means: bool
+        self, groupings: Sequence[FirstViewText], *, last: int
     ) -> tuple[list[VisitSums], Gaps]:
-        assert not with_means
+        assert last == sums.VISITS
         week = (self.period.start_ms or 0) // WEEK_MS
-        sums = [self._sums(each, week) for each in groupings]
-        return [VisitSums(np.arange(len(each)), each[np.newaxis]) for each in sums], NO_GAPS
+        found = [self._sums(each, week) for each in groupings]
+        return [VisitSums(np.arange(len(each)), each[np.newaxis]) for each in found], NO_GAPS
 
     def _sums(self, grouping: FirstViewText, week: int) -> NDArray[np.int64]:
         sums = self.visits[grouping.dimension][week]

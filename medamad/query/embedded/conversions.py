@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -19,24 +19,12 @@ from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
 from medamad.query.embedded.selection import whole_visits
 from medamad.query.embedded.view_filter import SelectedViews, find_views
 from medamad.query.embedded.visit_figures import count_reached
-from medamad.query.embedded.visit_groups import (
-    selecting_views,
-    selecting_views_of,
-    visits_in_groups,
-)
+from medamad.query.embedded.visit_groups import selecting_views, selecting_views_of
 from medamad.query.filters import VIEW_FIELDS, Mask, goal_mask, matches_without_view
 from medamad.query.period import ALWAYS
 from medamad.query.request import PROPERTY_FIELDS, DayGap, Gap, Gaps, Query
-from medamad.query.sums import (
-    Amounts,
-    Conversions,
-    FirstViewAmounts,
-    FirstViewText,
-    ReachedGoals,
-)
+from medamad.query.sums import Amounts, Conversions, ReachedGoals
 from medamad.storage.segments.parts import EventColumns, ViewColumns
-
-_CODE_BITS: Final = 32
 
 
 @define(eq=False)
@@ -158,60 +146,6 @@ def find_conversions(
         ):
             gaps.add((Gap.FIGURES, rollup.day))
     return ReachedGoals([each.by_bucket(buckets) for each in found], reached, Gaps(gaps))
-
-
-def amounts_by_first_view(
-    selection: Selection, goal: Goal, groupings: Sequence[FirstViewText]
-) -> tuple[list[FirstViewAmounts], Gaps]:
-    """Return the amounts in the conversions of the selected visits, in each of some groupings."""
-    found = _look_for(goal, selection)
-    search = search_of([found])
-    none = np.zeros(0, np.int64)
-    pieces = [[(none, none)] for _ in groupings]
-    for visits, _ in visits_in_groups(selection):
-        part = visits.part
-        properties, views = _amounts_in(part, search, found)
-        places = visits.places_of_rows(part, views)
-        is_of_visit = places >= 0
-        properties, begins = properties[is_of_visit], visits.begins[places[is_of_visit]]
-        if not len(properties):
-            continue
-        for of_grouping, grouping in zip(pieces, groupings, strict=True):
-            chosen = np.ones(len(begins), np.bool_)
-            if grouping.among is not None:
-                dimension, codes = grouping.among
-                chosen = np.isin(part.codes(dimension)[begins], list(codes))
-            of_first = part.codes(grouping.dimension)[begins[chosen]]
-            of_grouping.append((of_first.astype(np.int64), properties[chosen].astype(np.int64)))
-    return [_amounts(of_grouping) for of_grouping in pieces], selection.visit_gaps
-
-
-def _amounts_in(
-    part: ViewColumns, search: GoalSearch, goal: FoundConversions
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the codes of the amounts in the conversions of a part, and the rows of their views.
-
-    Of the events that are stored with their view.
-    """
-    rows, events = search.rows_in(part, 0)
-    own = part.own
-    if goal.revenue is None or not len(rows):
-        return np.zeros(0, np.uint32), rows[:0]
-    if events is not None:
-        amounts = _amounts_of_events(own, events, goal.revenue)
-    else:
-        has_reached = np.zeros(len(part), np.bool_)
-        has_reached[rows] = True
-        amounts = np.flatnonzero(lookup(own.property, goal.revenue))
-        amounts = amounts[has_reached.take(own.view[amounts].astype(np.intp))]
-    return own.property[amounts], own.view[amounts].astype(np.intp)
-
-
-def _amounts(pieces: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> FirstViewAmounts:
-    """Return amounts by code, each pair of a code and a property once."""
-    codes, properties = map(np.concatenate, zip(*pieces, strict=True))
-    pairs, times = np.unique(codes << _CODE_BITS | properties, return_counts=True)
-    return FirstViewAmounts(pairs >> _CODE_BITS, pairs & ((1 << _CODE_BITS) - 1), times)
 
 
 def _look_for(goal: Goal, selection: Selection) -> FoundConversions:
@@ -392,17 +326,10 @@ def _add_events(
     once = rows[np.concatenate(([True], numbers[1:] != numbers[:-1]))] if len(rows) else rows
     amounts = rows[:0]
     if goal.revenue is not None and len(rows):
-        amounts = _amounts_of_events(events, rows, goal.revenue)
+        amounts = np.flatnonzero(lookup(events.property, goal.revenue))
+        amounts = amounts[np.isin(events.event[amounts], numbers)]
     codes = events.property[amounts]
     goal.add(events, once, codes, amounts, with_times=with_times)
-
-
-def _amounts_of_events(
-    events: EventColumns, rows: NDArray[np.intp], revenue: Mask
-) -> NDArray[np.intp]:
-    """Return the rows with the amounts of the events that have one of some rows."""
-    amounts = np.flatnonzero(lookup(events.property, revenue))
-    return amounts[np.isin(events.event[amounts], events.event[rows])]
 
 
 def add_loose_events(

@@ -151,6 +151,37 @@ def have_reached(visits: AnyVisits, goal: Goal) -> Mask:
     return reached
 
 
+def find_amounts(visits: AnyVisits, goal: Goal) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the amounts in the conversions of some visits: the visits' places, and their codes.
+
+    In any order. The goal must have revenue.
+    """
+    search = VisitSearch.among(visits)
+    texts, cancellation = search.snapshot.texts, search.cancellation
+    reaching = goal_mask(texts, goal, cancellation)
+    having_amount = Goal(id="", name="", event=goal.revenue)
+    amounts = [*search.events(goal_mask(texts, having_amount, cancellation))]
+    places = [np.zeros(0, np.intp)]
+    codes = [np.zeros(0, np.int64)]
+    if not amounts:
+        return places[0], codes[0]
+    of_events = search.events(reaching) if goal.path is None else ()
+    none = np.iinfo(np.int64).max
+    # Sorted, since a search is faster than a set. The last one is no number of an event.
+    numbers = np.sort(np.concatenate([[none], *(events.numbers for events in of_events)]))
+    for events in amounts:
+        if goal.path is None:
+            found = events.numbers
+            is_amount = numbers[np.searchsorted(numbers, found)] == found
+        else:
+            is_amount = reaching.take(events.part.codes(Dimension.PATH)[events.views])
+        of_visits = visits.places_of_rows(events.part, events.views[is_amount])
+        is_here = of_visits >= 0
+        places.append(of_visits[is_here].astype(np.intp))
+        codes.append(events.properties[is_amount][is_here].astype(np.int64))
+    return np.concatenate(places), np.concatenate(codes)
+
+
 def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64]:
     """Return how many selected visits reached each goal after all goals before it, shape (n,).
 

@@ -25,6 +25,7 @@ from medamad.query.embedded.visits import Visits, find_visits, select_visits
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
 from medamad.query.sums import VisitSums
+from medamad.storage.segments.parts import enclosing_bounds
 from medamad.storage.segments.snapshot import Snapshot
 
 _EVERYTHING: Final = ViewFilter({})
@@ -65,7 +66,8 @@ class _Kept:
 
     def visits_in(self, others: Snapshot) -> Visits:
         """Return the visits that begin in the segments and have views or events in others."""
-        return self._find(find_beyond(others, self.cancellation))
+        bounds = enclosing_bounds(each.header.sequence_bounds for each in self.snapshot.segments)
+        return self._find(find_beyond(others, self.cancellation, bounds))
 
     def _find(self, beyond: Beyond) -> Visits:
         """Return the visits that begin in the segments, of those that others have something of."""

@@ -13,7 +13,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.embedded import visit_figures
 from medamad.query.embedded.aggregate import quartiles_by_path, tally
-from medamad.query.embedded.conversions import amounts_by_first_view, find_conversions
+from medamad.query.embedded.conversions import find_conversions
 from medamad.query.embedded.goals import GoalSearch, count_steps
 from medamad.query.embedded.properties import count_properties
 from medamad.query.embedded.rollups import with_single_durations
@@ -105,14 +105,14 @@ class EmbeddedSelected(Selected):
         )
 
     def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, with_means: bool
+        self, groupings: Sequence[FirstViewText], *, last: int
     ) -> tuple[list[VisitSums], Gaps]:
-        return visit_figures.visits_by_first_view(self.selection, groupings, with_means=with_means)
+        return visit_figures.visits_by_first_view(self.selection, groupings, last=last)
 
     def amounts_by_first_view(
         self, goal: Goal, groupings: Sequence[FirstViewText]
     ) -> tuple[list[FirstViewAmounts], Gaps]:
-        return amounts_by_first_view(self.selection, goal, groupings)
+        return visit_figures.amounts_by_first_view(self.selection, goal, groupings)
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
         return visit_figures.exit_pages(self.selection, with_pages=with_pages)

@@ -35,7 +35,7 @@ from medamad.query.filters import Mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.storage.segments.parts import Part, Rollup, ViewColumns
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.snapshot import Snapshot, may_have_visits
 
 FindViews: TypeAlias = Callable[[Selection], Iterable[SelectedViews]]
 
@@ -58,23 +58,43 @@ class Beyond:
         """The memory that it takes."""
         return self.visits.nbytes + self.views.nbytes
 
+    def within(self, bounds: tuple[int, int] | None) -> "Beyond":
+        """Return those with numbers within some bounds, if there are any."""
+        if bounds is None:
+            return self
+        return Beyond(_within(self.visits, *bounds), _within(self.views, *bounds))
 
-def find_beyond(snapshot: Snapshot, cancellation: Cancellation) -> Beyond:
+
+def _within(numbers: Numbers, least: int, greatest: int) -> Numbers:
+    # Mostly none is, which is found out in less time than a search takes.
+    if not len(numbers) or numbers[0] > greatest or numbers[-1] < least:
+        return numbers[:0]
+    begin, end = numbers.searchsorted((least, greatest + 1)).tolist()
+    return numbers[begin:end]
+
+
+def find_beyond(
+    snapshot: Snapshot, cancellation: Cancellation, bounds: tuple[int, int] | None = None
+) -> Beyond:
     """Return what each part of a snapshot has of visits that begin in any other.
 
-    What segments have is kept.
+    What segments have is kept. With bounds of numbers, only visits and views within these.
     """
-    found = [_find_beyond(evolve(snapshot, segments=()), cancellation)]
+    chunks = tuple(chunk for chunk in snapshot.chunks if may_have_visits(chunk, bounds))
+    in_memory = evolve(snapshot, segments=(), chunks=chunks)
+    found = [_find_beyond(in_memory, cancellation).within(bounds)]
     for segment in snapshot.segments:
+        if not segment.header.loose_rows and not may_have_visits(segment.header, bounds):
+            continue
         alone = snapshot.only([segment])
         if segment.number in snapshot.overlays:
-            found.append(_find_beyond(alone, cancellation))
+            found.append(_find_beyond(alone, cancellation).within(bounds))
         else:
 
             def find(alone: Snapshot = alone) -> Beyond:
                 return _find_beyond(alone, cancellation)
 
-            found.append(alone.kept(Beyond, find))
+            found.append(alone.kept(Beyond, find).within(bounds))
     return _add_up(found)
 
 
@@ -187,7 +207,7 @@ class FoundVisits:
 
     def groups(self, period: Period) -> Iterator[PartVisits]:
         """Return the visits that began in a period, in groups as `visits_in_groups` has them."""
-        for visits in self._look() if self._begins is None else self._again(self._begins):
+        for visits in self._look() if self._begins is None else self._again(self._begins, period):
             begun = visits.begun_in(period)
             if len(begun):
                 yield begun
@@ -219,13 +239,14 @@ class FoundVisits:
         self._begins = found
 
     def _again(
-        self, found: Mapping[int | GatheredViews, NDArray[np.uint32]]
+        self, found: Mapping[int | GatheredViews, NDArray[np.uint32]], period: Period
     ) -> Iterator[PartVisits]:
+        """Return the groups that were found, as far as they may have visits of a period."""
         gathered = [part for part in found if isinstance(part, GatheredViews)]
         for part in chain(self.snapshot.leaves(), gathered):
             self.cancellation.check()
             begins = found.get(_key_of(part))
-            if begins is not None:
+            if begins is not None and not period.is_outside(*part.time_bounds):
                 alone = snapshot_of_part(self.snapshot, part)
                 yield PartVisits.of(alone, self.cancellation, part, begins.astype(np.intp))
 

@@ -4,8 +4,8 @@ All kinds of sums that are wanted go through the views of the visits together.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.embedded.gathered import GatheredViews
-from medamad.query.embedded.goals import have_reached
+from medamad.query.embedded.goals import find_amounts, have_reached
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import PlacedViews, SumsOfVisits
 from medamad.query.embedded.part_visits import AnyVisits
@@ -31,6 +31,7 @@ from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.parts import ViewColumns, are_late
 from medamad.storage.segments.snapshot import Snapshot
 
+T = TypeVar("T")
 _NONE: Final[Numbers] = np.zeros(0, np.int64)
 _EVERYTHING: Final = ViewFilter({})
 _SPARSE: Final = 4
@@ -91,8 +92,25 @@ class Kind(ABC):
     """A kind of sums. It is hashable, and equal to any other that has the same sums."""
 
     @abstractmethod
-    def collector(self, visits: AnyVisits) -> Collector:
-        """Return what collects these sums."""
+    def collector(self, visits: AnyVisits, found: "Found") -> Collector:
+        """Return what collects these sums.
+
+        `found` has what other kinds have found of the same visits.
+        """
+
+
+@define(eq=False)
+class Found:
+    """What was found of some visits, which is looked for once."""
+
+    _values: dict[Hashable, Any] = field(factory=dict)
+
+    def __call__(self, what: Hashable, find: Callable[[], T]) -> T:
+        """Return what was found, or find it."""
+        if what not in self._values:
+            self._values[what] = find()
+        value: T = self._values[what]
+        return value
 
 
 def collect(visits: AnyVisits, kinds: Sequence[Kind]) -> list[VisitSums]:
@@ -137,7 +155,8 @@ def _added(total: VisitSums, pieces: Sequence[Rows]) -> VisitSums:
 
 
 def _collect(visits: AnyVisits, kinds: Sequence[Kind]) -> list[Rows]:
-    collectors = [kind.collector(visits) for kind in kinds]
+    found = Found()
+    collectors = [kind.collector(visits, found) for kind in kinds]
     adding = [collector for collector in collectors if collector.wants_views]
     for views in visits.views() if adding else ():
         for collector in adding:
@@ -154,7 +173,8 @@ class _ByFirstViews:
 
     visits: AnyVisits
     number_of: NumbersOfViews
-    with_durations: bool = True
+    last: int = DURATION_MS
+    """The last row of the sums that is wanted, after VISITS."""
     wants_views: bool = True
     _codes: NDArray[np.int64] = field(init=False)
     _sums: SumsOfVisits = field(init=False)
@@ -166,17 +186,18 @@ class _ByFirstViews:
     def add(self, views: VisitViews) -> None:
         part = views.part
         self._codes[views.own] = self.number_of(part, views.begins)
-        duration_ms = part.duration_ms if self.with_durations else None
-        is_late = late_views(self.visits.snapshot, part)
+        duration_ms = part.duration_ms if self.last == DURATION_MS else None
+        is_late = late_views(self.visits.snapshot, part) if self.last >= BOUNCES else None
         placed = PlacedViews(views.rows, views.visits, duration_ms, is_late)
         LOOPS.sum_visits(placed, self._sums)
 
     def rows(self) -> Rows:
-        self._mark_loose_events()
         sums = self._sums
+        if self.last < BOUNCES:
+            return self._codes, (sums.views,)
+        self._mark_loose_events()
         bounced = (sums.views == 1) & ~sums.has_late
-        columns = (sums.views, bounced, sums.duration_ms)
-        return self._codes, columns if self.with_durations else columns[:BOUNCES]
+        return self._codes, (sums.views, bounced, sums.duration_ms)[: self.last]
 
     def _mark_loose_events(self) -> None:
         """Mark the visits of events that are not stored with their view."""
@@ -222,12 +243,11 @@ class FirstViews(Kind):
     """Sums by the code of the first view in one of VIEW_DIMENSIONS."""
 
     dimension: Dimension
-    with_durations: bool = True
+    last: int = DURATION_MS
+    """The last row of the sums that is wanted, after VISITS."""
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _ByFirstViews(
-            visits, lambda part, rows: part.codes(self.dimension)[rows], self.with_durations
-        )
+    def collector(self, visits: AnyVisits, _found: Found) -> Collector:
+        return _ByFirstViews(visits, lambda part, rows: part.codes(self.dimension)[rows], self.last)
 
 
 @frozen
@@ -236,7 +256,7 @@ class Beginnings(Kind):
 
     slot_ms: int = SLOT_MS
 
-    def collector(self, visits: AnyVisits) -> Collector:
+    def collector(self, visits: AnyVisits, _found: Found) -> Collector:
         return _ByFirstViews(visits, lambda part, rows: part.time_ms[rows] // self.slot_ms)
 
 
@@ -244,7 +264,7 @@ class Beginnings(Kind):
 class Totals(Kind):
     """Sums of all visits, under the code 0."""
 
-    def collector(self, visits: AnyVisits) -> Collector:
+    def collector(self, visits: AnyVisits, _found: Found) -> Collector:
         return _ByFirstViews(visits, lambda _, rows: np.zeros(len(rows), np.int64))
 
 
@@ -265,7 +285,7 @@ class _ByLastPage:
 class LastPages(Kind):
     """The number of visits by the path of their last view."""
 
-    def collector(self, visits: AnyVisits) -> Collector:
+    def collector(self, visits: AnyVisits, _found: Found) -> Collector:
         return _ByLastPage(np.zeros(len(visits), np.int64))
 
 
@@ -303,7 +323,7 @@ class _ByPage:
 class SeenPages(Kind):
     """The number of visits by the pages that they saw."""
 
-    def collector(self, visits: AnyVisits) -> Collector:
+    def collector(self, visits: AnyVisits, _found: Found) -> Collector:
         return _ByPage(np.zeros(len(visits), np.bool_))
 
 
@@ -329,7 +349,7 @@ class Count(Kind):
     dimension: Dimension | None = None
     slot_ms: int | None = None
 
-    def collector(self, visits: AnyVisits) -> Collector:
+    def collector(self, visits: AnyVisits, _found: Found) -> Collector:
         return _WithoutViews(lambda: (self._codes(visits), ()))
 
     def _codes(self, visits: AnyVisits) -> NDArray[np.int64]:
@@ -351,11 +371,14 @@ class ReachedGoal(Kind):
     goal: Goal
     kind: Kind
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _WithoutViews(lambda: self._rows(visits))
+    def collector(self, visits: AnyVisits, found: Found) -> Collector:
+        return _WithoutViews(lambda: self._rows(visits, found))
 
-    def _rows(self, visits: AnyVisits) -> Rows:
-        (rows,) = _collect(visits.take(have_reached(visits, self.goal)), [self.kind])
+    def _rows(self, visits: AnyVisits, found: Found) -> Rows:
+        reached = found(
+            (ReachedGoal, self.goal), lambda: visits.take(have_reached(visits, self.goal))
+        )
+        (rows,) = _collect(reached, [self.kind])
         return rows
 
 
@@ -367,12 +390,42 @@ class BegunWith(Kind):
     codes: frozenset[int]
     kind: Kind
 
-    def collector(self, visits: AnyVisits) -> Collector:
-        return _WithoutViews(lambda: self._rows(visits))
+    def collector(self, visits: AnyVisits, found: Found) -> Collector:
+        return _WithoutViews(lambda: self._rows(visits, found))
 
-    def _rows(self, visits: AnyVisits) -> Rows:
+    def _rows(self, visits: AnyVisits, found: Found) -> Rows:
+        begun = found((BegunWith, self.dimension, self.codes), lambda: self._begun(visits))
+        (rows,) = _collect(begun, [self.kind])
+        return rows
+
+    def _begun(self, visits: AnyVisits) -> AnyVisits:
         mask, codes = np.zeros(len(visits), np.bool_), list(self.codes)
         for part, rows, places in visits.first_views():
             mask[places] = np.isin(part.codes(self.dimension)[rows], codes)
-        (rows_of_kind,) = _collect(visits.take(mask), [self.kind])
-        return rows_of_kind
+        return visits.take(mask)
+
+
+@frozen
+class Amounts(Kind):
+    """How often visits with some text of their first view have an amount in their conversions.
+
+    The codes of the sums are made of both, see `split_keys`. The goal must have revenue.
+    """
+
+    goal: Goal
+    dimension: Dimension
+
+    def collector(self, visits: AnyVisits, found: Found) -> Collector:
+        return _WithoutViews(lambda: (self._keys(visits, found), ()))
+
+    def _keys(self, visits: AnyVisits, found: Found) -> NDArray[np.int64]:
+        places, properties = found((Amounts, self.goal), lambda: find_amounts(visits, self.goal))
+        codes = np.zeros(len(visits), np.int64)
+        for part, rows, own in visits.first_views() if len(places) else ():
+            codes[own] = part.codes(self.dimension)[rows]
+        return codes[places] << _WIDE_BITS | properties
+
+
+def split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the codes of first views, and those of the amounts, of the sums of `Amounts`."""
+    return keys >> _WIDE_BITS, keys & ((1 << _WIDE_BITS) - 1)

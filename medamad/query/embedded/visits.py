@@ -176,6 +176,8 @@ class Visits:
     """What `_table_of` returned of the part that was looked at last."""
     _places_in_last: dict[int, Places] = field(factory=dict, init=False)
     """The places in the part that was looked at last, by its first sequence number."""
+    _masks: dict[int, NDArray[np.uint8]] = field(factory=dict, init=False)
+    """What `mask` returned of parts, in bits: a report may ask for several sums of each."""
 
     @_bounds.default
     def _find_bounds(self) -> NDArray[np.int64]:
@@ -255,7 +257,10 @@ class Visits:
         if isinstance(part, GatheredViews):
             places = self._table_of_gathered(part).take(rows_of_first_views(part), mode="wrap")
             return places >= 0
-        return self.places_in(part) >= 0
+        first = part.sequence_bounds[0]
+        if first not in self._masks:
+            self._masks[first] = np.packbits(self.places_in(part) >= 0)
+        return np.unpackbits(self._masks[first], count=len(part)).view(np.bool_)
 
     def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return which of some views of a part belong to the visits."""

@@ -321,7 +321,7 @@ class ListSelected(Selected):
         )
 
     def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, with_means: bool
+        self, groupings: Sequence[FirstViewText], *, last: int
     ) -> tuple[list[VisitSums], Gaps]:
         found = []
         for grouping in groupings:
@@ -329,6 +329,8 @@ class ListSelected(Selected):
             if grouping.among is not None:
                 dimension, codes = grouping.among
                 visits = [visit for visit in visits if self.code(visit[0], dimension) in codes]
+            if grouping.reached is not None:
+                visits = [visit for visit in visits if self._moments(visit, grouping.reached)]
             rows = self._by_code(visits, lambda visit: visit[:1], grouping.dimension)
             found.append(self._sums(rows))
         return found, NO_GAPS
