@@ -159,26 +159,29 @@ def find_amounts(visits: AnyVisits, goal: Goal) -> tuple[NDArray[np.intp], NDArr
     search = VisitSearch.among(visits)
     texts, cancellation = search.snapshot.texts, search.cancellation
     reaching = goal_mask(texts, goal, cancellation)
-    having_amount = Goal(id="", name="", event=goal.revenue)
-    amounts = [*search.events(goal_mask(texts, having_amount, cancellation))]
-    places = [np.zeros(0, np.intp)]
-    codes = [np.zeros(0, np.int64)]
-    if not amounts:
-        return places[0], codes[0]
-    of_events = search.events(reaching) if goal.path is None else ()
-    none = np.iinfo(np.int64).max
-    # Sorted, since a search is faster than a set. The last one is no number of an event.
-    numbers = np.sort(np.concatenate([[none], *(events.numbers for events in of_events)]))
-    for events in amounts:
+    amounts = goal_mask(texts, Goal(id="", name="", event=goal.revenue), cancellation)
+    wanted = amounts
+    if goal.path is None:
+        # Texts that only one of the masks has are new.
+        size = min(len(reaching), len(amounts))
+        wanted = reaching[:size] | amounts[:size]
+    events = [*search.events(wanted)]
+    if goal.path is None:
+        numbers = [each.numbers[reaching.take(each.properties)] for each in events]
+        # Sorted, since a search is faster than a set. The last one is no number of an event.
+        reaching_events = np.sort(np.concatenate([*numbers, [np.iinfo(np.int64).max]]))
+    places, codes = [np.zeros(0, np.intp)], [np.zeros(0, np.int64)]
+    for each in events:
+        is_amount = amounts.take(each.properties)
         if goal.path is None:
-            found = events.numbers
-            is_amount = numbers[np.searchsorted(numbers, found)] == found
+            place = np.searchsorted(reaching_events, each.numbers)
+            is_amount &= reaching_events[place] == each.numbers
         else:
-            is_amount = reaching.take(events.part.codes(Dimension.PATH)[events.views])
-        of_visits = visits.places_of_rows(events.part, events.views[is_amount])
+            is_amount &= reaching.take(each.part.codes(Dimension.PATH)[each.views])
+        of_visits = visits.places_of_rows(each.part, each.views[is_amount])
         is_here = of_visits >= 0
         places.append(of_visits[is_here].astype(np.intp))
-        codes.append(events.properties[is_amount][is_here].astype(np.int64))
+        codes.append(each.properties[is_amount][is_here].astype(np.int64))
     return np.concatenate(places), np.concatenate(codes)
 
 

@@ -405,6 +405,10 @@ class BegunWith(Kind):
         return visits.take(mask)
 
 
+_FirstRows: TypeAlias = tuple[ViewColumns, NDArray[np.intp], NDArray[np.intp]]
+"""A part, the rows of first views in it, and the places of what these are of."""
+
+
 @frozen
 class Amounts(Kind):
     """How often visits with some text of their first view have an amount in their conversions.
@@ -419,11 +423,20 @@ class Amounts(Kind):
         return _WithoutViews(lambda: (self._keys(visits, found), ()))
 
     def _keys(self, visits: AnyVisits, found: Found) -> NDArray[np.int64]:
-        places, properties = found((Amounts, self.goal), lambda: find_amounts(visits, self.goal))
-        codes = np.zeros(len(visits), np.int64)
+        properties, firsts = found((Amounts, self.goal), lambda: self._find(visits))
+        codes = np.zeros(len(properties), np.int64)
+        for part, rows, here in firsts:
+            codes[here] = part.codes(self.dimension)[rows]
+        return codes << _WIDE_BITS | properties
+
+    def _find(self, visits: AnyVisits) -> tuple[NDArray[np.int64], list[_FirstRows]]:
+        """Return the codes of amounts, and where the first views of their visits are."""
+        places, properties = find_amounts(visits, self.goal)
+        firsts: list[_FirstRows] = []
         for part, rows, own in visits.first_views() if len(places) else ():
-            codes[own] = part.codes(self.dimension)[rows]
-        return codes[places] << _WIDE_BITS | properties
+            here = np.flatnonzero((places >= own.start) & (places < own.stop))
+            firsts.append((part, rows[places[here] - own.start], here))
+        return properties, firsts
 
 
 def split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
