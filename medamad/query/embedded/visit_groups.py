@@ -169,7 +169,10 @@ def visits_in_groups(
         for visits in found.groups(period):
             yield visits, SelectedViews(visits.part, visits.begins)
         return
-    gathered = _gather_all(selection.snapshot, cancellation)
+    snapshot = selection.snapshot
+    if snapshot not in selection.gathered:
+        selection.gathered[snapshot] = _gather_all(snapshot, cancellation)
+    gathered: list[tuple[GatheredViews, Numbers]] = selection.gathered[snapshot]
     going_on = distinct([numbers for _, numbers in gathered])
 
     def in_parts() -> Iterator[tuple[SelectedViews, Numbers]]:

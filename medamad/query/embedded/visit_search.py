@@ -162,9 +162,12 @@ class VisitSearch:
 
     def _loose_events(self, properties: Mask) -> Iterator[FoundEvents]:
         """Return the rows of events that are not stored with their view."""
-        pieces = []
+        pieces, parts = [], [*self.parts()]
+        last_view = max((part.sequence_bounds[1] for part in parts), default=0)
         for events in loose_events(self.snapshot, self.cancellation, self.first):
-            rows = np.flatnonzero(properties.take(events.property))
+            # There may be many of later views.
+            near = np.flatnonzero((events.view >= self.first) & (events.view <= last_view))
+            rows = near[properties.take(events.property[near])]
             if len(rows):
                 columns = (events.event, events.time_ms, events.view, events.property)
                 pieces.append([column[rows] for column in columns])
@@ -173,7 +176,7 @@ class VisitSearch:
         loose = EventRows(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
         order = np.argsort(loose.view, kind="stable")
         views = loose.view[order].astype(np.int64)
-        for part in self.parts():
+        for part in parts:
             found, rows = find_ascending(part, views)
             if len(rows):
                 yield FoundEvents(part, rows, loose, order[found])
