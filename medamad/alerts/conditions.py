@@ -16,7 +16,7 @@ from medamad.domain.errors import NotFound
 from medamad.domain.goals import Definitions
 from medamad.domain.zones import offset_at
 from medamad.lookup.referrers import Sources
-from medamad.query.chance import Chance, dispersions
+from medamad.query.chance import Chance, Compared, dispersions
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.goal_reports import preview_of_goal
 from medamad.query.period import Period
@@ -116,10 +116,9 @@ def _unusual(snapshot: Snapshot, rule: Rule, looked: Looked, *, sign: int) -> Fi
     )
     figures = np.array(before, np.int64)[:, np.newaxis]
     chance = Chance(1 / len(before), len(before))
-    of_weeks = dispersions(np.arange(len(before), dtype=np.intp), figures)
-    verdict = chance.verdicts(
-        figures.sum(axis=0), np.array([views]), of_weeks, level=LEVEL_OF_HOUR
-    ).by_chance(0)
+    of_weeks = dispersions(np.arange(len(before), dtype=np.intp), figures, figures)
+    compared = Compared.of_counts(figures.sum(axis=0), np.array([views]))
+    verdict = chance.verdicts(compared, of_weeks, level=LEVEL_OF_HOUR).by_chance(0)
     if verdict is None:
         return UNKNOWN
     usual = sum(before) / len(before)

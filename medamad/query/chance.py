@@ -5,18 +5,22 @@ Visits vary at least as counts of independent events do: their variance is at le
 difference is a change if it is beyond both: the normal quantile with Poisson's variance, and the
 quantile of Student's t with the variance of the earlier weeks, which is known only as well as their
 number allows. Each of the two tests alone errs as rarely as the level says.
+
+Of amounts, such as revenue, the least variance is that of a compound Poisson process: the sum of
+the squares of single amounts takes the place of the number of visits, which is the same if each
+amount is 1.
 """
 
 from functools import lru_cache
 from math import cos, pi, sin, sqrt, tan
 from statistics import NormalDist
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-Figures: TypeAlias = NDArray[np.int64]
+Figures: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 
 MAX_WEEKS: Final = 12
 """So many earlier weeks are looked at, if there are so many."""
@@ -36,6 +40,24 @@ of parts is that of all of them together, to be divided by their number (Bonferr
 
 
 @frozen(eq=False)
+class Compared:
+    """Figures of two periods: sums of single values, such as of 1 for each visit, shape (n,) each.
+
+    `counts` has how many values there are in both periods, `squares` the sum of their squares.
+    """
+
+    before: Figures
+    now: Figures
+    counts: NDArray[np.int64]
+    squares: Figures
+
+    @classmethod
+    def of_counts(cls, before: NDArray[np.int64], now: NDArray[np.int64]) -> Self:
+        """Return numbers of what counts 1."""
+        return cls(before, now, before + now, before + now)
+
+
+@frozen(eq=False)
 class Verdicts:
     """Which of n differences are certain to be changes, and which may be, shape (n,) each.
 
@@ -50,12 +72,12 @@ class Verdicts:
         return None if self.are_unknown[place] else not self.are_changes[place]
 
 
-def dispersions(weeks: NDArray[np.intp], figures: Figures) -> NDArray[np.float64]:
-    """Return by how much the variance of n figures exceeds their mean, as a factor, shape (n,).
+def dispersions(weeks: NDArray[np.intp], figures: Figures, squares: Figures) -> NDArray[np.float64]:
+    """Return by how much the variance of n figures exceeds Poisson's, as a factor, shape (n,).
 
-    `figures` are those of earlier weeks, shape (weeks, n), and `weeks` has when these were. The
-    variance is that around a straight line, since growth is no chance. 0 without any figures, or if
-    there are fewer than MIN_WEEKS.
+    `figures` and the sums of `squares` are those of earlier weeks, shape (weeks, n), and `weeks`
+    has when these were. The variance is that around a straight line, since growth is no chance. 0
+    without any figures, or if there are fewer than MIN_WEEKS.
     """
     if len(weeks) < MIN_WEEKS:
         return np.zeros(figures.shape[1])
@@ -63,7 +85,8 @@ def dispersions(weeks: NDArray[np.intp], figures: Figures) -> NDArray[np.float64
     times = weeks - weeks.mean()
     residuals = figures - mean - np.outer(times, times @ figures / (times @ times))
     variance = np.sum(residuals**2, axis=0, dtype=np.float64) / (len(weeks) - _TREND)
-    return np.asarray(variance / np.where(mean > 0, mean, 1), np.float64)
+    least = squares.mean(axis=0)
+    return np.asarray(variance / np.where(least > 0, least, 1), np.float64)
 
 
 @frozen(eq=False)
@@ -76,36 +99,35 @@ class Chance:
     ratio: float
     weeks: int
 
-    def expected(self, before: Figures) -> NDArray[np.float64]:
-        """Return the figures that the second period would have without a change."""
-        return np.asarray(before * self.ratio, np.float64)
+    def differences(self, figures: Compared) -> NDArray[np.float64]:
+        """Return the differences from what the second period would have without a change."""
+        return np.asarray(figures.now - figures.before * self.ratio, np.float64)
 
     def verdicts(
-        self, before: Figures, now: Figures, dispersion: NDArray[np.float64], *, level: float
+        self, figures: Compared, dispersion: NDArray[np.float64], *, level: float
     ) -> Verdicts:
-        """Return the verdicts on n figures. Those below MIN_TESTED are never changes."""
-        sizes = before + now
-        differences, scale = now - self.expected(before), np.sqrt(sizes * self.ratio)
-        is_tested = sizes >= MIN_TESTED
+        """Return the verdicts on n figures. Those of fewer than MIN_TESTED are never changes."""
+        differences, scale = self.differences(figures), np.sqrt(figures.squares * self.ratio)
+        is_tested = figures.counts >= MIN_TESTED
         is_beyond = is_tested & self._are_beyond(differences, scale, dispersion, level)
         is_known = self.weeks >= MIN_WEEKS
         return Verdicts(is_beyond & is_known, is_beyond & (not is_known))
 
-    def exceed_share(
-        self, before: Figures, now: Figures, place: int, dispersion: float
-    ) -> NDArray[np.float64]:
+    def exceed_share(self, figures: Compared, place: int, dispersion: float) -> NDArray[np.float64]:
         """Return by how much pieces exceed their share of a part's change, 0 if chance explains it.
 
-        `before` and `now` have the n pieces that the part is split into by each of some dimensions,
-        and in `place` the part itself. Without a change of its own, a piece has the same share of
-        the change as of the part. Shape (n,), positive in the direction of the part's change.
+        `figures` has the n pieces that the part is split into by each of some dimensions, and in
+        `place` the part itself. Without a change of its own, a piece has the same share of the
+        change as of the part. Shape (n,), positive in the direction of the part's change.
         """
-        sizes = before + now
-        shares = sizes / max(int(sizes[place]), 1)
-        differences = now - self.expected(before)
+        sizes, squares = figures.before + figures.now, figures.squares
+        shares = sizes / (sizes[place] or 1)
+        differences = self.differences(figures)
         excess = differences - differences[place] * shares
-        scale = np.sqrt(np.maximum(sizes * (1 - shares), 0) * self.ratio)
-        is_tested = (sizes >= MIN_TESTED) & (shares < 1)
+        # A piece and the rest of the part vary independently.
+        of_rest = np.maximum(squares[place] - squares, 0)
+        scale = np.sqrt(((1 - shares) ** 2 * squares + shares**2 * of_rest) * self.ratio)
+        is_tested = (figures.counts >= MIN_TESTED) & (figures.counts < figures.counts[place])
         level = LEVEL_OF_PARTS / max(int(is_tested.sum()), 1)
         certain = is_tested & self._are_beyond(excess, scale, np.array(dispersion), level)
         exceeding: NDArray[np.float64] = np.where(certain, excess * np.sign(differences[place]), 0)

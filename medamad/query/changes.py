@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.errors import BadRequest
-from medamad.domain.goals import Goal
+from medamad.domain.goals import EXACT, Goal, amount_of
 from medamad.domain.zones import DAY_MS
-from medamad.query import rows
+from medamad.query import rows, sums
 from medamad.query.chance import (
     LEVEL_OF_PARTS,
     LEVEL_OF_PARTS_ALONE,
@@ -20,6 +21,7 @@ from medamad.query.chance import (
     MAX_WEEKS,
     MIN_TESTED,
     Chance,
+    Compared,
     Verdicts,
     dispersions,
 )
@@ -29,19 +31,23 @@ from medamad.query.period import BOUNDS, Period, parse_period, previous_period
 from medamad.query.reader import Reader, Selected
 from medamad.query.request import NO_GAPS, Filter, Gap, Gaps, Query, Result
 from medamad.query.rows import Naming, page_of_rows
-from medamad.query.sums import FirstViewText
+from medamad.query.sums import FirstViewAmounts, FirstViewText
 
 Change: TypeAlias = dict[str, Any]
-ByCode: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Codes, strictly ascending, and the figure of each."""
+Figures: TypeAlias = NDArray[Any]
+"""Integers: int64 or, of amounts that may be too large for these, Python's own. Or floats."""
+Columns: TypeAlias = tuple[Figures, ...]
 
-VISITS, VISITORS, PAGEVIEWS, CONVERSIONS = METRICS = (
+VISITS, VISITORS, PAGEVIEWS, CONVERSIONS, REVENUE = METRICS = (
     "visits",
     "visitors",
     "pageviews",
     "conversions",
+    "revenue",
 )
 """The figures of which the parts add up to the whole. The first is the default."""
+OF_GOAL: Final = (CONVERSIONS, REVENUE)
+"""Those that need a goal."""
 PARTS: Final = 5
 """How many parts of each dimension are listed unless a limit is given."""
 COMPARED: Final = ("compare_start", "compare_end")
@@ -60,16 +66,16 @@ GOAL_PARTS: Final = ("reached", "not reached")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WEEK_MS: Final = 7 * DAY_MS
-_BEFORE, _NOW = 0, 1
-"""The rows of figures by period; those of earlier weeks follow."""
+_BEFORE, _NOW, _SHARED, _WEEKS = range(4)
+"""The rows of sums by period: the last is the first of those of earlier weeks."""
 
 
 @frozen(kw_only=True)
 class ChangesOptions:
     """The metric, the goal that it may need, and the period to compare with, if it is given.
 
-    Conversions are those of `goal`. With another metric, the goal is one more dimension. `limit` is
-    the number of parts of each dimension.
+    Conversions and revenue are those of `goal`. With another metric, the goal is one more
+    dimension. `limit` is the number of parts of each dimension.
     """
 
     now_ms: int
@@ -98,34 +104,39 @@ def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[
 
     Raises BadRequest for periods that cannot be compared, and without the goal of conversions.
     """
-    query = _query_of_metric(query, options)
-    before, now, ratio = _periods_of(query, options)
+    goal = _goal_of_metric(options)
+    before, now, shared, ratio = _periods_of(query, options)
     weeks = _earlier_weeks(before, now, reader.time_bounds())
     counter = _Counter.over(reader, query, options, (before, now, *weeks.values()))
-    two, earlier = [counter.count(each.period) for each in (before, now)], []
-    gaps = two[_BEFORE].gaps | two[_NOW].gaps
+    counted = [counter.count(span) for span in (before, now, shared)]
+    gaps = counted[_BEFORE].gaps | counted[_NOW].gaps
     known = []
     for week, span in weeks.items():
-        counted = counter.count(span.period)
-        if not _lacks_days(counted.gaps):
-            earlier.append(counted)
+        of_week = counter.count(span)
+        if not _lacks_days(of_week.gaps):
+            counted.append(of_week)
             known.append(week)
-    tables = counter.tables([*two, *earlier])
+    counter = counter.knowing_amounts(counted)
+    tables = counter.tables(counted)
+    whole = _Sums.of_fullest([table.sums for table in tables])
     # A dimension may be unknown for a day under a filter. Its parts would not add up to the whole.
-    whole = np.max([table.figures.sum(axis=1) for table in tables], axis=0)
-    tables = [t for t in tables if np.array_equal(t.two.sum(axis=1), whole[: len(two)])]
+    counts = whole.counts[:_WEEKS, 0]
+    tables = [t for t in tables if np.array_equal(t.sums.counts[:_WEEKS].sum(axis=1), counts)]
     judge = _Judge.of(Chance(ratio, len(known)), np.array(known), whole, tables)
     is_certain = not _lacks_days(gaps)
-    pairs, gaps_of_pairs = _pairs(counter, judge, (before, now)) if is_certain else ([], NO_GAPS)
+    pairs, gaps_of_pairs = (
+        _pairs(counter, judge, (before, now, shared)) if is_certain else ([], NO_GAPS)
+    )
     start, end = (_written(ms, before.zone) for ms in (before.start_ms, before.end_ms))
     content = {
         "metric": options.metric,
+        **({"currency": goal.currency} if goal and options.metric == REVENUE else {}),
         "compared_with": {"start": start, "end": end},
         "earlier_weeks": len(known),
-        **_difference(whole[: len(two)]),
+        **counter.difference(whole.figures[:, 0]),
         "by_chance": judge.total.by_chance(0) if is_certain else None,
         "dimensions": [
-            _listed(table, verdicts if is_certain else None, options.limit)
+            _listed(counter, table, verdicts if is_certain else None, options.limit)
             for table, verdicts in zip(tables, judge.parts, strict=True)
         ],
         "pairs": pairs,
@@ -133,17 +144,16 @@ def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[
     return Result(content, gaps | gaps_of_pairs)
 
 
-def _query_of_metric(query: Query, options: ChangesOptions) -> Query:
-    """Return the query with the filter that finds conversions as visits, if these are wanted."""
+def _goal_of_metric(options: ChangesOptions) -> Goal | None:
+    """Return the goal of conversions or revenue, None for another metric. Raises BadRequest."""
     goal = options.goal
-    if options.metric != CONVERSIONS:
-        return query
+    if options.metric not in OF_GOAL:
+        return None
     if goal is None:
         raise BadRequest("conversions: required with this metric, the id of a goal")
-    if goal in query.goals:
-        return query
-    reached = Filter(GOAL_FIELD, "eq", (goal.id,), goal)
-    return evolve(query, filters=(*query.filters, reached))
+    if options.metric == REVENUE and goal.revenue is None:
+        raise BadRequest("conversions: expected a goal with revenue")
+    return goal
 
 
 # Periods
@@ -177,11 +187,12 @@ class _Span:
         return self.end_ms - self.start_ms + 1
 
 
-def _periods_of(query: Query, options: ChangesOptions) -> tuple[_Span, _Span, float]:
-    """Return the period compared with, the period, and how long it is relative to the other.
+def _periods_of(query: Query, options: ChangesOptions) -> tuple[_Span, _Span, _Span | None, float]:
+    """Return the period compared with, the period, and what they share, if they overlap.
 
-    As far as it is over. Without a period to compare with, that is as much of the previous period
-    of the same length. Raises BadRequest.
+    And how long the period is relative to the other, apart from what they share, as far as it is
+    over. Without a period to compare with, that is as much of the previous period of the same
+    length. Raises BadRequest.
     """
     now = _Span.of(query.period, BOUNDS)
     length_ms = min(now.end_ms, options.now_ms) - now.start_ms + 1
@@ -192,9 +203,15 @@ def _periods_of(query: Query, options: ChangesOptions) -> tuple[_Span, _Span, fl
         before = evolve(before, end_ms=before.start_ms + length_ms - 1)
     else:
         before = _Span.of(options.compared, COMPARED)
-    if not before.period.is_outside(now.start_ms, now.end_ms):
-        raise BadRequest(f"{COMPARED[0]}: expected a period that does not overlap the other")
-    return before, now, length_ms / before.length_ms
+    if before.period.is_outside(now.start_ms, now.end_ms):
+        return before, now, None, length_ms / before.length_ms
+    # In the order of their starts.
+    first, last = sorted((before, now), key=lambda span: span.start_ms)
+    if first.start_ms == last.start_ms or first.end_ms >= last.end_ms:
+        raise BadRequest(f"{COMPARED[0]}: expected a period of which neither contains the other")
+    shared = evolve(last, end_ms=first.end_ms)
+    alone_ms = length_ms - min(shared.length_ms, length_ms - 1)
+    return before, now, shared, alone_ms / (before.length_ms - shared.length_ms)
 
 
 def _earlier_weeks(before: _Span, now: _Span, views_ms: tuple[int, int]) -> dict[int, _Span]:
@@ -230,21 +247,161 @@ def _written(time_ms: int, zone: tzinfo) -> str:
 # Figures
 
 
+ByCode: TypeAlias = tuple[NDArray[np.int64], Columns]
+"""Codes, strictly ascending, and the columns of `_Sums` for each."""
+
+
+@frozen(eq=False)
+class _Sums:
+    """Sums of a metric by period and part, shape (periods, n) each.
+
+    Of what counts 1 each time, there is one column. Of amounts, the columns have exact figures, the
+    same as floats, the sums of the squares, and the number of amounts.
+    """
+
+    columns: Columns
+
+    @property
+    def figures(self) -> Figures:
+        """Exact figures."""
+        return self.columns[0]
+
+    @property
+    def values(self) -> Figures:
+        """The figures for calculations with chance, in any unit."""
+        return self.columns[min(1, len(self.columns) - 1)]
+
+    @property
+    def squares(self) -> Figures:
+        """The sums of the squares of single values."""
+        return self.columns[min(2, len(self.columns) - 1)]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The number of values."""
+        return self.columns[-1]
+
+    @classmethod
+    def of_codes(
+        cls, counted: Sequence[ByCode], codes: NDArray[np.int64], parts: NDArray[np.intp], size: int
+    ) -> Self:
+        """Return the sums of figures by period, of `size` parts that each code belongs to one of.
+
+        The codes of each period are among `codes`.
+        """
+        columns = []
+        for place, like in enumerate(counted[0][1]):
+            sums = np.zeros((len(counted), size), like.dtype)
+            for row, (found, found_columns) in zip(sums, counted, strict=True):
+                np.add.at(row, parts[np.searchsorted(codes, found)], found_columns[place])
+            columns.append(sums)
+        return cls(tuple(columns))
+
+    @classmethod
+    def of_fullest(cls, tables: "Sequence[_Sums]") -> Self:
+        """Return the whole of each period, shape (periods, 1), from the table with most of it."""
+        fullest = np.argmax([sums.counts.sum(axis=1) for sums in tables], axis=0).tolist()
+        return cls(
+            tuple(
+                np.array(
+                    [tables[table].columns[place][row].sum() for row, table in enumerate(fullest)],
+                    column.dtype,
+                )[:, np.newaxis]
+                for place, column in enumerate(tables[0].columns)
+            )
+        )
+
+    def beside(self, others: "Sequence[_Sums]") -> "_Sums":
+        """Return the sums of further parts after those of these, all without earlier weeks."""
+        columns = zip(*(sums.columns for sums in (self, *others)), strict=True)
+        return _Sums(tuple(np.concatenate([c[:_WEEKS] for c in each], axis=1) for each in columns))
+
+    def of_part(self, part: int) -> "_Sums":
+        """Return those of one part."""
+        return _Sums(tuple(column[:, [part]] for column in self.columns))
+
+    def compared(self) -> Compared:
+        """Return those of both periods, without what they share: it has no difference."""
+        alone = [column[:_SHARED] - column[_SHARED] for column in self.columns[1:] or self.columns]
+        values, squares, counts = alone[0], alone[len(alone) // 2], alone[-1]
+        return Compared(values[_BEFORE], values[_NOW], counts.sum(axis=0), squares.sum(axis=0))
+
+
+@frozen(eq=False)
+class _Amounts:
+    """The exact amounts of some properties, as multiples of a power of ten.
+
+    `codes` are those of the properties that are amounts, ascending.
+    """
+
+    codes: NDArray[np.int64]
+    multiples: Figures
+    exponent: int
+    unit: int
+    """The greatest of the multiples, apart from signs. Not all exact amounts fit into a float."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str], found: Sequence[FirstViewAmounts]) -> Self:
+        """Return all amounts that were found, in a type which has room for their sum."""
+        different = np.unique(np.concatenate([_NONE, *(each.properties for each in found)]))
+        amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
+        known = [amount for amount in amounts if amount is not None]
+        exponents = [
+            each for each in (a.as_tuple().exponent for a in known) if isinstance(each, int)
+        ]
+        exponent = min(exponents, default=0)
+        multiples = [int(amount.scaleb(-exponent, EXACT)) for amount in known]
+        unit = max(map(abs, multiples), default=0) or 1
+        has_room = unit * sum(int(each.times.sum()) for each in found) < 1 << 63
+        codes = different[[amount is not None for amount in amounts]]
+        dtype = np.int64 if has_room else np.object_
+        return cls(codes, np.array(multiples, dtype), exponent, unit)
+
+    def by_code(self, found: FirstViewAmounts) -> ByCode:
+        """Return the sums of amounts by the code of the first view, as `_Sums` has the columns."""
+        places = np.minimum(np.searchsorted(self.codes, found.properties), len(self.codes) - 1)
+        is_amount = np.zeros(len(places), np.bool_)
+        if len(self.codes):
+            is_amount = self.codes[places] == found.properties
+        codes, groups = np.unique(found.codes[is_amount], return_inverse=True)
+        times, multiples = found.times[is_amount], self.multiples[places[is_amount]]
+        values = (multiples / self.unit).astype(np.float64)
+        columns = (multiples * times, values * times, values**2 * times, times)
+        sums = [np.zeros(len(codes), column.dtype) for column in columns]
+        for of_codes, column in zip(sums, columns, strict=True):
+            np.add.at(of_codes, groups, column)
+        return codes, tuple(sums)
+
+    def written(self, multiple: int) -> Decimal:
+        """Return an amount, without an exponent and zeros at its end."""
+        amount = Decimal(multiple).scaleb(self.exponent, EXACT).normalize(EXACT)
+        return Decimal(format(amount, "f"))
+
+
+def _column(figures: Figures) -> Columns:
+    return (figures,)
+
+
+Found: TypeAlias = ByCode | FirstViewAmounts
+_NONE: Final = np.zeros(0, np.int64)
+_NO_AMOUNTS: Final = FirstViewAmounts(_NONE, _NONE, _NONE)
+
+
 @frozen(eq=False)
 class _Counted:
-    """The figures of a period by the codes of each dimension, and those of a goal's parts."""
+    """What was found in a period by the codes of each dimension, and of the parts of a goal."""
 
-    by_code: Sequence[ByCode]
+    by_code: Sequence[Found]
     of_goal: tuple[int, int] | None
     gaps: Gaps
 
 
 @frozen(eq=False)
 class _Table:
-    """The figures of the n parts of a dimension by period, shape (periods, n)."""
+    """The sums of the n parts of a dimension."""
 
     name: str
-    figures: NDArray[np.int64]
+    sums: _Sums
     numbers: NDArray[np.intp]
     """The number of each part's name, ascending."""
     names: Sequence[str]
@@ -254,23 +411,19 @@ class _Table:
     """The part that each code belongs to."""
 
     @property
-    def two(self) -> NDArray[np.int64]:
-        """The figures of both periods, shape (2, n)."""
-        return self.figures[:2]
-
-    @property
-    def differences(self) -> NDArray[np.int64]:
-        differences: NDArray[np.int64] = self.figures[_NOW] - self.figures[_BEFORE]
-        return differences
+    def has_all(self) -> NDArray[np.bool_]:
+        """Which part has all of both periods, if any does."""
+        counts = self.sums.counts[:_SHARED].sum(axis=0)
+        return np.asarray(counts == counts.sum(), np.bool_)
 
     def name_of(self, part: int) -> str:
         name: str = self.names[int(self.numbers[part])]
         return name
 
-    def split_by(self, dimension: Dimension, part: int) -> FirstViewText:
-        """Return the grouping of a part by another dimension."""
+    def codes_of(self, part: int) -> tuple[Dimension, frozenset[int]] | None:
+        """Return the codes of a part in its dimension, if that has any."""
         codes = frozenset(self.codes[self.parts == part].tolist())
-        return FirstViewText(dimension, (self.dimension, codes) if self.dimension else None)
+        return (self.dimension, codes) if self.dimension else None
 
 
 @frozen(eq=False)
@@ -282,8 +435,11 @@ class _Counter:
     selected: Selected
     of_page: bool
     """Whether visitors are those of pages."""
+    goal: Goal | None
+    """The one of which conversions or amounts are counted, else one that is a dimension."""
     reached: Selected | None
-    """What is selected with the goal that is a dimension, if one is."""
+    """What is selected with the goal that is a dimension, where visitors are split by it."""
+    amounts: _Amounts | None = None
 
     @classmethod
     def over(
@@ -293,70 +449,111 @@ class _Counter:
         # The filters on visits find those of the period that is selected.
         start_ms = min(each.start_ms for each in periods)
         query = evolve(query, period=Period(start_ms, max(each.end_ms for each in periods)))
-        reached, goal = None, options.goal
-        if goal is not None and options.metric != CONVERSIONS:
+        reached, goal, metric = None, options.goal, options.metric
+        if goal is not None and metric == VISITORS:
             of_goal = Filter(GOAL_FIELD, "eq", (goal.id,), goal)
             reached = reader.select(evolve(query, filters=(*query.filters, of_goal)))
-        return cls(reader, options.metric, reader.select(query), query.has_path_filter, reached)
+        return cls(reader, metric, reader.select(query), query.has_path_filter, goal, reached)
 
-    def count(self, period: Period) -> _Counted:
-        """Return the figures of a period."""
-        groupings = [FirstViewText(dimension) for _, dimension, _ in _DIMENSIONS]
-        by_code, gaps = self.sums(self.selected.during(period), groupings)
-        of_goal = None
-        if self.reached is not None:
-            (of_first,), more = self.sums(self.reached.during(period), groupings[:1])
-            reached = int(of_first[1].sum())
-            # A visit of a day that is unknown might have reached it.
-            if not _lacks_days(more):
-                of_goal = reached, int(by_code[0][1].sum()) - reached
-            gaps |= more
-        return _Counted(by_code, of_goal, gaps)
+    @property
+    def is_split_by_goal(self) -> bool:
+        """Whether a goal is one more dimension."""
+        return self.goal is not None and self.metric not in OF_GOAL
 
-    def sums(
+    def grouping(
+        self, dimension: Dimension, among: tuple[Dimension, frozenset[int]] | None = None
+    ) -> FirstViewText:
+        """Return the grouping of what is counted by a dimension."""
+        reached = self.goal if self.metric == CONVERSIONS else None
+        return FirstViewText(dimension, among, reached)
+
+    def count(self, span: _Span | None) -> _Counted:
+        """Return what is found in a period, or nothing without one."""
+        groupings = [self.grouping(dimension) for _, dimension, _ in _DIMENSIONS]
+        found, gaps = self.find_in(span, groupings)
+        if not self.is_split_by_goal or span is None:
+            return _Counted(found, (0, 0), gaps)
+        of_goal = FirstViewText(groupings[0].dimension, reached=self.goal)
+        among = self.selected if self.reached is None else self.reached
+        (of_first,), more = self._counts(among.during(span.period), [of_goal])
+        # A visit of a day that is unknown might have reached it.
+        if _lacks_days(more):
+            return _Counted(found, None, gaps | more)
+        # The goal is no dimension of amounts.
+        reached, whole = (int(self._by_code(each)[1][0].sum()) for each in (of_first, found[0]))
+        return _Counted(found, (reached, whole - reached), gaps | more)
+
+    def find_in(
+        self, span: _Span | None, groupings: Sequence[FirstViewText]
+    ) -> tuple[Sequence[Found], Gaps]:
+        """Return what is found in each grouping in a period, or nothing without one."""
+        self.reader.cancellation.check()
+        if span is None:
+            nothing: Found = _NO_AMOUNTS if self.metric == REVENUE else (_NONE, (_NONE,))
+            return [nothing] * len(groupings), NO_GAPS
+        selected = self.selected.during(span.period)
+        if self.metric != REVENUE or self.goal is None:
+            return self._counts(selected, groupings)
+        found, gaps = selected.amounts_by_first_view(self.goal, groupings)
+        return found, gaps | selected.left_out
+
+    def _counts(
         self, selected: Selected, groupings: Sequence[FirstViewText]
     ) -> tuple[list[ByCode], Gaps]:
-        """Return the codes and figures of each grouping."""
-        self.reader.cancellation.check()
+        """Return the codes and numbers of each grouping."""
         if self.metric != VISITORS:
-            of_views = self.metric == PAGEVIEWS
-            sums, gaps = selected.visits_by_first_view(groupings, with_means=of_views)
-            figures = [(each.codes, each.views if of_views else each.visits) for each in sums]
-            return figures, gaps | selected.left_out
-        by_code: list[ByCode] = []
+            row = sums.VIEWS if self.metric == PAGEVIEWS else sums.VISITS
+            found, gaps = selected.visits_by_first_view(groupings, last=row)
+            by_code = [(each.codes, _column(each.sums[row])) for each in found]
+            return by_code, gaps | selected.left_out
+        by_code = []
         gaps = selected.left_out
         for grouping in groupings:
             tally = selected.tally(grouping.dimension, with_durations=False)
             visitors = tally.visitors(of_page=self.of_page)
             codes = np.flatnonzero(visitors)
-            by_code.append((codes, visitors[codes]))
+            by_code.append((codes, _column(visitors[codes])))
             gaps |= tally.gaps
         return by_code, gaps
 
+    def knowing_amounts(self, counted: Sequence[_Counted]) -> Self:
+        """Return the same with the amounts of what was counted."""
+        found = [
+            each
+            for of_period in counted
+            for each in of_period.by_code
+            if isinstance(each, FirstViewAmounts)
+        ]
+        if self.metric != REVENUE:
+            return self
+        return evolve(self, amounts=_Amounts.of(self.reader.texts(Dimension.PROPERTY), found))
+
+    def difference(self, figures: Figures) -> Change:
+        """Return the figures of both periods and their difference."""
+        before, now = figures[:_SHARED].tolist()
+        found = {"before": before, "now": now, "difference": now - before}
+        if self.amounts is None:
+            return found
+        return {name: self.amounts.written(figure) for name, figure in found.items()}
+
     def tables(self, counted: Sequence[_Counted]) -> list[_Table]:
-        """Return the figures by dimension, of the parts that either of the first two has."""
+        """Return the sums by dimension, of the parts that any of the periods has."""
         tables = [
             self.table(name, dimension, naming, [each.by_code[place] for each in counted])
             for place, (name, dimension, naming) in enumerate(_DIMENSIONS)
         ]
         of_goal = [each.of_goal for each in counted if each.of_goal is not None]
-        if of_goal and len(of_goal) == len(counted):
-            figures = np.array(of_goal, np.int64)
-            tables.append(_Table("goal", figures, np.arange(2), GOAL_PARTS))
+        if self.is_split_by_goal and len(of_goal) == len(counted):
+            sums = _Sums((np.array(of_goal, np.int64),))
+            tables.append(_Table("goal", sums, np.arange(2), GOAL_PARTS))
         return tables
 
     def table(
-        self,
-        name: str,
-        dimension: Dimension,
-        naming: Naming,
-        counted: Sequence[ByCode],
+        self, name: str, dimension: Dimension, naming: Naming, found: Sequence[Found]
     ) -> _Table:
-        """Return the figures of a dimension."""
+        """Return the sums of a dimension."""
+        counted = [self._by_code(each) for each in found]
         codes = np.unique(np.concatenate([each for each, _ in counted]))
-        of_codes = np.zeros((len(counted), len(codes)), np.int64)
-        for row, (found, values) in zip(of_codes, counted, strict=True):
-            row[np.searchsorted(codes, found)] = values
         reader = self.reader
         numbers, names = codes.astype(np.intp), reader.texts(dimension)
         if naming is not rows.as_stored:
@@ -365,10 +562,15 @@ class _Counter:
             )
             numbers, names = named.numbers_of(numbers), named.names
         numbers, parts = np.unique(numbers, return_inverse=True)
-        figures = np.zeros((len(numbers), len(counted)), np.int64)
-        np.add.at(figures, parts, of_codes.T)
-        figures = figures.T
-        return _Table(name, figures, numbers, names, dimension, codes, parts)
+        sums = _Sums.of_codes(counted, codes, parts, len(numbers))
+        return _Table(name, sums, numbers, names, dimension, codes, parts)
+
+    def _by_code(self, found: Found) -> ByCode:
+        if not isinstance(found, FirstViewAmounts):
+            return found
+        # They are known of all that is counted, and pairs have the same.
+        assert self.amounts is not None  # noqa: S101
+        return self.amounts.by_code(found)
 
 
 # Differences
@@ -380,8 +582,8 @@ class _Judge:
 
     chance: Chance
     tables: Sequence[_Table]
-    whole: NDArray[np.int64]
-    """The figures of both periods, shape (2,)."""
+    whole: _Sums
+    """That of each period."""
     dispersions: Sequence[NDArray[np.float64]]
     total: Verdicts
     parts: Sequence[Verdicts]
@@ -389,25 +591,23 @@ class _Judge:
 
     @classmethod
     def of(
-        cls,
-        chance: Chance,
-        weeks: NDArray[np.intp],
-        whole: NDArray[np.int64],
-        tables: Sequence[_Table],
+        cls, chance: Chance, weeks: NDArray[np.intp], whole: _Sums, tables: Sequence[_Table]
     ) -> Self:
         """Return the judge of tables whose whole is that of each period."""
-        of_total = dispersions(weeks, whole[2:, np.newaxis])
-        total = chance.verdicts(whole[:1], whole[1:2], of_total, level=LEVEL_OF_TOTAL)
+
+        def dispersion(sums: _Sums) -> NDArray[np.float64]:
+            return dispersions(weeks, sums.values[_WEEKS:], sums.squares[_WEEKS:])
+
+        total = chance.verdicts(whole.compared(), dispersion(whole), level=LEVEL_OF_TOTAL)
         level = LEVEL_OF_PARTS if total.are_changes[0] else LEVEL_OF_PARTS_ALONE
-        tested = sum(int((table.two.sum(axis=0) >= MIN_TESTED).sum()) for table in tables)
-        found = [dispersions(weeks, table.figures[2:]) for table in tables]
+        compared = [table.sums.compared() for table in tables]
+        tested = sum(int((each.counts >= MIN_TESTED).sum()) for each in compared)
+        found = [dispersion(table.sums) for table in tables]
         parts = [
-            chance.verdicts(
-                table.two[_BEFORE], table.two[_NOW], of_parts, level=level / max(tested, 1)
-            )
-            for table, of_parts in zip(tables, found, strict=True)
+            chance.verdicts(each, of_parts, level=level / max(tested, 1))
+            for each, of_parts in zip(compared, found, strict=True)
         ]
-        return cls(chance, tables, whole[:2], found, total, parts)
+        return cls(chance, tables, whole, found, total, parts)
 
     def largest_changes(self) -> Iterator[tuple[_Table, int, float]]:
         """Return the changes that deviate most from their share of the whole's difference.
@@ -415,36 +615,31 @@ class _Judge:
         By table and place, with their dispersions. A part that has nearly all visits has nearly all
         of the difference, and explains nothing. None of a goal, which is no text of a first view.
         """
-        before, now = self.whole.tolist()
-        rate = (now - before) / max(before + now, 1)
+        before, now = self.whole.values[:_SHARED, 0].tolist()
+        rate = (now - before) / ((before + now) or 1)
         found = [
             (
-                -abs(int(table.differences[part]) - rate * int(table.two[:, part].sum())),
+                -abs(float(values[_NOW] - values[_BEFORE] - rate * values.sum())),
                 place,
                 table.name_of(part),
                 part,
             )
             for place, (table, verdicts) in enumerate(zip(self.tables, self.parts, strict=True))
             if table.dimension is not None
-            for part in np.flatnonzero(verdicts.are_changes).tolist()
+            for part in np.flatnonzero(verdicts.are_changes & ~table.has_all).tolist()
+            for values in [table.sums.values[:_SHARED, part]]
         ]
         for _, place, _, part in sorted(found)[:MAX_PAIRED]:
             yield self.tables[place], part, float(self.dispersions[place][part])
 
 
-def _difference(two: NDArray[np.int64]) -> Change:
-    before, now = two.tolist()
-    return {"before": before, "now": now, "difference": now - before}
-
-
-def _listed(table: _Table, verdicts: Verdicts | None, limit: int) -> Change:
+def _listed(counter: _Counter, table: _Table, verdicts: Verdicts | None, limit: int) -> Change:
     """Return the parts of a dimension with the largest differences, and the sums of all others."""
-    two = table.two
-    sizes = two.sum(axis=0)
-    seen = np.flatnonzero(sizes)
+    two = table.sums.figures[:_SHARED]
+    seen = np.flatnonzero(table.sums.counts[:_SHARED].sum(axis=0))
     size = int(table.numbers[-1]) + 1 if len(table.numbers) else 0
-    by_number = np.zeros((2, size), np.int64)
-    by_number[:, table.numbers] = np.abs(table.differences), sizes
+    by_number = np.zeros((2, size), two.dtype)
+    by_number[:, table.numbers] = np.abs(two[_NOW] - two[_BEFORE]), two.sum(axis=0)
     shown, names = page_of_rows(table.numbers[seen], list(by_number), table.names, slice(0, limit))
     parts = np.searchsorted(table.numbers, shown).tolist()
     return {
@@ -452,19 +647,21 @@ def _listed(table: _Table, verdicts: Verdicts | None, limit: int) -> Change:
         "parts": [
             {
                 "name": name,
-                **_difference(two[:, part]),
+                **counter.difference(two[:, part]),
                 "by_chance": None if verdicts is None else verdicts.by_chance(part),
             }
             for name, part in zip(names, parts, strict=True)
         ],
         "others": {
             "parts": len(seen) - len(parts),
-            **_difference(two.sum(axis=1) - two[:, parts].sum(axis=1)),
+            **counter.difference(two.sum(axis=1) - two[:, parts].sum(axis=1)),
         },
     }
 
 
-def _pairs(counter: _Counter, judge: _Judge, periods: Sequence[_Span]) -> tuple[list[Change], Gaps]:
+def _pairs(
+    counter: _Counter, judge: _Judge, periods: Sequence[_Span | None]
+) -> tuple[list[Change], Gaps]:
     """Return the pairs of parts that explain the changes best, as `largest_changes` has these."""
     if counter.metric == VISITORS:
         return [], NO_GAPS
@@ -473,14 +670,14 @@ def _pairs(counter: _Counter, judge: _Judge, periods: Sequence[_Span]) -> tuple[
         [each for each in _DIMENSIONS if each[1] is not table.dimension] for table, *_ in largest
     ]
     groupings = [
-        table.split_by(dimension, part)
+        counter.grouping(dimension, table.codes_of(part))
         for (table, part, _), splits in zip(largest, others, strict=True)
         for _, dimension, _ in splits
     ]
     counted, gaps = [], NO_GAPS
     for span in periods if groupings else ():
-        by_code, more = counter.sums(counter.selected.during(span.period), groupings)
-        counted.append(by_code)
+        found_here, more = counter.find_in(span, groupings)
+        counted.append(found_here)
         gaps |= more
     if _lacks_days(gaps):
         return [], gaps
@@ -488,31 +685,31 @@ def _pairs(counter: _Counter, judge: _Judge, periods: Sequence[_Span]) -> tuple[
     found: dict[frozenset[tuple[str, str]], Change] = {}
     for (table, part, dispersion), splits in zip(largest, others, strict=True):
         tables = [counter.table(*split, next(of_groupings)) for split in splits]
-        best = _best_piece(judge.chance, tables, table.two[:, [part]], dispersion)
+        best = _best_piece(judge.chance, tables, table.sums.of_part(part), dispersion)
         if best is not None:
             parts = ((table.name, table.name_of(part)), (best[0].name, best[0].name_of(best[1])))
             found.setdefault(
                 frozenset(parts),
                 {
                     "parts": [{"dimension": each, "name": name} for each, name in parts],
-                    **_difference(best[0].two[:, best[1]]),
+                    **counter.difference(best[0].sums.figures[:, best[1]]),
                 },
             )
     return list(found.values()), gaps
 
 
 def _best_piece(
-    chance: Chance, tables: Sequence[_Table], whole: NDArray[np.int64], dispersion: float
+    chance: Chance, tables: Sequence[_Table], whole: _Sums, dispersion: float
 ) -> tuple[_Table, int] | None:
     """Return the piece of a part that exceeds its share of the part's change by most, if any does.
 
-    `tables` split the part by each of the other dimensions.
+    `tables` split the part, of which `whole` has the sums, by each of the other dimensions.
     """
-    before, now = np.concatenate([*(table.two for table in tables), whole], axis=1)
-    excess = chance.exceed_share(before, now, -1, dispersion)
-    if excess.max() <= 0:
+    sums = whole.beside([table.sums for table in tables])
+    excess = chance.exceed_share(sums.compared(), 0, dispersion)[1:]
+    if excess.max(initial=0) <= 0:
         return None
-    pieces = [(table, part) for table in tables for part in range(table.figures.shape[1])]
+    pieces = [(table, part) for table in tables for part in range(len(table.numbers))]
     # Of equal ones the first by dimension and name, whatever the codes are.
     largest = [pieces[number] for number in np.flatnonzero(excess == excess.max()).tolist()]
     return min(largest, key=lambda piece: (tables.index(piece[0]), piece[0].name_of(piece[1])))

@@ -12,7 +12,7 @@ from medamad.domain.errors import BadRequest
 from medamad.domain.goals import Definitions, Goal
 from medamad.domain.instants import second_as_text
 from medamad.domain.zones import DAY_MS
-from medamad.query.chance import LEVEL_OF_PARTS, Chance, dispersions
+from medamad.query.chance import LEVEL_OF_PARTS, Chance, Compared, dispersions
 from medamad.query.goal_reports import GoalOptions, goal_figures
 from medamad.query.period import Period
 from medamad.query.reader import Reader
@@ -179,9 +179,10 @@ def _by_chance(
         figures = np.array([[week[place] for place in counts] for week in earlier], np.int64)
         # The mean of the weeks is the sum of periods that together are so much longer.
         verdicts = Chance(1 / len(weeks), len(weeks)).verdicts(
-            figures.sum(axis=0),
-            np.array([now[place] for place in counts], np.int64),
-            dispersions(weeks, figures),
+            Compared.of_counts(
+                figures.sum(axis=0), np.array([now[place] for place in counts], np.int64)
+            ),
+            dispersions(weeks, figures, figures),
             level=LEVEL_OF_PARTS / len(counts),
         )
         for number, place in enumerate(counts):

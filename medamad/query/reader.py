@@ -19,6 +19,7 @@ from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.spans import Spans
 from medamad.query.sums import (
+    FirstViewAmounts,
     FirstViewText,
     PropertyCounts,
     Quartiles,
@@ -104,12 +105,21 @@ class Selected(Protocol):
         """
 
     def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, with_means: bool
+        self, groupings: Sequence[FirstViewText], *, last: int
     ) -> tuple[list[VisitSums], Gaps]:
         """Return the visits in each of some groupings.
 
-        Without `with_means` only their number, which is found faster. Days of which only rollups
-        are left are gaps if a grouping is among visits with some text.
+        `last` is the last row of their sums that is needed, of VISITS to DURATION_MS. Days of which
+        only rollups are left are gaps if a grouping is of some visits only.
+        """
+
+    def amounts_by_first_view(
+        self, goal: Goal, groupings: Sequence[FirstViewText]
+    ) -> tuple[list[FirstViewAmounts], Gaps]:
+        """Return the amounts in the conversions of a goal with revenue, in each of some groupings.
+
+        All conversions of the visits count, also those after the period. Days of which only rollups
+        are left are gaps.
         """
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:

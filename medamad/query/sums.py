@@ -120,7 +120,7 @@ def _between(
 
 
 VISITS, VIEWS, BOUNCES, DURATION_MS = range(4)
-"""The rows of the sums of visits."""
+"""The rows of the sums of visits, each of which takes longer to find than those before."""
 
 
 @frozen(eq=False)
@@ -200,11 +200,26 @@ SINCE_PLACES: Final[Mapping[str, int]] = MappingProxyType(
 class FirstViewText:
     """Groups visits by the code of their first view in a dimension.
 
-    Only those whose first view has any of some codes in another one, if `among` has these.
+    Only those whose first view has any of some codes in another one, if `among` has these, and only
+    those that reached a goal, if `reached` is one.
     """
 
     dimension: Dimension
     among: tuple[Dimension, frozenset[int]] | None = None
+    reached: Goal | None = None
+
+
+@frozen(eq=False)
+class FirstViewAmounts:
+    """The amounts in the conversions of visits, by the code of the visit's first view, shape (n,).
+
+    `properties` are codes of Dimension.PROPERTY, and `times` how often each occurs with the code
+    in the same place of `codes`.
+    """
+
+    codes: NDArray[np.int64]
+    properties: NDArray[np.int64]
+    times: NDArray[np.int64]
 
 
 @frozen(eq=False)

@@ -11,7 +11,7 @@ from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.request import Query, Result
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
-from medamad.query.sums import FirstViewText, VisitSums
+from medamad.query.sums import DURATION_MS, VISITS, FirstViewText, VisitSums
 from medamad.storage.dictionary.decode import CodeTexts
 
 END: Final = ""
@@ -44,7 +44,7 @@ def entry_pages(reader: Reader, query: Query) -> Result[list[Row]]:
     """
     selected = reader.select(query)
     (sums,), gaps = selected.visits_by_first_view(
-        [FirstViewText(Dimension.PATH)], with_means=not query.is_brief
+        [FirstViewText(Dimension.PATH)], last=VISITS if query.is_brief else DURATION_MS
     )
     rows, paths = _page_of_paths(sums, reader.texts, query)
     columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
-from medamad.query.chance import MAX_WEEKS, Chance, dispersions
+from medamad.query import sums
+from medamad.query.chance import MAX_WEEKS, Chance, Compared, dispersions
 from medamad.query.changes import ChangesOptions, changes
 from medamad.query.period import Period
 from medamad.query.request import NO_GAPS, Cancellation, Gaps, Query
@@ -66,12 +67,12 @@ class Weeks:
         return Weeks(self.visits, period, self.sources, self.cancellation, self.cache)
 
     def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, with_means: bool
+        self, groupings: Sequence[FirstViewText], *, last: int
     ) -> tuple[list[VisitSums], Gaps]:
-        assert not with_means
+        assert last == sums.VISITS
         week = (self.period.start_ms or 0) // WEEK_MS
-        sums = [self._sums(each, week) for each in groupings]
-        return [VisitSums(np.arange(len(each)), each[np.newaxis]) for each in sums], NO_GAPS
+        found = [self._sums(each, week) for each in groupings]
+        return [VisitSums(np.arange(len(each)), each[np.newaxis]) for each in found], NO_GAPS
 
     def _sums(self, grouping: FirstViewText, week: int) -> NDArray[np.int64]:
         sums = self.visits[grouping.dimension][week]
@@ -173,7 +174,8 @@ def test_the_bound_is_that_of_students_t(weeks: int, level: float, quantile: flo
     for size, is_change in ((0.999, False), (1.001, True)):
         difference = size * quantile * (1_000_000 * 100) ** 0.5
         before = np.array([500_000 - round(difference / 2)])
-        verdicts = chance.verdicts(before, 1_000_000 - before, dispersion, level=level)
+        figures = Compared.of_counts(before, 1_000_000 - before)
+        verdicts = chance.verdicts(figures, dispersion, level=level)
         assert verdicts.are_changes.tolist() == [is_change]
 
 
@@ -181,13 +183,31 @@ def test_the_variance_is_at_least_that_of_poisson() -> None:
     chance, steady = Chance(1, MAX_WEEKS), np.array([0.0])
     # Nearly 1.96 and 2.06 standard deviations of the sum of both.
     for now, is_change in ((444, False), (463, True)):
-        verdicts = chance.verdicts(np.array([400]), np.array([now]), steady, level=0.05)
+        figures = Compared.of_counts(np.array([400]), np.array([now]))
+        verdicts = chance.verdicts(figures, steady, level=0.05)
         assert verdicts.are_changes.tolist() == [is_change]
+
+
+def test_the_variance_of_amounts_is_at_least_the_sum_of_their_squares() -> None:
+    # Some orders are a hundred times as large as others.
+    rng = default_rng(4)
+    chance, steady, found = Chance(1, MAX_WEEKS), np.array([0.0]), 0
+    for _ in range(REPORTS):
+        before, now = (rng.lognormal(3, 1.5, rng.poisson(100)) for _ in range(2))
+        amounts = np.concatenate([before, now])
+        figures = Compared(
+            np.array([before.sum()]),
+            np.array([now.sum()]),
+            np.array([len(amounts)]),
+            np.array([(amounts**2).sum()]),
+        )
+        found += int(chance.verdicts(figures, steady, level=0.05).are_changes[0])
+    assert 0 < found <= REPORTS * 0.05
 
 
 def test_growth_is_no_chance() -> None:
     weeks = np.array([-1, -2, -3, -5])
     figures = np.array([[90, 12], [80, 8], [70, 12], [50, 8]])
-    steady, varying = dispersions(weeks, figures)
+    steady, varying = dispersions(weeks, figures, figures)
     assert steady == pytest.approx(0)
     assert varying > 0

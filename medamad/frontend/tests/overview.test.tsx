@@ -343,7 +343,7 @@ for (const [name, measure, words] of [
 test("each measure has its own lines", async () => {
   const { person } = await overview(`${THREE_DAYS}&compare=none`);
   const lines = new Set<string>();
-  for (const tile of document.querySelectorAll(".tile")) {
+  for (const tile of document.querySelectorAll(".tile [aria-pressed]")) {
     wipe();
     await person.click(tile);
     await waitFor(() => assert.notEqual(drawn.length, 0));

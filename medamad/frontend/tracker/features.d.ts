@@ -14,8 +14,14 @@ declare const UNCOUNTED: boolean;
 /** Report a custom event, with properties if any. */
 declare var medamad: (event: string, properties?: object) => void;
 
-/** The earlier views of the day, by the browser's cache entry of a URL. */
-type Before = number | { n: number; since?: string };
+/** A visitor's earlier views of the website today, and when the visitor was here last. */
+interface Returning {
+  n: number;
+  since?: string;
+}
+
+/** The earlier views today, by the browser's cache entry of a URL. */
+type Before = number | Returning;
 
 /** A view as it is reported; GET /openapi.yaml documents the fields. */
 interface Load {
@@ -30,7 +36,7 @@ interface Load {
   q: boolean;
   n: number;
   /** When the visitor was here last. */
-  since?: string;
+  since?: string | undefined;
   /** The time zone. */
   t: string;
   /** The width of the window, in pixels. */

@@ -1,166 +1,222 @@
 // The tracker: counts views without cookies. Whether the visitor was here today is known only to the
-// browser's own cache, through the dates of two ping responses. Every byte is sent to every visitor,
-// so code is inlined, and repeats itself where that compresses better.
+// browser's own cache, through the dates of two ping responses.
+//
+// Every visitor downloads this script. The build inlines functions, shortens names and leaves out the
+// features that are not chosen, so these cost little. Short forms that the build cannot find, such as
+// numbers for false, stay where each byte counts.
 
-const page = document;
-const place = location;
-const script = (page.currentScript ||
-  // For a module there is none, but the stack has its URL. No stack names an inline script.
-  [...page.scripts].find(
+const script = (document.currentScript ||
+  // A module has no currentScript, but the stack has its URL. No stack names an inline script.
+  [...document.scripts].find(
     (one) => (Error().stack as string).split(one.src || (one as unknown as string))[1],
   )) as HTMLScriptElement;
 const { api } = script.dataset;
 
 /** The URL of events. A server with a custom event name puts it in place of `event/`. */
-const events = new URL(
+const eventsUrl = new URL(
   `${api ? (api.split("//")[1] ? api : "//" + api) : "api"}/event/`,
   script.src,
 ) as unknown as string;
 
-/** The view: its beacon and path, since when it has been visible, and for how long it was before. */
-let b: string;
-let path: string | 0 | undefined;
-let since: number | undefined;
-let seen: number;
-/** The URL of the view; initially that of the referrer. */
-let address = page.referrer;
-/** Sends the view's load once, with what is known of the visitor. */
-let flush: (() => void) | undefined;
-let isIgnored: boolean | undefined;
+/** The path of the current view; empty once the page was left, undefined before the first view. */
+let viewedPath: string | undefined;
+/** For how long the current view was visible before it was last hidden. */
+let visibleMs: number;
+/** Since when it has been visible; 0 while it is hidden. */
+let visibleSinceMs: number | undefined;
+/** Reports the current view, unless that was done. */
+let sendLoad: (() => void) | undefined;
+/** The URL of the current view; before the first one, that of the page that linked here. */
+let lastUrl = document.referrer;
+/** The beacon of the current view: a random text by which later hits name it. */
+let beacon: string;
+/** Whether this browser is marked as not to be counted. */
+let isExcluded: boolean | undefined;
 
 /** Send a hit so that it is delivered even after the page is gone. */
 const send = (hit: object) => {
   const body = JSON.stringify(hit);
-  navigator.sendBeacon?.(events + "hit", body) ||
-    fetch(events + "hit", { keepalive: true, method: "POST", body }).catch((error) => error);
+  navigator.sendBeacon?.(eventsUrl + "hit", body) ||
+    fetch(eventsUrl + "hit", { keepalive: true, method: "POST", body }).catch((error) => error);
 };
 
-const report = (d: Record<string, unknown>) => {
-  for (const name in d) {
-    /ri|oo/.test(typeof d[name]) ||
-      Number.isFinite(d[name]) ||
-      (d[name] = console.warn("medamad drops", name, d[name]));
+/** Report an event of the current view, without the properties that the server would refuse. */
+const reportEvent = (properties: Record<string, unknown>) => {
+  for (const name in properties) {
+    // Strings, booleans and finite numbers stay.
+    /ri|oo/.test(typeof properties[name]) ||
+      Number.isFinite(properties[name]) ||
+      // What the console returns is undefined, which JSON leaves out.
+      (properties[name] = console.warn("medamad drops", name, properties[name]));
   }
-  isIgnored || send({ e: "custom", b, d, g: place.hostname });
+  isExcluded || send({ e: "custom", b: beacon, d: properties, g: location.hostname });
+};
+
+/** Add properties as written in a page, "name=value; name=value". */
+const addProperties = (properties: Record<string, string>, text: string) => {
+  text.replace(/([^=;]+)=([^;]+)/g, (_, name, value) => (properties[name] = value));
+  return properties;
+};
+
+/** Report the event of a clicked element, the download of a file, and a link to another website. */
+const reportClick = (event: Partial<MouseEvent>) => {
+  // The target may be the document, which has no closest().
+  const closest = (selector: string) =>
+    (event.target as Element).closest?.<HTMLAnchorElement>(selector);
+  const marked = CLICK_EVENTS && closest("[data-m\\:click]");
+  const link = closest("a") || location;
+  const target = link.host + link.pathname;
+  if (marked) reportEvent(addProperties({}, marked.dataset["m:click"] as string));
+  if (
+    FILE_DOWNLOADS &&
+    /\.(exe|7z|docx?|xlsx?|pptx?|pdf|mp[34]|txt|gz|dmg|csv|rar|zip)$/i.test(target)
+  ) {
+    reportEvent({ download: target });
+  }
+  if (OUTBOUND_LINKS && link.host && link.host !== location.host) reportEvent({ outbound: target });
 };
 
 /**
- * The number of views before this one today, from the browser's cache entry of a URL. After Back,
- * browsers would use the entry without revalidating it. Each day has a URL of its own, so that no
- * entry is sent on a later day; the one that is kept for a year has the same. If the clock is wrong,
- * the server says which day it is. It adds the offset of its time zone where the script divides.
+ * Exclude this browser after #medamad-ignore, until #medamad-count, by a mark in its storage.
+ * Another script says so in the visitor's language.
  */
-const ping = (name: string, day = ((since as number) / 864e5) | 0): Promise<Before> =>
-  fetch(events + (RETURNING && name[1] === "=" ? "ping?" + name : "ping?d=" + day + "&n=" + name), {
-    cache: "no-cache",
-  })
-    .then((answer) => answer.json())
-    .then((answer) => (answer.d ? ping(name, answer.d) : answer));
-
-/** Parse properties as written in a page: "name=value; name=value". */
-const read = (d: Record<string, string>, text: string) => {
-  text.replace(/([^=;]+)=([^;]+)/g, (_, name, value) => (d[name] = value));
-  return d;
-};
-
-/** Begin or end a view when the page's visibility or address changes. */
-const look = (event: Partial<MouseEvent>) => {
+const readExclusion = (eventType: string) => {
+  // Where nothing can be stored, everyone is counted.
   try {
-    // A mark excludes this browser after #medamad-ignore, until #medamad-count. Another script says
-    // so in the visitor's language.
-    const choice = event.type === "popstate" && /^#medamad-(ignore|count)$/.exec(place.hash);
+    const choice = eventType === "popstate" && /^#medamad-(ignore|count)$/.exec(location.hash);
     if (choice) {
-      import(events + "opt-out.js");
+      import(eventsUrl + "opt-out.js");
       localStorage.medamad = choice[1];
     }
-    isIgnored = localStorage.medamad === "ignore";
+    isExcluded = localStorage.medamad === "ignore";
   } catch {}
-  const isLeft = event.type === "pagehide";
-  const now =
-    isLeft || page.hidden || isIgnored
-      ? 0
-      : HASH_ROUTING
-        ? place.pathname + place.hash.replace("#", "%23")
-        : place.pathname;
+};
 
+/** Return the path that the page is on. */
+const currentPath = () =>
+  HASH_ROUTING ? location.pathname + location.hash.replace("#", "%23") : location.pathname;
+
+/**
+ * Return the number of views before this one today, from the browser's cache entry of a URL. After
+ * Back, browsers would use the entry without revalidating it. Each day has a URL of its own, so that
+ * no entry is sent on a later day; the one that is kept for a year has the same. If the clock is
+ * wrong, the server says which day it is. It adds the offset of its time zone where the script
+ * divides.
+ */
+const countEarlierViews = (
+  name: string,
+  // Whole days since 1970; | 0 drops the rest.
+  day = ((visibleSinceMs as number) / 86_400_000) | 0,
+): Promise<Before> =>
+  fetch(eventsUrl + "ping?" + (RETURNING && name[1] === "=" ? "" : "d=" + day + "&n=") + name, {
+    cache: "no-cache",
+  })
+    .then((response) => response.json())
+    .then((before) => (before.d ? countEarlierViews(name, before.d) : before));
+
+/** Return the earlier views today of the website, and those of the page. */
+const countAllEarlierViews = () =>
+  Promise.all(
+    (RETURNING
+      ? ["v=" + location.host, location.host + viewedPath]
+      : [location.host, location.host + viewedPath]
+    ).map((name) => countEarlierViews(name)),
+  );
+
+/** Return the properties of the page when a view of it begins. */
+const pageProperties = () => {
+  const properties: Record<string, string> = {};
+  if (NOT_FOUND && !sendLoad) {
+    const loaded = performance.getEntries()[0] as PerformanceNavigationTiming | undefined;
+    if (loaded?.responseStatus === 404) properties[404] = viewedPath as string;
+  }
+  if (PAGE_EVENTS) {
+    document
+      .querySelectorAll<HTMLElement>("[data-m\\:load]")
+      .forEach((element) => addProperties(properties, element.dataset["m:load"] as string));
+  }
+  return properties;
+};
+
+/** Report the view that begins, as soon as the browser's earlier views are known. */
+const reportView = () => {
+  const isFromElsewhere = !UNCOUNTED && lastUrl.split("/")[2] !== location.host;
+  let load: Partial<Load> | 0 = {
+    ...(PAGE_EVENTS || NOT_FOUND ? { d: pageProperties() } : {}),
+    e: "load",
+    b: (beacon = Math.random() + "" + visibleSinceMs),
+    // Where the responses do not tell, only what comes from elsewhere counts as a visitor.
+    p: isFromElsewhere,
+    q: isFromElsewhere,
+    r: lastUrl,
+    // Without the fragment, which may be private.
+    u: (lastUrl = (location.origin + viewedPath + location.search).slice(0, 8_000)),
+    t: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    w: innerWidth,
+  };
+  sendLoad = () => {
+    if (load) send(load);
+    load = 0;
+  };
+  if (UNCOUNTED) sendLoad();
+  // It is sent even if these requests fail. If the view ends before their responses, it has been
+  // sent by then, and is 0: setting its fields throws, which ends here, too.
+  else
+    countAllEarlierViews()
+      .then(([ofWebsite, ofPage]) => {
+        (load as Load).n = (RETURNING ? (ofWebsite as Returning).n : (ofWebsite as number)) + 1;
+        (load as Load).p = !(RETURNING ? (ofWebsite as Returning).n : (ofWebsite as number));
+        (load as Load).q = !ofPage;
+        if (RETURNING) (load as Load).since = (ofWebsite as Returning).since;
+      })
+      .then(sendLoad, sendLoad);
+};
+
+/** Report for how long the current view was visible. */
+const hideView = () => {
+  (sendLoad as () => void)();
+  if ((visibleMs += Date.now() - (visibleSinceMs as number))) {
+    send({ e: "unload", b: beacon, m: visibleMs });
+  }
+  visibleSinceMs = 0;
+};
+
+/** Begin or end a view when the page's visibility or address changes, and report clicks. */
+const handleEvent = (event: Partial<MouseEvent>) => {
+  readExclusion(event.type as string);
   if ((CLICK_EVENTS || OUTBOUND_LINKS || FILE_DOWNLOADS) && (event.button as number) < 2) {
-    // The target may be the document, which has no closest().
-    const near = (what: string) => (event.target as Element).closest?.<HTMLAnchorElement>(what);
-    const marked = CLICK_EVENTS && near("[data-m\\:click]");
-    const link = near("a") || place;
-    const there = link.host + link.pathname;
-    if (marked) report(read({}, marked.dataset["m:click"] as string));
-    if (
-      FILE_DOWNLOADS &&
-      /\.(exe|7z|docx?|xlsx?|pptx?|pdf|mp[34]|txt|gz|dmg|csv|rar|zip)$/i.test(there)
-    ) {
-      report({ download: there });
-    }
-    if (OUTBOUND_LINKS && link.host && link.host !== place.host) report({ outbound: there });
+    reportClick(event);
   }
-
-  if (since && now !== path) {
-    (flush as () => void)();
-    if ((seen += Date.now() - since)) send({ e: "unload", b, m: seen });
-    since = 0;
-  }
-  if (isLeft) path = 0;
-  if (now) {
-    since ||= Date.now();
-    if (path !== now) {
-      path = now;
-      seen = 0;
-      const d: Record<string, string> = {};
-      const isElsewhere = address.split("/")[2] !== place.host;
-      if (NOT_FOUND && !flush) {
-        const loaded = performance.getEntries()[0] as PerformanceNavigationTiming | undefined;
-        if (loaded?.responseStatus === 404) d[404] = path;
-      }
-      if (PAGE_EVENTS) {
-        page
-          .querySelectorAll<HTMLElement>("[data-m\\:load]")
-          .forEach((element) => read(d, element.dataset["m:load"] as string));
-      }
-      let hit: Partial<Load> | 0 = {
-        ...(PAGE_EVENTS || NOT_FOUND ? { d } : {}),
-        e: "load",
-        b: (b = Math.random() + "" + since),
-        p: !UNCOUNTED && isElsewhere,
-        q: !UNCOUNTED && isElsewhere,
-        r: address,
-        // Without the fragment, which may be private.
-        u: (address = (place.origin + path + place.search).slice(0, 8_000)),
-        t: Intl.DateTimeFormat().resolvedOptions().timeZone,
-        w: innerWidth,
-      };
-      const sent = (flush = () => {
-        if (hit) send(hit);
-        hit = 0;
-      });
-      // A view that ended before the responses is not reported again.
-      if (UNCOUNTED) sent();
-      else
-        Promise.all(
-          (RETURNING
-            ? ["v=" + place.host, place.host + path]
-            : [place.host, place.host + path]
-          ).map((name) => ping(name)),
-        )
-          .then(([today, here]) => {
-            (hit as Load).n = -~((RETURNING ? (today as Load).n : today) as number);
-            (hit as Load).p = !(RETURNING ? (today as Load).n : today);
-            (hit as Load).q = !here;
-            if (RETURNING) (hit as Load).since = (today as Load).since as string;
-          })
-          .then(sent, sent);
+  const isLeft = event.type === "pagehide";
+  const path = isLeft || document.hidden || isExcluded ? "" : currentPath();
+  if (visibleSinceMs && path !== viewedPath) hideView();
+  // A browser may show the page again from its memory, which is a view of its own.
+  if (isLeft) viewedPath = "";
+  if (path) {
+    visibleSinceMs ||= Date.now();
+    if (path !== viewedPath) {
+      viewedPath = path;
+      visibleMs = 0;
+      reportView();
     }
   }
 };
 
-// A page may carry the script twice.
-self[events as "name"] ||= [
-  look({ type: "popstate" }),
-  (self.medamad = (event, properties) => report({ event, ...properties })),
+/** Handle an event of the window, or a call of a function of the history. */
+const listen = (name: string) => {
+  const original = history[name as "pushState"];
+  if (original) {
+    history[name as "pushState"] = (...given) => {
+      original.apply(history, given);
+      handleEvent(given as object);
+    };
+  } else addEventListener(name, handleEvent, true);
+};
+
+// A page may carry the script twice: only the first one does anything.
+self[eventsUrl as "name"] ||= [
+  handleEvent({ type: "popstate" }),
+  (self.medamad = (event, properties) => reportEvent({ event, ...properties })),
   [
     ...(CLICK_EVENTS || OUTBOUND_LINKS || FILE_DOWNLOADS ? ["click", "auxclick"] : []),
     "popstate",
@@ -169,13 +225,5 @@ self[events as "name"] ||= [
     "replaceState",
     "pushState",
     "visibilitychange",
-  ].map((name) => {
-    const original = history[name as "pushState"];
-    if (original) {
-      history[name as "pushState"] = (...given) => {
-        original.apply(history, given);
-        look(given as object);
-      };
-    } else addEventListener(name, look, true);
-  }),
+  ].map(listen),
 ] as unknown as string;

@@ -116,6 +116,28 @@ class GoalSearch:
         return (rows, None) if is_page else (part.own.view[rows].astype(np.intp), rows)
 
 
+def find_amounts(visits: PartVisits, goal: Goal) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the amounts in the conversions of some visits: the visits' places, and their codes.
+
+    In any order. The goal must have revenue.
+    """
+    part, cancellation = visits.part, Cancellation()
+    own = part.own
+    reaching = goal_mask(visits.texts, goal, cancellation)
+    amounts = goal_mask(visits.texts, Goal(id="", name="", event=goal.revenue), cancellation)
+    rows = np.flatnonzero(amounts.take(own.property)) if len(own) else _NO_ROWS
+    views = own.view[rows].astype(np.intp)
+    if goal.path is None:
+        reaching_events = own.event[np.flatnonzero(reaching.take(own.property))]
+        is_of_conversion = np.isin(own.event[rows], reaching_events)
+    else:
+        is_of_conversion = reaching.take(part.codes(Dimension.PATH)[views])
+    places = visits.places_of_rows(views)
+    is_here = is_of_conversion & (places >= 0)
+    codes = own.property[rows[is_here]].astype(np.int64)
+    return places[is_here].astype(np.intp), codes
+
+
 def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64]:
     """Return how many selected visits reached each goal after all goals before it, shape (n,).
 

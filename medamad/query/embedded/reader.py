@@ -26,6 +26,7 @@ from medamad.query.reader import Reader, Selected
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.spans import Spans
 from medamad.query.sums import (
+    FirstViewAmounts,
     FirstViewText,
     PropertyCounts,
     Quartiles,
@@ -104,9 +105,14 @@ class EmbeddedSelected(Selected):
         )
 
     def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, with_means: bool
+        self, groupings: Sequence[FirstViewText], *, last: int
     ) -> tuple[list[VisitSums], Gaps]:
-        return visit_figures.visits_by_first_view(self.selection, groupings, with_means=with_means)
+        return visit_figures.visits_by_first_view(self.selection, groupings, last=last)
+
+    def amounts_by_first_view(
+        self, goal: Goal, groupings: Sequence[FirstViewText]
+    ) -> tuple[list[FirstViewAmounts], Gaps]:
+        return visit_figures.amounts_by_first_view(self.selection, goal, groupings)
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
         return visit_figures.exit_pages(self.selection, with_pages=with_pages)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
@@ -93,6 +93,8 @@ class Selection:
     """What the result lacks if a rollup has selected views and others."""
     with_durations: bool | None = None
     """If set, only rollups with (True), or without (False), single durations are selected."""
+    gathered: dict[Snapshot, Any] = field(factory=dict)
+    """What `visits_in_groups` gathers from a snapshot: the same for all periods of a request."""
 
     def scan(self, whole: Callable[[Part], T | None]) -> Iterator[SelectedViews | T]:
         """Return the selected views of each part that has any.

@@ -20,6 +20,7 @@ from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.embedded.visit_groups import FindViews, selecting_views, visits_in_groups
 from medamad.query.embedded.visit_sums import (
+    Amounts,
     Beginnings,
     BegunWith,
     Count,
@@ -29,13 +30,21 @@ from medamad.query.embedded.visit_sums import (
     ReachedGoal,
     SeenPages,
     Totals,
+    split_keys,
     sum_visits,
 )
 from medamad.query.embedded.visits import count_pages_beside
 from medamad.query.filters import cached_mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Gaps
-from medamad.query.sums import FirstViewText, RowVisits, VisitSums
+from medamad.query.sums import (
+    BOUNCES,
+    VISITS,
+    FirstViewAmounts,
+    FirstViewText,
+    RowVisits,
+    VisitSums,
+)
 from medamad.storage.segments.counters import SLOT_MS
 
 
@@ -126,7 +135,7 @@ def visits_by_dimension(
     """
     is_by_page = dimension is Dimension.PATH
     # A visit that bounced saw its first page alone.
-    first = FirstViews(dimension, with_durations=False) if with_bounces else Count(dimension)
+    first = FirstViews(dimension, BOUNCES) if with_bounces else Count(dimension)
     kinds: list[Kind] = [first, SeenPages()] if is_by_page else [first]
     if conversions is not None:
         kinds.append(ReachedGoal(conversions, SeenPages() if is_by_page else Count(dimension)))
@@ -149,17 +158,18 @@ def visits_by_dimension(
 
 
 def visits_by_first_view(
-    selection: Selection, groupings: Sequence[FirstViewText], *, with_means: bool
+    selection: Selection, groupings: Sequence[FirstViewText], *, last: int
 ) -> tuple[list[VisitSums], Gaps]:
     """Return the selected visits in each of some groupings.
 
-    Without `with_means` only their number, which is found faster. Days of which only rollups are
-    left are gaps if a grouping is among visits with some text.
+    `last` is the last row of their sums that is needed. Days of which only rollups are left are
+    gaps if a grouping is of some visits only.
     """
-    kinds = [_kind_of(each, with_means=with_means) for each in groupings]
+    kinds = [_kind_of(each, last) for each in groupings]
     found, gaps = sum_visits(selection, kinds), selection.gaps_without_visits
-    for place, grouping in enumerate(groupings):
-        if grouping.among is None:
+    has_days = any(True for _ in selection.rollups_in_period())
+    for place, grouping in enumerate(groupings if has_days else ()):
+        if grouping.among is None and grouping.reached is None:
             days = visits_by_beginning(selection, grouping.dimension)
             found[place] = days.of_first_views(found[place])
             gaps |= days.gaps
@@ -168,9 +178,30 @@ def visits_by_first_view(
     return found, gaps
 
 
-def _kind_of(grouping: FirstViewText, *, with_means: bool) -> Kind:
+def amounts_by_first_view(
+    selection: Selection, goal: Goal, groupings: Sequence[FirstViewText]
+) -> tuple[list[FirstViewAmounts], Gaps]:
+    """Return the amounts in the conversions of the selected visits, in each of some groupings.
+
+    Days of which only rollups are left are gaps.
+    """
+    kinds = [_among(each, Amounts(goal, each.dimension)) for each in groupings]
+    found = [
+        FirstViewAmounts(*split_keys(sums.codes), sums.visits)
+        for sums in sum_visits(selection, kinds)
+    ]
+    return found, selection.visit_gaps
+
+
+def _kind_of(grouping: FirstViewText, last: int) -> Kind:
     dimension = grouping.dimension
-    kind = FirstViews(dimension) if with_means else Count(dimension)
+    kind: Kind = FirstViews(dimension, last) if last > VISITS else Count(dimension)
+    if grouping.reached is not None:
+        kind = ReachedGoal(grouping.reached, kind)
+    return _among(grouping, kind)
+
+
+def _among(grouping: FirstViewText, kind: Kind) -> Kind:
     return kind if grouping.among is None else BegunWith(*grouping.among, kind)
 
 

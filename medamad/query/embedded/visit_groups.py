@@ -83,7 +83,10 @@ def visits_in_groups(
             return all_visits(texts, selected.part, left_out)
         return visits_with(texts, selected, left_out)
 
-    shared = find_shared(selection.snapshot, ALWAYS, selection.cancellation)
+    shared: SharedVisits | None = selection.gathered.get(selection.snapshot)
+    if shared is None:
+        shared = find_shared(selection.snapshot, ALWAYS, selection.cancellation)
+        selection.gathered[selection.snapshot] = shared
     for snapshot, others in shared.snapshots():
         is_all = snapshot is selection.snapshot
         for selected in find_views(selection if is_all else evolve(selection, snapshot=snapshot)):

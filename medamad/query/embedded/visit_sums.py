@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
-from medamad.query.embedded.goals import GoalSearch
+from medamad.query.embedded.goals import GoalSearch, find_amounts
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.visit_groups import SharedVisits, find_shared, visits_in_groups
 from medamad.query.embedded.visits import PartVisits, all_visits, find_ascending, visits_numbered
+from medamad.query.filters import Mask
 from medamad.query.request import Cancellation
-from medamad.query.sums import DURATION_MS, VisitSums
+from medamad.query.sums import BOUNCES, DURATION_MS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.snapshot import Snapshot
 
 _NONE: Final = np.zeros(0, np.int64)
 _SPARSE: Final = 4
+_WIDE_BITS: Final = 32
 _AT_ONCE: Final = 1 << 17
 """Rows of so many visits, or pages that they saw, are summed together."""
 
@@ -208,10 +210,11 @@ class FirstViews(Kind):
     """Sums by the code of the first view in one of VIEW_DIMENSIONS."""
 
     dimension: Dimension
-    with_durations: bool = True
+    last: int = DURATION_MS
+    """The last row of the sums that is wanted, after VISITS."""
 
     def rows(self, visits: PartVisits) -> Rows:
-        return _with_sums(visits, visits.codes(self.dimension), with_durations=self.with_durations)
+        return _with_sums(visits, visits.codes(self.dimension), self.last)
 
 
 @frozen
@@ -233,13 +236,15 @@ class Totals(Kind):
 
 
 def _with_sums(
-    visits: PartVisits, codes: NDArray[np.integer[Any]], *, with_durations: bool = True
+    visits: PartVisits, codes: NDArray[np.integer[Any]], last: int = DURATION_MS
 ) -> Rows:
-    """Return the rows of sums of views, bounces and durations."""
+    """Return the rows of sums of views, bounces and durations, up to the last one wanted."""
     columns = visits.columns
     views = visits.of(columns.views)
+    if last < BOUNCES:
+        return codes, (views,)
     bounced = (views == 1) & ~visits.of(columns.has_event)
-    if not with_durations:
+    if last < DURATION_MS:
         return codes, (views, bounced)
     return codes, (views, bounced, visits.of(columns.duration_ms))
 
@@ -287,9 +292,14 @@ class ReachedGoal(Kind):
     kind: Kind
 
     def rows(self, visits: PartVisits) -> Rows:
+        return self.kind.rows(
+            visits.once((ReachedGoal, self.goal), lambda: visits.take(self._have_reached(visits)))
+        )
+
+    def _have_reached(self, visits: PartVisits) -> Mask:
         search = GoalSearch.of([self.goal], visits.texts, Cancellation())
-        (has_reached,) = search.have_reached(visits)
-        return self.kind.rows(visits.take(has_reached))
+        have_reached: Mask = search.have_reached(visits)[0]
+        return have_reached
 
 
 @frozen
@@ -301,4 +311,30 @@ class BegunWith(Kind):
     kind: Kind
 
     def rows(self, visits: PartVisits) -> Rows:
-        return self.kind.rows(visits.take(np.isin(visits.codes(self.dimension), list(self.codes))))
+        def begun() -> PartVisits:
+            return visits.take(np.isin(visits.codes(self.dimension), list(self.codes)))
+
+        return self.kind.rows(visits.once((BegunWith, self.dimension, self.codes), begun))
+
+
+@frozen
+class Amounts(Kind):
+    """How often visits with some text of their first view have an amount in their conversions.
+
+    The codes of the sums are made of both, see `split_keys`. The goal must have revenue.
+    """
+
+    goal: Goal
+    dimension: Dimension
+
+    def rows(self, visits: PartVisits) -> Rows:
+        places, properties = visits.once(
+            (Amounts, self.goal), lambda: find_amounts(visits, self.goal)
+        )
+        codes = visits.codes(self.dimension)[places].astype(np.int64)
+        return codes << _WIDE_BITS | properties, ()
+
+
+def split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the codes of first views, and those of the amounts, of the sums of `Amounts`."""
+    return keys >> _WIDE_BITS, keys & ((1 << _WIDE_BITS) - 1)

@@ -5,10 +5,11 @@ part, `medamad.storage.segments.parts.VisitColumns` describes each visit in a ro
 which views belong to which visit.
 """
 
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Hashable
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
-from attrs import define, evolve
+from attrs import define, evolve, field
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
@@ -22,6 +23,7 @@ from medamad.storage.segments.parts import ViewColumns, VisitColumns
 Numbers: TypeAlias = NDArray[np.int64]
 """Numbers of visits, or sequence numbers of views."""
 
+T = TypeVar("T")
 _NO_ROWS: Final = np.zeros(0, np.intp)
 _TABLE_SPAN: Final = 16
 """Up to this many numbers for each view of a part, rows are looked up in a table."""
@@ -43,8 +45,17 @@ class PartVisits:
     _place_of: NDArray[np.int32] | None = None
     """The place of the visit that each view begins, -1 for none and at the end; None if unknown."""
 
+    _found: dict[Hashable, Any] = field(factory=dict, init=False)
+
     def __len__(self) -> int:
         return len(self.begins)
+
+    def once(self, what: Hashable, find: Callable[[], T]) -> T:
+        """Return what was found of these visits, or find it."""
+        if what not in self._found:
+            self._found[what] = find()
+        found: T = self._found[what]
+        return found
 
     def of(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return what these visits have in one of `columns`."""

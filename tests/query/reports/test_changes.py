@@ -1,5 +1,6 @@
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -13,7 +14,7 @@ from support.query.random_queries import GOALS, MOMENTS, RandomTraffic
 from support.query.snapshots import SOURCES, Cuts, MadeDay, changes_between, snapshot_of
 
 from medamad.domain.errors import BadRequest
-from medamad.query.changes import METRICS
+from medamad.query.changes import METRICS, OF_GOAL
 
 MONDAY = datetime(2024, 4, 1, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -37,11 +38,19 @@ def content_of(
     """
     seen = [view for view in views if not is_long or view["time_ms"] > now_ms - 3 * WEEK_MS]
     oracle = Oracle(seen, events, source_of=SOURCES.name_of, now_ms=now_ms, goals=GOALS)
-    found = changes_between(snapshot_of(views, events, cuts), query, now_ms=now_ms).content
+    result = changes_between(snapshot_of(views, events, cuts), query, now_ms=now_ms)
+    found = result.content
+    expected = oracle.changes(query)
     if not is_long:
         reader = ListReader(oracle.views, events, SOURCES)
-        assert changes_between(reader, query, now_ms=now_ms).content == found
-    assert without_chance(found) == oracle.changes(query)
+        in_lists = changes_between(reader, query, now_ms=now_ms).content
+        assert without_chance(in_lists) == expected
+        # Where a whole part has no visits, only the snapshot says that days are unknown.
+        assert result.gaps or in_lists == found
+    if result.gaps and len(found["dimensions"]) < len(expected["dimensions"]):
+        # Which visits of such a day reached a goal is unknown, too.
+        assert expected["dimensions"].pop()["dimension"] == "goal"
+    assert without_chance(found) == expected
     for pair in found["pairs"]:
         parts = [(part["dimension"], part["name"]) for part in pair["parts"]]
         assert pair == {"parts": pair["parts"], **oracle.pair(query, parts)}
@@ -65,14 +74,19 @@ def random_query(traffic: RandomTraffic) -> Pairs:
     ]
     times_ms = sorted(traffic.time_ms() for _ in range(4))
     bounds = [("compare_start", 0), ("compare_end", 1), ("start", 2), ("end", 3)]
-    if rng.random() < 0.3:
+    chance = rng.random()
+    if chance < 0.3:
         bounds = [("start", 0), ("end", 1), ("compare_start", 2), ("compare_end", 3)]
+    elif chance < 0.6:
+        # They overlap.
+        bounds = [("compare_start", 0), ("compare_end", 2), ("start", 1), ("end", 3)]
     texts = {name: traffic.written(times_ms[place]) for name, place in bounds}
     if rng.random() < 0.5:
         del texts["compare_start"], texts["compare_end"]
     metric = rng.choice(METRICS)
-    if metric == "conversions" or rng.random() < 0.4:
-        kept.append(("conversions", rng.choice(GOALS.goals).id))
+    if metric in OF_GOAL or rng.random() < 0.4:
+        goals = [goal for goal in GOALS.goals if goal.revenue or metric != "revenue"]
+        kept.append(("conversions", rng.choice(goals).id))
     if rng.random() < 0.5:
         kept.append(("limit", rng.choice(("1", "2", "100"))))
     return [*texts.items(), ("metric", metric), *kept]
@@ -268,6 +282,33 @@ def test_as_much_of_the_previous_period_is_compared_as_has_passed_of_this_one() 
     }
 
 
+def test_what_two_periods_share_is_no_change_and_makes_none_likelier() -> None:
+    # Of eight days each, seven are in both; the test is that of the two others.
+    start = (MONDAY - timedelta(days=1)).isoformat()
+    overlapping = [
+        *[("start", start), bounds(0)[1]],
+        ("compare_start", (MONDAY - timedelta(days=2)).isoformat()),
+        ("compare_end", (MONDAY + timedelta(days=6, milliseconds=-1)).isoformat()),
+    ]
+    usual = {what: 10 * count for what, count in USUAL.items()}
+    views = traffic(usual, usual=usual)
+    # No visits on the first of the two days, and half as many more on the last.
+    first_ms, last_ms = (int((MONDAY + timedelta(days=d)).timestamp() * 1000) for d in (-2, 6))
+    day_ms = WEEK_MS // 7
+    views = [view for view in views if not first_ms <= view["time_ms"] < first_ms + day_ms // 2]
+    found = content_of(views, [], overlapping, now_ms=NOW_MS, is_long=True)
+    alone = [
+        ("start", datetime.fromtimestamp(last_ms / 1000, UTC).isoformat()),
+        bounds(0)[1],
+        ("compare_start", (MONDAY - timedelta(days=2)).isoformat()),
+        ("compare_end", (MONDAY - timedelta(days=1, milliseconds=1)).isoformat()),
+    ]
+    of_days = content_of(views, [], alone, now_ms=NOW_MS, is_long=True)
+    assert found["difference"] == of_days["difference"] > 0
+    assert found["now"] > 5 * of_days["now"]
+    assert found["by_chance"] is of_days["by_chance"] is False
+
+
 def test_a_longer_period_is_expected_to_have_more() -> None:
     two_weeks = [bounds(-1)[0], bounds(0)[1]]
     one_week = bounds(-2, "compare_")
@@ -289,7 +330,7 @@ def test_a_longer_period_is_expected_to_have_more() -> None:
         ),
         (
             [*bounds(0), bounds(-1, "compare_")[0], bounds(0, "compare_")[1]],
-            "compare_start: expected a period that does not overlap",
+            "compare_start: expected a period of which neither contains the other",
         ),
         (
             [*bounds(0), bounds(-1, "compare_")[0], bounds(-2, "compare_")[1]],
@@ -301,6 +342,11 @@ def test_a_longer_period_is_expected_to_have_more() -> None:
             "start: expected a previous period in the years 0001 to 9999",
         ),
         ([*bounds(0), ("metric", "conversions")], "conversions: required with this metric"),
+        ([*bounds(0), ("metric", "revenue")], "conversions: required with this metric"),
+        (
+            [*bounds(0), ("metric", "revenue"), ("conversions", "a")],
+            "conversions: expected a goal with revenue",
+        ),
     ],
 )
 def test_periods_that_cannot_be_compared_are_rejected(query: Pairs, message: str) -> None:
@@ -316,6 +362,53 @@ def test_a_goal_is_reached_or_not() -> None:
     query = [*bounds(0), ("conversions", "a"), ("metric", "conversions")]
     of_goal = content_of(views, [], query, now_ms=NOW_MS, is_long=True)
     assert of_goal["now"] == part(found, "goal", "reached")["now"] > 0
+
+
+def orders(views: list[Entry], *amounts: str) -> list[Entry]:
+    """Return an order in the visit of each view, with one of some amounts in turn."""
+    return [
+        {
+            "view": view["id"],
+            "time_ms": view["time_ms"] + 1,
+            "properties": [("plan", amounts[number % len(amounts)])],
+        }
+        for number, view in enumerate(views)
+    ]
+
+
+REVENUE: Pairs = [("metric", "revenue"), ("conversions", "plan")]
+
+
+def test_revenue_changes_with_the_visits_that_bring_it_in() -> None:
+    views = traffic(CHANGED)
+    found = content_of(
+        views, orders(views, "12.50", "9.99"), [*bounds(0), *REVENUE], now_ms=NOW_MS, is_long=True
+    )
+    assert (found["currency"], found["by_chance"]) == ("EUR", False)
+    assert part(found, "source", "Google")["by_chance"] is False
+    assert part(found, "source", "Twitter")["by_chance"] is True
+    (pair,) = found["pairs"]
+    assert {each["name"] for each in pair["parts"]} == {"Google", "/guide"}
+
+
+def test_a_few_large_amounts_are_no_change_of_revenue() -> None:
+    # Orders of this week are as many, and as large, but for one of a thousand times the amount.
+    views = traffic(USUAL)
+    events = orders(views, "10")
+    events[-1]["properties"] = [("plan", "10000")]
+    found = content_of(views, events, [*bounds(0), *REVENUE], now_ms=NOW_MS, is_long=True)
+    assert found["difference"] > found["before"]
+    assert found["by_chance"] is True
+
+
+def test_amounts_of_any_size_add_up_exactly() -> None:
+    views = traffic(USUAL, weeks=4)
+    events = orders(views, "1e300", "-0.000000000000001", "3", "no amount")
+    found = content_of(views, events, [*bounds(0), *REVENUE], now_ms=NOW_MS, is_long=True)
+    assert Fraction(found["now"]) % 1 != 0
+    for dimension in found["dimensions"]:
+        listed = [*dimension["parts"], dimension["others"]]
+        assert sum(Fraction(each["now"]) for each in listed) == Fraction(found["now"])
 
 
 # Days that are not known as a whole

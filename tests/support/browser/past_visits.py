@@ -15,7 +15,7 @@ from attrs import asdict, frozen
 
 from medamad.cli import run
 from medamad.config.schema import Config, load
-from medamad.domain.hits import Hit, Unload, View
+from medamad.domain.hits import Event, Hit, Unload, View
 from medamad.web.backend import Backend
 
 HOSTNAME: Final = "past.example"
@@ -26,7 +26,8 @@ _DAY_S: Final = 86_400
 class Visit:
     """A view; `at` is RFC 3339. It is its visitor's first of the day, and of the page, or none.
 
-    Views with the same `visit` belong to one visit, and "" is a visit of its own.
+    Views with the same `visit` belong to one visit, and "" is a visit of its own. `times` are so
+    many visits of their own, a minute apart; an order of each is of the amount `paid`, if any.
     """
 
     at: str
@@ -34,6 +35,9 @@ class Visit:
     milliseconds: int = 20_000
     is_first: bool = True
     visit: str = ""
+    referrer: str = ""
+    times: int = 1
+    paid: str = ""
 
     @property
     def time_ms(self) -> int:
@@ -51,26 +55,34 @@ async def fill(visits: Sequence[Visit], backend: Backend) -> None:
     website = await backend.store.add_website(HOSTNAME, first_s - _DAY_S)
     hits: list[Hit] = []
     last_pages: dict[str, str] = {}
-    for number, visit in enumerate(visits):
+    repeated = [(visit, minute) for visit in visits for minute in range(visit.times)]
+    for number, (visit, minute) in enumerate(repeated):
         name = visit.visit or f"{number}"
         beacon = f"past-{number}"
+        time_ms = visit.time_ms + minute * 60_000
         begun = View(
             website=website.number,
-            time_ms=visit.time_ms,
+            time_ms=time_ms,
             beacon=beacon,
             first_today=visit.is_first,
             first_of_page=visit.is_first,
             path=visit.path,
+            referrer=visit.referrer,
             identity=name.encode(),
             from_page=last_pages.get(name),
         )
         last_pages[name] = visit.path
         left = Unload(
-            time_ms=visit.time_ms + visit.milliseconds,
+            time_ms=time_ms + visit.milliseconds,
             beacon=beacon,
             duration_ms=visit.milliseconds,
         )
         hits += [begun, left]
+        if visit.paid:
+            paid = (("paid", visit.paid),)
+            hits.append(
+                Event(website=website.number, time_ms=time_ms + 1, properties=paid, beacon=beacon)
+            )
     await backend.store.append(sorted(hits, key=lambda hit: hit.time_ms))
 
 

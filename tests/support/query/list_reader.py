@@ -37,6 +37,7 @@ from medamad.query.sums import (
     SINCE_PLACES,
     Amounts,
     Conversions,
+    FirstViewAmounts,
     FirstViewText,
     PropertyCounts,
     Quartiles,
@@ -320,7 +321,7 @@ class ListSelected(Selected):
         )
 
     def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, with_means: bool
+        self, groupings: Sequence[FirstViewText], *, last: int
     ) -> tuple[list[VisitSums], Gaps]:
         found = []
         for grouping in groupings:
@@ -328,9 +329,41 @@ class ListSelected(Selected):
             if grouping.among is not None:
                 dimension, codes = grouping.among
                 visits = [visit for visit in visits if self.code(visit[0], dimension) in codes]
+            if grouping.reached is not None:
+                visits = [visit for visit in visits if self._moments(visit, grouping.reached)]
             rows = self._by_code(visits, lambda visit: visit[:1], grouping.dimension)
             found.append(self._sums(rows))
         return found, NO_GAPS
+
+    def amounts_by_first_view(
+        self, goal: Goal, groupings: Sequence[FirstViewText]
+    ) -> tuple[list[FirstViewAmounts], Gaps]:
+        found = []
+        for grouping in groupings:
+            counts: Counter[tuple[int, int]] = Counter()
+            for visit in self.visits():
+                is_among = grouping.among is None or (
+                    self.code(visit[0], grouping.among[0]) in grouping.among[1]
+                )
+                code = self.code(visit[0], grouping.dimension)
+                for pair in self._pairs_of_amounts(visit, goal) if is_among else ():
+                    counts[code, self._property_code(pair)] += 1
+            columns = [(*key, times) for key, times in counts.items()]
+            found.append(FirstViewAmounts(*np.array(columns, np.int64).reshape(-1, 3).T))
+        return found, NO_GAPS
+
+    def _pairs_of_amounts(self, visit: Visit, goal: Goal) -> list[tuple[str, str]]:
+        """Return the properties with the amounts of a visit's conversions."""
+        ids = {
+            view["id"] for view in visit if goal.path is None or is_path(view["path"], goal.path)
+        }
+        return [
+            pair
+            for event in self.reader.events
+            if event["view"] in ids and (goal.path is not None or is_event(event, goal))
+            for pair in pairs_of(event)
+            if pair[0] == goal.revenue
+        ]
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
         visits = self.visits()

@@ -578,7 +578,10 @@ class Oracle:
         """Return what GET /website/{hostname}/changes returns, apart from chance and pairs."""
         query = ParsedQuery(parameters)
         metric, goal = query.one("metric") or "visits", query.one("conversions")
-        if metric == "conversions":
+        currency = {}
+        if metric in {"conversions", "revenue"}:
+            if metric == "revenue":
+                currency = {"currency": self.goals.goal(goal).currency}
             query, goal = ParsedQuery([*parameters, ("goal", goal)]), None
         before, now = (self._counted(query, has, metric) for has in self._compared(query))
         names = {
@@ -593,6 +596,7 @@ class Oracle:
         limit = int(query.one("limit") or 5)
         return {
             "metric": metric,
+            **currency,
             **_difference(before, now, lambda _: True),
             "dimensions": [
                 {"dimension": dimension, **_parts(before, now, name_of, limit)}
@@ -603,7 +607,10 @@ class Oracle:
     def pair(self, parameters: Pairs, parts: Iterable[tuple[str, str]]) -> Entry:
         """Return the figures of the visits whose first view has all of some parts."""
         query = ParsedQuery(parameters)
-        before, now = (self._counted(query, has, "visits") for has in self._compared(query))
+        metric = query.one("metric") or "visits"
+        if metric in {"conversions", "revenue"}:
+            query = ParsedQuery([*parameters, ("goal", query.one("conversions"))])
+        before, now = (self._counted(query, has, metric) for has in self._compared(query))
         fields = {"entry_page": "path", "device": "device", "campaign": "utm_campaign"}
 
         def has_parts(view: Entry) -> bool:
@@ -637,7 +644,7 @@ class Oracle:
 
     def _counted(
         self, query: ParsedQuery, has: Callable[[int], bool], metric: str
-    ) -> list[tuple[Entry, int]]:
+    ) -> list[tuple[Entry, Any]]:
         """Return the views by whose texts a metric is split, and what each counts."""
         selected = [
             view for view in self.views if has(view["time_ms"]) and self._passes(view, query)
@@ -646,7 +653,21 @@ class Oracle:
             kind = "q" if query.names_page else "p"
             return [(view, 1) for view in selected if view[kind]]
         visits = self._visits(selected, has).values()
+        if metric == "revenue":
+            goal = self.goals.goal(query.one("conversions"))
+            return [(v[0], amount) for v in visits for amount in self._amounts(v, goal)]
         return [(views[0], len(views) if metric == "pageviews" else 1) for views in visits]
+
+    def _amounts(self, visit: list[Entry], goal: Goal) -> list[Fraction]:
+        """Return the amounts in a visit's conversions."""
+        converting = [v["id"] for v in visit if goal.path is None or is_path(v["path"], goal.path)]
+        return [
+            Fraction(text)
+            for event in self.events
+            if event["view"] in converting and (goal.path is not None or is_event(event, goal))
+            for name, text in pairs_of(event)
+            if name == goal.revenue and text[-1:].isdigit()
+        ]
 
     def _properties(self, query: ParsedQuery) -> list[Entry]:
         by_id = {view["id"]: view for view in self.views}
@@ -692,8 +713,8 @@ class Oracle:
 
 
 def _difference(
-    before: list[tuple[Entry, int]],
-    now: list[tuple[Entry, int]],
+    before: list[tuple[Entry, Any]],
+    now: list[tuple[Entry, Any]],
     has: Callable[[Entry], bool],
 ) -> Entry:
     sums = [sum(count for view, count in counted if has(view)) for counted in (before, now)]
@@ -701,8 +722,8 @@ def _difference(
 
 
 def _parts(
-    before: list[tuple[Entry, int]],
-    now: list[tuple[Entry, int]],
+    before: list[tuple[Entry, Any]],
+    now: list[tuple[Entry, Any]],
     name_of: Callable[[Entry], str],
     limit: int,
 ) -> Entry:

@@ -70,6 +70,21 @@ async def test_the_parts_of_a_difference(owner: Browser) -> None:
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
+async def test_revenue_by_where_its_visits_began(owner: Browser) -> None:
+    await come(owner, ("/guide", "https://www.google.com/"), ("/", "https://t.co/x"))
+    for number, amount in enumerate(("19.90", "0.10", "5"), 1):
+        order = {"e": "custom", "b": f"b{number // 3}", "g": "example.com", "d": {"paid": amount}}
+        assert (await owner.ask("POST", "/event/hit", order)).status == 204
+    goal = {"name": "Order", "event": "paid", "revenue": "paid", "currency": "EUR"}
+    made = await owner.ask("POST", "/websites/example.com/goals", goal)
+    found = await changes(owner, f"{PERIOD}&metric=revenue&conversions={made.json['id']}")
+    assert (found["metric"], found["currency"], found["now"]) == ("revenue", "EUR", 25)
+    parts = found["dimensions"][0]["parts"]
+    assert [(part["name"], part["now"]) for part in parts] == [("Google", 20), ("t.co", 5)]
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
 async def test_two_periods_and_a_filter_are_chosen(server: Server, owner: Browser) -> None:
     await come(owner, ("/", ""), ("/", ""), ("/guide", ""))
     server.now += 3 * 86_400
@@ -86,7 +101,7 @@ async def test_two_periods_and_a_filter_are_chosen(server: Server, owner: Browse
 async def test_figures_that_are_not_counted_cannot_change(server: Server, owner: Browser) -> None:
     path = f"/website/example.com/changes?{PERIOD}"
     answer = await owner.ask("GET", f"{path}&metric=visit_duration")
-    expected = "expected one of visits, visitors, pageviews, conversions"
+    expected = "expected one of visits, visitors, pageviews, conversions, revenue"
     reason = "rates, means and medians are not the sum of their parts"
     assert (answer.status, answer.error) == (400, f"metric: {expected}; {reason}")
     server.pipeline.rules = evolve(server.pipeline.rules, has_visitors=False)

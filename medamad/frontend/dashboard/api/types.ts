@@ -134,6 +134,35 @@ export interface GoalFigures {
   revenue?: { sum: number | string; currency: string };
 }
 
+/** A figure of two periods. */
+export interface Change {
+  before: number;
+  now: number;
+  difference: number;
+}
+
+export type ChangedDimension = "source" | "entry_page" | "country" | "device" | "campaign" | "goal";
+
+export interface ChangedPart extends Change {
+  name: string;
+  /** Null where it is unknown whether chance explains the difference. */
+  by_chance: boolean | null;
+}
+
+/** What changed between two periods. The parts of each dimension and the others add up to it. */
+export interface Changes extends Change {
+  metric: string;
+  currency?: string;
+  earlier_weeks: number;
+  by_chance: boolean | null;
+  dimensions: {
+    dimension: ChangedDimension;
+    parts: ChangedPart[];
+    others: Change & { parts: number };
+  }[];
+  pairs: (Change & { parts: { dimension: ChangedDimension; name: string }[] })[];
+}
+
 /** Goals that a visit reaches in order, by their ids. */
 export interface Funnel {
   id: string;

@@ -1,10 +1,16 @@
-// The measures of a period, each with its change; choosing one charts it.
+// The measures of a period; choosing one charts it, and its change opens what is behind it.
 
+import { useState } from "preact/hooks";
 import type { Figures } from "../api/types.ts";
 import { changeOf, t } from "../i18n/index.ts";
+import { later } from "../ui/lazy.tsx";
 import type { Measure } from "./address.ts";
 import { charted, known, measured, measures } from "./measures.ts";
 import { useViewing } from "./page-state.ts";
+
+const ChangesDialog = later(() =>
+  import("./changes-dialog.tsx").then(({ ChangesDialog }) => ChangesDialog),
+);
 
 interface Properties {
   current: Figures | undefined;
@@ -18,42 +24,43 @@ interface Properties {
 export function Tiles({ current, before, isCompared, isStale, hasFailed }: Properties) {
   const { view, show } = useViewing();
   const shown = measures(view);
+  const [opened, open] = useState<Measure>();
   return (
-    <div
-      class={`tiles ${isCompared ? "compared" : ""} ${isStale ? "stale" : ""}`}
-      data-count={shown.length}
-    >
-      {shown.map((measure) => (
-        <button
-          key={measure}
-          type="button"
-          class="tile"
-          aria-pressed={charted(view) === measure}
-          title={hint(measure)}
-          onClick={() => show({ measure: measure === shown[0] ? undefined : measure }, true)}
-        >
-          <span class="tile-name">{t(`measure.${measure}`)}</span>
-          {current ? (
-            <span class="tile-line">
-              <Shown measure={measure} value={known(measure, current)} />
-              {before && (
-                <Change
-                  measure={measure}
-                  now={known(measure, current)}
-                  before={known(measure, before)}
-                />
+    <>
+      <div
+        class={`tiles ${isCompared ? "compared" : ""} ${isStale ? "stale" : ""}`}
+        data-count={shown.length}
+      >
+        {shown.map((measure) => (
+          <div key={measure} class="tile">
+            <button
+              type="button"
+              aria-pressed={charted(view) === measure}
+              title={hint(measure)}
+              onClick={() => show({ measure: measure === shown[0] ? undefined : measure }, true)}
+            >
+              <span class="tile-name">{t(`measure.${measure}`)}</span>
+              {current ? (
+                <Shown measure={measure} value={known(measure, current)} />
+              ) : hasFailed ? (
+                <span class="soft">–</span>
+              ) : (
+                <span class="skeleton tile-skeleton" />
               )}
-            </span>
-          ) : hasFailed ? (
-            <span class="tile-line soft">–</span>
-          ) : (
-            <span class="tile-line">
-              <span class="skeleton tile-skeleton" />
-            </span>
-          )}
-        </button>
-      ))}
-    </div>
+            </button>
+            {current && before && (
+              <Change
+                measure={measure}
+                now={known(measure, current)}
+                before={known(measure, before)}
+                onOpen={() => open(measure)}
+              />
+            )}
+          </div>
+        ))}
+      </div>
+      {opened && <ChangesDialog measure={opened} onClose={() => open(undefined)} />}
+    </>
   );
 }
 
@@ -82,10 +89,11 @@ interface ChangeProperties {
   measure: Measure;
   now: number | null;
   before: number | null;
+  onOpen?: () => void;
 }
 
 /** How a figure changed since what it is compared with; nothing if that is unknown. */
-export function Change({ measure, now, before }: ChangeProperties) {
+export function Change({ measure, now, before, onOpen }: ChangeProperties) {
   // A change from nothing has no percentage.
   if (now === null || !before) return null;
   const fraction = (now - before) / before;
@@ -95,16 +103,20 @@ export function Change({ measure, now, before }: ChangeProperties) {
   const tone = isSame ? "" : isGood ? "good" : "bad";
   const change = changeOf(Math.abs(fraction)).replace(/^\+/, "");
   const words = isSame ? t("measure.same") : t(isUp ? "measure.more" : "measure.less", { change });
+  const Element = onOpen ? "button" : "span";
   return (
-    <span
+    <Element
+      type={onOpen && "button"}
+      aria-haspopup={onOpen && "dialog"}
       class={`change ${tone}`}
       title={t("measure.before", { value: measured(measure, before, true) })}
+      onClick={onOpen}
     >
       <span aria-hidden="true">
         {isSame ? "=" : isUp ? "▲" : "▼"}
         {!isSame && change}
       </span>
       <span class="hidden">{words}</span>
-    </span>
+    </Element>
   );
 }
