@@ -2,7 +2,8 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
-from threading import Lock
+from functools import partial
+from threading import Lock, Thread
 from typing import Any, Final, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
@@ -136,6 +137,9 @@ class Pool:
         """
         queue = WorkQueue(threads if per_client is None else per_client)
         pool = cls(reactor, ThreadPool(0, threads, name), max_work, queue)
+        # So that only `stop` waits for them, not the end of the process.
+        factory = partial(Thread, daemon=True)
+        pool._threads.threadFactory = factory  # type: ignore[assignment] # need not be a class
         pool._threads.start()
         return pool
 
@@ -219,10 +223,10 @@ class Repeated:
     def __attrs_post_init__(self) -> None:
         self._loop = LoopingCall(self._begin)
 
-    def start(self, seconds: float, reactor: Any) -> None:
-        """Run the task at an interval from now on."""
+    def start(self, seconds: float, reactor: Any, *, now: bool) -> None:
+        """Run the task at an interval, `now` or after the first one."""
         self._loop.clock = reactor
-        self._loop.start(seconds, now=False)
+        self._loop.start(seconds, now=now)
 
     def stop(self) -> None:
         """Stop the repetition; cancel the task silently if it is running."""
@@ -244,8 +248,10 @@ class Repeated:
             _log.failure("a periodic task failed")
 
 
-def repeat(seconds: float, task: Callable[[], Awaitable[None]], reactor: Any) -> Repeated:
+def repeat(
+    seconds: float, task: Callable[[], Awaitable[None]], reactor: Any, *, now: bool = False
+) -> Repeated:
     """Run a task at an interval, until the returned object is stopped."""
     repeated = Repeated(task)
-    repeated.start(seconds, reactor)
+    repeated.start(seconds, reactor, now=now)
     return repeated

@@ -1,5 +1,7 @@
 """Thread pools, their queue, and periodic tasks."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -151,6 +153,20 @@ async def test_stopping_cancels_what_waits_and_what_was_begun() -> None:
             await one
 
 
+def test_the_end_of_the_process_does_not_wait_for_work() -> None:
+    program = """
+from threading import Event
+from twisted.internet import reactor
+from medamad.daemon.thread_pool import Pool
+
+begun = Event()
+Pool.start("work", 1, reactor)(lambda: begun.set() or Event().wait())
+begun.wait()
+"""
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
+
+
 def test_a_periodic_task_runs_until_it_is_stopped() -> None:
     clock, seen = Clock(), []
 
@@ -162,6 +178,17 @@ def test_a_periodic_task_runs_until_it_is_stopped() -> None:
     loop.stop()
     clock.pump([5] * 6)
     assert seen == [10, 20, 30]
+
+
+def test_a_periodic_task_may_begin_at_once() -> None:
+    clock, seen = Clock(), []
+
+    async def task() -> None:
+        seen.append(clock.seconds())
+
+    repeat(10, task, clock, now=True)
+    clock.advance(10)
+    assert seen == [0, 10]
 
 
 def test_stopping_cancels_a_running_task_silently() -> None:
