@@ -14,7 +14,7 @@ from medamad.domain.backups import BackupState
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
 from medamad.storage.store import Store
-from medamad.web.server.admission import UnsentResponses
+from medamad.web.server.limits import UnsentResponses
 from medamad.web.settings import WebSettings
 
 T = TypeVar("T")
