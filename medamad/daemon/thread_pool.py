@@ -115,12 +115,11 @@ class Pool:
         return True
 
     def _begin(self) -> None:
-        """Run the work that may begin."""
-        while len(self._running) < self._threads.max:
+        """Run the work that may begin, that of the tokens and links of which least runs first."""
+        while self._waiting and len(self._running) < self._threads.max:
             running = Counter(work.client[:1] for work in self._running)
-            free = (one for one in self._waiting.owners() if running[one[:1]] < self._per_client)
-            client = next(free, None)
-            if client is None:
+            client = min(self._waiting.owners(), key=lambda one: running[one[:1]])
+            if running[client[:1]] >= self._per_client:
                 return
             work = self._waiting.pop_of(client)
             self._running.append(work)

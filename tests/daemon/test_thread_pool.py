@@ -164,7 +164,7 @@ class Busy:
 
 
 @pytest_twisted.ensureDeferred
-async def test_clients_alternate_and_their_work_is_done_in_order() -> None:
+async def test_clients_alternate() -> None:
     busy = Busy()
     busy.ask(SHARE, 8)
     busy.ask(OWNER, 3)
@@ -181,6 +181,24 @@ async def test_the_networks_of_a_share_link_alternate() -> None:
     for client in crowd:
         busy.ask(client, 2)
     assert [client for client, _ in await busy.done()] == crowd * 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_work_begins_of_the_link_of_which_least_runs() -> None:
+    pool = Pool.start("work", 2, reactor)
+    go_on, ends = threading.Event(), threading.Event()
+    order: list[str] = []
+    first = pool(go_on.wait, client=("share", "a"))
+    second = pool(ends.wait, client=("share", "b"))
+    last = pool(lambda: order.append("share"), client=("share", "c"))
+    other = pool(lambda: order.append("owner"), client=OWNER)
+    ends.set()
+    for one in (second, other, last):
+        await one
+    assert order == ["owner", "share"]
+    go_on.set()
+    await first
+    pool.stop()
 
 
 @pytest_twisted.ensureDeferred
@@ -221,7 +239,7 @@ async def test_the_running_work_of_a_client_is_bounded_over_its_networks() -> No
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_in_a_full_pool_the_client_with_most_work_loses_the_latest(
+async def test_the_client_with_most_work_loses_the_latest(
     waiting: tuple[tuple[Client, int], ...], client: Client, loser: Client | None
 ) -> None:
     busy = Busy(Pool.start("work", 1, reactor, max_work=1 + sum(count for _, count in waiting)))
