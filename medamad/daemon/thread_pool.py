@@ -117,9 +117,9 @@ class Pool:
     def _begin(self) -> None:
         """Run the work that may begin, that of the tokens and links of which least runs first."""
         while self._waiting and len(self._running) < self._threads.max:
-            running = Counter(work.client[:1] for work in self._running)
-            client = min(self._waiting.owners(), key=lambda one: running[one[:1]])
-            if running[client[:1]] >= self._per_client:
+            running = [work.client[:1] for work in self._running]
+            client = min(self._waiting.owners(), key=lambda one: running.count(one[:1]))
+            if running.count(client[:1]) >= self._per_client:
                 return
             work = self._waiting.pop_of(client)
             self._running.append(work)
