@@ -1,47 +1,60 @@
 """Watch the folder of backups: report when the newest was made, and when it is too old."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any, Final
 
 from attrs import define
+from twisted.internet.defer import TimeoutError as TookTooLong
 from twisted.logger import Logger
 
 from medamad.daemon.messages import reason_of
+from medamad.daemon.thread_pool import Pool
 from medamad.domain.backups import BackupPlan, BackupState
 from medamad.storage.backup import newest_backup
 
 _HOUR_S: Final = 3_600
+READ_S: Final = 10.0
+"""How long the folder may take to respond."""
 
 
 @define(eq=False)
 class BackupWatch:
-    """Keeps a BackupState up to date. Used in the reactor's thread.
+    """Keeps a BackupState up to date.
 
-    The folder may be on a disk or network share that does not respond, and reading it then blocks.
-    A separate thread reads it, so that neither requests nor the stop of the daemon wait for it.
-    Until the thread returns, the last known backup grows older.
+    The folder may be on a disk or network share that does not respond, so the pool is for nothing
+    else. Until the folder responds, the last known backup grows older.
     """
 
     plan: BackupPlan
     _state: BackupState
+    _in_thread: Pool
     _reactor: Any
     _clock: Callable[[], float]
     _newest_backup: Callable[[Path, float], int | None] = newest_backup
-    _is_reading: bool = False
     _log = Logger()
 
     async def look(self) -> None:
-        """Begin to read the folder, unless the last attempt has not returned yet."""
-        if self._is_reading:
-            if self._is_late():
-                self._fail(f"{self.plan.folder} is not responding; {self._age()}")
+        """Read the folder."""
+        plan, state = self.plan, self._state
+        newest = state.newest
+        read = self._in_thread(partial(self._newest_backup, plan.folder, self._clock()))
+        try:
+            newest = await read.addTimeout(READ_S, self._reactor)
+            failure = self._fault(newest, f"{plan.folder}:")
+        except TookTooLong:
+            failure = self._fault(newest, f"{plan.folder} is not responding;") or state.failure
+        except OSError as error:
+            failure = reason_of(error)
+        if plan != self.plan:
             return
-        self._is_reading = True
-        Thread(
-            target=self._read, args=(self.plan, self._clock()), name="backup folder", daemon=True
-        ).start()
+        if failure and not state.failure:
+            state.failures += 1
+            self._log.error("the backups need attention: {reason}", reason=failure)
+        elif state.failure and not failure:
+            self._log.info("the backups are up to date again")
+        state.newest, state.failure = newest, failure
 
     def follow(self, plan: BackupPlan) -> None:
         """Follow another plan from now on."""
@@ -49,44 +62,14 @@ class BackupWatch:
             self.plan = plan
             self._state.newest, self._state.failure = None, ""
 
-    def _read(self, plan: BackupPlan, now: float) -> None:
-        newest, failure = None, ""
-        try:
-            newest = self._newest_backup(plan.folder, now)
-        except OSError as error:
-            failure = reason_of(error)
-        self._reactor.callFromThread(self._finish, plan, newest, failure)
-
-    def _finish(self, plan: BackupPlan, newest: int | None, failure: str) -> None:
-        self._is_reading = False
-        if plan != self.plan:
-            return
-        if failure:
-            self._fail(failure)
-            return
-        self._state.newest = newest
-        if self._is_late():
-            self._fail(f"{plan.folder}: {self._age()}")
-        elif self._state.failure:
-            self._state.failure = ""
-            self._log.info("the backups are up to date again")
-
-    def _is_late(self) -> bool:
-        if not self.plan.max_age_s:
-            return False
-        if self._state.newest is None:
-            return self.plan.is_expected
-        return self._clock() - self._state.newest > self.plan.max_age_s
-
-    def _age(self) -> str:
-        if self._state.newest is None:
-            return "no backup was found; medamad-backup.timer makes them"
-        age_h = int(self._clock() - self._state.newest) // _HOUR_S
-        max_h = self.plan.max_age_s // _HOUR_S
-        return f"the newest backup is {age_h} hours old, backup.max_age_hours allows {max_h}"
-
-    def _fail(self, reason: str) -> None:
-        if not self._state.failure:
-            self._state.failures += 1
-            self._log.error("the backups need attention: {reason}", reason=reason)
-        self._state.failure = reason
+    def _fault(self, newest: int | None, place: str) -> str:
+        """Return what is wrong if this is the newest backup, "" for nothing."""
+        max_age_s = self.plan.max_age_s
+        if newest is None and max_age_s and self.plan.is_expected:
+            return f"{place} no backup was found; medamad-backup.timer makes them"
+        if newest is None or not max_age_s or (age_s := self._clock() - newest) <= max_age_s:
+            return ""
+        age_h, max_h = int(age_s) // _HOUR_S, max_age_s // _HOUR_S
+        return (
+            f"{place} the newest backup is {age_h} hours old, backup.max_age_hours allows {max_h}"
+        )

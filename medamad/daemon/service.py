@@ -245,7 +245,7 @@ class Daemon(Service):
         self._repeat(self.return_s, partial(_return_memory, store, queries))
         presence = self._watch_for_silence(data_dir, site.backend)
         self._repeat(self.reports_s, ReportDelivery(site.backend).look)
-        backup_watch = await self._watch_backups(data_dir, site.backend)
+        backup_watch = self._watch_backups(data_dir, site.backend)
         self._send_heartbeats()
         self._reloading = Reloading(
             started_with=self.config,
@@ -367,20 +367,23 @@ class Daemon(Service):
             backend.alerts = alerts
         return backend.alerts
 
-    async def _watch_backups(self, data_dir: Path, backend: Backend) -> BackupWatch:
+    def _watch_backups(self, data_dir: Path, backend: Backend) -> BackupWatch:
         plan = settings.backup_plan(self.config, data_dir)
-        watch = BackupWatch(plan, backend.backups, self.reactor, self.clock)
-        await watch.look()
-        self._repeat(self.look_s, watch.look)
+        # Never stopped: a stop would wait for a folder that does not respond.
+        in_thread = Pool.start("backup folder", 1, self.reactor)
+        watch = BackupWatch(plan, backend.backups, in_thread, self.reactor, self.clock)
+        self._repeat(self.look_s, watch.look, now=True)
         return watch
 
     def _send_heartbeats(self) -> None:
         if self.supervisor.beat_s is not None:
             self._repeat(self.supervisor.beat_s, self._beat)
 
-    def _repeat(self, seconds: float, task: Callable[[], Awaitable[None]]) -> None:
+    def _repeat(
+        self, seconds: float, task: Callable[[], Awaitable[None]], *, now: bool = False
+    ) -> None:
         """Repeat a task until the daemon stops."""
-        self._opened.callback(repeat(seconds, task, self.reactor).stop)
+        self._opened.callback(repeat(seconds, task, self.reactor, now=now).stop)
 
     async def _stop(self) -> None:
         self._stopping_since = self.reactor.seconds()

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, field
 
@@ -44,14 +44,9 @@ class FairQueue(Generic[T]):
         """Iterate over the items, the oldest first."""
         return iter(self._items)
 
-    def owners(self) -> Iterator[Hashable]:
+    def owners(self) -> Iterator[Any]:
         """Iterate over the owners, the next to be served first."""
         return iter(self._owners)
-
-    def count(self, owner: Hashable) -> int:
-        """Return how many items of an owner wait."""
-        found = self._owners.get(owner)
-        return 0 if found is None else len(found.items)
 
     def add(self, owner: Hashable, item: T, weight: int = 1) -> None:
         """Add an item, unless it waits already. `weight` is at least 1."""
@@ -78,12 +73,19 @@ class FairQueue(Generic[T]):
 
     def pop(self) -> T:
         """Take the oldest item of the owner whose turn it is. Raises StopIteration if empty."""
-        return self._serve(next(iter(self._owners)))
+        return self.pop_of(next(iter(self._owners)))
+
+    def pop_of(self, owner: Hashable) -> T:
+        """Take the oldest item of an owner that waits, as its turn."""
+        self._owners.move_to_end(owner)
+        item = next(iter(self._owners[owner].items))
+        self.remove(item)
+        return item
 
     def pop_oldest(self) -> T:
         """Take the oldest item, as its owner's turn. Raises StopIteration if empty."""
         owner, _ = self._items[next(iter(self._items))]
-        return self._serve(owner)
+        return self.pop_of(owner)
 
     def pop_all(self) -> list[T]:
         """Take all items, the oldest first."""
@@ -112,12 +114,6 @@ class FairQueue(Generic[T]):
         owner = next(iter(rank))
         rank.move_to_end(owner)
         return owner
-
-    def _serve(self, owner: Hashable) -> T:
-        self._owners.move_to_end(owner)
-        item = next(iter(self._owners[owner].items))
-        self.remove(item)
-        return item
 
     def _add_weight(self, owner: Hashable, found: _Owner[T], weight: int) -> None:
         self.weight += weight

@@ -15,7 +15,7 @@ from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
 from medamad.mail.mailer import Mailer
 from medamad.storage.store import Store
-from medamad.web.server.admission import UnsentResponses
+from medamad.web.server.limits import UnsentResponses
 from medamad.web.settings import WebSettings
 
 T = TypeVar("T")

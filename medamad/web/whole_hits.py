@@ -78,8 +78,6 @@ class WholeHits:
         known, forwarded = self._read(head)
         if known is None:
             return False
-        if not self._site.hits.try_start():
-            return False
         address = channel.peer
         if forwarded and is_trusted(address, settings):
             address = nearest_client(address, forwarded, settings)
@@ -99,17 +97,14 @@ class WholeHits:
         self._known.clear()
 
     def is_head(self, arrived: bytes) -> bool:
-        """Return whether what arrived is the head of a hit, and `take` may take it with its body.
-
-        It is counted as a hit, since it takes as long.
-        """
+        """Return whether what arrived is the head of a hit that `take` may take with its body."""
         if not arrived.startswith(_POST) or not arrived.endswith(_HEAD_END):
             return False
         settings = self._apply_settings()
         head, length = _cut(arrived.removesuffix(_HEAD_END), _LENGTH)
         if not _SHORT_LENGTH.match(length) or int(length) > settings.max_body_bytes:
             return False
-        return self._read(head)[0] is not None and self._site.hits.try_start()
+        return self._read(head)[0] is not None
 
     def _apply_settings(self) -> WebSettings:
         """Return the settings, and forget the heads if they have changed."""

@@ -1,16 +1,20 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 import pytest_twisted
 from attrs import define, field
+from support.daemon import PATIENCE_S
 from support.log_failures import LoggedFailures
 from twisted.internet import reactor
-from twisted.internet.task import deferLater
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock, deferLater
 
-from medamad.daemon.backup_watch import BackupWatch
+from medamad.daemon.backup_watch import READ_S, BackupWatch
+from medamad.daemon.thread_pool import Pool
 from medamad.domain.backups import BackupPlan, BackupState
 from medamad.storage.backup import newest_backup
 
@@ -29,12 +33,21 @@ class Watched:
     max_age_s: int = 48 * HOUR_S
     now: float = MADE
     newest_backup: Callable[[Path, float], int | None] = newest_backup
+    reactor: Clock = field(factory=Clock)
+    """The reactor of timeouts."""
     state: BackupState = field(factory=BackupState)
     watch: BackupWatch = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         plan = BackupPlan(self.folder, self.max_age_s, self.is_expected)
-        self.watch = BackupWatch(plan, self.state, reactor, lambda: self.now, self.newest_backup)
+        self.watch = BackupWatch(
+            plan,
+            self.state,
+            Pool.start("backup folder", 1, reactor),
+            self.reactor,
+            lambda: self.now,
+            self.newest_backup,
+        )
 
     async def look(self, until: Callable[[BackupState], Any]) -> None:
         while not until(self.state):
@@ -101,20 +114,31 @@ async def test_a_folder_that_does_not_respond_blocks_nothing_else(tmp_path: Path
     (tmp_path / NAME).touch()
     fifo = tmp_path / "fifo"
 
+    begun = Event()
+
     def read(folder: Path, now: float) -> int | None:
-        return len(fifo.read_text()) if fifo.exists() else newest_backup(folder, now)
+        if not fifo.exists():
+            return newest_backup(folder, now)
+        begun.set()
+        return len(fifo.read_text())
 
     watched = Watched(tmp_path, newest_backup=read)
     await watched.look(lambda state: state.newest == MADE)
     os.mkfifo(fifo)
-    await watched.watch.look()
-    watched.now += 50 * HOUR_S
-    await watched.watch.look()
+    for age_h in (0, 50):
+        watched.now = MADE + age_h * HOUR_S
+        looking = Deferred.fromCoroutine(watched.watch.look())
+        begun.wait(PATIENCE_S)
+        watched.reactor.advance(READ_S)
+        await looking
+        assert bool(watched.state.failure) == (age_h > 0)
     assert watched.state.failure.startswith(
         f"{tmp_path} is not responding; the newest backup is 50"
     )
     fifo.write_text("")
-    await deferLater(reactor, 0.05)
+    fifo.unlink()
+    (tmp_path / NAME.replace("0304", "0306")).touch()
+    await watched.look(lambda state: not state.failure)
 
 
 @pytest_twisted.ensureDeferred

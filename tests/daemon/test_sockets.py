@@ -7,7 +7,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,8 +24,6 @@ from support.daemon import (
     until,
 )
 from support.forked_process import ForkedProcess, fork
-
-from medamad.web.server.admission import SLOW_S
 
 pytestmark = pytest.mark.daemon
 
@@ -232,7 +229,6 @@ def test_limits_apply_over_tls(tmp_path: Path) -> None:
             held.append(begun(WHOLE + b"GET /event/ping HTTP/1.1\r\n"))
             # What was sent with it has been read, too.
             assert held[-1].recv(4_096).startswith(b"HTTP/1.1 200 ")
-        time.sleep(SLOW_S)
         # It takes the place of a request that is slow to come.
         further = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
         with further, held[0], suppress(ConnectionResetError, ssl.SSLEOFError):

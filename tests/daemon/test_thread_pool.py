@@ -1,17 +1,19 @@
 """Thread pools, their queue, and periodic tasks."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
 import pytest_twisted
-from attrs import frozen
+from attrs import define, field
 from support.daemon import PATIENCE_S
 from support.log_failures import LoggedFailures
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
-from medamad.daemon.thread_pool import Client, Pool, WorkQueue, repeat
+from medamad.daemon.thread_pool import Client, Pool, repeat
 from medamad.domain.errors import Unavailable
 
 
@@ -126,6 +128,129 @@ async def test_in_a_full_pool_the_client_with_most_work_loses_some() -> None:
     pool.stop()
 
 
+OWNER: Client = ("owner", "home")
+SHARE: Client = ("share", "home")
+
+
+@define
+class Busy:
+    """A pool of one thread, which is busy until `done` is awaited."""
+
+    pool: Pool = field(factory=lambda: Pool.start("work", 1, reactor, max_work=100))
+    asked: list[Deferred[object]] = field(factory=list)
+    order: list[tuple[Client, int]] = field(factory=list)
+    go_on: threading.Event = field(factory=threading.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self.asked.append(self.pool(self.go_on.wait))
+
+    def ask(self, client: Client, count: int = 1) -> list[Deferred[object]]:
+        """Add work of a client that waits."""
+        asked = [
+            self.pool(lambda number=number: self.order.append((client, number)), client=client)
+            for number in range(count)
+        ]
+        self.asked += asked
+        return asked
+
+    async def done(self) -> list[tuple[Client, int]]:
+        """Return the clients and the numbers of their work, in the order in which it was done."""
+        self.go_on.set()
+        for one in self.asked:
+            if not one.called:
+                await one
+        self.pool.stop()
+        return self.order
+
+
+@pytest_twisted.ensureDeferred
+async def test_clients_alternate() -> None:
+    busy = Busy()
+    busy.ask(SHARE, 8)
+    busy.ask(OWNER, 3)
+    order = await busy.done()
+    assert [client for client, _ in order] == [SHARE, OWNER] * 3 + [SHARE] * 5
+    for client, count in ((SHARE, 8), (OWNER, 3)):
+        assert [number for who, number in order if who == client] == list(range(count))
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_networks_of_a_share_link_alternate() -> None:
+    busy = Busy()
+    crowd = [("share", f"network {number}") for number in range(20)]
+    for client in crowd:
+        busy.ask(client, 2)
+    assert [client for client, _ in await busy.done()] == crowd * 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_work_begins_of_the_link_of_which_least_runs() -> None:
+    pool = Pool.start("work", 2, reactor)
+    go_on, ends = threading.Event(), threading.Event()
+    order: list[str] = []
+    first = pool(go_on.wait, client=("share", "a"))
+    second = pool(ends.wait, client=("share", "b"))
+    last = pool(lambda: order.append("share"), client=("share", "c"))
+    other = pool(lambda: order.append("owner"), client=OWNER)
+    ends.set()
+    for one in (second, other, last):
+        await one
+    assert order == ["owner", "share"]
+    go_on.set()
+    await first
+    pool.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_running_work_of_a_client_is_bounded_over_its_networks() -> None:
+    pool = Pool.start("work", 3, reactor, per_client=2)
+    go_on, begun = threading.Event(), threading.Semaphore(0)
+
+    def work() -> None:
+        begun.release()
+        go_on.wait()
+
+    many = [pool(work, client=("share", network)) for network in "abcd"]
+    for _ in range(2):
+        begun.acquire()
+    assert await pool(lambda: 7, client=OWNER) == 7
+    assert not begun.acquire(blocking=False)
+    go_on.set()
+    for one in many:
+        await one
+    pool.stop()
+
+
+@pytest.mark.parametrize(
+    ("waiting", "client", "loser"),
+    [
+        ((), OWNER, None),
+        (((SHARE, 1),), OWNER, None),
+        (((SHARE, 2),), OWNER, SHARE),
+        (((SHARE, 9),), SHARE, None),
+        (((SHARE, 9), (OWNER, 8)), OWNER, None),
+        (((SHARE, 9), (OWNER, 7)), OWNER, SHARE),
+        (((SHARE, 9), (OWNER, 7)), SHARE, None),
+        (((("share", "a"), 4), (("share", "b"), 5), (OWNER, 6)), OWNER, ("share", "b")),
+        (((("share", "a"), 4), (("share", "b"), 5), (OWNER, 6)), SHARE, ("share", "b")),
+        (((("share", "a"), 1), (("share", "b"), 1), (OWNER, 1)), SHARE, None),
+        (((SHARE, 9),), (), None),
+        ((((), 2),), OWNER, ()),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_the_client_with_most_work_loses_the_latest(
+    waiting: tuple[tuple[Client, int], ...], client: Client, loser: Client | None
+) -> None:
+    busy = Busy(Pool.start("work", 1, reactor, max_work=1 + sum(count for _, count in waiting)))
+    asked = {one: busy.ask(one, count) for one, count in waiting}
+    (newcomer,) = busy.ask(client)
+    refused = newcomer if loser is None else asked[loser][-1]
+    with pytest.raises(Unavailable, match="too much is requested at once"):
+        await refused
+    assert len(await busy.done()) == sum(count for _, count in waiting)
+
+
 @pytest_twisted.ensureDeferred
 async def test_stopping_cancels_what_waits_and_what_was_begun() -> None:
     pool = Pool.start("work", 1, reactor)
@@ -151,6 +276,20 @@ async def test_stopping_cancels_what_waits_and_what_was_begun() -> None:
             await one
 
 
+def test_the_end_of_the_process_does_not_wait_for_work() -> None:
+    program = """
+from threading import Event
+from twisted.internet import reactor
+from medamad.daemon.thread_pool import Pool
+
+begun = Event()
+Pool.start("work", 1, reactor)(lambda: begun.set() or Event().wait())
+begun.wait()
+"""
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
+
+
 def test_a_periodic_task_runs_until_it_is_stopped() -> None:
     clock, seen = Clock(), []
 
@@ -162,6 +301,17 @@ def test_a_periodic_task_runs_until_it_is_stopped() -> None:
     loop.stop()
     clock.pump([5] * 6)
     assert seen == [10, 20, 30]
+
+
+def test_a_periodic_task_may_begin_at_once() -> None:
+    clock, seen = Clock(), []
+
+    async def task() -> None:
+        seen.append(clock.seconds())
+
+    repeat(10, task, clock, now=True)
+    clock.advance(10)
+    assert seen == [0, 10]
 
 
 def test_stopping_cancels_a_running_task_silently() -> None:
@@ -212,127 +362,3 @@ def test_a_failed_task_is_logged_and_runs_again(logged_failures: LoggedFailures)
     clock.pump([10, 10])
     assert seen == [10, 20]
     assert len(logged_failures.take(LookupError)) == 2
-
-
-OWNER: Client = ("owner", "home")
-SHARE: Client = ("share", "home")
-
-
-@frozen(eq=False)
-class Work:
-    client: Client
-    number: int = 0
-
-
-def queue_of(*waiting: tuple[Client, int], per_client: int = 1) -> WorkQueue:
-    """Return a queue in which so much work of each client waits."""
-    queue = WorkQueue(per_client)
-    for client, count in waiting:
-        for number in range(count):
-            queue.add(Work(client, number))
-    return queue
-
-
-def done(queue: WorkQueue) -> list[Work]:
-    """Run the waiting work sequentially, and return it in that order."""
-    works = []
-    while (work := queue.begin()) is not None:
-        works.append(work)
-        queue.ended(work)
-    return works
-
-
-def clients(works: list[Work]) -> list[Client]:
-    return [work.client for work in works]
-
-
-def test_a_clients_work_is_done_in_order() -> None:
-    assert [work.number for work in done(queue_of((OWNER, 5)))] == [0, 1, 2, 3, 4]
-
-
-def test_clients_alternate() -> None:
-    works = clients(done(queue_of((SHARE, 100), (OWNER, 3))))
-    assert works == [SHARE, OWNER] * 3 + [SHARE] * 97
-
-
-def test_the_networks_of_a_share_link_alternate_within_its_turns() -> None:
-    crowd = [(("share", f"network {number}"), 2) for number in range(50)]
-    works = clients(done(queue_of(*crowd, (OWNER, 3))))
-    assert [place for place, client in enumerate(works) if client == OWNER] == [1, 3, 5]
-    assert [client for client in works if client != OWNER] == [client for client, _ in crowd] * 2
-
-
-def test_submitting_again_overtakes_nobody() -> None:
-    queue = queue_of((OWNER, 3), (SHARE, 1))
-    works = []
-    while (work := queue.begin()) is not None:
-        works.append(work.client)
-        queue.ended(work)
-        if work.client == SHARE and len(works) < 10:
-            queue.add(Work(SHARE))
-    assert works[:6] == [OWNER, SHARE] * 3
-
-
-def test_the_work_of_a_client_under_way_is_bounded() -> None:
-    queue = queue_of((("share", "a"), 4), (("share", "b"), 4), per_client=2)
-    begun = [queue.begin(), queue.begin()]
-    assert None not in begun
-    assert queue.begin() is None
-    queue.add(Work(OWNER))
-    other = queue.begin()
-    assert other is not None
-    assert other.client == OWNER
-    assert queue.begin() is None
-    queue.ended(begun[0])
-    assert queue.begin() is not None
-    assert queue.begin() is None
-
-
-def test_removed_work_is_not_done() -> None:
-    queue = queue_of((OWNER, 1))
-    work = Work(SHARE)
-    queue.add(work)
-    queue.remove(work)
-    queue.remove(work)
-    assert clients(done(queue)) == [OWNER]
-
-
-@pytest.mark.parametrize(
-    ("waiting", "client", "loser"),
-    [
-        ((), OWNER, None),
-        (((SHARE, 1),), OWNER, None),
-        (((SHARE, 2),), OWNER, SHARE),
-        (((SHARE, 9),), SHARE, None),
-        (((SHARE, 9), (OWNER, 8)), OWNER, None),
-        (((SHARE, 9), (OWNER, 7)), OWNER, SHARE),
-        (((SHARE, 9), (OWNER, 7)), SHARE, None),
-        (((("share", "a"), 4), (("share", "b"), 5), (OWNER, 6)), OWNER, ("share", "b")),
-        (((("share", "a"), 4), (("share", "b"), 5), (OWNER, 6)), SHARE, ("share", "b")),
-        (((("share", "a"), 1), (("share", "b"), 1), (OWNER, 1)), SHARE, None),
-        (((SHARE, 9),), (), None),
-        ((((), 2),), OWNER, ()),
-    ],
-)
-def test_the_client_with_most_work_loses_the_latest(
-    waiting: tuple[tuple[Client, int], ...], client: Client, loser: Client | None
-) -> None:
-    work = queue_of(*waiting).pop_excess(client)
-    if loser is None:
-        assert work is None
-    else:
-        assert work is not None
-        assert (work.client, work.number) == (loser, dict(waiting)[loser] - 1)
-
-
-def test_the_daemons_own_work_comes_first() -> None:
-    queue = queue_of((OWNER, 2), (SHARE, 2))
-    assert queue.begin() is not None
-    queue.add(Work(()))
-    assert clients(done(queue))[0] == ()
-
-
-def test_nothing_is_kept_of_clients_whose_work_is_done() -> None:
-    queue = queue_of((OWNER, 2), (SHARE, 2))
-    done(queue)
-    assert queue == WorkQueue(1)

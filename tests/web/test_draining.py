@@ -7,7 +7,6 @@ import pytest_twisted
 from support.web.client import Connection, Unread, encoded, over_tls
 from support.web.daemon_in_memory import Server
 
-from medamad.web.server.admission import REQUESTS_PER_TURN
 from medamad.web.server.site import ARRIVE_S
 
 PING = encoded("GET", "/event/ping", {})
@@ -95,22 +94,6 @@ def test_data_that_has_just_arrived_is_waited_for(server: Server) -> None:
     for wire in wires:
         wire.socket.close()
         wire.other_end.close()
-
-
-def test_queued_requests_are_answered(server: Server) -> None:
-    connections = [Connection(server.site) for _ in range(REQUESTS_PER_TURN + 2)]
-    for connection in connections:
-        connection.push(PING)
-    drained = server.site.drain()
-    waiting = connections[REQUESTS_PER_TURN:]
-    assert [one.wire.disconnecting for one in waiting] == [False, False]
-    server.reactor.advance(0)
-    for one in waiting:
-        assert one.wire.value().startswith(b"HTTP/1.1 200 OK\r\n")
-    assert all(one.wire.disconnecting for one in connections)
-    for one in connections:
-        one.close()
-    assert drained.called
 
 
 def test_a_close_under_way_continues(server: Server) -> None:

@@ -9,8 +9,8 @@ from twisted.internet.defer import Deferred, succeed
 
 from medamad.accounts.shares import make_share
 from medamad.web.responses import JSON, WRITTEN_BYTES, Response
-from medamad.web.server.admission import MAX_UNSENT_BYTES, MAX_UNSENT_PER_NETWORK, UnsentResponses
 from medamad.web.server.channel import MAX_AHEAD_BYTES
+from medamad.web.server.limits import MAX_UNSENT_BYTES, MAX_UNSENT_PER_NETWORK, UnsentResponses
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from support.web.daemon_in_memory import Server
 from medamad.domain.hits import Hit, View
 from medamad.ingest.networks import Networks
 from medamad.storage.wal.log import Outcome
-from medamad.web.server.admission import HITS_PER_TURN, REQUESTS_PER_TURN
-from medamad.web.server.channel import SHORT_BYTES
+from medamad.web.server.parser import MAX_HEAD_BYTES
 
 pytestmark = pytest.mark.usefixtures("website")
 
@@ -181,34 +180,6 @@ async def test_a_hit_without_what_the_head_says_of_its_sender_is_of_somebody_els
     assert len({first.identity, other.identity, unknown.identity}) == 3
 
 
-@pytest.mark.parametrize("name", [b"Content-Length", b"content-length"])
-def test_hits_that_arrive_whole_are_bounded_per_turn(server: Server, name: bytes) -> None:
-    connections = [Connection(server.site) for _ in range(HITS_PER_TURN + REQUESTS_PER_TURN + 2)]
-    hit = encoded("POST", "/event/hit", {}, b"x").replace(b"Content-Length", name)
-    for connection in connections:
-        connection.push(hit)
-    assert answers(*connections) == HITS_PER_TURN + REQUESTS_PER_TURN
-    server.reactor.advance(0)
-    assert answers(*connections) == len(connections)
-
-
-def test_heads_that_arrive_before_their_bodies_count_as_hits(server: Server) -> None:
-    connections = [Connection(server.site) for _ in range(HITS_PER_TURN // 2)]
-    head, end, body = encoded("POST", "/event/hit", {}, b"x").partition(b"\r\n\r\n")
-    for connection in connections:
-        connection.push(head + end)
-    assert answers(*connections) == 0
-    for connection in connections:
-        connection.push(body)
-    assert answers(*connections) == len(connections)
-    # Further ones are parsed in two parts, each of which counts as a request.
-    further = [Connection(server.site) for _ in range(REQUESTS_PER_TURN)]
-    for connection in further:
-        connection.push(head + end)
-        connection.push(body)
-    assert answers(*further) == REQUESTS_PER_TURN // 2
-
-
 def test_the_body_of_a_hit_is_no_hit_itself(server: Server, stored: list[Hit]) -> None:
     connection = Connection(server.site)
     connection.push(encoded("POST", "/event/hit", {}, HIT).removesuffix(HIT))
@@ -235,10 +206,8 @@ async def test_a_request_follows_a_head_whose_hit_is_ignored(server: Server) -> 
 
 def test_a_long_hit_is_no_hit_that_arrives_whole(server: Server) -> None:
     connection = Connection(server.site)
-    connection.push(encoded("POST", "/event/hit", {}, b"x" * SHORT_BYTES))
-    assert answers(connection) == 0
-    server.reactor.advance(0)
-    assert answers(connection) == 1
+    connection.push(encoded("POST", "/event/hit", {"User-Agent": "x" * MAX_HEAD_BYTES}, BODY))
+    assert connection.wire.value().startswith(b"HTTP/1.1 400 ")
 
 
 @pytest_twisted.ensureDeferred

@@ -1,1 +1,1 @@
-"""The HTTP server: connections, requests, admission and TLS."""
+"""The HTTP server: connections and their limits, requests, and TLS."""

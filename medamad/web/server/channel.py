@@ -1,8 +1,8 @@
 """One HTTP/1.1 connection: requests in order, bounded in size, in time and in work per turn.
 
-This is a protocol of our own rather than Twisted's `HTTPChannel`: the time limits, the admission
-of work by reactor turns, the backpressure and the strict parser would replace nearly all of that
-class, and could only do so through its private attributes. It parses heads and bodies where they
+This is a protocol of our own rather than Twisted's `HTTPChannel`: the limits of time and of work in
+a reactor turn, the backpressure and the strict parser would replace nearly all of that class, and
+could only do so through its private attributes. It parses heads and bodies where they
 arrived, creates one object per request, calls the application directly and sends a response with
 one write, which leaves room for twice the throughput. h11 would cost more than all of this.
 """
@@ -24,12 +24,14 @@ from zope.interface import implementer
 
 from medamad.domain.errors import ApiError
 from medamad.ingest.networks import Address
+from medamad.ingest.write_queue import Reactor
 from medamad.web.responses import Headers, Response, encoded_last, error_response
-from medamad.web.server.admission import Connections, ConnectionState, Scheduled, TurnScheduler
 from medamad.web.server.clients import peer_address
+from medamad.web.server.limits import Connections, ConnectionState
 from medamad.web.server.parser import RequestHead, RequestParser, wants_close
 from medamad.web.server.sockets import (
-    limit_send_buffer,
+    READ_BYTES,
+    limit_buffers,
     send_at_once,
     unread_bytes,
     unsent_bytes,
@@ -42,9 +44,6 @@ LINGER_BYTES: Final = 1_000_000
 """How much is read and dropped on a connection that was refused or closed."""
 MAX_AHEAD_BYTES: Final = 16_384
 """How much of further requests is read before the current one is answered."""
-SHORT_BYTES: Final = 2_048
-"""Requests up to this size are parsed as they arrive, as most hits and pings are. Longer and
-chunked ones are scheduled for a later reactor turn, as pipelined ones are."""
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSED: Final = Failure(ConnectionDone())
@@ -59,7 +58,10 @@ class Owner(Protocol):
     """The site that a connection belongs to."""
 
     connections: "Connections[Channel]"
-    requests: TurnScheduler[Scheduled]
+
+    @property
+    def reactor(self) -> Reactor:
+        """The reactor."""
 
     @property
     def settings(self) -> WebSettings:
@@ -86,9 +88,6 @@ class Owner(Protocol):
     def error_response(self, request: Any, error: ApiError, /) -> Response:
         """Return the response to a request whose body cannot be read."""
 
-    def sender_network(self, channel: "Channel", arrived: bytes, /) -> bytes | None:
-        """Return the network of the client whose request arrives, also behind a proxy."""
-
     def remove(self, channel: "Channel", /) -> None:
         """Forget a connection that is closed."""
 
@@ -103,10 +102,9 @@ class Channel(TwistedProtocol):
     `deadline` is the moment, by the reactor's clock, at which the site calls `time_out`; there is
     always one. `keep_alive` says whether the connection stays open after the current response.
 
-    At most one pipelined request is parsed in a reactor turn, and none while the client does not
-    receive; until then, nothing more is read. Long and chunked requests are scheduled as well, and
-    short ones when many arrive at once, so that many connections block the reactor no longer than
-    few do.
+    In a reactor turn, at most READ_BYTES are read and one request is parsed, and none while the
+    client does not receive; further ones that have arrived are parsed in the next turns, and until
+    then nothing more is read.
     """
 
     transport: Any
@@ -114,8 +112,6 @@ class Channel(TwistedProtocol):
     def __init__(self, site: Owner, network: bytes | None = None) -> None:
         self.site = site
         self.network = network
-        self.sender_network = network
-        """The network of the client whose request is scheduled, also behind a proxy."""
         self.state = ConnectionState.IDLE
         self.deadline = inf
         self.keep_alive = True
@@ -124,12 +120,11 @@ class Channel(TwistedProtocol):
         self._request: Any = None
         """The request that is being read or answered."""
         self._parser = RequestParser()
-        self._received = 0
-        """How much has arrived of the request that is being read."""
         self._dropped = 0
         self._head = b""
         """The head of a hit that is taken whole once its body arrives."""
-        self._is_scheduled = False
+        self._is_deferred = False
+        """Whether what has arrived is parsed in the next reactor turn."""
         self._is_parsing = False
         self._has_responded = False
         """Whether a request was answered while it was being parsed."""
@@ -145,23 +140,13 @@ class Channel(TwistedProtocol):
         self._producer: Any = None
         """What writes a long response."""
 
-    @property
-    def is_pending(self) -> bool:
-        """Whether something has arrived that waits for a later reactor turn, also encrypted."""
-        return self._is_scheduled or bool(getattr(self.transport, "held", b""))
-
-    @property
-    def is_sending(self) -> bool:
-        """Whether the client has not received everything yet."""
-        return unsent_bytes(self.transport) > 0
-
     def connectionMade(self) -> None:
         """Wait for a request, after the handshake if this is TLS."""
         transport = self.transport
         self.peer: Address | None = peer_address(transport.getPeer())
         if ITCPTransport.providedBy(transport):
             transport.setTcpNoDelay(True)
-        limit_send_buffer(transport)
+        limit_buffers(transport)
         transport.registerProducer(self, True)
         self._is_tls = INegotiated.providedBy(transport)
         self.site.connections.add(self)
@@ -190,22 +175,17 @@ class Channel(TwistedProtocol):
         self.deadline = self.site.seconds() + seconds
         if self.state not in _ENDING:
             self.state = state
-            self.site.connections.enter(self, state)
+            self._record_state()
+
+    def _record_state(self) -> None:
+        # While what has arrived is deferred, the client waits for us.
+        recorded = ConnectionState.RESPONDING if self._is_deferred else self.state
+        self.site.connections.enter(self, recorded)
 
     # Reading
 
-    @property
-    def is_negotiated(self) -> bool:
-        """Whether the TLS handshake is complete."""
-        return self.state is not ConnectionState.HANDSHAKE
-
-    def encrypted_data_pending(self) -> None:
-        """Count the connection as reading: encrypted data is scheduled to be decrypted."""
-        if self.state in (ConnectionState.HANDSHAKE, ConnectionState.IDLE):
-            self.site.connections.enter(self, ConnectionState.READING)
-
     def dataReceived(self, data: bytes) -> None:
-        """Parse what arrived, or schedule it; the first byte of a request starts its time limit."""
+        """Parse what arrived; the first byte of a request starts its time limit."""
         if self.state in _ENDING:
             self._dropped += len(data)
             if self._dropped > LINGER_BYTES:
@@ -218,14 +198,11 @@ class Channel(TwistedProtocol):
                 return
             self.state = ConnectionState.READING
         self._parser.feed(data)
-        self._received += len(data)
-        if self._is_scheduled:
+        if self._is_deferred:
             self._pause_reading()
         elif self.state in _ANSWERING:
             if len(self._parser.buffer) > MAX_AHEAD_BYTES:
                 self._pause_reading()
-        elif self._is_long() or not self.site.requests.try_start():
-            self._schedule()
         else:
             self._parse()
         if is_first and self.state is ConnectionState.READING:
@@ -238,7 +215,7 @@ class Channel(TwistedProtocol):
         Some proxies, such as Caddy, send the head first. It waits for the body.
         """
         is_first, self._head = not self._head, b""
-        if self._is_client_slow or self._is_scheduled or len(arrived) > SHORT_BYTES:
+        if self._is_client_slow or self._is_deferred or len(arrived) > READ_BYTES:
             return False
         if self.site.take_hit(self, arrived):
             return True
@@ -247,24 +224,14 @@ class Channel(TwistedProtocol):
             self._enter(ConnectionState.READING, self.site.settings.request_seconds)
         return bool(self._head)
 
-    def _is_long(self) -> bool:
-        return self._received > SHORT_BYTES or self._parser.is_in_chunks
-
-    def run_turn(self) -> None:
-        """Parse what was scheduled for this reactor turn."""
-        self._is_scheduled = False
-        if self.state not in _ENDING:
-            self._resume_reading()
-            self._parse(scheduled=True)
-
-    def _parse(self, *, scheduled: bool = False) -> None:
+    def _parse(self) -> None:
         """Parse at most one request, as far as it has arrived."""
         parser = self._parser
         self._has_responded = False
         self._is_parsing = True
         try:
             while parser.buffer and self.state is ConnectionState.READING:
-                if not self._parse_part(scheduled=scheduled):
+                if not self._parse_part():
                     break
         except ApiError as error:
             self.refuse(error)
@@ -278,14 +245,11 @@ class Channel(TwistedProtocol):
                 self._defer_buffered()
             elif self._is_tls:
                 # One read may be decrypted in many parts, each of which would be parsed at once.
-                self._schedule()
+                self._defer()
 
-    def _parse_part(self, *, scheduled: bool) -> bool:
+    def _parse_part(self) -> bool:
         """Parse a head or a body. Return whether there may be more to parse. Raises ApiError."""
         parser = self._parser
-        if parser.is_in_chunks and not scheduled:
-            self._schedule()
-            return False
         if parser.is_in_body:
             body = parser.next_body()
             if body is not None:
@@ -319,21 +283,26 @@ class Channel(TwistedProtocol):
         self._enter(ConnectionState.RESPONDING, self.site.settings.answer_seconds)
         self._request.received(body)
 
-    def _schedule(self) -> None:
-        """Parse what has arrived in a later reactor turn, and read little more until then."""
-        if not self._is_scheduled and self.network is None and not self._parser.is_in_body:
-            self.sender_network = self.site.sender_network(self, self._parser.buffer)
-        self._is_scheduled = True
-        if self._received > SHORT_BYTES:
-            self._pause_reading()
-        self.site.requests.add(self)
+    def _defer(self) -> None:
+        """Parse what has arrived in the next reactor turn."""
+        if not self._is_deferred:
+            self._is_deferred = True
+            self._record_state()
+            self.site.reactor.callLater(0, self._parse_deferred)
+
+    def _parse_deferred(self) -> None:
+        self._is_deferred = False
+        if self.state in _OPEN:
+            self._record_state()
+            self._resume_reading()
+            self._parse()
 
     def _defer_buffered(self) -> None:
-        """Schedule pipelined requests, unless the client has to receive something first."""
+        """Defer pipelined requests, unless the client has to receive something first."""
         self._pause_reading()
         if not self._is_client_slow:
             self._enter(ConnectionState.READING, self.site.settings.request_seconds)
-            self._schedule()
+            self._defer()
 
     def _pause_reading(self) -> None:
         if not self._is_reading_paused:
@@ -394,7 +363,6 @@ class Channel(TwistedProtocol):
         """Wait for the client to receive the response, then for the next request."""
         self._request, self.is_in_hit = None, False
         self._may_be_unreceived = self._has_responded = True
-        self._received = len(self._parser.buffer)
         self._enter(ConnectionState.IDLE, self.site.settings.receive_seconds)
         if not self.keep_alive:
             self.close()
@@ -458,7 +426,7 @@ class Channel(TwistedProtocol):
         TLS closes only when the client agrees, so while one sends too slowly, it is aborted.
         """
         is_slow = self.state in (ConnectionState.HANDSHAKE, ConnectionState.READING)
-        if self.state in _ENDING or (self._is_tls and is_slow) or self.is_sending:
+        if self.state in _ENDING or (self._is_tls and is_slow) or unsent_bytes(self.transport):
             self.abort()
         elif self.state is ConnectionState.IDLE and self._may_be_unreceived:
             self._may_be_unreceived = False
@@ -481,7 +449,7 @@ class Channel(TwistedProtocol):
     def _close_early(self) -> None:
         """Close before a further response, and record whether all others have been received."""
         is_answered = self.state not in _ANSWERING
-        self._was_all_received = is_answered and not self.is_sending
+        self._was_all_received = is_answered and not unsent_bytes(self.transport)
         self.close()
 
     def abort(self) -> None:
@@ -496,10 +464,8 @@ class Channel(TwistedProtocol):
 
     def has_unread(self) -> bool:
         """Return whether something has arrived that was not parsed yet."""
-        scheduled = (self._parser.buffer and self._is_scheduled) or getattr(
-            self.transport, "held", b""
-        )
-        return bool(scheduled) or unread_bytes(self.transport) > 0
+        is_deferred = self._is_deferred and bool(self._parser.buffer)
+        return is_deferred or unread_bytes(self.transport) > 0
 
     def close_when_answered(self) -> None:
         """Close the connection, after the response if a request is being answered.
@@ -520,5 +486,5 @@ class Channel(TwistedProtocol):
         if not self._is_tls:
             self.transport.loseConnection()
         # TCP that closes with unread data may lose what was sent (RFC 9112 section 9.6).
-        elif not self.has_unread() and (self._was_all_received or not self.is_sending):
+        elif not self.has_unread() and (self._was_all_received or not unsent_bytes(self.transport)):
             self.transport.transport.loseConnection()

@@ -6,22 +6,17 @@ client's: anyone can write what is to the left of it.
 """
 
 import re
-from typing import Final, get_args
+from typing import Final
 
 from twisted.internet.interfaces import IAddress
 
 from medamad.ingest.networks import Address, address_of
 from medamad.web.server.parser import RequestHeaders
-from medamad.web.settings import ProxyHeader, WebSettings
+from medamad.web.settings import WebSettings
 
 _FORWARDED_PAIR: Final = re.compile(
     r"""\s*(?P<name>[\w!#$%&'*+.^`|~-]+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<token>[^\s;,"]+))\s*"""
 )
-_FIELDS: Final[dict[ProxyHeader, re.Pattern[bytes]]] = {
-    name: re.compile(rb"\r\n%b:([^\r\n]*)" % name.encode("ascii"), re.IGNORECASE)
-    for name in get_args(ProxyHeader)
-}
-"""The pattern of each forwarding header in the head of a request."""
 _MOST_LISTED: Final = 64
 """How many entries at the end of a list are separated; all before them stay one text."""
 _LAST_FORWARDED: Final = 1_024
@@ -61,14 +56,6 @@ def nearest_client(
         if address not in settings.trusted_proxies:
             break
     return nearest
-
-
-def forwarding_headers(arrived: bytes, settings: WebSettings) -> RequestHeaders:
-    """Return the forwarding headers in what has arrived of a request that is not parsed yet."""
-    head = arrived.partition(b"\r\n\r\n")[0]
-    name = settings.proxy_header
-    values = tuple(_FIELDS[name].findall(head))
-    return RequestHeaders([(name.lower().encode("ascii"), values)] if values else ())
 
 
 def requested_host(peer: Address | None, headers: RequestHeaders, settings: WebSettings) -> str:

@@ -279,11 +279,6 @@ class RequestParser:
         """Whether a body comes next."""
         return self._missing > 0 or self._chunks is not None
 
-    @property
-    def is_in_chunks(self) -> bool:
-        """Whether a chunked body comes next."""
-        return self._chunks is not None
-
     def feed(self, data: bytes) -> None:
         """Add what arrived."""
         self.buffer = self.buffer + data if self.buffer else data

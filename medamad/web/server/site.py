@@ -20,15 +20,9 @@ from medamad.ingest.write_queue import Reactor
 from medamad.web import cors
 from medamad.web.backend import Backend
 from medamad.web.responses import Headers, Response, encoded_head
-from medamad.web.server.admission import (
-    HANDSHAKES_PER_TURN,
-    HITS_PER_TURN,
-    Connections,
-    Scheduled,
-    TurnScheduler,
-)
 from medamad.web.server.channel import Channel
-from medamad.web.server.clients import forwarding_headers, is_trusted, peer_address, sender_address
+from medamad.web.server.clients import peer_address
+from medamad.web.server.limits import Connections
 from medamad.web.server.parser import RequestHead
 from medamad.web.server.request import Request
 from medamad.web.settings import WebSettings
@@ -70,21 +64,11 @@ class Site(Factory):
     def __init__(self, backend: Backend, reactor: Reactor) -> None:
         self.backend = backend
         self.reactor = reactor
-        self.connections: Connections[Channel] = Connections(reactor.seconds)
-        self.requests: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater)
-        self.handshakes: TurnScheduler[Scheduled] = TurnScheduler(
-            reactor.callLater, HANDSHAKES_PER_TURN
-        )
-        """Apart, so that no request waits for them."""
-        self.hits: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater, HITS_PER_TURN)
-        """Apart, since a hit takes a fraction of the time of another request."""
+        self.connections: Connections[Channel] = Connections()
         self.take_hit: Callable[[Channel, bytes], bool] = _none
         self.is_head_of_hit: Callable[[bytes], bool] = _none
         self.forget_heads: Callable[[], None] = lambda: None
         """Forgets what it has remembered of requests: the browsers that sent them."""
-        self.decryptions: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater)
-        self.records: TurnScheduler[Scheduled] = TurnScheduler(reactor.callLater, HITS_PER_TURN)
-        """Of short TLS records that arrive alone, as those of most hits do."""
         self.is_closing = False
         """Whether every connection closes after its next response."""
         self._drained: Deferred[None] | None = None
@@ -128,9 +112,7 @@ class Site(Factory):
     def buildProtocol(self, addr: IAddress) -> Channel | None:  # type: ignore[override] # no None
         """Accept a connection, unless the limit is reached and no other can be evicted for it.
 
-        An idle one is evicted first, so opening connections and sending nothing locks nobody out.
-        If none has been idle for long, it is one over which a request arrives slowly, from the
-        network with most of these, or one whose client receives nothing.
+        So opening connections and sending little, or receiving little, locks nobody out.
         """
         if self.is_draining:
             return None
@@ -139,7 +121,7 @@ class Site(Factory):
         if network is not None and connections.of(network) >= settings.max_connections_per_network:
             evicted = connections.to_evict_within(network)
         elif len(connections) >= settings.max_connections:
-            evicted = connections.to_evict(network)
+            evicted = connections.to_evict()
         else:
             return Channel(self, network)
         if evicted is None:
@@ -153,14 +135,6 @@ class Site(Factory):
         if peer is None or is_local(peer) or peer in self.settings.trusted_proxies:
             return None
         return prefix_of(peer)
-
-    def sender_network(self, channel: Channel, arrived: bytes) -> bytes | None:
-        """Return the network of the client whose request arrives, also behind a proxy."""
-        if not is_trusted(channel.peer, self.settings):
-            return channel.network
-        headers = forwarding_headers(arrived, self.settings)
-        sender = sender_address(channel.peer, headers, self.settings)
-        return self._network_of(sender)
 
     def acceptableProtocols(self) -> list[bytes]:
         """Return the protocol that TLS clients may choose."""
@@ -187,7 +161,6 @@ class Site(Factory):
 
     def remove(self, channel: Channel) -> None:
         """Forget a connection that is closed."""
-        self.requests.remove(channel)
         self.connections.remove(channel)
         self._check_drained()
 

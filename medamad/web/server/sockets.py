@@ -1,4 +1,4 @@
-"""The kernel's buffers of a connection: what was not read yet, and what was not received."""
+"""The buffers of a connection: what is read at once, was not read yet, and was not received."""
 
 from fcntl import ioctl
 from socket import SO_SNDBUF, SOL_SOCKET
@@ -11,13 +11,18 @@ from twisted.internet.tcp import Connection as TcpConnection
 SEND_BUFFER_BYTES: Final = 65_536
 """The kernel's send buffer for a connection (Linux doubles it). By default it grows to megabytes
 for each client that requests much and receives nothing."""
+READ_BYTES: Final = 2_048
+"""How much is read from a connection in a reactor turn, enough for most hits. By default it is 64
+kB, which may be hundreds of requests or thousands of TLS records of one byte."""
 _INT: Final = Struct("@i")
 
 
-def limit_send_buffer(transport: Any) -> None:
-    """Set the size of a connection's send buffer, if it has a socket."""
+def limit_buffers(transport: Any) -> None:
+    """Set how much is read from a connection at once, and its send buffer, if it has a socket."""
     socket = getattr(transport, "socket", None)
     if socket is not None:
+        # TLS reads by the transport below it.
+        getattr(transport, "transport", transport).bufferSize = READ_BYTES
         socket.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
 
 

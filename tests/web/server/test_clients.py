@@ -1,6 +1,5 @@
 from ipaddress import ip_network
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from attrs import evolve
@@ -10,12 +9,11 @@ from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from medamad.ingest.networks import Networks, address_of
 from medamad.lookup.referrers import Sources
 from medamad.web.server.clients import (
-    forwarding_headers,
     peer_address,
     requested_host,
     sender_address,
 )
-from medamad.web.settings import ProxyHeader, WebSettings
+from medamad.web.settings import WebSettings
 
 SETTINGS = WebSettings(
     sources=Sources({}),
@@ -84,20 +82,6 @@ def test_a_trusted_proxy_names_the_client(headers: dict[str, list[str]], address
 )
 def test_a_trusted_proxy_may_use_forwarded(headers: dict[str, list[str]], address: str) -> None:
     assert sender_address(PROXY, headers_of(headers), FORWARDED) == address_of(address)
-
-
-@pytest.mark.parametrize("written", get_args(ProxyHeader))
-def test_the_client_is_known_before_the_request_is_read(written: ProxyHeader) -> None:
-    settings = evolve(SETTINGS, proxy_header=written)
-    listed = {"X-Forwarded-For": "{}, {}", "Forwarded": "for={}, for={}"}[written]
-    real = listed.format("203.0.113.9", "10.0.0.1")
-    forwarded = f"{written}: {listed.format(*'12')}\r\n{written}:{real}\r\n"
-    fields = f"X-{forwarded}{forwarded}".encode()
-    for arrived in (b"GET / HTTP/1.1\r\n" + fields, b"GET / HTTP/1.1\r\n" + fields.lower()):
-        for rest in (b"", b"\r\n", b"\r\n\r\n" + fields.replace(b"203", b"204")):
-            headers = forwarding_headers(arrived + rest, settings)
-            assert sender_address(PROXY, headers, settings) == CLIENT
-            assert len(headers.values(written.encode())) == 3
 
 
 def test_headers_of_an_untrusted_proxy_are_ignored() -> None:
