@@ -11,7 +11,8 @@ from typing import Final
 
 from medamad.cli.support import add_data, effective_config, on_data, print_error
 from medamad.config.lists import load_lists
-from medamad.config.settings import public_url, sources
+from medamad.config.schema import public_url
+from medamad.config.settings import sources
 from medamad.domain.accounts import LANGUAGES
 from medamad.domain.errors import BadRequest
 from medamad.domain.subscriptions import Every

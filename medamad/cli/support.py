@@ -15,8 +15,7 @@ from attrs import define, frozen
 from medamad.accounts import first_login
 from medamad.admin.client import NotRunning, RequestFailed, connect
 from medamad.admin.protocol import SOCKET_NAME, Configuration, GetConfiguration, ReportDamage
-from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_data_dir
-from medamad.config.settings import public_url
+from medamad.config.schema import EXIT_STATUS, Config, ConfigError, load, load_data_dir, public_url
 from medamad.config.values import Size, read_value
 from medamad.daemon.messages import complain, reason_of, warn
 from medamad.daemon.service_paths import ServicePaths

@@ -289,6 +289,12 @@ class Config:
         return Path(systemds or "medamad-data").absolute()
 
 
+def public_url(config: Config) -> str:
+    """Return the configured address of the service, "" if there is none."""
+    server = config.server
+    return str(server.public_url and server.public_url + server.base_path)
+
+
 def load(file: Path | None) -> Config:
     """Read the configuration; None for the defaults. Raises ConfigError."""
     if file is None:

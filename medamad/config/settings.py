@@ -9,7 +9,7 @@ from attrs import frozen
 
 from medamad.build import commit
 from medamad.config.lists import Lists, load_lists
-from medamad.config.schema import INSTALLED, Config, ConfigError, LogSection
+from medamad.config.schema import INSTALLED, Config, ConfigError, LogSection, public_url
 from medamad.domain.backups import BackupPlan
 from medamad.domain.dimensions import Dimension
 from medamad.ingest.networks import Networks
@@ -181,12 +181,6 @@ def mail_settings(config: Config, environ: Mapping[str, str]) -> MailSettings:
         sender=str(mail.sender),
         url=public_url(config),
     )
-
-
-def public_url(config: Config) -> str:
-    """Return the configured address of the service, "" if there is none."""
-    server = config.server
-    return str(server.public_url and server.public_url + server.base_path)
 
 
 def _password(config: Config, environ: Mapping[str, str]) -> str:

@@ -41,8 +41,9 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|path: expected exactly one of path and event|value: expected only with event"
     "|(event|revenue): expected 1 to 64 characters, got 0"
     r"|goals: there is no goal|goal\[eq\]: there is no goal"
-    "|(threshold|hours|goal): (not expected|required|expected .*) with kind|goal: there is no goal"
-    "|url: expected an address|alerts: there can be 100"
+    "|(threshold|hours|goal|url|report): (not expected|required|expected .*) with (kind|format)"
+    "|goal: there is no goal|(threshold|hours): expected a whole number or null"
+    "|url: (expected an address|required)|report: |alerts: there can be 100"
     "|since: expected (a time|at most one)|metric: expected some of"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""
