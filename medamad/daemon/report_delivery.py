@@ -16,15 +16,14 @@ from twisted.logger import Logger
 from medamad.domain.errors import Unavailable
 from medamad.domain.subscriptions import Subscription
 from medamad.mail.figures import Counted, website_figures
+from medamad.mail.message import Letter
 from medamad.mail.settings import MailFailed
 from medamad.mail.spans import Span, due_span
-from medamad.mail.subscription_mails import Letter, report_letter
+from medamad.mail.subscription_mails import report_letter
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.request import Cancellation
 from medamad.web.backend import Backend
 
-LOOK_S: Final = 20.0
-"""How often it is looked for reports that are due."""
 MOST_TRIES: Final = 2
 """How often a report is sent at most if nobody knows whether it arrived."""
 _FIRST_PAUSE_S: Final = 60.0

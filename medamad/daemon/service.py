@@ -35,8 +35,6 @@ from medamad.daemon.logs import LogLines
 from medamad.daemon.messages import reason_of
 from medamad.daemon.presence import Presence
 from medamad.daemon.reload import Reloading
-from medamad.daemon.report_delivery import LOOK_S as REPORTS_S
-from medamad.daemon.report_delivery import ReportDelivery
 from medamad.daemon.silence import WATCH_EVERY_S, Watch
 from medamad.daemon.store_check import (
     LOOK_S,
@@ -78,6 +76,8 @@ DRAIN_S: Final = 3.5
 STOP_S: Final = 4.2
 """How long a stop waits for the store in all, although at least CLOSE_S for it alone."""
 CLOSE_S: Final = 0.5
+REPORTS_S: Final = 20.0
+"""How often it is looked for reports that are due."""
 STALL_CHECK_S: Final = 1.0
 """How often to check whether the store's writer has stalled."""
 TIDY_S: Final = 60.0
@@ -244,7 +244,7 @@ class Daemon(Service):
         self._repeat(self.tidy_s, self._tidy(store, accounts, site))
         self._repeat(self.return_s, partial(_return_memory, store, queries))
         presence = self._watch_for_silence(data_dir, site.backend)
-        self._repeat(self.reports_s, ReportDelivery(site.backend).look)
+        self._repeat(self.reports_s, self._report_delivery(site.backend))
         backup_watch = self._watch_backups(data_dir, site.backend)
         self._send_heartbeats()
         self._reloading = Reloading(
@@ -366,6 +366,19 @@ class Daemon(Service):
             self._opened.callback(alerts.stop)
             backend.alerts = alerts
         return backend.alerts
+
+    def _report_delivery(self, backend: Backend) -> Callable[[], Awaitable[None]]:
+        """Return what mails the reports that are due. It is made once the rest is loaded."""
+        made: list[Any] = []
+
+        async def look() -> None:
+            from medamad.daemon.report_delivery import ReportDelivery  # noqa: PLC0415 - imports much
+
+            if not made:
+                made.append(ReportDelivery(backend))
+            await made[0].look()
+
+        return look
 
     def _watch_backups(self, data_dir: Path, backend: Backend) -> BackupWatch:
         plan = settings.backup_plan(self.config, data_dir)

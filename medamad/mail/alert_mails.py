@@ -3,7 +3,8 @@
 from typing import Final
 
 from medamad.domain.subscriptions import Subscription
-from medamad.mail.subscription_mails import Letter, page_address
+from medamad.mail.message import Letter
+from medamad.mail.subscription_mails import page_address
 from medamad.mail.words import Words
 
 _SUBJECT: Final = 200

@@ -6,9 +6,8 @@ from typing import Any, Protocol, TypeVar
 
 from attrs import define
 
-from medamad.mail.message import make_mail
+from medamad.mail.message import Letter, make_mail
 from medamad.mail.settings import USUAL_PATIENCE, MailSettings, Patience, checked_address
-from medamad.mail.subscription_mails import Letter
 from medamad.mail.texts import TEXTS
 
 T = TypeVar("T")

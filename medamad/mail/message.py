@@ -8,11 +8,25 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from typing import Final
 
+from attrs import frozen
+
 from medamad.mail.settings import MailSettings
 
 _NAME: Final = "medamad"
 """The name of the sender."""
 _RANDOM_BYTES: Final = 12
+
+
+@frozen(kw_only=True)
+class Letter:
+    """What a mail says."""
+
+    subject: str
+    text: str
+    html: str = ""
+    number: str = ""
+    """What its Message-ID is made of, "" for a random one."""
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def make_mail(

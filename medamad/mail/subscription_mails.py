@@ -3,29 +3,16 @@
 from collections.abc import Sequence
 from typing import Final
 
-from attrs import frozen
-
 from medamad.domain.subscriptions import Subscription
 from medamad.domain.zones import zone_named
 from medamad.mail.figures import WebsiteFigures
+from medamad.mail.message import Letter
 from medamad.mail.report import Report, as_html, as_text
 from medamad.mail.spans import Span
 from medamad.mail.words import Words
 
 LATE_S: Final = 3_600
 """A report that is later than this says so."""
-
-
-@frozen(kw_only=True)
-class Letter:
-    """What a mail says."""
-
-    subject: str
-    text: str
-    html: str = ""
-    number: str = ""
-    """What its Message-ID is made of, "" for a random one."""
-    headers: tuple[tuple[str, str], ...] = ()
 
 
 def page_address(url: str, subscription: Subscription, what: str) -> str:

@@ -37,10 +37,13 @@ def nginx_of(folder: Path, port: int, daemon: Daemon) -> Sequence[str]:
         f"{kind}_temp_path {folder}/{kind};"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
+    lines = (EXAMPLES / "nginx-subpath.conf").read_text("utf-8").splitlines()
+    of_http = " ".join(line.strip("# ") for line in lines if "_zone $binary" in line)
+    assert of_http.count(";") == 2
     server = f"listen 127.0.0.1:{port}; {example('nginx-subpath.conf', daemon)}"
     (folder / "nginx.conf").write_text(
         f"daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;\n"
-        f"events {{}}\nhttp {{ access_log off; {kept}\nserver {{ {server}\n}} }}\n",
+        f"events {{}}\nhttp {{ access_log off; {kept} {of_http}\nserver {{ {server}\n}} }}\n",
         "utf-8",
     )
     return ("nginx", "-e", f"{folder}/error.log", "-p", str(folder), "-c", f"{folder}/nginx.conf")

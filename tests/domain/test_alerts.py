@@ -109,6 +109,7 @@ URL = (
         ({"report": "r"}, "report: not expected with format json"),
         ({"url": "hooks.example.com"}, URL),
         ({"url": "ftp://hooks.example.com/"}, URL),
+        ({"url": "https://hooks*.example.com/"}, URL),
         ({"url": "https:///path"}, URL),
         ({"url": "https://me:secret@hooks.example.com/"}, URL),
         ({"url": "https://hooks.example.com:99999/"}, URL),
