@@ -71,6 +71,11 @@ def tab(name: str) -> Callable[[Page], None]:
     return lambda page: page.get_by_role("tab", name=name, exact=True).click()
 
 
+def change_of_visits(page: Page) -> None:
+    page.locator(".tile .change").nth(1).click()
+    page.locator(".changes-said p").first.wait_for()
+
+
 def new_goal(page: Page) -> None:
     press("New goal")(page)
     page.get_by_role("combobox", name="Page", exact=True).fill("/shop/*")
@@ -170,6 +175,7 @@ SCENES: Final = {
     "zone": Scene(demo, BUSY, key("z"), whole=False),
     "shortcuts": Scene(demo, BUSY, key("?"), whole=False),
     "live": Scene(demo, BUSY, key("l"), whole=False),
+    "what-changed": Scene(demo, BUSY, change_of_visits, whole=False),
     "add": Scene(owner, "add"),
     "setup-waiting": Scene(owner, "websites/waiting.example/setup"),
     "setup-puzzled": Scene(owner, "websites/puzzled.example/setup"),

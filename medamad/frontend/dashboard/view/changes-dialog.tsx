@@ -170,7 +170,7 @@ function Parts({ changes, dimension }: { changes: Changes; dimension: keyof type
         </Row>
       ))}
       {listed && listed.others.parts > 0 && (
-        <Row change={listed.others} currency={changes.currency}>
+        <Row change={listed.others} currency={changes.currency} areOthers>
           {said("others", { n: amountOf(listed.others.parts, undefined) })}
         </Row>
       )}
@@ -227,13 +227,14 @@ interface RowProperties {
   currency: string | undefined;
   /** Whether chance explains the difference. */
   isAsBefore?: boolean;
+  areOthers?: boolean;
   children: ComponentChildren;
 }
 
-function Row({ change, currency, isAsBefore = false, children }: RowProperties) {
+function Row({ change, currency, isAsBefore = false, areOthers = false, children }: RowProperties) {
   const { before, now, difference } = change;
   return (
-    <tr class={isAsBefore ? "soft" : ""}>
+    <tr class={isAsBefore || areOthers ? "soft" : ""}>
       <th scope="row">{children}</th>
       <td>{amountOf(before, currency)}</td>
       <td>{amountOf(now, currency)}</td>
