@@ -19,7 +19,6 @@ from medamad.storage.segments.parts import (
     ViewColumns,
     VisitColumns,
     are_late,
-    joined,
 )
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_columns import visits_of
@@ -199,10 +198,11 @@ class GatheredViews:
             is_here[rows] = True
             chosen = np.flatnonzero(is_here[own.view])
             add(own, chosen, np.searchsorted(sequence, part.sequence[own.view[chosen]]))
-        events = joined(self.snapshot.loose_events(self.bounds[0]))
-        views = np.searchsorted(sequence, events.view.astype(np.uint64))
-        views = np.minimum(views, max(len(sequence) - 1, 0))
-        chosen = np.flatnonzero(sequence[views] == events.view) if len(sequence) else views[:0]
-        add(events, chosen, views[chosen])
+        for events in self.snapshot.loose_events(self.bounds[0]) if len(sequence) else ():
+            # There may be many of other views.
+            near = np.flatnonzero((events.view >= sequence[0]) & (events.view <= sequence[-1]))
+            views = np.searchsorted(sequence, events.view[near].astype(np.uint64))
+            are_here = sequence[views] == events.view[near]
+            add(events, near[are_here], views[are_here])
         found = np.concatenate(pieces, axis=1)
         return found[:, np.argsort(found[0], kind="stable")]

@@ -29,6 +29,7 @@ from medamad.query.embedded.visits import (
 from medamad.query.filters import Mask
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
+from medamad.storage.segments.format import Segment
 from medamad.storage.segments.parts import Part, Rollup, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -150,7 +151,8 @@ def find_shared(snapshot: Snapshot, period: Period, cancellation: Cancellation) 
         # What both have something of.
         numbers.append(_begun(others, of_whole.visits, cancellation))
         numbers.append(_visits_of_views(others, of_whole.views, cancellation))
-    found = _begun(_in_period(snapshot, period), distinct(numbers), cancellation)
+    near = evolve(snapshot, segments=(*whole.segments, *_in_period(others, period)))
+    found = _begun(near, distinct(numbers), cancellation)
     in_others = Gathered(_gather(snapshot, found, cancellation, keep_nothing), found)
     return SharedVisits(snapshot, whole, others, in_whole, in_others)
 
@@ -217,16 +219,11 @@ def _visits_of_views(snapshot: Snapshot, views: Numbers, cancellation: Cancellat
     return found[found > 0]
 
 
-def _in_period(snapshot: Snapshot, period: Period) -> Snapshot:
-    """Return a snapshot without the segments that are outside of a period."""
-    if period == ALWAYS:
-        return snapshot
-    segments = [
-        segment
-        for segment in snapshot.segments
-        if not period.is_outside(*segment.header.time_bounds)
-    ]
-    return evolve(snapshot, segments=tuple(segments))
+def _in_period(others: Snapshot, period: Period) -> Iterator[Segment]:
+    """Return those of the segments that `divide` left which may have views in a period."""
+    for segment in others.segments:
+        if not period.is_outside(*segment.header.time_bounds):
+            yield segment
 
 
 def _begun(snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation) -> Numbers:
@@ -325,10 +322,12 @@ class FoundVisits:
     _numbers: Numbers = field(default=_NONE, init=False)
     """The numbers of their visits, ascending."""
     _is_complete: bool = field(default=False, init=False)
+    _masks: dict[int, NDArray[np.uint8]] = field(factory=dict, init=False)
+    """What `mask` returned of parts, in bits: a report may ask for several sums of each."""
 
     def groups(self, period: Period) -> Iterator[PartVisits]:
         """Return the visits that began in a period, in groups as `visits_in_groups` has them."""
-        for visits in self._again() if self._is_complete else self._look():
+        for visits in self._again(period) if self._is_complete else self._look():
             begun = visits.begun_in(period)
             if len(begun):
                 yield begun
@@ -354,7 +353,13 @@ class FoundVisits:
     def mask(self, part: ViewColumns) -> Mask:
         """Return which views of a part belong to the visits, shape (n,)."""
         self._complete()
-        return are_of_visits(part, self._numbers, self._begins_of(part))
+        if isinstance(part, GatheredViews):
+            return are_of_visits(part, self._numbers)
+        first = part.sequence_bounds[0]
+        if first not in self._masks:
+            mask = are_of_visits(part, self._numbers, self._begins_of(part))
+            self._masks[first] = np.packbits(mask)
+        return np.unpackbits(self._masks[first], count=len(part)).view(np.bool_)
 
     def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
         """Return which of some views of a part belong to the visits."""
@@ -385,11 +390,12 @@ class FoundVisits:
         self._numbers = distinct([_NONE, *(visits.numbers for visits in shared)])
         self._is_complete = True
 
-    def _again(self) -> Iterator[PartVisits]:
+    def _again(self, period: Period) -> Iterator[PartVisits]:
+        """Return the groups that were found, as far as they may have visits of a period."""
         for part in self.snapshot.leaves():
             self.cancellation.check()
             begins = self._begins.get(part.sequence_bounds[0])
-            if begins is not None:
+            if begins is not None and not period.is_outside(*part.time_bounds):
                 views = SelectedViews(part, begins.astype(np.intp))
                 yield visits_with(self.snapshot.texts, views, _NONE)
         yield from self._shared
