@@ -379,6 +379,14 @@ def test_visits_begin_where_their_first_views_are(
             assert visits.place_of.tolist() == [places.get(row, -1) for row in range(size + 1)]
 
 
+def test_visits_of_a_part_are_found_after_those_of_a_larger_one() -> None:
+    # A thread keeps the place for the rows of the largest part, however many these are.
+    loops = load_loops()
+    loops.views_of_visits(np.ones(21, np.uint8), np.arange(22, dtype=np.int32))
+    visits = loops.visits_with(np.ones(4, np.uint8), np.arange(2), np.zeros(0, np.intp))
+    assert visits.begins.tolist() == [0, 1]
+
+
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([*DTYPES, np.int64]))
 def test_rows_are_added_up_by_code(seed: int, size: int, dtype: type[np.integer]) -> None:
     rng = np.random.default_rng(seed)

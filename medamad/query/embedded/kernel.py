@@ -219,7 +219,7 @@ class CompiledLoops:
     ) -> ChosenVisits:
         """Return the visits of a part that have some of its views."""
         size = len(offsets)
-        places = self._rows(2 * (size + 1)).reshape(2, -1)[:, : size + 1]
+        places = self._rows(2 * (size + 1))[: 2 * (size + 1)].reshape(2, -1)
         index, begins, place_of = places[0], places[1], np.empty(size + 1, np.int32)
         begin, count, some = _rows_of_part(rows, size)
         visits = self._library.medamad_visits_with(
