@@ -1,11 +1,15 @@
 """What a start does with the whole store before it opens it."""
 
 import errno
+import subprocess
+import sys
+import tarfile
 from pathlib import Path
+from typing import Final
 
 import pytest
 import pytest_twisted
-from support.daemon import Client, finished, running
+from support.daemon import Client, finished, running, until
 
 from medamad.daemon.before_start import StoreWork, compact_if_asked
 from medamad.daemon.systemd import Supervisor
@@ -14,6 +18,7 @@ from medamad.storage.environment.environment import FILE_NAME, open_environment
 from medamad.storage.errors import DamagedStore
 
 PAGES = 300
+FORMATS: Final = Path(__file__).parents[1] / "formats"
 
 
 def visited(client: Client, word: str) -> None:
@@ -90,3 +95,35 @@ async def test_a_damaged_store_is_not_served(folder: Path) -> None:
     with pytest.raises(DamagedStore):
         await compact_if_asked(folder, fail, StoreWork(Supervisor()))
     assert compaction_asked(folder) == ""
+
+
+SLOWLY: Final = """
+import sys, time
+from medamad import cli
+from medamad.storage import migrations
+
+def wait(environment, progress):
+    for place in range(100):
+        progress("waiting", place, 100)
+        time.sleep(0.02)
+    step(environment, progress)
+
+step = migrations._STEPS[11]
+migrations._STEPS = {**migrations._STEPS, 11: wait}
+sys.exit(cli.main())
+"""
+
+
+def test_the_status_says_how_far_the_store_is_up_to_date(tmp_path: Path) -> None:
+    with tarfile.open(FORMATS / "10.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    data = tmp_path / "store"
+    command = [sys.executable, "-c", SLOWLY, "run", "--data", str(data)]
+    listen = ["--listen", "tcp:0:interface=127.0.0.1"]
+    with subprocess.Popen([*command, *listen], stderr=subprocess.DEVNULL) as daemon:
+        try:
+            said = "no hits are accepted: Bringing the store up to date: waiting ("
+            until(lambda: said in finished("status", data).stdout)
+            until(lambda: "websites     2," in finished("status", data).stdout)
+        finally:
+            daemon.terminate()
