@@ -25,7 +25,7 @@ from medamad.storage.environment.files import (
     Database,
     Txn,
     check_is_store,
-    free_bytes,
+    check_room,
     keep_room,
     lock_of,
     open_lmdb,
@@ -34,7 +34,7 @@ from medamad.storage.environment.files import (
 )
 from medamad.storage.environment.folder import COMPACT_NAME, COMPACTED_NAME, remove_unfinished
 from medamad.storage.environment.tree_check import TreeCheck
-from medamad.storage.errors import DamagedStore, StoreError
+from medamad.storage.errors import DamagedStore
 from medamad.storage.websites import tombstones
 
 STILL_DELETING: Final = (
@@ -47,7 +47,6 @@ _BATCH_BYTES: Final = 32 << 20
 _ROOM_BYTES: Final = 64 << 20
 """How much disk it takes at most besides what is in use."""
 _WAIT_S: Final = 0.5
-_MIB: Final = 1 << 20
 
 
 @frozen
@@ -129,12 +128,7 @@ def _check(store: Path, progress: BackupProgress, *, is_private: bool) -> None:
 
 def _copied(environment: Environment, txn: Txn, new: Path, progress: BackupProgress) -> Compacted:
     before, used = environment.path.stat().st_size, environment.used_bytes(txn)
-    free, needed = free_bytes(new.parent), used + _ROOM_BYTES
-    if free < needed:
-        raise StoreError(
-            f"{new.parent}: {free // _MIB} MiB of the disk are free, to compact this store takes"
-            f" {-(-needed // _MIB)} MiB"
-        )
+    check_room(new.parent, used + _ROOM_BYTES, "to compact this store takes")
     made = open_lmdb(new, 2 * before + 2 * _ROOM_BYTES, is_private=True)
     try:
         done = 0

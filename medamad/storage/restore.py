@@ -26,7 +26,7 @@ from medamad.storage.backup import (
 )
 from medamad.storage.environment.environment import FILE_NAME, take_lock
 from medamad.storage.environment.files import (
-    free_bytes,
+    check_room,
     keep_room,
     lock_of,
     looks_like_store,
@@ -43,12 +43,11 @@ from medamad.storage.environment.folder import (
 )
 from medamad.storage.environment.meta import META, read_number, refusal, write_number
 from medamad.storage.environment.owner import as_invoker
-from medamad.storage.errors import NoBackup, StoreError
+from medamad.storage.errors import NoBackup
 
 _PLACING: Final = "putting it in place"
 _ROOM_BYTES: Final = 64 << 20
 """How much the file may grow while its logins are deleted."""
-_MIB: Final = 1 << 20
 _SEQUENCE: Final = b"sequence"
 _GAP_BITS: Final = 32
 _GAPS: Final = 1 << 12
@@ -121,12 +120,7 @@ def _check_format(note: Note) -> None:
 
 
 def _check_room(directory: Path, note: Note) -> None:
-    free, needed = free_bytes(directory), note.bytes + _ROOM_BYTES
-    if free < needed:
-        raise StoreError(
-            f"{directory}: {free // _MIB} MiB of the disk are free, "
-            f"the store of this backup needs {-(-needed // _MIB)} MiB"
-        )
+    check_room(directory, note.bytes + _ROOM_BYTES, "the store of this backup needs")
 
 
 def _make_ready(new: Path, note: Note) -> None:

@@ -18,6 +18,7 @@ from medamad.domain.hits import View
 from medamad.domain.websites import Website
 from medamad.storage.backup import no_progress
 from medamad.storage.compaction import job
+from medamad.storage.environment import files
 from medamad.storage.environment.environment import (
     FILE_NAME,
     open_as_guest,
@@ -26,7 +27,7 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.environment.meta import FORMAT, write_format
 from medamad.storage.errors import StoreError, WrongFormat
-from medamad.storage.migrations import is_outdated, migrate_store, visits_of_a_day
+from medamad.storage.migrations import is_outdated, migrate_store
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 from medamad.storage.segments import visit_limit
@@ -160,7 +161,7 @@ async def test_without_room_nothing_is_changed(
     open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     before = await of_format_10(open_store, without_limit)
-    without_limit.setattr(visits_of_a_day, "free_bytes", lambda _folder: 1 << 20)
+    without_limit.setattr(files, "free_bytes", lambda _folder: 1 << 20)
     with pytest.raises(StoreError, match="1 MiB of the disk are free, to bring this store up"):
         open_store(sizes=SIZES)
     assert is_outdated(tmp_path / "data")

@@ -36,7 +36,7 @@ def keep_nothing(_what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArra
     return compute()
 
 
-_OFTEN: Final[Mapping[Hashable, Callable[[ViewColumns], NDArray[Any]]]] = {
+_COLUMNS_OF_VISITS: Final[Mapping[Hashable, Callable[[ViewColumns], NDArray[Any]]]] = {
     "sequence": lambda part: part.sequence,
     "time": lambda part: part.time_ms,
     "duration": lambda part: part.duration_ms,
@@ -58,7 +58,7 @@ class GatheredViews:
     keep: KeptArrays
     import_batch: int = 0
     _columns: dict[Hashable, NDArray[Any]] = field(factory=dict)
-    _read_often: Mapping[Hashable, NDArray[Any]] = field(factory=dict)
+    _of_visits: Mapping[Hashable, NDArray[Any]] = field(factory=dict)
     _visits: VisitColumns | None = None
 
     @property
@@ -150,8 +150,8 @@ class GatheredViews:
         self, what: Hashable, column_of: Callable[[ViewColumns], NDArray[Any]]
     ) -> NDArray[Any]:
         def compute() -> NDArray[Any]:
-            if what in _OFTEN:
-                return self._often()[what]
+            if what in _COLUMNS_OF_VISITS:
+                return self._columns_of_visits()[what]
             column: NDArray[Any] = self._gather([column_of])[0][self.column("order", self._order)]
             return column
 
@@ -160,13 +160,17 @@ class GatheredViews:
     def _order(self) -> NDArray[np.intp]:
         return np.argsort(self._gather([lambda part: part.sequence])[0], kind="stable")
 
-    def _often(self) -> Mapping[Hashable, NDArray[Any]]:
+    def _columns_of_visits(self) -> Mapping[Hashable, NDArray[Any]]:
         """Return the columns that visits are made of, for which all parts are read once."""
-        if not self._read_often:
-            found = dict(zip(_OFTEN, self._gather(list(_OFTEN.values())), strict=True))
+        if not self._of_visits:
+            found = dict(
+                zip(
+                    _COLUMNS_OF_VISITS, self._gather(list(_COLUMNS_OF_VISITS.values())), strict=True
+                )
+            )
             order = np.argsort(found["sequence"], kind="stable")
-            self._read_often = {what: column[order] for what, column in found.items()}
-        return self._read_often
+            self._of_visits = {what: column[order] for what, column in found.items()}
+        return self._of_visits
 
     def _gather(
         self, columns: Sequence[Callable[[ViewColumns], NDArray[Any]]]

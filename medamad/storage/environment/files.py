@@ -33,6 +33,7 @@ _MAGIC_AT: Final = 16
 _PAGE_SIZES: Final = (4_096, 8_192, 16_384, 32_768)
 """A store's pages are as large as those of the machine that made it, up to LMDB's largest."""
 _BLOCK: Final = 512
+_MIB: Final = 1 << 20
 """The unit of st_blocks."""
 _LEAST_ROOM_PAGES: Final = 128
 _MOST_ROOM_PAGES: Final = 1_024
@@ -205,6 +206,15 @@ def free_bytes(folder: Path) -> int:
     """Return the bytes that are free on the disk of a folder."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
+
+
+def check_room(folder: Path, needed: int, what: str) -> None:
+    """Raise StoreError unless so many bytes are free; `what` says what takes them."""
+    free = free_bytes(folder)
+    if free < needed:
+        raise StoreError(
+            f"{folder}: {free // _MIB} MiB of the disk are free, {what} {-(-needed // _MIB)} MiB"
+        )
 
 
 def _is_full(folder: Path) -> bool:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from medamad.storage.backup import BackupProgress
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment, Txn
-from medamad.storage.environment.files import free_bytes
-from medamad.storage.errors import Damaged, DamagedSegment, StoreError
+from medamad.storage.environment.files import check_room
+from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.segments.build import visit_puts
 from medamad.storage.segments.format import (
     Segment,
@@ -27,21 +27,15 @@ _AT_ONCE: Final = 64
 _BYTES_PER_VIEW: Final = 8
 """More than the columns take, with the pages of which only a part is used."""
 _ROOM_BYTES: Final = 64 << 20
-_MIB: Final = 1 << 20
 
 
 def migrate(environment: Environment, progress: BackupProgress) -> None:
     """Add the columns of visits to all segments. Raises StoreError if the disk has no room."""
     with environment.lmdb.begin() as txn:
         lacking = list(_lacking(environment, txn))
-    folder = environment.path.parent
-    needed = _ROOM_BYTES + _BYTES_PER_VIEW * sum(segment.header.views for segment in lacking)
-    free = free_bytes(folder)
-    if lacking and free < needed:
-        raise StoreError(
-            f"{folder}: {free // _MIB} MiB of the disk are free, to bring this store up to date"
-            f" takes {-(-needed // _MIB)} MiB"
-        )
+    if lacking:
+        needed = _ROOM_BYTES + _BYTES_PER_VIEW * sum(segment.header.views for segment in lacking)
+        check_room(environment.path.parent, needed, "to bring this store up to date takes")
     for begin in range(0, len(lacking), _AT_ONCE):
         progress("visits become rows", begin, len(lacking))
         with environment.lmdb.begin(write=True) as txn:

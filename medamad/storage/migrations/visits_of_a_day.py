@@ -17,8 +17,8 @@ from medamad.domain.dimensions import ViewNumber
 from medamad.storage.backup import BackupProgress
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Database, Environment, Txn
-from medamad.storage.environment.files import free_bytes
-from medamad.storage.errors import Damaged, DamagedSegment, StoreError
+from medamad.storage.environment.files import check_room
+from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.segments.format import (
     Segment,
     SegmentHeader,
@@ -38,7 +38,6 @@ from medamad.storage.websites import read_websites
 _OFFSET: Final = ViewNumber.VISIT_OFFSET
 _ROOM_BYTES: Final = 64 << 20
 """What the transaction takes at most besides the values that it replaces."""
-_MIB: Final = 1 << 20
 
 
 class _Put(NamedTuple):
@@ -53,14 +52,9 @@ def migrate(environment: Environment, progress: BackupProgress) -> None:
     """Divide the visits that lasted longer. Raises StoreError if the disk has no room for it."""
     with environment.lmdb.begin() as txn:
         puts = list(_Search(environment, txn, progress).puts())
-    needed = sum(len(put.value) for put in puts) + _ROOM_BYTES
-    folder = environment.path.parent
-    free = free_bytes(folder)
-    if puts and free < needed:
-        raise StoreError(
-            f"{folder}: {free // _MIB} MiB of the disk are free, to bring this store up to date"
-            f" takes {-(-needed // _MIB)} MiB"
-        )
+    if puts:
+        needed = sum(len(put.value) for put in puts) + _ROOM_BYTES
+        check_room(environment.path.parent, needed, "to bring this store up to date takes")
     with environment.lmdb.begin(write=True) as txn:
         for put in puts:
             txn.put(put.key, put.value, db=put.database)
