@@ -15,11 +15,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from attrs import evolve
 from content import HOSTNAME
 from daemon_setup import daemon_on, disk_bytes
 from fill import hits_of
 from measurements import OUT, command, keep, machine, private_bytes
-from msgspec import structs
 from plan import Plan
 from tables import footprint_table
 from traffic import batches
@@ -46,7 +46,7 @@ def live_views(count: int, website: int) -> Iterator[View]:
     for series, bulk in enumerate(batches(plan)):
         for hit in hits_of(bulk, website, series):
             if isinstance(hit, View):
-                yield structs.replace(hit, properties=())
+                yield evolve(hit, properties=())
 
 
 async def live_bytes(folder: Path, reactor: Any, size: int, commits: int) -> float:

@@ -15,23 +15,13 @@ from medamad.storage.imports import ImportedHits
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.day_visits import VISIT_SUMS
-from medamad.storage.segments.parts import EventRows
+from medamad.storage.segments.parts import EVENT_DTYPES, VIEW_DTYPES, EventRows
 
 TEXT_BYTES: Final = 64
 """The memory of a text besides its characters."""
-_VIEW_COLUMNS: Final[Mapping[str, str]] = {
-    "time_ms": "<i8",
-    "sequence": "<u8",
-    "flags": "u1",
-    "duration_ms": "<u4",
-    **{number.attribute: f"<u{number.bytes}" for number in ViewNumber},
-    **{dimension.attribute: "<u4" for dimension in VIEW_DIMENSIONS},
-}
-_EVENT_COLUMNS: Final[Mapping[str, str]] = {
-    "event": "<u8",
-    "time_ms": "<i8",
-    "view": "<u8",
-    "property": "<u4",
+_VIEW_COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
+    **VIEW_DTYPES,
+    **{dimension.attribute: np.dtype("<u4") for dimension in VIEW_DIMENSIONS},
 }
 
 
@@ -60,7 +50,7 @@ def rows_request(number: int, piece: ImportedHits) -> ImportRows:
         views={name: views[name].astype(dtype).tobytes() for name, dtype in _VIEW_COLUMNS.items()},
         events={
             name: getattr(events, name).astype(dtype).tobytes()
-            for name, dtype in _EVENT_COLUMNS.items()
+            for name, dtype in EVENT_DTYPES.items()
         },
         texts={int(dimension): list(texts) for dimension, texts in piece.texts.items()},
     )
@@ -69,7 +59,7 @@ def rows_request(number: int, piece: ImportedHits) -> ImportRows:
 def rows_of(request: ImportRows) -> ImportedHits:
     """Return the rows of a request. Raises BadRequest if they are inconsistent."""
     views = _columns(request.views, _VIEW_COLUMNS)
-    events = _columns(request.events, _EVENT_COLUMNS)
+    events = _columns(request.events, EVENT_DTYPES)
     codes = {dimension: views.pop(dimension.attribute) for dimension in VIEW_DIMENSIONS}
     of_views = {number: views.pop(number.attribute) for number in ViewNumber}
     texts = {
@@ -94,7 +84,7 @@ def bytes_of(request: ImportRows) -> int:
     return sum(map(len, columns)) + sum(TEXT_BYTES + len(text) for text in texts)
 
 
-def _columns(encoded: Mapping[str, bytes], dtypes: Mapping[str, str]) -> dict[str, Any]:
+def _columns(encoded: Mapping[str, bytes], dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Any]:
     try:
         columns = {name: np.frombuffer(encoded[name], dtype) for name, dtype in dtypes.items()}
     except (KeyError, ValueError) as error:

@@ -1,7 +1,11 @@
-"""What a view is stored with: the texts that it is counted by, and numbers."""
+"""The columns of a view: the texts that it is counted by, numbers, and flags.
+
+What a hit brings of them is a field of `medamad.domain.hits.StoredView`, of the same name in lower
+case. The write-ahead log, the memtable, segments, exports and imports follow from both.
+"""
 
 from bisect import bisect_right
-from enum import Enum, IntEnum, StrEnum
+from enum import Enum, IntEnum, IntFlag, StrEnum
 from typing import Final
 
 
@@ -37,7 +41,7 @@ class Dimension(IntEnum):
 
     @property
     def attribute(self) -> str:
-        """The name of the attribute of a `View` that holds this dimension's text."""
+        """The name of the field of a `StoredView` that holds this dimension's text."""
         return self.name.lower()
 
 
@@ -54,7 +58,7 @@ class ViewNumber(Enum):
 
     @property
     def attribute(self) -> str:
-        """The name of the attribute of a `View` that holds this number."""
+        """The name of the field of a `StoredView` that holds this number, if hits bring it."""
         return self.name.lower()
 
     @property
@@ -68,8 +72,22 @@ class ViewNumber(Enum):
         return self.value[1]
 
 
-NUMBERS_OF_HITS: Final = (ViewNumber.WIDTH_CLASS,)
-"""The numbers that a hit comes with. The others are determined when it is stored."""
+class ViewFlag(IntFlag):
+    """A bit of a view's flags that its hit sets. 4 and 8 are set by its duration.
+
+    The bits are part of the store's format: never change one. The next is 16.
+    """
+
+    FIRST_TODAY = 1
+    """The view is the visitor's first of the day (`p`)."""
+    FIRST_OF_PAGE = 2
+    """The view is the visitor's first of the page (`q`)."""
+
+    @property
+    def attribute(self) -> str:
+        """The name of the field of a `StoredView` that sets this flag."""
+        return str(self.name).lower()
+
 
 MAX_VISIT_OFFSET: Final = (1 << 32) - 1
 VISIT_MS: Final = 24 * 3_600_000

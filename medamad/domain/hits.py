@@ -1,11 +1,11 @@
 """Hits: which are accepted, and how they are stored: views, their ends, and events."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
-from attrs import frozen
+from attrs import define, fields_dict, frozen
 
-from medamad.domain.dimensions import WidthClass
+from medamad.domain.dimensions import UNKNOWN, ViewNumber, WidthClass
 
 BotRule: TypeAlias = Literal["declared", "strict", "off"]
 """Which hits to ignore: declared crawlers; also HTTP libraries and unknown agents; or none."""
@@ -26,41 +26,59 @@ class Visitor:
     """The day's number in the proleptic calendar, in the zone whose midnight begins it."""
 
 
-class View(msgspec.Struct, frozen=True):
-    """A page that was shown: one stored load. The arguments by position make it fastest.
+@define(kw_only=True)
+class StoredView:
+    """What a view is stored with, besides when it was and where: a field for each of its columns.
 
-    Texts are in their stored form: `country` an ISO 3166 alpha-2 code and `locale` a BCP 47 tag
-    (both "" when unknown), `browser`, `os` and `device` names ("Unknown" when unknown), the
-    major versions "" when unknown, `referrer` host and path, the UTM fields "" when absent.
+    Its name is that of a `Dimension`, `ViewNumber` or `ViewFlag` in lower case. Exports have a
+    column of this name, by its type: an enum is exported by the names of its members. What is
+    unknown is "" or 0, but `browser`, `os` and `device` are "Unknown".
     """
 
-    website: int
-    time_ms: int
-    beacon: str
-    first_today: bool
-    """The visitor's first view of the day (`p`)."""
-    first_of_page: bool
-    """The visitor's first view of this page (`q`)."""
     path: str
     referrer: str = ""
+    """Host and path."""
     utm_source: str = ""
     utm_medium: str = ""
     utm_campaign: str = ""
     utm_term: str = ""
     utm_content: str = ""
-    browser: str = "Unknown"
+    browser: str = UNKNOWN
     browser_version: str = ""
-    os: str = "Unknown"
+    """The major version, as that of the system."""
+    os: str = UNKNOWN
     os_version: str = ""
-    device: str = "Unknown"
+    device: str = UNKNOWN
     country: str = ""
+    """An ISO 3166 alpha-2 code."""
     locale: str = ""
+    """A BCP 47 tag."""
     host: str = ""
     """The hostname of the page: the website's, with `www.` or without."""
     since: str = ""
-    """When the visitor was here last: one of `dimensions.Since`, "" if unknown."""
+    """When the visitor was here last: one of `dimensions.Since`."""
     width_class: WidthClass = WidthClass.UNKNOWN
     """The class of the window's width."""
+    first_today: bool = False
+    first_of_page: bool = False
+
+
+NUMBERS_OF_HITS: Final = tuple(
+    number for number in ViewNumber if number.attribute in fields_dict(StoredView)
+)
+"""The numbers that a hit comes with. The others are determined when it is stored."""
+
+
+@define(kw_only=True, repr=False)
+class View(StoredView):
+    """A page that was shown: one stored load. Nothing changes it, though it is not frozen.
+
+    A frozen class would take twice as long to make.
+    """
+
+    website: int
+    time_ms: int
+    beacon: str
     happened_ms: int = 0
     """When it happened, if a server stated it; 0 for `time_ms`, when it arrived."""
     visitor: Visitor | None = None

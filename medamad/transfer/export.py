@@ -15,8 +15,15 @@ import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, split_property
+from medamad.domain.dimensions import (
+    VIEW_DIMENSIONS,
+    Dimension,
+    ViewFlag,
+    ViewNumber,
+    split_property,
+)
 from medamad.domain.errors import BadRequest, RetryLater
+from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.embedded.scan import damaged_days
@@ -26,7 +33,6 @@ from medamad.query.reports import ROW_REPORTS, Report, SummaryOptions, summary
 from medamad.query.request import Cancellation, DayGap, Filter, Gap, Gaps, Query, Result
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.import_batches import Origins
-from medamad.storage.segments.format import FLAG_OF
 from medamad.storage.segments.parts import (
     NO_TIME,
     EventColumns,
@@ -41,9 +47,9 @@ from medamad.transfer.tables import (
     STATISTICS_TABLE,
     TABLES,
     VIEWS_TABLE,
-    WIDTH_NAMES,
     ColumnValues,
     Table,
+    number_cells,
 )
 
 T = TypeVar("T")
@@ -151,10 +157,11 @@ def _view_rows(some: Mapping[str, NDArray[Any]], source: ExportSource) -> Column
         "view": numbers,
         "visit": [number or None for number in source.origins.of(_visits(some))[1]],
         "time": some["time_ms"].tolist(),
-        **{name: ((flags & flag) != 0).tolist() for name, flag in FLAG_OF.items()},
+        **{flag.attribute: ((flags & np.uint8(flag)) != 0).tolist() for flag in ViewFlag},
     }
     values["duration_ms"] = [number or None for number in some["duration_ms"].tolist()]
-    values["width_class"] = [WIDTH_NAMES.get(number) for number in some["width_class"].tolist()]
+    for number in NUMBERS_OF_HITS:
+        values[number.attribute] = number_cells(number, some[number.attribute].tolist())
     for dimension in VIEW_DIMENSIONS:
         values[dimension.attribute] = _named(some[dimension.attribute], texts(dimension))
     for dimension, (name, name_of) in DISPLAY_NAMES.items():

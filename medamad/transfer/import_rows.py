@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import (
     MAX_VISIT_OFFSET,
-    NUMBERS_OF_HITS,
     VIEW_DIMENSIONS,
     Dimension,
+    ViewFlag,
     ViewNumber,
     property_text,
 )
 from medamad.domain.errors import BadRequest
+from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.domain.zones import DAY_MS
 from medamad.storage.import_batches import ImportBatch, Origins, Span
 from medamad.storage.imports import ImportedHits
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.format import (
-    FLAG_OF,
     SegmentHeader,
     timed_flags,
 )
@@ -345,8 +345,8 @@ def build_chunk(
     codes, texts = _encode([texts_of(row) for row in rows])
     duration_ms = np.array([row.duration_ms for row in rows], np.uint32)
     flags = np.zeros(len(rows), np.uint8)
-    for name, flag in FLAG_OF.items():
-        flags |= flag * np.array([getattr(row, name) for row in rows], np.uint8)
+    for flag in ViewFlag:
+        flags |= np.uint8(flag) * np.array([getattr(row, flag.attribute) for row in rows], np.uint8)
     properties: dict[str, int] = {}
     columns: Any = list(zip(*events, strict=True)) or [[], [], [], []]
     property_codes = [properties.setdefault(text, len(properties)) for text in columns[3]]

@@ -11,43 +11,25 @@ from operator import attrgetter
 from typing import Final, TypeAlias
 
 import msgspec
-from attrs import frozen
+from attrs import define, frozen
 
-from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, Dimension, WidthClass
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewFlag
+from medamad.domain.hits import NUMBERS_OF_HITS, StoredView
 from medamad.storage.import_content import Counted
-from medamad.storage.segments.format import FLAG_OF
 
 
-class ViewRow(msgspec.Struct, kw_only=True):
+@define(kw_only=True)
+class ViewRow(StoredView):
     """A view. Its texts are already in the form in which they are stored."""
 
     time_ms: int
-    path: str
     store: str = ""
     """The store that first counted the view; empty if no medamad store did."""
     number: int = 0
     """Its number in that store."""
     visit: int = 0
     """The number of the first view of its visit; 0 if unknown."""
-    first_today: bool = False
-    first_of_page: bool = False
-    width_class: WidthClass = WidthClass.UNKNOWN
     duration_ms: int = 0
-    referrer: str = ""
-    utm_source: str = ""
-    utm_medium: str = ""
-    utm_campaign: str = ""
-    utm_term: str = ""
-    utm_content: str = ""
-    browser: str = "Unknown"
-    browser_version: str = ""
-    os: str = "Unknown"
-    os_version: str = ""
-    device: str = "Unknown"
-    country: str = ""
-    locale: str = ""
-    host: str = ""
-    since: str = ""
     line: int = 0
     """The line in the file, as in `RejectedRow`; 0 if unknown."""
     identity: int = 0
@@ -86,7 +68,7 @@ class RejectedRow(msgspec.Struct, frozen=True):
 texts_of: Final = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
 """Returns the texts of a view, in the order of VIEW_DIMENSIONS."""
 
-_flags_and_numbers: Final = attrgetter(*FLAG_OF, *(number.attribute for number in NUMBERS_OF_HITS))
+_flags_and_numbers: Final = attrgetter(*(each.attribute for each in (*ViewFlag, *NUMBERS_OF_HITS)))
 
 
 def field_with_nul(row: HitRow) -> str:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_type_hints
 
 import numpy as np
 from attrs import frozen
@@ -15,14 +15,16 @@ from medamad.domain.dimensions import (
     VIEW_DIMENSIONS,
     Dimension,
     Since,
+    ViewFlag,
+    ViewNumber,
     WidthClass,
     major_version,
 )
 from medamad.domain.errors import BadRequest
+from medamad.domain.hits import NUMBERS_OF_HITS, StoredView
 from medamad.domain.instants import parse_instant
 from medamad.query import rows
 from medamad.query.rows import Naming
-from medamad.storage.segments.format import FLAG_OF
 from medamad.transfer.rows import FUTURE_TIME, MAX_MS, NUL, EventRow, HitRow, RejectedRow, ViewRow
 
 
@@ -74,13 +76,21 @@ DISPLAY_NAMES: Final[Mapping[Dimension, tuple[str, Naming]]] = MappingProxyType(
 """The columns with display names of the texts of a dimension, which imports ignore."""
 
 
-WIDTH_NAMES: Final[Mapping[int, str]] = MappingProxyType(
-    {width: width.name.lower() for width in WidthClass if width is not WidthClass.UNKNOWN}
+_TYPE_OF: Final = MappingProxyType(get_type_hints(StoredView))
+_NAMES_OF_NUMBERS: Final[Mapping[ViewNumber, Mapping[int, str]]] = MappingProxyType(
+    {
+        number: {member: member.name.lower() for member in kind if member}
+        for number in NUMBERS_OF_HITS
+        if issubclass(kind := _TYPE_OF[number.attribute], IntEnum)
+    }
 )
-"""The text of each class of widths; an unknown one has none."""
-_WIDTH_CLASSES: Final = MappingProxyType(
-    {name: WidthClass(width) for width, name in WIDTH_NAMES.items()}
-)
+"""The texts of the numbers that have one. That of 0 is unknown."""
+
+
+def number_cells(number: ViewNumber, stored: Sequence[int]) -> list[int | str | None]:
+    """Return the cells of a column of numbers; None for those that are unknown."""
+    names = _NAMES_OF_NUMBERS.get(number)
+    return [each or None for each in stored] if names is None else [*map(names.get, stored)]
 
 
 def _dimension_columns() -> Iterator[ExportColumn]:
@@ -99,8 +109,14 @@ VIEWS_TABLE: Final = Table(
         ExportColumn("visit", ColumnKind.INTEGER),
         ExportColumn("time", ColumnKind.TIMESTAMP),
         *_dimension_columns(),
-        *(ExportColumn(name, ColumnKind.BOOLEAN) for name in FLAG_OF),
-        ExportColumn("width_class"),
+        *(ExportColumn(flag.attribute, ColumnKind.BOOLEAN) for flag in ViewFlag),
+        *(
+            ExportColumn(
+                number.attribute,
+                ColumnKind.TEXT if number in _NAMES_OF_NUMBERS else ColumnKind.INTEGER,
+            )
+            for number in NUMBERS_OF_HITS
+        ),
         ExportColumn("duration_ms", ColumnKind.INTEGER),
     ),
 )
@@ -212,10 +228,18 @@ def _width(cell: Any) -> WidthClass:
     return WidthClass.of(_width_px(cell))
 
 
-def _width_class(cell: Any) -> WidthClass:
-    if not isinstance(cell, str) or cell not in _WIDTH_CLASSES:
-        raise ValueError(f"expected one of {', '.join(_WIDTH_CLASSES)}")
-    return _WIDTH_CLASSES[cell]
+def _number(number: ViewNumber) -> ParseCell:
+    names = _NAMES_OF_NUMBERS.get(number)
+    if names is None:
+        return _integer((1 << 8 * number.bytes) - 1)
+    member_of = {name: member for member, name in names.items()}
+
+    def parse(cell: Any) -> int:
+        if not isinstance(cell, str) or cell not in member_of:
+            raise ValueError(f"expected one of {', '.join(member_of)}")
+        return member_of[cell]
+
+    return parse
 
 
 def _since(cell: Any) -> str:
@@ -257,9 +281,9 @@ _VIEW: Final[Mapping[str, tuple[str, ParseCell]]] = MappingProxyType(
         "browser_version": ("browser_version", _version),
         "os_version": ("os_version", _version),
         "since": ("since", _since),
-        **{name: (name, _boolean) for name in FLAG_OF},
+        **{flag.attribute: (flag.attribute, _boolean) for flag in ViewFlag},
         "width_px": ("width_class", _width),
-        "width_class": ("width_class", _width_class),
+        **{number.attribute: (number.attribute, _number(number)) for number in NUMBERS_OF_HITS},
         "duration_ms": ("duration_ms", _integer(_MAX_DURATION_MS)),
     }
 )

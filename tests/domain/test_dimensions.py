@@ -1,21 +1,17 @@
 import pytest
 
 from medamad.domain.dimensions import (
-    NUMBERS_OF_HITS,
     VIEW_DIMENSIONS,
     Dimension,
     Since,
+    ViewFlag,
     ViewNumber,
     WidthClass,
     major_version,
     property_text,
     split_property,
 )
-from medamad.domain.hits import View
-
-
-def test_every_dimension_is_an_attribute_of_a_view() -> None:
-    assert {dimension.attribute for dimension in VIEW_DIMENSIONS} <= {*View.__struct_fields__}
+from medamad.domain.hits import NUMBERS_OF_HITS
 
 
 def test_the_numbers_that_are_stored_never_change() -> None:
@@ -23,6 +19,7 @@ def test_the_numbers_that_are_stored_never_change() -> None:
     assert (Dimension.PROPERTY, Dimension.PROPERTY_NAME) == (16, 17)
     assert [(number.column, number.bytes) for number in ViewNumber] == [(38, 1), (39, 4)]
     assert tuple(ViewNumber) == (*NUMBERS_OF_HITS, ViewNumber.VISIT_OFFSET)
+    assert [flag.value for flag in ViewFlag] == [1, 2]
     assert [(width.name, width.value) for width in WidthClass] == [
         ("UNKNOWN", 0),
         ("PHONE", 1),

@@ -13,9 +13,9 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel, capturedLogs, formatEvent
 
-from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, WidthClass
+from medamad.domain.dimensions import VIEW_DIMENSIONS, WidthClass
 from medamad.domain.errors import BadRequest, NotFound, TooMany, Unavailable
-from medamad.domain.hits import Hit, View
+from medamad.domain.hits import NUMBERS_OF_HITS, Hit, View
 from medamad.ingest.networks import Networks, Sender, address_of
 from medamad.ingest.payload import LoadPayload
 from medamad.ingest.pipeline import Pipeline, Rules

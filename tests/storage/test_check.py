@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import pytest_twisted
 from attrs import astuple, evolve
-from msgspec.structs import replace
 from support.storage.contents import idle, keys_of, settled
 from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
 from support.storage.scenes import Scene, ScenePlayer
@@ -69,7 +68,7 @@ async def folder(open_store: OpenStore, tmp_path: Path) -> Path:
     note = Annotation(id="id", time="2024-05-01", text="Launch")
     await store.annotations.change(1, lambda old: old.with_annotation(note))
     long_ago_ms = NOW_MS - 5 * DAY_MS
-    visit = [replace(view, identity=b"somebody") for view in views(20, 23, long_ago_ms)]
+    visit = [evolve(view, identity=b"somebody") for view in views(20, 23, long_ago_ms)]
     await store.append([*visit, event("b20", long_ago_ms)])
     await store.append([unload(21, 70_000, long_ago_ms), *views(24, 25, long_ago_ms + DAY_MS)])
     await store.append([*views(1, 8), event("b1"), event(""), unload(3, 700)])
@@ -112,7 +111,7 @@ async def test_a_rollup_day_in_several_pieces_counts_once_per_website(
         for day, first in ((9, 0), (8, 10)):
             long_ago_ms = NOW_MS - day * DAY_MS
             hits = views(100 * number + first, 100 * number + first + 8, long_ago_ms)
-            await store.append([replace(hit, website=number) for hit in hits])
+            await store.append([evolve(hit, website=number) for hit in hits])
     await idle(store)
     await settled(store, NOW_MS)
     pieces = [

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import pytest_twisted
 from attrs import evolve
-from msgspec.structs import replace
 from support.storage.bulk_loads import imported, made
 from support.storage.contents import idle, settled, stored_rows
 from support.storage.hits import DAY_MS, NOW_MS, a_view
@@ -47,7 +46,7 @@ async def with_sums(store: Store) -> None:
     for ago in (9, 8, 1):
         for number in range(6):
             view = a_view(website.number, path=f"/{number}", time_ms=NOW_MS - ago * DAY_MS)
-            await store.append([replace(view, properties=(("plan", "pro"),))])
+            await store.append([evolve(view, properties=(("plan", "pro"),))])
     await idle(store)
     await settled(store, NOW_MS)
     views, _ = stored_rows(store, website)

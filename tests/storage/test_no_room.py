@@ -10,7 +10,6 @@ import lmdb
 import pytest
 import pytest_twisted
 from attrs import define, evolve, field
-from msgspec.structs import replace
 from support.storage.bulk_loads import code_texts, imported, made
 from support.storage.contents import (
     entries,
@@ -118,7 +117,7 @@ async def test_a_flush_that_fails_half_way_leaves_nothing_behind(open_store: Ope
         hits = views(first, first + 499)
         later_ms = [rng.randrange(HOUR_MS // 2) for _ in hits]
         await store.append(
-            [replace(hit, time_ms=NOW_MS + ms) for hit, ms in zip(hits, later_ms, strict=True)]
+            [evolve(hit, time_ms=NOW_MS + ms) for hit, ms in zip(hits, later_ms, strict=True)]
         )
     taken = Taken(store.environment)
     taken.all(50_000, 10_000, 4_000)

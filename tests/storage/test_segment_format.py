@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import fields_dict
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, Dimension, ViewNumber
-from medamad.domain.hits import View
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewFlag, ViewNumber
+from medamad.domain.hits import NUMBERS_OF_HITS, StoredView
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.format import (
     BOUNCED,
-    FLAG_OF,
     PAGE_VISITOR,
     TIMED,
     VISITOR,
@@ -32,9 +32,8 @@ def test_each_stored_field_of_a_view_has_its_own_column() -> None:
     columns = [*Dimension, *Column, *numbers]
     assert len(columns) == len(set(columns))
     assert all(36 <= column < 40 for column in numbers)
-    names = [*FLAG_OF, *(each.attribute for each in (*VIEW_DIMENSIONS, *NUMBERS_OF_HITS))]
-    assert len(names) == len(set(names))
-    assert set(names) <= set(View.__struct_fields__)
+    names = [each.attribute for each in (*VIEW_DIMENSIONS, *NUMBERS_OF_HITS, *ViewFlag)]
+    assert sorted(names) == sorted(fields_dict(StoredView))
 
 
 WIDTHS = {np.uint8: 8, np.uint16: 16, np.uint32: 32, np.uint64: 64}

@@ -25,7 +25,7 @@ from itertools import count
 from random import Random
 from typing import Literal
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from msgspec.structs import replace
 
 from medamad.domain.hits import Unload, View
@@ -218,7 +218,7 @@ def _sent(person: _Person, mix: Mix, visits: Iterator[int]) -> Iterator[Arrival]
         yield Arrival(view, visit)
         if random.random() < mix.repeated:
             again_ms = view.time_ms + random.randint(1_000, 5_000)
-            yield Arrival(replace(view, time_ms=again_ms), visit)
+            yield Arrival(evolve(view, time_ms=again_ms), visit)
 
 
 def _view(person: _Person, mix: Mix, step: _Step, number_today: int) -> View:
@@ -259,7 +259,7 @@ def _replayed(arrival: Arrival, place: int) -> Arrival:
     sent_ms = START_MS + 10 * DAY_MS + place
     if isinstance(hit, Unload):
         return Arrival(replace(hit, time_ms=sent_ms), arrival.visit)
-    view = replace(hit, time_ms=sent_ms, happened_ms=hit.time_ms, first_today=False)
+    view = evolve(hit, time_ms=sent_ms, happened_ms=hit.time_ms, first_today=False)
     return Arrival(view, arrival.visit)
 
 

@@ -6,7 +6,6 @@ from ipaddress import ip_network
 import pytest
 import pytest_twisted
 from attrs import evolve
-from msgspec.structs import replace
 from support.web.client import Connection, answers, encoded
 from support.web.daemon_in_memory import Server
 
@@ -176,7 +175,7 @@ async def test_a_hit_without_what_the_head_says_of_its_sender_is_of_somebody_els
     assert isinstance(other, View)
     assert isinstance(unknown, View)
     assert (first.locale, other.locale, unknown.locale) == ("de-AT", "fr", "")
-    assert replace(other, locale="de-AT", identity=first.identity) == first
+    assert evolve(other, locale="de-AT", identity=first.identity) == first
     assert len({first.identity, other.identity, unknown.identity}) == 3
 
 

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import chain
 from pathlib import Path
 from threading import Lock, local
 from typing import Any, Final, Self, TypeVar
@@ -31,6 +30,7 @@ from medamad.query.embedded.loops import (
     PartViews,
     RowMask,
     address_of,
+    describe_column,
 )
 from medamad.query.embedded.numpy_loops import NumpyLoops
 from medamad.query.embedded.quantiles import WINDOWS, NearDurations
@@ -88,12 +88,13 @@ class _Helper:
 
 
 class _Array:
-    """An argument of a loop: an array, which is passed as its address, or None."""
+    """An argument of a loop: an array or bytes, which are passed as an address, or None."""
 
     @staticmethod
-    def from_param(array: NDArray[Any] | None) -> object:
+    def from_param(array: NDArray[Any] | bytes | None) -> object:
         """Return what ctypes passes."""
-        return ctypes.c_void_p.from_param(None if array is None else address_of(array))
+        address = address_of(array) if isinstance(array, np.ndarray) else array
+        return ctypes.c_void_p.from_param(address)
 
 
 @frozen(eq=False)
@@ -245,11 +246,9 @@ class CompiledLoops:
         sums: NDArray[np.int64],
     ) -> None:
         """Add rows to the sums of their codes: 1, and what each column has."""
-        described = np.array(
-            [(address_of(column), column.itemsize) for column in (codes, *columns)], np.int64
-        )
+        described = b"".join(map(describe_column, (codes, *columns)))
         self._library.medamad_add_by_code(
-            described, len(described), len(codes), least, len(sums) - 1, sums
+            described, 1 + len(columns), len(codes), least, len(sums) - 1, sums
         )
 
     def _rows(self, size: int) -> NDArray[np.intp]:
@@ -269,8 +268,8 @@ class CompiledLoops:
         self, properties: Integers, rows: Integers, table: CodeTable, mask: RowMask
     ) -> None:
         """Add the rows of views that have an event with a matching property to a mask."""
-        columns = [(address_of(each), each.itemsize) for each in (properties, rows)]
-        described, filters = np.array(columns, np.int64).reshape(-1), _described([table])
+        described = describe_column(properties) + describe_column(rows)
+        filters = _described([table])
         self._library.medamad_mark_views(described, len(properties), filters, mask.bits, mask.size)
 
     def count_events(
@@ -414,8 +413,8 @@ def _rows_of_part(rows: PartRows, size: int) -> tuple[int, int, NDArray[np.intp]
     return 0, len(rows), rows
 
 
-def _described(each: Iterable[PartViews | OwnEvents | CodeTable]) -> NDArray[np.int64]:
-    return np.array(list(chain.from_iterable(one.described for one in each)), np.int64)
+def _described(each: Iterable[PartViews | OwnEvents | CodeTable]) -> bytes:
+    return b"".join([one.described for one in each])
 
 
 def load_loops(path: Path = GENERATED / "kernel.so") -> Loops:

@@ -1,6 +1,7 @@
 """What the inner loops of queries take and return, however they run."""
 
 from collections.abc import Callable, Iterable, Sequence
+from struct import Struct
 from typing import Any, Final, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -31,6 +32,10 @@ def address_of(column: NDArray[Any]) -> int:
     return address
 
 
+_FILTER: Final = Struct(f"qqq{_FEW}q")
+"""The `filter` of kernel.c: the mask, its size, how many codes match, and these if they are few."""
+
+
 @frozen(eq=False)
 class CodeTable:
     """Which codes match: `mask[code]`. Greater codes do not."""
@@ -40,7 +45,7 @@ class CodeTable:
     """The matching codes, None if there are more than a few."""
     _entries: NDArray[np.bool_] = field(init=False)
     """The mask with zeros after it."""
-    described: list[int] = field(init=False)
+    described: bytes = field(init=False)
     """The `filter` of kernel.c."""
 
     @_few.default
@@ -61,11 +66,12 @@ class CodeTable:
         return _equal_to_any(codes, self._few)
 
     @described.default
-    def _describe(self) -> list[int]:
+    def _describe(self) -> bytes:
         few = () if self._few is None else self._few
         count = -1 if self._few is None else len(few)
         padding = (0,) * (_FEW - len(few))
-        return [address_of(self._entries), len(self._entries) - 1, count, *few, *padding]
+        size = len(self._entries) - 1
+        return _FILTER.pack(address_of(self._entries), size, count, *few, *padding)
 
 
 def lookup(codes: Integers, matching_codes: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -127,6 +133,26 @@ class RowMask:
         return np.unpackbits(self.bits, count=self.size, bitorder="little").view(np.bool_)
 
 
+_COLUMN: Final = Struct("qq")
+"""The `column` of kernel.c: its address and the width of its numbers."""
+_NO_COLUMN: Final = _COLUMN.pack(0, 0)
+_BOUNDS: Final = Struct("qq")
+"""The rows in the `views` of kernel.c; columns follow."""
+_MASKS: Final = Struct("qqqq")
+"""What follows the columns in the `events` of kernel.c."""
+
+
+def describe_column(column: NDArray[Any] | RowMask | None) -> bytes:
+    """Return the `column` of kernel.c."""
+    if column is None:
+        return _NO_COLUMN
+    if isinstance(column, RowMask):
+        return _COLUMN.pack(address_of(column.bits), _BITS)
+    if column.strides == (0,):
+        return _COLUMN.pack(address_of(column[:1]), 0)
+    return _COLUMN.pack(address_of(column), column.itemsize)
+
+
 @define(eq=False)
 class PartViews:
     """Views of a part: the rows from `begin` to before `end` that match every filter.
@@ -142,7 +168,7 @@ class PartViews:
     numbers: Integers = NO_COLUMN
     flags: NDArray[np.uint8] = NO_COLUMN
     duration_ms: Integers | None = None
-    _described: Sequence[int] | None = field(default=None, init=False)
+    _described: bytes = field(default=b"", init=False)
 
     def __len__(self) -> int:
         return self.end - self.begin
@@ -158,23 +184,15 @@ class PartViews:
         )
 
     @property
-    def described(self) -> Sequence[int]:
+    def described(self) -> bytes:
         """The `views` of kernel.c."""
-        if self._described is not None:
-            return self._described
-        described = [self.begin, self.end]
-        if self.numbers.strides == (0,):
-            described += (address_of(self.numbers[:1]), 0)
-        else:
-            described += (address_of(self.numbers), self.numbers.itemsize)
-        for column in (self.flags, self.duration_ms, *self.matching):
-            if isinstance(column, RowMask):
-                described += (address_of(column.bits), _BITS)
-            else:
-                described += (0, 0) if column is None else (address_of(column), column.itemsize)
-        # Assigned as a whole: other threads may do the same.
-        self._described = described
-        return described
+        if not self._described:
+            columns = (self.numbers, self.flags, self.duration_ms, *self.matching)
+            # Assigned as a whole: other threads may do the same.
+            self._described = _BOUNDS.pack(self.begin, self.end) + b"".join(
+                map(describe_column, columns)
+            )
+        return self._described
 
     def matched(self, *masks: RowMask | None) -> "PartViews":
         """Return the views that also match further masks."""
@@ -182,10 +200,7 @@ class PartViews:
         views = PartViews(
             self.begin, self.end, matching, self.numbers, self.flags, self.duration_ms
         )
-        described = [*self.described]
-        for mask in masks:
-            described += (0, 0) if mask is None else (address_of(mask.bits), _BITS)
-        views._described = described
+        views._described = self.described + b"".join(map(describe_column, masks))
         return views
 
 
@@ -222,13 +237,11 @@ class OwnEvents:
         return len(self.properties)
 
     @property
-    def described(self) -> Sequence[int]:
+    def described(self) -> bytes:
         """The `events` of kernel.c."""
-        described: list[int] = []
-        for column in (self.properties, self.views):
-            described += (address_of(column), column.itemsize)
         masks = (address_of(self.begins.bits), address_of(self.matching.bits))
-        return [*described, len(self), *masks, self.matching.size]
+        columns = describe_column(self.properties) + describe_column(self.views)
+        return columns + _MASKS.pack(len(self), *masks, self.matching.size)
 
 
 PartRows: TypeAlias = NDArray[np.intp] | slice

@@ -7,7 +7,8 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.storage.dictionary.decode import NumberNames
 from medamad.storage.segments.counters import (
     SLOT_MS,

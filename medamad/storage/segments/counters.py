@@ -42,6 +42,7 @@ _FLAGS_WITH: Final = {
     for row, wanted in _ROWS
 }
 """The combinations of flags that each sum counts."""
+_COUNTED_FLAGS: Final = np.uint8((1 << FLAG_BITS) - 1)
 _SPARSE: Final = 4
 _WIDEST: Final = 8
 
@@ -70,7 +71,7 @@ def keys_of(numbers: Integers, flags: NDArray[np.uint8]) -> Integers:
     """Return the number and the flags of each view as one key, in a narrow type."""
     keys: NDArray[Any] = numbers.astype(np.uint16 if numbers.dtype == np.uint8 else np.uint32)
     keys <<= keys.dtype.type(FLAG_BITS)
-    keys |= flags
+    keys |= flags & _COUNTED_FLAGS
     return keys
 
 

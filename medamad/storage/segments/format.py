@@ -13,7 +13,7 @@ same. SPARSE: the rows whose number is not 0, and their numbers.
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
@@ -22,7 +22,7 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import DTypeLike, NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
 from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.errors import Damaged
 
@@ -319,10 +319,8 @@ def decode_column(key: bytes, value: memoryview, dtype: DTypeLike, *, check: boo
     return kept
 
 
-VISITOR: Final = np.uint8(1)
-"""The view was the visitor's first of the day (`p`)."""
-PAGE_VISITOR: Final = np.uint8(2)
-"""The view was the visitor's first of the page (`q`)."""
+VISITOR: Final = np.uint8(ViewFlag.FIRST_TODAY)
+PAGE_VISITOR: Final = np.uint8(ViewFlag.FIRST_OF_PAGE)
 TIMED: Final = np.uint8(4)
 """The duration of the view is known."""
 BOUNCED: Final = np.uint8(8)
@@ -330,12 +328,9 @@ BOUNCED: Final = np.uint8(8)
 
 BOUNCE_MS: Final = 5_000
 FLAG_BITS: Final = 4
-"""The number of flags."""
+"""How many flags views are counted by: those above."""
 
-FLAG_OF: Final[Mapping[str, np.uint8]] = {"first_today": VISITOR, "first_of_page": PAGE_VISITOR}
-"""The flags that a view is stored with, by the attribute of a `View` that sets each."""
-
-_SET_BY_VIEW: Final = np.uint8(sum(map(int, FLAG_OF.values())))
+_SET_BY_VIEW: Final = np.uint8(sum(ViewFlag))
 
 
 def timed_flags(

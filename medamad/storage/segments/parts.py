@@ -9,8 +9,8 @@ must not be written to.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from attrs import field, frozen
@@ -22,6 +22,22 @@ from medamad.storage.segments.format import SortedDurations
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """Codes have the narrowest type that holds them: widen them before doing arithmetic."""
+
+VIEW_DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
+    "time_ms": np.dtype("<i8"),
+    "sequence": np.dtype("<u8"),
+    "flags": np.dtype("u1"),
+    "duration_ms": np.dtype("<u4"),
+    **{number.attribute: np.dtype(f"<u{number.bytes}") for number in ViewNumber},
+}
+"""The columns of views in memory, by name, but for the codes of their texts."""
+EVENT_DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
+    "event": np.dtype("<u8"),
+    "time_ms": np.dtype("<i8"),
+    "view": np.dtype("<u8"),
+    "property": np.dtype("<u4"),
+}
+"""The columns of events in memory, by name."""
 
 NO_TIME: tuple[int, int] = (1 << 62, -1)
 """The time bounds of nothing."""

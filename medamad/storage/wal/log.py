@@ -7,16 +7,22 @@ from functools import partial
 from operator import attrgetter
 from typing import Final, Protocol
 
-import msgspec
-from attrs import define, field
+from attrs import define, evolve, field
 
-from medamad.domain.dimensions import MAX_VISIT_OFFSET, NUMBERS_OF_HITS, VIEW_DIMENSIONS
-from medamad.domain.hits import Event, Hit, Properties, Unload, View, Visitor
+from medamad.domain.dimensions import MAX_VISIT_OFFSET, VIEW_DIMENSIONS, ViewFlag
+from medamad.domain.hits import (
+    NUMBERS_OF_HITS,
+    Event,
+    Hit,
+    Properties,
+    Unload,
+    View,
+    Visitor,
+)
 from medamad.storage.dictionary.encode import Dictionary, Encoder
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.meta import read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
-from medamad.storage.segments.format import FLAG_OF
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewLocation
 from medamad.storage.wal.named_visitors import NamedVisitors
 from medamad.storage.wal.records import Record, RecordKind, Row, Rows, records_of, rows_of, view_row
@@ -25,7 +31,7 @@ from medamad.storage.wal.visits import LiveVisits, VisitBatch
 SEQUENCE: Final = b"sequence"
 _WEBSITE: Final = struct.Struct(">I")
 _texts_of = attrgetter(*(dimension.attribute for dimension in VIEW_DIMENSIONS))
-_flags_of = attrgetter(*FLAG_OF)
+_flags_of = attrgetter(*(flag.attribute for flag in ViewFlag))
 _NUMBER_NAMES: Final = tuple(number.attribute for number in NUMBERS_OF_HITS)
 
 
@@ -206,9 +212,7 @@ class WriteBatch:
     def _with_visitor_flags(self, view: View, visitor: Visitor) -> View:
         """Return a view with its flags: the visitor's first of the day, and of the page."""
         is_first = partial(self._wal.named.is_first, self._txn, visitor, view.website)
-        return msgspec.structs.replace(
-            view, first_today=is_first(), first_of_page=is_first(view.path)
-        )
+        return evolve(view, first_today=is_first(), first_of_page=is_first(view.path))
 
     def _match_earlier(self, digest: bytes, location: ViewLocation) -> None:
         """Write what arrived before the view that it belongs to."""

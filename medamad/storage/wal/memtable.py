@@ -17,8 +17,10 @@ from medamad.storage.segments.corrections import Corrected, Correction
 from medamad.storage.segments.counters import SLOT_MS, Counters, count_views
 from medamad.storage.segments.format import SLOTS, first_visit_of, timed_flags
 from medamad.storage.segments.parts import (
+    EVENT_DTYPES,
     NO_EVENTS,
     NO_TIME,
+    VIEW_DTYPES,
     Codes,
     EventColumns,
     EventCounts,
@@ -35,22 +37,9 @@ CHUNK_VIEWS: Final = 65_536
 _COUNTED_FROM: Final = 1_024
 _FIRST_CAPACITY: Final = 8
 _POSITION: Final = {dimension: position for position, dimension in enumerate(VIEW_DIMENSIONS)}
-_VIEW_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
-    "time_ms": np.dtype(np.int64),
-    "sequence": np.dtype(np.uint64),
-    "flags": np.dtype(np.uint8),
-    "duration_ms": np.dtype(np.uint32),
-    **{number.attribute: np.dtype(f"u{number.bytes}") for number in ViewNumber},
-}
 _NUMBERS: Final = tuple((number, number.attribute) for number in ViewNumber)
 _AS_RECORDED: Final = ("flags", *(name for _, name in _NUMBERS))
 _CHANGING: Final = ("flags", "duration_ms")
-_EVENT_COLUMNS: Final[dict[str, np.dtype[Any]]] = {
-    "event": np.dtype(np.uint64),
-    "time_ms": np.dtype(np.int64),
-    "view": np.dtype(np.uint64),
-    "property": np.dtype(np.uint32),
-}
 
 
 @frozen(eq=False)
@@ -126,7 +115,7 @@ class _Columns:
     length: int = 0
 
     @classmethod
-    def of(cls, dtypes: dict[str, np.dtype[Any]]) -> "_Columns":
+    def of(cls, dtypes: Mapping[str, np.dtype[Any]]) -> "_Columns":
         return cls({name: np.zeros(_FIRST_CAPACITY, dtype) for name, dtype in dtypes.items()})
 
     def make_room(self, rows: int) -> None:
@@ -156,7 +145,7 @@ class _Columns:
 class _Chunk:
     """Views that become a segment."""
 
-    columns: _Columns = field(factory=lambda: _Columns.of(_VIEW_COLUMNS))
+    columns: _Columns = field(factory=lambda: _Columns.of(VIEW_DTYPES))
     first_visit: int = 0
     """The least number of a visit of its views, 0 for none."""
     least_ms: int = NO_TIME[0]
@@ -261,7 +250,7 @@ class Memtable:
 
     chunk_views: int = CHUNK_VIEWS
     chunks: list[_Chunk] = field(factory=list)
-    events: _Columns = field(factory=lambda: _Columns.of(_EVENT_COLUMNS))
+    events: _Columns = field(factory=lambda: _Columns.of(EVENT_DTYPES))
     last_sequence: int = 0
     """The greatest sequence number of a row so far."""
     oldest_ms: int = NO_TIME[0]
@@ -368,7 +357,7 @@ class Memtable:
 
     def _published_events(self) -> EventColumns:
         self._are_bindings_shared = True
-        return EventRows(**{name: self.events.published(name) for name in _EVENT_COLUMNS})
+        return EventRows(**{name: self.events.published(name) for name in EVENT_DTYPES})
 
     def _add_views(self, rows: Rows) -> None:
         while len(rows):
@@ -397,7 +386,7 @@ class Memtable:
         columns, count = self.events, len(rows)
         columns.make_room(count)
         span = slice(columns.length, columns.length + count)
-        for name in _EVENT_COLUMNS:
+        for name in EVENT_DTYPES:
             columns.arrays[name][span] = rows[name]
         columns.length += count
 

@@ -18,6 +18,7 @@ The watermark is a sequence number: rows up to it are flushed. It is stored amon
 segments, before all of them.
 """
 
+import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
@@ -28,10 +29,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewNumber
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag, ViewNumber
 from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.errors import Damaged
-from medamad.storage.segments.format import FLAG_OF, header_key
+from medamad.storage.segments.format import header_key
 from medamad.storage.varints import (
     MORE,
     decode_numbers,
@@ -95,28 +96,33 @@ _DTYPES: Final = {
     RecordKind.BINDING: np.dtype([*_PLACE, ("event", "<u8"), ("view", "<u8")]),
 }
 _LETTERS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
-_NUMBERS: Final = "".join(_LETTERS[number.bytes] for number in ViewNumber)
-_PACKED: Final = {
-    RecordKind.VIEW: struct.Struct(f"<QQ{DIGEST_BYTES}sQB{_NUMBERS}{len(VIEW_DIMENSIONS)}I"),
-    RecordKind.DURATION: struct.Struct("<QQQI"),
-    RecordKind.PROPERTY: struct.Struct("<QQQQI"),
-    RecordKind.BINDING: struct.Struct("<QQQQ"),
-}
+
+
+def _packed(dtype: np.dtype[Any]) -> struct.Struct:
+    """Return what packs a row of a dtype, from numbers and the hash of a beacon."""
+    fields = [dtype[name] for name in dtype.names or ()]
+    letters = (
+        f"{each.itemsize}s"
+        if each.kind == "V" and not each.shape
+        else f"{math.prod(each.shape)}{_LETTERS[each.base.itemsize]}"
+        for each in fields
+    )
+    return struct.Struct("<" + "".join(letters))
+
+
+_PACKED: Final = {kind: _packed(dtype) for kind, dtype in _DTYPES.items()}
 _PLACE_FIELDS: Final = len(_PLACE)
 _REFERENCES: Final = {RecordKind.DURATION: 1, RecordKind.PROPERTY: 2, RecordKind.BINDING: 2}
 """How many of the fields after the place are sequence numbers of earlier rows, 0 for none."""
 _FIELDS: Final = {
-    # The beacon is not among the numbers.
-    RecordKind.VIEW: _PLACE_FIELDS + 2 + len(ViewNumber) + len(VIEW_DIMENSIONS),
-    RecordKind.DURATION: _PLACE_FIELDS + 2,
-    RecordKind.PROPERTY: _PLACE_FIELDS + 3,
-    RecordKind.BINDING: _PLACE_FIELDS + 2,
+    kind: sum(isinstance(each, int) for each in packed.unpack(bytes(packed.size)))
+    for kind, packed in _PACKED.items()
 }
-"""How many numbers a row has."""
+"""How many numbers a row has: the hash of a beacon is none."""
 _AFTER_ARRIVAL: Final = ("flags", *(number.attribute for number in ViewNumber))
 _FLAGS: Final = {
-    are_set: sum(int(flag) for flag in compress(FLAG_OF.values(), are_set))
-    for are_set in product((False, True), repeat=len(FLAG_OF))
+    are_set: int(sum(compress(ViewFlag, are_set)))
+    for are_set in product((False, True), repeat=len(ViewFlag))
 }
 
 
@@ -159,7 +165,7 @@ def view_row(
     numbers: Sequence[int],
     codes: Sequence[int],
 ) -> Row:
-    """Return the row of a view, in the order of FLAG_OF, ViewNumber and VIEW_DIMENSIONS.
+    """Return the row of a view, in the order of ViewFlag, ViewNumber and VIEW_DIMENSIONS.
 
     `arrival` is its sequence number, its time, the hash of its beacon and when it arrived.
     """

@@ -1,19 +1,13 @@
 """The expected content of a store, kept naively as lists of dicts."""
 
-from attrs import define, field
+from attrs import define, field, fields_dict
 from support.storage.contents import Row, StoredRows, in_order
 
-from medamad.domain.dimensions import NUMBERS_OF_HITS, VIEW_DIMENSIONS
-from medamad.domain.hits import Event, Hit, Unload, View
-from medamad.storage.segments.format import FLAG_OF
+from medamad.domain.hits import Event, Hit, StoredView, Unload, View
 
 DAY_MS = 86_400_000
 EARLY_MS = 60_000
-_STORED = (
-    "time_ms",
-    *FLAG_OF,
-    *(each.attribute for each in (*VIEW_DIMENSIONS, *NUMBERS_OF_HITS)),
-)
+_STORED = ("time_ms", *fields_dict(StoredView))
 _OWN_NAMES = {"first_today": "p", "first_of_page": "q"}
 
 

@@ -4,8 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
-from attrs import define, field, frozen
-from msgspec.structs import replace
+from attrs import define, evolve, field, frozen
 from support.storage.contents import settled, stored_rows
 from support.storage.hits import NOW_MS
 from support.storage.naive_store import NaiveStore
@@ -84,7 +83,7 @@ class Scene:
         event, load = self._event(self._new()), self._view()
         yield Append([event])
         yield Tidy(self.now_ms)
-        yield Append([replace(load, beacon=event.beacon, website=event.website)])
+        yield Append([evolve(load, beacon=event.beacon, website=event.website)])
 
     def hit(self) -> Hit:
         kind = self.rng.random()
