@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import partial
 from itertools import accumulate, chain, count
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -70,17 +70,38 @@ ENTRY_FIELDS: Final[Mapping[str, FilterField]] = MappingProxyType(
 EXIT_FIELDS: Final[Mapping[str, FilterField]] = MappingProxyType({"exit_page": VIEW_FIELDS["path"]})
 """The fields of a visit's last view by which all views of the visit can be filtered."""
 
-VISIT_FIELDS: Final = (*ENTRY_FIELDS, *EXIT_FIELDS)
+GOAL_FIELD: Final = "goal"
+"""Filters by the visits that reached a goal, which its id names; there is only the operator eq."""
+
+BOUNCE_FIELD: Final = "visit_bounce"
+"""Filters by visits with one view and no event, and by others; there is only the operator eq."""
+BOUNCES: Final = ("true", "false")
+
+VISIT_VIEWS_FIELD: Final = "visit_views"
+VISIT_DURATION_FIELD: Final = "visit_duration"
+DURATION_FIELD: Final = "duration"
+"""Filters by the time on the page of a view, ms. Views whose time is unknown match no bounds."""
+
+NUMBER_FIELDS: Final = (VISIT_VIEWS_FIELD, VISIT_DURATION_FIELD, DURATION_FIELD)
+"""The fields that are compared as whole numbers, with BOUNDS."""
+BOUNDS: Final = ("gte", "lte")
+_MAX_DIGITS: Final = 15
+
+BEHAVIOUR_FIELDS: Final = (BOUNCE_FIELD, VISIT_VIEWS_FIELD, VISIT_DURATION_FIELD)
+"""What a visit consists of, by which all views of the visit can be filtered."""
+
+VISIT_FIELDS: Final = (*ENTRY_FIELDS, *EXIT_FIELDS, *BEHAVIOUR_FIELDS, GOAL_FIELD)
+"""The fields of visits: a filter on one lets through all views of the visits that match."""
+
+VIEW_CONDITIONS: Final = (*VIEW_FIELDS, DURATION_FIELD, *PROPERTY_FIELDS)
+"""The fields of single views."""
 
 FIELDS: Final = (
     *VIEW_FIELDS,
-    *(field for field in VISIT_FIELDS if field != VISITOR_FIELD),
+    *(field for field in (*ENTRY_FIELDS, *EXIT_FIELDS) if field != VISITOR_FIELD),
     *PROPERTY_FIELDS,
 )
-"""The fields that can be filtered by with every operator."""
-
-GOAL_FIELD: Final = "goal"
-"""Filters by the visits that reached a goal, which its id names; there is only the operator eq."""
+"""The fields that can be filtered by with every operator on texts."""
 
 _TEXTS_AT_ONCE: Final = 5_000
 """Texts are matched in pieces, between which other threads can run."""
@@ -153,6 +174,10 @@ OPERATORS: Final = tuple(
     for name in (positive, *(no for no, yes in _NEGATIVES.items() if yes == positive))
 )
 _LISTS: Final = ("in", "not_in")
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {VISITOR_FIELD: VISITORS, BOUNCE_FIELD: BOUNCES}
+)
+"""The fields that have few values, with these."""
 
 
 MAX_FILTERS: Final = len(FIELDS) * len(OPERATORS)
@@ -176,21 +201,24 @@ def parse_filters(
     lists: dict[tuple[str, str], list[str]] = {}
     for key, value in parameters:
         field, bracket, rest = key.partition("[")
-        if field == VISITOR_FIELD:
-            filters[_visitor_filter(key, value)] = None
+        if field in _CHOICES:
+            filters[_choice_filter(field, key, value)] = None
         elif field == GOAL_FIELD:
             filters[_goal_filter(key, value, definitions)] = None
-        elif field not in FIELDS and rest.endswith("]"):
-            raise BadRequest(f"{key}: there is no such filter")
-        if field not in FIELDS:
+        elif field in NUMBER_FIELDS:
+            filters[_number_filter(field, key, value)] = None
+        elif field not in FIELDS:
+            if rest.endswith("]"):
+                raise BadRequest(f"{key}: there is no such filter")
             continue
-        operator = rest.removesuffix("]") if bracket else "eq"
-        if operator not in OPERATORS or (bracket and key != f"{field}[{operator}]"):
-            raise BadRequest(f"{key}: expected one of the operators {', '.join(OPERATORS)}")
-        if operator in _LISTS:
-            lists.setdefault((field, operator), []).extend(value.split(","))
         else:
-            filters[Filter(field, operator, (value,))] = None
+            operator = rest.removesuffix("]") if bracket else "eq"
+            if operator not in OPERATORS or (bracket and key != f"{field}[{operator}]"):
+                raise BadRequest(f"{key}: expected one of the operators {', '.join(OPERATORS)}")
+            if operator in _LISTS:
+                lists.setdefault((field, operator), []).extend(value.split(","))
+            else:
+                filters[Filter(field, operator, (value,))] = None
         if len(filters) + len(lists) > MAX_FILTERS:
             raise BadRequest(f"{key}: expected at most {MAX_FILTERS} filters in all")
     return (
@@ -199,12 +227,21 @@ def parse_filters(
     )
 
 
-def _visitor_filter(key: str, value: str) -> Filter:
-    if key not in (VISITOR_FIELD, f"{VISITOR_FIELD}[eq]"):
+def _choice_filter(field: str, key: str, value: str) -> Filter:
+    if key not in (field, f"{field}[eq]"):
         raise BadRequest(f"{key}: expected the operator eq")
-    if value not in VISITORS:
-        raise BadRequest(f"{key}: expected one of {', '.join(VISITORS)}")
-    return Filter(VISITOR_FIELD, "eq", (value,))
+    if value not in _CHOICES[field]:
+        raise BadRequest(f"{key}: expected one of {', '.join(_CHOICES[field])}")
+    return Filter(field, "eq", (value,))
+
+
+def _number_filter(field: str, key: str, value: str) -> Filter:
+    operator = key.removeprefix(field)[1:-1]
+    if operator not in BOUNDS or key != f"{field}[{operator}]":
+        raise BadRequest(f"{key}: expected one of the operators {', '.join(BOUNDS)}")
+    if not (value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS):
+        raise BadRequest(f"{key}: expected a whole number")
+    return Filter(field, operator, (value,))
 
 
 def _goal_filter(key: str, goal_id: str, definitions: Callable[[], Definitions]) -> Filter:
@@ -215,6 +252,30 @@ def _goal_filter(key: str, goal_id: str, definitions: Callable[[], Definitions])
     except NotFound as error:
         raise BadRequest(f"{key}: {error}") from None
     return Filter(GOAL_FIELD, "eq", (goal_id,), goal)
+
+
+@frozen
+class Bounds:
+    """The least and the greatest number that match all filters on a field, both included."""
+
+    least: int
+    greatest: int
+
+    @classmethod
+    def of(cls, query: Query, field: str) -> "Bounds | None":
+        """Return the bounds of one of NUMBER_FIELDS, or None if there is no filter on it."""
+        filters = query.filters_on((field,))
+        if not filters:
+            return None
+        numbers = {
+            operator: [int(each.values[0]) for each in filters if each.operator == operator]
+            for operator in BOUNDS
+        }
+        return cls(max(numbers["gte"], default=0), min(numbers["lte"], default=10**_MAX_DIGITS))
+
+    def mask(self, numbers: NDArray[np.integer[Any]]) -> Mask:
+        """Return which numbers are within the bounds, shape (n,)."""
+        return (numbers >= self.least) & (numbers <= self.greatest)
 
 
 def matching(filters: Iterable[Filter], names: Sequence[Sequence[str]]) -> Mask:
@@ -301,9 +362,9 @@ def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
 def matches_without_view(query: Query) -> bool:
     """Return whether an event that has no view matches: it has the text "" in every dimension.
 
-    It belongs to no visit, so no filter on visits lets it through.
+    It belongs to no visit and has no duration, so no filter on these lets it through.
     """
-    return not query.filters_on((*VISIT_FIELDS, GOAL_FIELD)) and all(
+    return not query.filters_on((*VISIT_FIELDS, DURATION_FIELD)) and all(
         bool(matching(query.filters_on((name,)), [[""]] * len(field.namings))[0])
         for name, field in VIEW_FIELDS.items()
     )

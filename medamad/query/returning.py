@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from medamad.domain.dimensions import Since
-from medamad.query.filters import GOAL_FIELD
+from medamad.query.filters import BEHAVIOUR_FIELDS, DURATION_FIELD, GOAL_FIELD
 from medamad.query.reader import Selected
 from medamad.query.request import PROPERTY_FIELDS, Query
 from medamad.query.rows import Columns
@@ -33,7 +33,10 @@ _CALENDAR: Final[Mapping[str, str]] = MappingProxyType(
     {"week_visitors": "week", "month_visitors": "month"}
 )
 """The figures that are defined for one calendar week or month only."""
-_FIELDS_OF_VIEWS: Final = ("path", "entry_page", "exit_page", *PROPERTY_FIELDS, GOAL_FIELD)
+_FIELDS_OF_VIEWS: Final = (
+    *("path", "entry_page", "exit_page", *PROPERTY_FIELDS),
+    *(GOAL_FIELD, DURATION_FIELD, *BEHAVIOUR_FIELDS),
+)
 """Under a filter on any of these, a visitor's first view of the day may be left out."""
 _MIN_SHARE: Final = 100
 """There are no figures if more than one visitor in so many has an unknown text."""

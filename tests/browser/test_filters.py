@@ -21,7 +21,8 @@ FIELDS = (
     *("visit_utm_campaign[eq]=", "referrer[eq]=", "utm_source[eq]=", "utm_medium[eq]="),
     *("utm_campaign[eq]=", "utm_term[eq]=", "utm_content[eq]=", "country[eq]=Germany"),
     *("language[eq]=German", "browser[eq]=Chrome", "os[eq]=Linux", "device[eq]=Desktop"),
-    *("prop_name[eq]=plan", "prop_value[eq]=pro"),
+    *("prop_name[eq]=plan", "prop_value[eq]=pro", "visit_bounce[eq]=true"),
+    *("visit_views[gte]=1", "visit_views[lte]=99", "visit_duration[gte]=0"),
 )
 OPERATORS = (
     *("os[eq]=linux", "os[neq]=x", "os[contains]=INU", "os[not_contains]=z", "os[starts_with]=l"),

@@ -94,6 +94,37 @@ def test_a_filter_on_an_unknown_field_is_rejected_by_name(key: str) -> None:
     assert str(rejection.value) == f"{key}: there is no such filter"
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("visit_bounce", "yes", "expected one of true, false"),
+        ("visit_bounce[eq]", "", "expected one of true, false"),
+        ("visit_bounce[neq]", "true", "expected the operator eq"),
+        ("visit_views", "2", "expected one of the operators gte, lte"),
+        ("visit_views[eq]", "2", "expected one of the operators gte, lte"),
+        ("visit_duration[gte", "2", "expected one of the operators gte, lte"),
+        ("visit_views[gte]", "-1", "expected a whole number"),
+        ("visit_duration[lte]", "1.5", "expected a whole number"),
+        ("duration[lte]", "", "expected a whole number"),
+        ("duration[gte]", "٣", "expected a whole number"),
+        ("duration[gte]", "1" * 16, "expected a whole number"),
+    ],
+)
+def test_filters_on_behaviour_take_bounds_and_true_or_false(
+    key: str, value: str, message: str
+) -> None:
+    with pytest.raises(BadRequest) as rejection:
+        parse_filters([(key, value)])
+    assert str(rejection.value) == f"{key}: {message}"
+
+
+def test_there_can_be_as_many_bounds_as_other_filters() -> None:
+    parameters = [("duration[gte]", str(number)) for number in range(MAX_FILTERS)]
+    assert len(parse_filters(parameters)) == MAX_FILTERS
+    with pytest.raises(BadRequest, match=f"duration.lte.: expected at most {MAX_FILTERS} filters"):
+        parse_filters([*parameters, ("duration[lte]", "0")])
+
+
 def test_one_filter_too_many_is_rejected_by_name() -> None:
     parameters = [("path[contains]", str(number)) for number in range(MAX_FILTERS - 1)]
     # A list is one filter, however long, and a repeated value counts once.
@@ -239,10 +270,13 @@ def test_name_and_value_must_match_the_same_property() -> None:
         ("referrer[not_contains]", True),
         ("prop_name", True),
         ("entry_page[neq]", False),
+        ("duration[gte]", False),
+        ("visit_views[gte]", False),
     ],
 )
 def test_an_event_without_a_view_has_no_text_in_any_dimension(name: str, matches: bool) -> None:
-    assert matches_without_view(query_from([(name, "x")])) is matches
+    value = "0" if name.endswith("[gte]") else "x"
+    assert matches_without_view(query_from([(name, value)])) is matches
 
 
 def test_a_mask_is_extended_when_texts_are_added() -> None:

@@ -314,15 +314,26 @@ def test_random_queries_have_every_kind_of_gap_and_often_none(queries: int) -> N
     assert min(counts[each] for each in kinds | {None}) > queries // 200, counts
 
 
-@pytest.mark.parametrize("name", ["entry_page[neq]", "exit_page[contains]", "goal"])
-def test_days_that_have_rollups_are_gaps_under_filters_on_visits(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("entry_page[neq]", "any"), ("exit_page[contains]", "any"), ("goal", "any")),
+        *(("visit_bounce", "false"), ("visit_views[gte]", "0"), ("visit_duration[gte]", "0")),
+        ("duration[gte]", "0"),
+    ],
+)
+def test_days_that_have_rollups_are_gaps_under_filters_on_visits_and_durations(
+    name: str, value: str
+) -> None:
     traffic = RandomTraffic(random.Random(7), MOMENTS[0], "day")  # noqa: S311
     views = traffic.views(25)
     snapshot, days = split(views, [], ZoneInfo("UTC"), traffic.rng)
     with_views = sorted(number for number, day in days.items() if day.views)
     assert with_views
-    for endpoint in {*ENDPOINTS} - {"next", "previous"}:
-        gaps = result(snapshot, endpoint, [(name, "any")], now_ms=traffic.now_ms).gaps
+    # A filter on views leaves nothing out of the properties of days without events.
+    unaffected = {"next", "previous"} | ({"properties"} if name == "duration[gte]" else set())
+    for endpoint in {*ENDPOINTS} - unaffected:
+        gaps = result(snapshot, endpoint, [(name, value)], now_ms=traffic.now_ms).gaps
         missing = {*gaps.days(Gap.FIGURES), *gaps.days(Gap.VISITS), *gaps.days(Gap.DURATIONS)}
         assert {*with_views} <= missing, endpoint
 

@@ -17,7 +17,11 @@ HOUR_MS = 3_600_000
 PATHS = {1: "/a", 2: "/b", 3: "/c", 4: "/d", 5: "/b", 6: "/a", 7: "/e"}
 VISITS = {1: 1, 2: 1, 3: 3, 4: 1, 5: 3, 6: 6, 7: 3}
 VIEWS = [
-    {**view(number, "p", path=path), "time_ms": number * HOUR_MS, "visit": VISITS[number]}
+    {
+        **view(number, "p", 5000 * (number == 5), path=path),
+        "time_ms": number * HOUR_MS,
+        "visit": VISITS[number],
+    }
     for number, path in PATHS.items()
 ]
 EVENTS = [{**event(0, number, a="x"), "time_ms": 6 * HOUR_MS} for number in (2, 3)]
@@ -39,6 +43,19 @@ def snapshot() -> Snapshot:
         ([("entry_page", "/a"), ("exit_page", "/d")], ["/d"]),
         ([("entry_page", "/a"), ("path", "/a")], ["/a"]),
         ([("visit_referrer[neq]", "")], []),
+        ([("visit_views[gte]", "2")], ["/b", "/d"]),
+        ([("visit_views[gte]", "3"), ("entry_page", "/a")], ["/d"]),
+        ([("visit_views[lte]", "2")], ["/a"]),
+        ([("visit_views[gte]", "2"), ("visit_views[lte]", "1")], []),
+        ([("visit_bounce", "true")], ["/a"]),
+        ([("visit_bounce", "false"), ("exit_page", "/e")], ["/b"]),
+        ([("visit_bounce", "true"), ("visit_bounce", "false")], []),
+        ([("visit_duration[gte]", "5000")], ["/b"]),
+        ([("visit_duration[gte]", "5001")], []),
+        ([("visit_duration[lte]", "4999")], ["/a", "/d"]),
+        ([("duration[gte]", "1")], ["/b"]),
+        ([("duration[lte]", "9000")], ["/b"]),
+        ([("duration[gte]", "1"), ("visit_bounce", "true")], []),
     ],
 )
 def test_a_visit_is_known_by_views_before_and_after_the_period(

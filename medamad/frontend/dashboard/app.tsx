@@ -10,7 +10,6 @@ import { at } from "./state/paths.ts";
 import { recognise, user } from "./state/session.ts";
 import { shareId } from "./state/share.ts";
 import { later } from "./ui/lazy.tsx";
-import { NoSuchPage } from "./ui/no-such-page.tsx";
 import { SitePage } from "./view/page.tsx";
 
 const LoginPage = later(() => import("./login.tsx").then(({ LoginPage }) => LoginPage));
@@ -25,6 +24,9 @@ const FunnelPage = later(() =>
 const SharedPage = later(() => import("./share/page.tsx").then(({ SharedPage }) => SharedPage));
 const SettingsPage = later(() =>
   import("./settings/page.tsx").then(({ SettingsPage }) => SettingsPage),
+);
+const NoSuchPage = later(() =>
+  import("./ui/no-such-page.tsx").then(({ NoSuchPage }) => NoSuchPage),
 );
 
 export function App({ recognised }: { recognised: Promise<boolean> }) {

@@ -95,6 +95,53 @@ for (const [wording, operator, typed] of [
   });
 }
 
+for (const [field, condition, typed, search, words] of [
+  ["Views of the visit", "at least", "3", "visit_views[gte]=3", "Views of the visit: at least 3"],
+  [
+    "Time of the visit",
+    "at most",
+    "90.5",
+    "visit_duration[lte]=90500",
+    "Time of the visit: at most 1m 31s",
+  ],
+  ["Time on the page", "at most", "5", "duration[lte]=5000", "Time on the page: at most 5s"],
+] as const) {
+  test(`a filter on a number is added and edited: ${field}`, async () => {
+    const shown = showBar("?period=7d");
+    const editor = await openEditor(shown);
+    await editor.chooses("Filter by", field);
+    const dialog = within(shown.getByRole("dialog"));
+    const number = () => dialog.getByRole<HTMLInputElement>("spinbutton");
+    assert.ok(editor.apply().disabled);
+    await editor.chooses("Condition", condition);
+    await shown.person.type(number(), typed);
+    await shown.person.click(editor.apply());
+    assert.equal(location.search, `?period=7d&${search}`);
+    assert.deepEqual(chips(shown), [words]);
+    // Bounds have no opposite.
+    assert.equal(shown.queryByRole("button", { name: /^Exclude instead/ }), null);
+    await openEditor(shown, words);
+    assert.equal(
+      within(shown.getByRole("dialog")).getByRole<HTMLInputElement>("spinbutton").value,
+      typed,
+    );
+  });
+}
+
+test("visits are filtered by whether they bounced, and by the opposite", async () => {
+  const shown = showBar("?period=7d");
+  const editor = await openEditor(shown);
+  await editor.chooses("Filter by", "Bounce");
+  await editor.chooses("Value", "Visit did not bounce");
+  await shown.person.click(editor.apply());
+  assert.equal(location.search, "?period=7d&visit_bounce[eq]=false");
+  await shown.person.click(
+    shown.getByRole("button", { name: "Exclude instead: Visit did not bounce" }),
+  );
+  assert.equal(location.search, "?period=7d&visit_bounce[eq]=true");
+  assert.deepEqual(chips(shown), ["Visit bounced"]);
+});
+
 test("values are suggested for what is typed, and chosen by the keyboard", async () => {
   const shown = showBar("?period=7d&browser[eq]=Firefox");
   const editor = await openEditor(shown);

@@ -11,9 +11,10 @@ import {
   goalIn,
   isChosen,
   isSame,
-  OPERATORS,
+  negated,
   opposite,
   placed,
+  TEXT_OPERATORS,
   toggled,
   writeFilters,
 } from "../dashboard/view/filters.ts";
@@ -50,6 +51,11 @@ for (const [query, words] of [
   ["utm_source[eq]=", "UTM source is (none)"],
   ["country[in]=Germany,Singapore", "Country is one of Germany or Singapore"],
   ["country[in]=Germany,Singapore,Chad", "Country is one of Germany, Singapore, or Chad"],
+  ["visit_bounce[eq]=true", "Visit bounced"],
+  ["visit_bounce[eq]=false", "Visit did not bounce"],
+  ["visit_views[gte]=3", "Views of the visit: at least 3"],
+  ["visit_duration[lte]=65000", "Time of the visit: at most 1m 5s"],
+  ["duration[gte]=500", "Time on the page: at least 500ms"],
 ] as const) {
   test(`a filter is read, written and put in words: ${query}`, () => {
     const filters = read(query);
@@ -59,12 +65,12 @@ for (const [query, words] of [
 }
 
 test("each operator has an opposite that excludes what it includes", () => {
-  for (const operator of OPERATORS) {
-    assert.ok(OPERATORS.includes(opposite(operator)), operator);
+  for (const operator of TEXT_OPERATORS) {
+    assert.ok(TEXT_OPERATORS.some((other) => other === opposite(operator)));
     assert.equal(opposite(opposite(operator)), operator);
     assert.notEqual(excludes(opposite(operator)), excludes(operator));
   }
-  assert.deepEqual(OPERATORS.filter(excludes), [
+  assert.deepEqual(TEXT_OPERATORS.filter(excludes), [
     "neq",
     "not_contains",
     "not_starts_with",
@@ -80,11 +86,19 @@ for (const [query, kept] of [
   ["path[in]=/&path[not_in]=/a&entry_page[in]=/b", "path[in]=/&path[not_in]=/a&entry_page[in]=/b"],
   ["path[eq]=/a&path[eq]=/A&path[eq]=/b", "path[eq]=/A&path[eq]=/b"],
   ["path[eq]=/a,b", "path[eq]=/a,b"],
+  ["visit_views[eq]=1&visit_views[gte]=x&visit_views[lte]=-1&path[gte]=1", ""],
+  ["visit_bounce[gte]=1&visit_bounce=maybe&visit_bounce=true", "visit_bounce[eq]=true"],
 ] as const) {
   test(`what is no filter is ignored, and lists are merged: ${query}`, () => {
     assert.equal(written(read(query)), kept);
   });
 }
+
+test("whether a visit bounced is negated, and bounds are not", () => {
+  const [bounced, bound] = read("visit_bounce[eq]=true&duration[gte]=5");
+  assert.deepEqual(bounced && negated(bounced), is("visit_bounce", "false"));
+  assert.equal(bound && negated(bound), undefined);
+});
 
 test("a value is kept as it is, whatever it contains", () => {
   for (const value of ["/100%/a,b&path[eq]=c#d+e?f=g;h  i", "</bdi><img src=x>", " ", "日本"]) {

@@ -20,9 +20,9 @@ from medamad.query.embedded.selection import whole_visits
 from medamad.query.embedded.view_filter import SelectedViews, find_views
 from medamad.query.embedded.visit_figures import count_reached
 from medamad.query.embedded.visit_groups import selecting_views, selecting_views_of
-from medamad.query.filters import VIEW_FIELDS, Mask, goal_mask, matches_without_view
+from medamad.query.filters import VIEW_CONDITIONS, Mask, goal_mask, matches_without_view
 from medamad.query.period import ALWAYS
-from medamad.query.request import PROPERTY_FIELDS, DayGap, Gap, Gaps, Query
+from medamad.query.request import DayGap, Gap, Gaps, Query
 from medamad.query.sums import Amounts, Conversions, ReachedGoals
 from medamad.storage.segments.parts import EventColumns, ViewColumns
 
@@ -122,7 +122,7 @@ def find_conversions(
     search, reached = search_of(found), None
     loose = selection
     without_view = matches_without_view(query) and not query.has_property_filter
-    if with_visits and query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS)):
+    if with_visits and query.filters_on(VIEW_CONDITIONS):
         reached = count_reached(selection, buckets, search)
         loose, without_view = whole_visits(selection), False
         for _ in add_selected_views(loose, search, found, with_times, loose):

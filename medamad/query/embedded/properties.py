@@ -13,7 +13,12 @@ from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
 from medamad.query.embedded.scan import Selection, loose_events
-from medamad.query.embedded.selection import filter_key, matching_visits, select
+from medamad.query.embedded.selection import (
+    duration_filter,
+    filter_key,
+    matching_visits,
+    select,
+)
 from medamad.query.embedded.view_filter import ViewFilter, event_codes
 from medamad.query.embedded.visit_groups import visits_in_groups
 from medamad.query.embedded.visits import find_ascending
@@ -58,6 +63,7 @@ def count_properties(
         code_masks(snapshot.texts, query, sources, cancellation),
         visits=matching_visits(snapshot, query, sources, cancellation),
         key=filter_key(query, sources),
+        durations=duration_filter(query),
     )
     filter_ = EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
     loose: list[EventColumns] = []

@@ -226,7 +226,7 @@ class Selection:
                     with_merged
                     and isinstance(part, OpenMergedSegment)
                     and part.is_of_leaves
-                    and remaining.visits is None
+                    and not remaining.has_changing
                     and self.period.contains(least_ms, greatest_ms)
                 ):
                     yield MergedCandidates(self.snapshot, part, remaining)

@@ -14,15 +14,25 @@ from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import ONES, PartViews
 from medamad.query.embedded.scan import Selection, leaves, loose_events
-from medamad.query.embedded.view_filter import PropertyFilter, SelectedViews, ViewFilter
+from medamad.query.embedded.view_filter import (
+    DurationFilter,
+    PropertyFilter,
+    SelectedViews,
+    ViewFilter,
+)
 from medamad.query.embedded.visit_groups import FindViews, FoundVisits, visits_in_groups
 from medamad.query.embedded.visits import PartVisits
 from medamad.query.filters import (
+    BOUNCE_FIELD,
+    BOUNCES,
+    DURATION_FIELD,
     ENTRY_FIELDS,
     EXIT_FIELDS,
-    GOAL_FIELD,
     VIEW_FIELDS,
+    VISIT_DURATION_FIELD,
     VISIT_FIELDS,
+    VISIT_VIEWS_FIELD,
+    Bounds,
     Mask,
     code_masks,
     property_mask,
@@ -43,7 +53,8 @@ def select(
         mask = property_mask(snapshot.texts, query, cancellation)
         properties = PropertyFilter(mask, _loose_views(snapshot, mask, cancellation))
     visits = matching_visits(snapshot, query, sources, cancellation)
-    filter_ = ViewFilter(codes, properties, visits, filter_key(query, sources))
+    key, durations = filter_key(query, sources), duration_filter(query)
+    filter_ = ViewFilter(codes, properties, visits, key, durations)
     return Selection(snapshot, query.period, filter_, cancellation)
 
 
@@ -51,6 +62,12 @@ def filter_key(query: Query, sources: Sources) -> Hashable:
     """Return the `ViewFilter.key` of a query: a digest, since the texts of filters may be long."""
     filters = query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS))
     return blake2b(repr(filters).encode(), digest_size=16).digest(), sources
+
+
+def duration_filter(query: Query) -> DurationFilter | None:
+    """Return the filter of a query on the durations of views, or None if there is none."""
+    bounds = Bounds.of(query, DURATION_FIELD)
+    return None if bounds is None else DurationFilter(bounds)
 
 
 def _loose_views(
@@ -74,7 +91,7 @@ def matching_visits(
 
     They include all of those that have views or events in the period.
     """
-    if not query.filters_on((*VISIT_FIELDS, GOAL_FIELD)):
+    if not query.filters_on(VISIT_FIELDS):
         return None
     entries, exits = (
         code_masks(snapshot.texts, query, sources, cancellation, fields)
@@ -90,16 +107,17 @@ def matching_visits(
             return here.begins(ViewFilter(entries))
         if exits:
             return here.views(ViewFilter(exits))
-        return goals.reaching_first(here.parts())
+        if query.goals:
+            return goals.reaching_first(here.parts())
+        return here.begins(ViewFilter({}))
 
     # All visits that are found by the only goal have reached it.
     is_found_by_goal = len(query.goals) == 1 and not entries and not exits
+    tests = _VisitTests(exiting, None if is_found_by_goal else goals, _Behaviour.of(query))
     return FoundVisits(
         snapshot,
         cancellation,
-        lambda: _matching_groups(
-            snapshot, cancellation, find_views, exiting, None if is_found_by_goal else goals
-        ),
+        lambda: _matching_groups(snapshot, cancellation, find_views, tests),
     )
 
 
@@ -117,27 +135,70 @@ def whole_visits(selection: Selection) -> Selection:
     visits = FoundVisits(
         snapshot,
         cancellation,
-        lambda: _matching_groups(snapshot, cancellation, find_views, None, None),
+        lambda: _matching_groups(snapshot, cancellation, find_views, _VisitTests()),
     )
     return evolve(selection, filter=ViewFilter({}, None, visits))
 
 
 def _matching_groups(
-    snapshot: Snapshot,
-    cancellation: Cancellation,
-    find_views: FindViews,
-    exiting: Mask | None,
-    goals: GoalSearch | None,
+    snapshot: Snapshot, cancellation: Cancellation, find_views: FindViews, tests: "_VisitTests"
 ) -> Iterator[PartVisits]:
-    """Return the visits of some views that ended on some pages, and reached all of some goals."""
+    """Return the visits of some views that pass some tests."""
     everything = Selection(snapshot, ALWAYS, ViewFilter({}), cancellation)
     for visits, _ in visits_in_groups(everything, find_views):
+        yield tests.passing(visits)
+
+
+@frozen(eq=False)
+class _VisitTests:
+    """What visits are tested for: the page that they ended on, goals, and their behaviour."""
+
+    exiting: Mask | None = None
+    goals: GoalSearch | None = None
+    behaviour: "_Behaviour | None" = None
+
+    def passing(self, visits: PartVisits) -> PartVisits:
+        """Return those visits that pass."""
         found = visits
-        if exiting is not None:
-            found = found.take(exiting[found.codes_of_last_views(Dimension.PATH)])
-        if goals is not None and goals.goals:
-            found = found.take(np.logical_and.reduce(goals.have_reached(found)))
-        yield found
+        if self.behaviour is not None:
+            found = found.take(self.behaviour.mask(found))
+        if self.exiting is not None:
+            found = found.take(self.exiting[found.codes_of_last_views(Dimension.PATH)])
+        if self.goals is not None and self.goals.goals:
+            found = found.take(np.logical_and.reduce(self.goals.have_reached(found)))
+        return found
+
+
+@frozen(eq=False)
+class _Behaviour:
+    """What visits that match consist of; None is anything."""
+
+    bounced: bool | None
+    views: Bounds | None
+    duration_ms: Bounds | None
+
+    @classmethod
+    def of(cls, query: Query) -> "_Behaviour":
+        """Return the filters of a query on the behaviour of visits."""
+        bounces = {each.values[0] for each in query.filters_on((BOUNCE_FIELD,))}
+        return cls(
+            bounced=BOUNCES[0] in bounces if len(bounces) == 1 else None,
+            # No visit is, and is not, a bounce.
+            views=Bounds(1, 0) if len(bounces) > 1 else Bounds.of(query, VISIT_VIEWS_FIELD),
+            duration_ms=Bounds.of(query, VISIT_DURATION_FIELD),
+        )
+
+    def mask(self, visits: PartVisits) -> Mask:
+        """Return which visits match, shape (n,)."""
+        columns, mask = visits.columns, np.ones(len(visits), np.bool_)
+        if self.views is not None:
+            mask &= self.views.mask(visits.of(columns.views))
+        if self.duration_ms is not None:
+            mask &= self.duration_ms.mask(visits.of(columns.duration_ms))
+        if self.bounced is not None:
+            have_bounced = (visits.of(columns.views) == 1) & ~visits.of(columns.has_event)
+            mask &= have_bounced == self.bounced
+        return mask
 
 
 @frozen(eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import NO_COLUMN, ONES, CodeTable, PartViews, RowMask
-from medamad.query.filters import Mask
+from medamad.query.filters import Bounds, Mask
 from medamad.query.period import Period
 from medamad.storage.segments.format import Integers
 from medamad.storage.segments.parts import Codes, Part, Rollup, ViewColumns
@@ -19,7 +19,7 @@ from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 
 MASKS: Final = (ONES, ONES)
-"""The tables for both masks of candidates: by codes and properties, and by visits and times."""
+"""The tables for both masks of candidates: by codes and properties, and by all else."""
 _NO_ROWS: Final = np.zeros(0, np.intp)
 
 
@@ -118,6 +118,28 @@ class PropertyFilter:
         return self.own(part).with_rows(self.loose(part)).of(rows)
 
 
+@frozen(eq=False)
+class DurationFilter:
+    """Matches the views whose time on the page is known and within bounds."""
+
+    bounds: Bounds
+
+    def may_match(self, part: Part | Rollup) -> bool:  # noqa: ARG002 - nothing says so beforehand
+        """Return whether a part may have a matching view, without looking at its views."""
+        return True
+
+    def mask(self, part: ViewColumns) -> Mask:
+        """Return which views of a part match, shape (n,)."""
+        return self._mask(part.duration_ms)
+
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        """Return which of some views of a part match."""
+        return self._mask(part.duration_ms[rows])
+
+    def _mask(self, duration_ms: NDArray[np.unsignedinteger[Any]]) -> Mask:
+        return self.bounds.mask(duration_ms) & (duration_ms > 0)
+
+
 class VisitFilter(Protocol):
     """Matches the views of some visits."""
 
@@ -133,7 +155,7 @@ class VisitFilter(Protocol):
 
 @frozen(eq=False)
 class ViewFilter:
-    """All filters of a query on views: which codes match, by dimension, properties and visits.
+    """All filters of a query on views: codes by dimension, properties, visits and durations.
 
     `key` is equal for equal filters on codes and properties, as long as the same names stand for
     referrers. What matches in segments is kept by it; without a key, nothing is kept.
@@ -143,6 +165,7 @@ class ViewFilter:
     properties: PropertyFilter | None = None
     visits: VisitFilter | None = None
     key: Hashable = None
+    durations: DurationFilter | None = None
     _tables: dict[Dimension, CodeTable] = field(factory=dict)
     """The masks of `codes` as tables, those that were needed."""
 
@@ -157,14 +180,28 @@ class ViewFilter:
         return bool(self._by_view)
 
     @property
-    def _by_view(self) -> list[PropertyFilter | VisitFilter]:
+    def _by_view(self) -> list[PropertyFilter | VisitFilter | DurationFilter]:
         """The filters that no counters decide."""
-        return [each for each in (self.properties, self.visits) if each is not None]
+        filters = (self.properties, self.visits, self.durations)
+        return [each for each in filters if each is not None]
+
+    @property
+    def has_changing(self) -> bool:
+        """Whether there are filters on what `matching` leaves out."""
+        return self.visits is not None or self.durations is not None
+
+    def mask_of_changing(self, part: ViewColumns) -> Mask | None:
+        """Return which views of a part match visits and durations, which hits may still change."""
+        mask = None if self.visits is None else self.visits.mask(part)
+        if self.durations is None:
+            return mask
+        of_durations = self.durations.mask(part)
+        return of_durations if mask is None else mask & of_durations
 
     @property
     def only_visits(self) -> VisitFilter | None:
         """The filter on visits, if there is no other."""
-        return None if self.codes or self.properties else self.visits
+        return None if self.codes or self.properties or self.durations else self.visits
 
     def without(self, dimension: Dimension) -> "ViewFilter":
         """Return the filter without the one on a dimension."""
@@ -176,9 +213,10 @@ class ViewFilter:
         """Return which views of a part of a snapshot match, or None if there is no filter."""
         matching = self.matching(part, snapshot)
         mask = None if matching is None else matching.unpacked()
-        if self.visits is None:
-            return mask
-        return self.visits.mask(part) if mask is None else mask & self.visits.mask(part)
+        changing = self.mask_of_changing(part)
+        if mask is None or changing is None:
+            return changing if mask is None else mask
+        return mask & changing
 
     def matching(self, part: ViewColumns, snapshot: Snapshot) -> RowMask | None:
         """Return which views of a part match codes and properties, or None if all do.
@@ -245,7 +283,7 @@ class ViewFilter:
     def candidates(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> "Candidates":
         """Return the views of a part, of which those that match and are in a period count."""
         window = slice(0, len(part))
-        mask = None if self.visits is None else self.visits.mask(part)
+        mask = self.mask_of_changing(part)
         if not period.contains(*part.time_bounds):
             if part.ascends:
                 window = period.slice_of(part.time_ms)

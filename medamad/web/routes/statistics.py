@@ -28,7 +28,7 @@ from medamad.query.comparison import (
     parse_share,
 )
 from medamad.query.embedded.reader import EmbeddedReader
-from medamad.query.filters import GOAL_FIELD, VISIT_FIELDS, VISITOR_FIELD, parse_filters
+from medamad.query.filters import VISIT_FIELDS, VISITOR_FIELD, parse_filters
 from medamad.query.goal_reports import (
     GoalOptions,
     funnel_figures,
@@ -76,7 +76,7 @@ def _check_parameters_of_visits(call: Call, query: Query) -> None:
         ("visits", query.with_visits),
         ("conversions", query.conversions is not None),
         ("order", query.order == "visits"),
-        *((each.field, True) for each in query.filters_on((*VISIT_FIELDS, GOAL_FIELD))),
+        *((each.field, True) for each in query.filters_on(VISIT_FIELDS)),
     ):
         if is_set:
             raise BadRequest(f"{name}: {_VISITS_ARE_OFF}")

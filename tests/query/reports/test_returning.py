@@ -203,14 +203,19 @@ def test_only_the_first_view_of_the_day_counts() -> None:
         ("prop_name", False),
         ("prop_value", False),
         ("goal", False),
+        ("visit_bounce", False),
+        ("visit_views[gte]", False),
+        ("visit_duration[gte]", False),
+        ("duration[lte]", False),
         ("country", True),
         ("visit_utm_source", True),
     ],
 )
-def test_there_are_no_figures_under_filters_on_pages_properties_and_goals(
+def test_there_are_no_figures_under_filters_on_pages_properties_goals_and_behaviour(
     name: str, *, has_figures: bool
 ) -> None:
-    value = {"country": "unknown", "visit_utm_source": "", "goal": "a"}.get(name, "/")
+    values = {"country": "unknown", "visit_utm_source": "", "goal": "a", "visit_bounce": "true"}
+    value = "1" if name.endswith("te]") else values.get(name, "/")
     found = summary((name, value), *period("2024-07-29T00:00:00Z", "2024-08-04T23:59:59Z"))
     assert bool(visitors(found["current"])) is has_figures
 

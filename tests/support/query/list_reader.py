@@ -18,11 +18,16 @@ from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.filters import (
+    BOUNCE_FIELD,
+    DURATION_FIELD,
     ENTRY_FIELDS,
     EXIT_FIELDS,
-    GOAL_FIELD,
+    VIEW_CONDITIONS,
     VIEW_FIELDS,
+    VISIT_DURATION_FIELD,
     VISIT_FIELDS,
+    VISIT_VIEWS_FIELD,
+    Bounds,
     Mask,
     code_masks,
     goal_mask,
@@ -31,7 +36,7 @@ from medamad.query.filters import (
 )
 from medamad.query.period import Period
 from medamad.query.reader import Reader, Selected
-from medamad.query.request import NO_GAPS, PROPERTY_FIELDS, Cancellation, Gap, Gaps, Query
+from medamad.query.request import NO_GAPS, Cancellation, Gap, Gaps, Query
 from medamad.query.spans import Spans
 from medamad.query.sums import (
     SINCE_PLACES,
@@ -183,15 +188,27 @@ class ListSelected(Selected):
         """Whether a view matches, without the filters on properties."""
         if not self._matches(view, self.masks):
             return False
-        if not self.query.filters_on((*VISIT_FIELDS, GOAL_FIELD)):
+        if not self._is_within(DURATION_FIELD, view["duration_ms"] or -1):
+            return False
+        if not self.query.filters_on(VISIT_FIELDS):
             return True
         visit = [each for each in self.reader.views if each["visit"] == view["visit"]]
         return (
             bool(view["visit"])
             and self._matches(visit[0], self.entries)
             and self._matches(visit[-1], self.exits)
+            and self._is_within(VISIT_VIEWS_FIELD, len(visit))
+            and self._is_within(VISIT_DURATION_FIELD, sum(times(visit)))
+            and all(
+                self._bounced(visit) is (each.values == ("true",))
+                for each in self.query.filters_on((BOUNCE_FIELD,))
+            )
             and all(self._moments(visit, goal) for goal in self.query.goals)
         )
+
+    def _is_within(self, field: str, number: int) -> bool:
+        bounds = Bounds.of(self.query, field)
+        return bounds is None or bounds.least <= number <= bounds.greatest
 
     def _matches(self, view: Entry, masks: dict[Dimension, Mask]) -> bool:
         return all(mask[self.code(view, dimension)] for dimension, mask in masks.items())
@@ -451,7 +468,7 @@ class ListSelected(Selected):
     def _hits(self, goal: Goal) -> Iterator[tuple[Entry, list[tuple[str, str]]]]:
         """Return the views or events that reach a goal, each with the properties of its amount."""
         reader, mask = self.reader, goal_mask(self.reader.texts, goal, self.reader.cancellation)
-        has_filters_on_views = bool(self.query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS)))
+        has_filters_on_views = bool(self.query.filters_on(VIEW_CONDITIONS))
         if has_filters_on_views:
             selected = {view["visit"] for view in reader.views if self._passes(view)} - {0}
             passing = {view["id"] for view in reader.views if view["visit"] in selected}

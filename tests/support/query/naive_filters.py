@@ -16,6 +16,7 @@ ENTRIES: Final = {
 }
 EXITS: Final = {"exit_page": "path"}
 """The fields of the first and of the last view of a visit, by the name of the filter."""
+NUMBERS: Final = ("duration", "visit_views", "visit_duration")
 TEXTS: Final = ("path", "referrer", *UTM, "browser", "os", "device", "country", "locale")
 NEGATED: Final = {
     "neq": "eq",
@@ -45,10 +46,24 @@ class ParsedQuery:
         self.goals = [value for key, value in query if key in ("goal", "goal[eq]")]
         self.names_page = any(field == "path" for field, *_ in self.filters)
         self.visitors = [value for key, value in query if key in ("visitor", "visitor[eq]")]
-        self.names_visit = bool(self.visitors) or any(
-            field in {**ENTRIES, **EXITS} for field, *_ in self.filters
+        self.bounces = [
+            value == "true" for key, value in query if key in ("visit_bounce", "visit_bounce[eq]")
+        ]
+        self.bounds = [
+            (field, operator, int(value))
+            for field in NUMBERS
+            for operator in ("gte", "lte")
+            for key, value in query
+            if key == f"{field}[{operator}]"
+        ]
+        self.names_behaviour = bool(self.bounces or self.bounds)
+        self.names_duration = any(field == "duration" for field, *_ in self.bounds)
+        self.names_visit = (
+            bool(self.visitors or self.bounces)
+            or any(field in {**ENTRIES, **EXITS} for field, *_ in self.filters)
+            or any(field != "duration" for field, *_ in self.bounds)
         )
-        self.filters_views = bool(self.visitors or self.goals) or any(
+        self.filters_views = bool(self.visitors or self.goals or self.names_behaviour) or any(
             not field.startswith("prop_") for field, *_ in self.filters
         )
         self.names_property = any(field.startswith("prop_") for field, *_ in self.filters)
@@ -77,6 +92,14 @@ class ParsedQuery:
     def has(self, time_ms: int) -> bool:
         return (self.start is None or time_ms * 1000 >= microseconds(self.start)) and (
             self.end is None or time_ms * 1000 <= self.end_us
+        )
+
+    def is_within(self, field: str, number: int) -> bool:
+        """Whether a number is within all bounds of a field."""
+        return all(
+            number >= bound if operator == "gte" else number <= bound
+            for name, operator, bound in self.bounds
+            if name == field
         )
 
     def matches(self, name: str, value: str) -> bool:

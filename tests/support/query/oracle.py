@@ -108,6 +108,9 @@ class Oracle:
         return [view[field]]
 
     def _passes_itself(self, view: Entry | None, query: ParsedQuery) -> bool:
+        duration_ms = (view or {}).get("duration_ms", 0)
+        if query.names_duration and not (duration_ms and query.is_within("duration", duration_ms)):
+            return False
         return all(
             holds(operator, self._names(view, field), values)
             for field, operator, values in query.filters
@@ -120,6 +123,12 @@ class Oracle:
         if not views:
             return False
         if any(_visitor(views[0]) != wanted for wanted in query.visitors):
+            return False
+        if any(self._bounced(views) != wanted for wanted in query.bounces):
+            return False
+        if not query.is_within("visit_views", len(views)):
+            return False
+        if not query.is_within("visit_duration", sum(times(views))):
             return False
         return all(self._reaches(views, self.goals.goal(goal)) for goal in query.goals) and all(
             holds(
@@ -191,7 +200,9 @@ class Oracle:
         def passes_view(view: Entry) -> bool:
             return self._passes(view, query)
 
-        filters_views = any(field not in {**ENTRIES, **EXITS} for field, *_ in query.filters)
+        filters_views = query.names_duration or any(
+            field not in {**ENTRIES, **EXITS} for field, *_ in query.filters
+        )
         if filters_views:
             selected = {view["visit"] for view in self.views if self._passes(view, query)} - {0}
 
@@ -308,7 +319,7 @@ class Oracle:
         filtered = {field for field, *_ in query.filters}
         if self.returning_zone is None or query.goals or query.names_property:
             return {}
-        if filtered & {"path", "entry_page", "exit_page"}:
+        if filtered & {"path", "entry_page", "exit_page"} or query.names_behaviour:
             return {}
         known = Counter(view.get("since", "") for view in selected if view["p"])
         if known[""] * 100 > known.total():

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from attrs import define
 from support.query.hits import HIT_OF_ITS_OWN
-from support.query.naive_filters import ENTRIES, EPOCH, EXITS
+from support.query.naive_filters import ENTRIES, EPOCH, EXITS, NUMBERS
 from support.query.oracle import Entry
 
 from medamad.domain.goals import Definitions, Funnel, Goal
@@ -212,6 +212,8 @@ class RandomTraffic:
         return self.rng.choice((text, text.replace("+", " ")))
 
     def _filter(self) -> tuple[str, str]:
+        if self.rng.random() < 0.2:
+            return self._filter_on_behaviour()
         if self.goals.goals and self.rng.random() < 0.1:
             if self.rng.random() < 0.5:
                 field = self.rng.choice(("visitor", "visitor[eq]"))
@@ -224,6 +226,14 @@ class RandomTraffic:
             operator = "neq" if operator == "eq" else f"not_{operator}"
         bare = operator == "eq" and self.rng.random() < 0.5
         return field if bare else f"{field}[{operator}]", value
+
+    def _filter_on_behaviour(self) -> tuple[str, str]:
+        rng = self.rng
+        field = rng.choice(("visit_bounce", *NUMBERS))
+        if field == "visit_bounce":
+            return rng.choice((field, f"{field}[eq]")), rng.choice(("true", "false"))
+        numbers = (0, 1, 2, 3) if field == "visit_views" else (*DURATIONS_MS, 6000)
+        return f"{field}[{rng.choice(('gte', 'lte'))}]", str(rng.choice(numbers))
 
     def value_of(self, field: str, operator: str) -> str:
         """Return a value for a filter."""

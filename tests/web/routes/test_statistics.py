@@ -544,3 +544,31 @@ async def test_a_summary_with_visits_has_new_visitors_if_configured(
     found = {name: value for name, value in current.items() if name.endswith("_visitors")}
     expected = {"new_visitors": 1, "returning_visitors": 0, "week_visitors": 1}
     assert found == (expected if is_on and query else {})
+
+
+@pytest.mark.parametrize(
+    ("query", "paths"),
+    [
+        ("visit_views[gte]=2", ["/", "/prices"]),
+        ("visit_views[lte]=1", ["/order"]),
+        ("visit_bounce[eq]=true", ["/order"]),
+        ("visit_bounce=false&visit_duration[gte]=64000", ["/", "/prices"]),
+        ("visit_duration[lte]=63999", ["/order"]),
+        ("duration[lte]=4000", ["/"]),
+        ("duration[gte]=1&visit_bounce=true", []),
+    ],
+)
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_filters_on_behaviour(
+    server: Server, owner: Browser, query: str, paths: list[str]
+) -> None:
+    await read_pages(owner, ("/", "", 1), ("/prices", "https://example.com/", 2))
+    server.now += 3_600
+    await read_pages(owner, ("/order", "", 3))
+    for beacon, duration_ms in (("/ 1", 4_000), ("/prices 2", 60_000)):
+        unload = {"e": "unload", "b": beacon, "m": duration_ms}
+        assert (await owner.ask("POST", "/event/hit", unload)).status == 204
+    rows = await get(owner, f"pages?{query}")
+    assert isinstance(rows, list)
+    assert sorted(row["path"] for row in rows) == paths

@@ -1,12 +1,24 @@
 // Create or edit a filter.
 
 import { X } from "lucide";
+import type { ComponentChildren } from "preact";
 import { useContext, useId, useMemo, useState } from "preact/hooks";
 import { language, t } from "../i18n/index.ts";
 import { directionOf, valueNamed, wordOf } from "../panels/words.ts";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { type Field, type Filter, OPERATORS, type Operator, takesMany } from "../view/filters.ts";
+import {
+  BEHAVIOUR,
+  type Behaviour,
+  BOUNDS,
+  type Field,
+  type Filter,
+  isDuration,
+  isOfBehaviour,
+  type Operator,
+  TEXT_OPERATORS,
+  takesMany,
+} from "../view/filters.ts";
 import { type Viewing, ViewingContext } from "../view/page-state.ts";
 import { useSuggestions } from "./suggestions.ts";
 import { ValueField } from "./value-field.tsx";
@@ -19,7 +31,8 @@ const GROUPS = {
   places: ["country", "language"],
   technology: ["browser", "os", "device"],
   properties: ["prop_name", "prop_value"],
-} as const satisfies Record<string, Field[]>;
+  behaviour: BEHAVIOUR,
+} as const satisfies Record<string, readonly Field[]>;
 
 interface Properties {
   filter: Filter | undefined;
@@ -49,8 +62,111 @@ function textOf(field: Field, operator: Operator, value: string): string {
   return value && comparesWhole(operator) ? wordOf(field, value) : value;
 }
 
+interface FormProperties extends Pick<Properties, "filter" | "apply"> {
+  /** The field that is filtered by, and its choice. */
+  field: Field;
+  choice: ComponentChildren;
+}
+
 function EditorForm({ filter, apply }: Pick<Properties, "filter" | "apply">) {
   const [field, setField] = useState<Field>(filter?.field ?? "path");
+  const choice = (
+    <label class="field">
+      <span>{t("filters.field")}</span>
+      <select value={field} onChange={(event) => setField(event.currentTarget.value as Field)}>
+        {Object.entries(GROUPS).map(([group, fields]) => (
+          <optgroup key={group} label={t(`filters.group.${group as keyof typeof GROUPS}`)}>
+            {fields.map((name) => (
+              <option key={name} value={name}>
+                {t(`filters.field.${name}`)}
+              </option>
+            ))}
+          </optgroup>
+        ))}
+      </select>
+    </label>
+  );
+  const known = filter?.field === field ? filter : undefined;
+  return isOfBehaviour(field) ? (
+    <BehaviourForm key={field} filter={known} field={field} choice={choice} apply={apply} />
+  ) : (
+    <TextForm filter={filter} field={field} choice={choice} apply={apply} />
+  );
+}
+
+/** Compares what is a number, or whether a visit bounced. */
+function BehaviourForm({ filter, field, choice, apply }: FormProperties & { field: Behaviour }) {
+  const isBounce = field === "visit_bounce";
+  const inUnit = isDuration(field) ? 1000 : 1;
+  const known = filter?.values[0];
+  const [operator, setOperator] = useState<Operator>(filter?.operator ?? BOUNDS[0]);
+  const [bounced, setBounced] = useState(known ?? "true");
+  const [typed, setTyped] = useState(known && !isBounce ? String(Number(known) / inUnit) : "");
+  const value = isBounce ? bounced : typed && String(Math.round(Number(typed) * inUnit));
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    if (!value) return;
+    (event.currentTarget as Element).closest("dialog")?.close();
+    apply({ field, operator: isBounce ? "eq" : operator, values: [value] });
+  };
+  return (
+    <form class="form filter-form" onSubmit={submit}>
+      <div class="filter-choices">
+        {choice}
+        {isBounce ? (
+          <label class="field">
+            <span>{t("filters.value")}</span>
+            <select value={bounced} onChange={(event) => setBounced(event.currentTarget.value)}>
+              {["true", "false"].map((name) => (
+                <option key={name} value={name}>
+                  {wordOf(field, name)}
+                </option>
+              ))}
+            </select>
+          </label>
+        ) : (
+          <label class="field">
+            <span>{t("filters.operator")}</span>
+            <select
+              value={operator}
+              onChange={(event) => setOperator(event.currentTarget.value as Operator)}
+            >
+              {BOUNDS.map((name) => (
+                <option key={name} value={name}>
+                  {t(`filters.operator.${name}`)}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+      </div>
+      {!isBounce && (
+        <label class="field">
+          <span>{t(inUnit === 1 ? "filters.number" : "filters.seconds")}</span>
+          <input
+            type="number"
+            required
+            min="0"
+            max="999999999"
+            step={inUnit === 1 ? "1" : "any"}
+            autofocus={hasKeyboard()}
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        </label>
+      )}
+      <p class="filter-notes soft">
+        {t(isBounce ? "measure.visit_bounce_percentage-title" : `filters.about.${field}`)}
+      </p>
+      <button type="submit" class="button main" disabled={!value}>
+        {t("filters.apply")}
+      </button>
+    </form>
+  );
+}
+
+function TextForm({ filter: edited, field, choice, apply }: FormProperties) {
+  const filter = edited && !isOfBehaviour(edited.field) ? edited : undefined;
   const [operator, setOperator] = useState<Operator>(filter?.operator ?? "eq");
   const isList = takesMany(operator);
   const [values, setValues] = useState(isList ? (filter?.values ?? []) : []);
@@ -74,11 +190,13 @@ function EditorForm({ filter, apply }: Pick<Properties, "filter" | "apply">) {
     ? all.length > 0
     : text.trim() !== "" || (comparesWhole(operator) && mayBeEmpty(field));
 
-  const chooseField = (chosen: Field) => {
-    setField(chosen);
+  // Values are of one field.
+  const [valuesOf, setValuesOf] = useState(field);
+  if (valuesOf !== field) {
+    setValuesOf(field);
     setValues([]);
     setText("");
-  };
+  }
   const chooseOperator = (chosen: Operator) => {
     if (takesMany(chosen) && !isList) {
       setValues(text && !text.includes(",") ? [named(text)] : []);
@@ -118,30 +236,14 @@ function EditorForm({ filter, apply }: Pick<Properties, "filter" | "apply">) {
   return (
     <form class="form filter-form" onSubmit={submit}>
       <div class="filter-choices">
-        <label class="field">
-          <span>{t("filters.field")}</span>
-          <select
-            value={field}
-            onChange={(event) => chooseField(event.currentTarget.value as Field)}
-          >
-            {Object.entries(GROUPS).map(([group, fields]) => (
-              <optgroup key={group} label={t(`filters.group.${group as keyof typeof GROUPS}`)}>
-                {fields.map((name) => (
-                  <option key={name} value={name}>
-                    {t(`filters.field.${name}`)}
-                  </option>
-                ))}
-              </optgroup>
-            ))}
-          </select>
-        </label>
+        {choice}
         <label class="field">
           <span>{t("filters.operator")}</span>
           <select
             value={operator}
             onChange={(event) => chooseOperator(event.currentTarget.value as Operator)}
           >
-            {OPERATORS.map((name) => (
+            {TEXT_OPERATORS.map((name) => (
               <option key={name} value={name}>
                 {t(`filters.operator.${name}`)}
               </option>

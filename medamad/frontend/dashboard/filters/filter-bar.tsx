@@ -10,9 +10,9 @@ import { Filled } from "../ui/filled.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
-import { excludes, type Filter, opposite, placed } from "../view/filters.ts";
+import { excludes, type Filter, negated, placed } from "../view/filters.ts";
 import { useViewing } from "../view/page-state.ts";
-import { inWords, valuesInWords } from "./words.ts";
+import { inWords, sentenceOf, valuesInWords } from "./words.ts";
 
 const Editor = later(() => import("./editor.tsx").then(({ Editor }) => Editor));
 
@@ -73,7 +73,7 @@ export function FilterBar({ button }: AddProperties) {
                 key={place}
                 filter={filter}
                 edit={() => setEdited(place)}
-                negate={() => put(place, { ...filter, operator: opposite(filter.operator) })}
+                negate={() => put(place, negated(filter))}
                 remove={() => remove(place)}
               />
             ))}
@@ -117,8 +117,6 @@ interface ChipProperties {
 function Chip({ filter, edit, negate, remove }: ChipProperties) {
   const words = inWords(filter);
   const value = valuesInWords(filter);
-  // Whether a goal was reached is all that can be asked of it.
-  const isFixed = filter.field === "goal";
   const inverse = excludes(filter.operator) ? "include" : "exclude";
   return (
     <li class="chip">
@@ -127,11 +125,11 @@ function Chip({ filter, edit, negate, remove }: ChipProperties) {
         class="chip-words"
         aria-haspopup="dialog"
         title={t("filters.edit-what", { filter: words })}
-        disabled={isFixed}
+        disabled={filter.field === "goal"}
         onClick={edit}
       >
         <Filled
-          text={t(`filters.chip.${filter.operator}`)}
+          text={sentenceOf(filter)}
           values={{
             field: t(`filters.field.${filter.field}`),
             value: (
@@ -142,7 +140,7 @@ function Chip({ filter, edit, negate, remove }: ChipProperties) {
           }}
         />
       </button>
-      {!isFixed && (
+      {negated(filter) && (
         <button type="button" title={t(`filters.${inverse}`)} onClick={negate}>
           <Icon of={Ban} size={14} />
           <span class="hidden">{t(`filters.${inverse}-what`, { filter: words })}</span>

@@ -1,8 +1,8 @@
 // Filters in words.
 
-import { locale, t } from "../i18n/index.ts";
+import { duration, locale, t } from "../i18n/index.ts";
 import { wordOf } from "../panels/words.ts";
-import { type Field, type Filter, type Operator, takesMany } from "../view/filters.ts";
+import { type Field, type Filter, isDuration, type Operator, takesMany } from "../view/filters.ts";
 
 /** Whether an operator compares whole values, which have translated names. */
 export function comparesWhole(operator: Operator): boolean {
@@ -16,14 +16,19 @@ export function mayBeEmpty(field: Field): boolean {
 
 /** Return the values of a filter. */
 export function valuesInWords({ field, operator, values }: Filter): string {
+  if (isDuration(field)) return duration(Number(values[0]));
   const words = values.map((value) => (comparesWhole(operator) ? wordOf(field, value) : value));
   return new Intl.ListFormat(locale.value, { type: "disjunction" }).format(words);
 }
 
+/** Return the sentence of a filter with places for its field and its value. */
+export function sentenceOf({ field, operator }: Filter): string {
+  return field === "visit_bounce" ? "{value}" : t(`filters.chip.${operator}`);
+}
+
 /** Return a filter as a sentence. */
 export function inWords(filter: Filter): string {
-  return t(`filters.chip.${filter.operator}`, {
-    field: t(`filters.field.${filter.field}`),
-    value: valuesInWords(filter),
-  });
+  return sentenceOf(filter)
+    .replace("{field}", () => t(`filters.field.${filter.field}`))
+    .replace("{value}", () => valuesInWords(filter));
 }

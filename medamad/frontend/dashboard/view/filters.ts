@@ -1,5 +1,9 @@
 // Filters: each is one query parameter of the statistics.
 
+/** What visits consist of, and how long views last: numbers, but for whether a visit bounced. */
+export const BEHAVIOUR = ["visit_bounce", "visit_views", "visit_duration", "duration"] as const;
+export type Behaviour = (typeof BEHAVIOUR)[number];
+
 export const FIELDS = [
   "path",
   "entry_page",
@@ -22,10 +26,12 @@ export const FIELDS = [
   "device",
   "prop_name",
   "prop_value",
+  ...BEHAVIOUR,
 ] as const;
 export type Field = (typeof FIELDS)[number];
 
-export const OPERATORS = [
+/** Compare texts. */
+export const TEXT_OPERATORS = [
   "eq",
   "neq",
   "contains",
@@ -37,7 +43,27 @@ export const OPERATORS = [
   "in",
   "not_in",
 ] as const;
+/** Compare numbers. */
+export const BOUNDS = ["gte", "lte"] as const;
+export const OPERATORS = [...TEXT_OPERATORS, ...BOUNDS] as const;
 export type Operator = (typeof OPERATORS)[number];
+
+export function isOfBehaviour(field: Field): field is Behaviour {
+  return BEHAVIOUR.includes(field as Behaviour);
+}
+
+/** Fields whose values are milliseconds. */
+export function isDuration(field: Field): boolean {
+  return field.endsWith("duration");
+}
+
+/** Whether a field has such an operator, and such values. */
+function fits({ field, operator, values: [value = ""] }: Filter): boolean {
+  const condition = `${operator} ${value}`;
+  if (field === "goal") return operator === "eq";
+  if (field === "visit_bounce") return /^eq (true|false)$/.test(condition);
+  return isOfBehaviour(field) ? /^[gl]te \d{1,15}$/.test(condition) : !/^.te /.test(condition);
+}
 
 /** A filter. Only `in` and `not_in` have more than one value. */
 export interface Filter {
@@ -73,9 +99,8 @@ export function filtersIn(query: URLSearchParams): Filter[] {
   for (const [name, value] of query) {
     const [, field, operator = "eq"] = PARAMETER.exec(name) ?? [];
     if (!isField(field) || !isOperator(operator)) continue;
-    if (field === "goal" && operator !== "eq") continue;
-    const values = takesMany(operator) ? value.split(",") : [value];
-    found = placed(found, found.length, { field, operator, values });
+    const filter = { field, operator, values: takesMany(operator) ? value.split(",") : [value] };
+    if (fits(filter)) found = placed(found, found.length, filter);
   }
   return found;
 }
@@ -104,7 +129,17 @@ export function excludes(operator: Operator): boolean {
   return operator === "neq" || operator.startsWith("not_");
 }
 
-/** The operator that negates another one. */
+/** The filter that lets through what another one does not, if there is one. */
+export function negated(filter: Filter): Filter | undefined {
+  const { field, operator, values } = filter;
+  if (field === "visit_bounce") return { ...filter, values: [String(values[0] !== "true")] };
+  // Whether a goal was reached is all that can be asked of it. What lasted an unknown time is
+  // neither within bounds nor beyond them.
+  if (field === "goal" || isOfBehaviour(field)) return undefined;
+  return { ...filter, operator: opposite(operator) };
+}
+
+/** The operator that negates another one of texts. */
 export function opposite(operator: Operator): Operator {
   if (operator === "neq") return "eq";
   if (operator === "eq") return "neq";

@@ -8,13 +8,13 @@ import { Panels } from "../panels/panels.tsx";
 import { useAsk } from "../state/data.ts";
 import { nameOf } from "../ui/hostnames.ts";
 import { later } from "../ui/lazy.tsx";
-import { NoWebsite } from "../ui/no-such-page.tsx";
 import { Overview } from "./overview.tsx";
 import { useAddressedView, ViewingContext } from "./page-state.ts";
 import { PartialNote } from "./partial-note.tsx";
 import { SiteHead } from "./site-head.tsx";
 import { ViewHead } from "./view-head.tsx";
 
+const NoWebsite = later(() => import("../ui/no-such-page.tsx").then(({ NoWebsite }) => NoWebsite));
 const LiveDialog = later(() => import("./live-dialog.tsx").then(({ LiveDialog }) => LiveDialog));
 
 /** How often what goes on now is requested while it is shown. */
