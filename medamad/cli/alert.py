@@ -20,8 +20,8 @@ from medamad.domain.alerts import (
 from medamad.domain.errors import NotFound
 from medamad.domain.goals import new_id
 from medamad.storage.grants import REPORTS
-from medamad.storage.offline import alerts_of, change_alerts, list_grants, value_of
-from medamad.storage.website_values import GOALS_AND_FUNNELS
+from medamad.storage.offline import change_value, list_grants, value_of
+from medamad.storage.website_values import ALL_ALERTS, GOALS_AND_FUNNELS
 
 EXAMPLES: Final = (
     (
@@ -121,7 +121,7 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
         reports = list_grants(data_dir, REPORTS).grants
         if rule.report not in [report.id for _, report in reports]:
             raise NotFound(f"there is no report {rule.report}")
-    change_alerts(data_dir, arguments.website, lambda old: old.with_rule(rule))
+    change_value(data_dir, ALL_ALERTS, arguments.website, lambda old: old.with_rule(rule))
     if arguments.json:
         print(json.dumps(shown(rule), indent=1))
     else:
@@ -130,7 +130,7 @@ def _add(arguments: Namespace, data_dir: Path) -> int:
 
 
 def _list(arguments: Namespace, data_dir: Path) -> int:
-    rules = alerts_of(data_dir, arguments.website).rules
+    rules = value_of(data_dir, ALL_ALERTS, arguments.website).rules
     if arguments.json:
         print(json.dumps([shown(rule) for rule in rules], indent=1))
     elif rules:
@@ -152,6 +152,8 @@ def _row(rule: Rule) -> tuple[str, ...]:
 
 
 def _remove(arguments: Namespace, data_dir: Path) -> int:
-    change_alerts(data_dir, arguments.website, lambda old: old.without_rule(arguments.id))
+    change_value(
+        data_dir, ALL_ALERTS, arguments.website, lambda old: old.without_rule(arguments.id)
+    )
     print(f"The alert {arguments.id} is removed.")
     return 0

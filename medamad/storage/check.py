@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.storage.accounts import stored_account
-from medamad.storage.alerts import damaged_alerts
 from medamad.storage.compaction.purge import PER_WEBSITE
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.dictionary.keys import code_key, decode_entry
@@ -114,7 +113,6 @@ class StoreCheck:
             yield f"account: {error}"
         yield from damaged_grants(self._txn, self._environment.databases)
         yield from damaged_values(self._txn, self._environment.databases)
-        yield from damaged_alerts(self._txn, self._environment.databases)
         for strange in self._environment.unknown_names(self._txn):
             yield f"meta: {strange!r}: unknown name"
         for database in ("logins", "beacons", "visitors"):

@@ -8,11 +8,12 @@ from typing import Generic
 from attrs import evolve, frozen
 
 from medamad.domain.accounts import Settings
-from medamad.domain.alerts import SERVICE, Alerts
+from medamad.domain.alerts import SERVICE
+from medamad.domain.annotations import Annotations
 from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
-from medamad.storage import alerts, grants
+from medamad.storage import grants
 from medamad.storage.accounts import read_account, revoke_logins, write_account
 from medamad.storage.backup import BackupProgress, Note, back_up
 from medamad.storage.compaction.retention import Cutoff, Forecast, forecast
@@ -42,6 +43,7 @@ from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 from medamad.storage.wal.records import sound_rows
 from medamad.storage.website_values import (
+    ALL_ANNOTATIONS,
     GOALS_AND_FUNNELS,
     V,
     ValueKind,
@@ -131,6 +133,11 @@ class StoreReader:
         databases = self._environment.databases
         return read_value(self._txn, databases, GOALS_AND_FUNNELS, website.number)
 
+    def annotations(self, website: Website) -> Annotations:
+        """Return the annotations of a website."""
+        databases = self._environment.databases
+        return read_value(self._txn, databases, ALL_ANNOTATIONS, website.number)
+
     def language(self) -> str:
         """Return the account's language, the default if there is no account."""
         account = read_account(self._txn, self._environment.databases)
@@ -219,40 +226,26 @@ def revoke_grant(directory: Path, kind: GrantKind[G], key: bytes) -> bool:
         return grants.delete_grant(txn, databases, kind, key)
 
 
-def value_of(directory: Path, kind: ValueKind[V], hostname: str) -> V:
-    """Return what is defined for a website. Raises BadRequest for an unregistered one."""
-    (number,) = website_numbers(directory, [hostname])
+def value_of(directory: Path, kind: ValueKind[V], hostname: str | None) -> V:
+    """Return what is defined for a website, None for the service.
+
+    Raises BadRequest for an unregistered website.
+    """
+    number = _number_or_service(directory, hostname)
     with _guest(directory, write=False) as (txn, databases):
         return read_value(txn, databases, kind, number)
 
 
-def change_value(directory: Path, kind: ValueKind[V], hostname: str, change: Callable[[V], V]) -> V:
-    """Apply a change to what is defined for a website; return it as it is then.
+def change_value(
+    directory: Path, kind: ValueKind[V], hostname: str | None, change: Callable[[V], V]
+) -> V:
+    """Apply a change to what is defined for a website, None for the service.
 
-    Raises BadRequest for an unregistered website, and what `change` does.
+    Return it as it is then. Raises BadRequest for an unregistered website, and what `change` does.
     """
-    (number,) = website_numbers(directory, [hostname])
+    number = _number_or_service(directory, hostname)
     with _guest(directory, write=True) as (txn, databases):
         return apply_change(txn, databases, kind, number, change)
-
-
-def alerts_of(directory: Path, hostname: str | None) -> Alerts:
-    """Return the alerts of a website, None for the service. Raises BadRequest."""
-    number = _number_or_service(directory, hostname)
-    with _guest(directory, write=False) as (txn, databases):
-        return alerts.read_alerts(txn, databases, number)
-
-
-def change_alerts(
-    directory: Path, hostname: str | None, change: Callable[[Alerts], Alerts]
-) -> Alerts:
-    """Apply a change to the alerts of a website, None for the service; return what they are then.
-
-    Raises BadRequest for an unregistered website, and what `change` does.
-    """
-    number = _number_or_service(directory, hostname)
-    with _guest(directory, write=True) as (txn, databases):
-        return alerts.apply_alerts_change(txn, databases, number, change)
 
 
 def _number_or_service(directory: Path, hostname: str | None) -> int:

@@ -11,7 +11,6 @@ from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.accounts import StoredAccount
-from medamad.storage.alerts import StoredAlerts
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.planner import Planner, Sizes
@@ -40,6 +39,7 @@ from medamad.storage.wal.named_visitors import NamedVisitors
 from medamad.storage.wal.records import RecordKind, sound_rows_of_websites, website_of
 from medamad.storage.wal.visits import LiveVisits
 from medamad.storage.website_values import (
+    ALL_ALERTS,
     ALL_ANNOTATIONS,
     GOALS_AND_FUNNELS,
     IGNORED,
@@ -148,7 +148,7 @@ def _build(
         tokens=Grants(environment, writer, TOKENS),
         shares=Grants(environment, writer, SHARES),
         reports=Grants(environment, writer, REPORTS),
-        alerts=StoredAlerts(environment, writer),
+        alerts=WebsiteValues(environment, writer, ALL_ALERTS),
         goals=WebsiteValues(environment, writer, GOALS_AND_FUNNELS),
         annotations=WebsiteValues(environment, writer, ALL_ANNOTATIONS),
         clock=TrustedClock(environment, writer.submit),

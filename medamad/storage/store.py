@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from medamad.domain.accounts import Account, Share, Token
+from medamad.domain.alerts import Alerts
 from medamad.domain.annotations import Annotations
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Definitions
@@ -19,7 +20,6 @@ from medamad.domain.timings import Timings
 from medamad.domain.websites import Website
 from medamad.storage import visitors
 from medamad.storage.accounts import StoredAccount, delete_account, write_account
-from medamad.storage.alerts import StoredAlerts, delete_alerts, delete_all_alerts
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.purge import WebsitePurge
@@ -71,7 +71,7 @@ class Store:
     tokens: Grants[Token]
     shares: Grants[Share]
     reports: Grants[Subscription]
-    alerts: StoredAlerts
+    alerts: WebsiteValues[Alerts]
     goals: WebsiteValues[Definitions]
     annotations: WebsiteValues[Annotations]
     clock: TrustedClock
@@ -262,7 +262,6 @@ class Store:
             self.websites.delete(txn, website.number)
             delete_shares_of(txn.lmdb, self.environment.databases, website.number)
             delete_reports_of(txn.lmdb, self.environment.databases, website.number)
-            delete_alerts(txn.lmdb, self.environment.databases, website.number)
             delete_values(txn.lmdb, self.environment.databases, website.number)
             txn.after_commit(lambda: self._drop(website.number))
 
@@ -276,7 +275,6 @@ class Store:
         def change(txn: Transaction) -> list[int]:
             databases = self.environment.databases
             delete_account(txn.lmdb, databases)
-            delete_all_alerts(txn.lmdb, databases)
             delete_all_values(txn.lmdb, databases)
             write_account(txn.lmdb, databases, account)
             numbers = self.websites.clear(txn)

@@ -1,5 +1,7 @@
 """What owners define for a website, on disk: one value of each kind for each website.
 
+There is one of alerts for the service too.
+
 Not cached, since commands change them beside the daemon.
 """
 
@@ -11,10 +13,12 @@ import msgspec
 from attrs import frozen
 from twisted.logger import Logger
 
+from medamad.domain.alerts import SERVICE, Alerts
 from medamad.domain.annotations import Annotations
 from medamad.domain.errors import NotFound
 from medamad.domain.goals import Definitions
 from medamad.storage.environment.environment import (
+    ALERTS,
     ANNOTATIONS,
     GOALS,
     Databases,
@@ -25,7 +29,7 @@ from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.environment.writer import Writer
 from medamad.storage.errors import Damaged
 
-V = TypeVar("V", Definitions, Annotations)
+V = TypeVar("V", Definitions, Annotations, Alerts)
 
 _NUMBER: Final = struct.Struct(">I")
 IGNORED: Final = "a damaged part of the store is ignored: {place}"
@@ -45,14 +49,21 @@ class ValueKind(Generic[V]):
 
 GOALS_AND_FUNNELS: Final = ValueKind(GOALS, Definitions, "goals and funnels")
 ALL_ANNOTATIONS: Final = ValueKind(ANNOTATIONS, Annotations, "annotations")
+ALL_ALERTS: Final = ValueKind(ALERTS, Alerts, "alerts")
+"""Those of the service have the number SERVICE."""
+_PREFIXES: Final = (GOALS, ANNOTATIONS, ALERTS)
 
 
 def read_value(txn: Txn, databases: Databases, kind: ValueKind[V], website: int) -> V:
     """Return the value of a website; a damaged one is logged and counts as none."""
     name = _name(kind, website)
     stored = txn.get(name, db=databases.meta)
+    return kind.type() if stored is None else _sound(kind, name, stored)
+
+
+def _sound(kind: ValueKind[V], name: bytes, stored: bytes) -> V:
     try:
-        return kind.type() if stored is None else _decode(kind, name, stored)
+        return _decode(kind, name, stored)
     except Damaged as error:
         _log.error(IGNORED, place=_finding(kind, name, error))
         return kind.type()
@@ -69,7 +80,7 @@ def apply_change(
 
     Raises what `change` does, and NotFound if the website has been deleted.
     """
-    if txn.get(_NUMBER.pack(website), db=databases.websites) is None:
+    if not _exists(txn, databases, website):
         raise NotFound("hostname: no such website")
     changed = change(read_value(txn, databases, kind, website))
     name = _name(kind, website)
@@ -84,7 +95,7 @@ def delete_values(txn: Txn, databases: Databases, website: int) -> None:
 
 
 def delete_all_values(txn: Txn, databases: Databases) -> None:
-    """Delete all that is defined for any website."""
+    """Delete all that is defined for any website, and for the service."""
     for prefix in _PREFIXES:
         for name, _ in list(_stored(txn, databases, prefix)):
             txn.delete(name, db=databases.meta)
@@ -94,9 +105,7 @@ def damaged_values(txn: Txn, databases: Databases) -> Iterator[str]:
     """Return a message for each value that is damaged."""
     yield from _damaged(txn, databases, GOALS_AND_FUNNELS)
     yield from _damaged(txn, databases, ALL_ANNOTATIONS)
-
-
-_PREFIXES: Final = (GOALS, ANNOTATIONS)
+    yield from _damaged(txn, databases, ALL_ALERTS)
 
 
 def _damaged(txn: Txn, databases: Databases, kind: ValueKind[V]) -> Iterator[str]:
@@ -106,7 +115,7 @@ def _damaged(txn: Txn, databases: Databases, kind: ValueKind[V]) -> Iterator[str
         except Damaged as error:
             yield _finding(kind, name, error)
         else:
-            if txn.get(name.removeprefix(kind.prefix), db=databases.websites) is None:
+            if not _exists(txn, databases, _number(kind, name)):
                 yield _finding(kind, name, Damaged("there is no such website"))
 
 
@@ -114,9 +123,18 @@ def _name(kind: ValueKind[V], website: int) -> bytes:
     return kind.prefix + _NUMBER.pack(website)
 
 
+def _number(kind: ValueKind[V], name: bytes) -> int:
+    return int.from_bytes(name.removeprefix(kind.prefix), "big")
+
+
+def _exists(txn: Txn, databases: Databases, website: int) -> bool:
+    number = _NUMBER.pack(website)
+    return website == SERVICE or txn.get(number, db=databases.websites) is not None
+
+
 def _finding(kind: ValueKind[V], name: bytes, error: Damaged) -> str:
-    number = int.from_bytes(name.removeprefix(kind.prefix), "big")
-    return f"website {number}, {kind.what}: {error}"
+    number = _number(kind, name)
+    return f"{'the service' if number == SERVICE else f'website {number}'}, {kind.what}: {error}"
 
 
 def _stored(txn: Txn, databases: Databases, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -146,6 +164,15 @@ class WebsiteValues(Generic[V]):
         """Return the value of a website; a damaged one counts as none."""
         with self._environment.reading() as txn:
             return read_value(txn, self._environment.databases, self._kind, website)
+
+    def all(self) -> dict[int, V]:
+        """Return the values that are stored, by website; a damaged one counts as none."""
+        with self._environment.reading() as txn:
+            stored = list(_stored(txn, self._environment.databases, self._kind.prefix))
+        return {
+            _number(self._kind, name): _sound(self._kind, name, bytes(value))
+            for name, value in stored
+        }
 
     async def change(self, website: int, change: Callable[[V], V]) -> V:
         """Apply a change to the value of a website; return it as it is then.

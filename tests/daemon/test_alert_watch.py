@@ -19,7 +19,7 @@ from medamad.domain.errors import NotFound, Unavailable
 from medamad.domain.subscriptions import Every, Subscription
 from medamad.domain.websites import Website
 from medamad.mail.settings import MailFailed
-from medamad.storage.alerts import StoredAlerts
+from medamad.storage.website_values import WebsiteValues
 from medamad.web.backend import Trial
 
 HOUR = 3_600
@@ -32,7 +32,7 @@ DISK = Rule(id="disk", kind="disk", threshold=1_000_000, url=URL, format="ntfy")
 class Refusing:
     """The alerts of a store that takes one change more."""
 
-    _stored: StoredAlerts
+    _stored: WebsiteValues[Alerts]
     _is_full: bool = False
 
     def of(self, website: int) -> Alerts:

@@ -81,7 +81,7 @@ async def test_damaged_alerts_count_as_none_and_are_reported(
     with logged_warnings() as lines:
         assert store.alerts.of(website.number) == MADE
         assert store.alerts.of(SERVICE) == Alerts()
-    assert lines == [f"damaged alerts are ignored: {found}"]
+    assert lines == [f"a damaged part of the store is ignored: {found}"]
     assert await store.alerts.change(SERVICE, make) == MADE
     await store.close()
 
