@@ -127,6 +127,7 @@ def _report(data_dir: Path, arguments: Namespace) -> int:
                     website.hostname,
                     span,
                     goals=reader.goals(website).goals,
+                    annotations=reader.annotations(website),
                     counted=counted,
                     now_ms=now_ms,
                 )

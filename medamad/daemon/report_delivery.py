@@ -108,6 +108,7 @@ class ReportDelivery:
                     website.hostname,
                     span,
                     goals=store.goals.of(website.number).goals,
+                    annotations=store.annotations.of(website.number),
                     counted=counted,
                     now_ms=now_s * 1000,
                 ),

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.goals import Goal
 from medamad.mail.spans import Span
 from medamad.query.changes import PAGEVIEWS, VISITORS, VISITS, Change, ChangesOptions, changes
@@ -74,6 +75,8 @@ class WebsiteFigures:
     lists: dict[str, Sequence[tuple[str, int]]]
     """Names and figures of the first rows of each of LISTS."""
     goals: Sequence[GoalFigures]
+    annotations: Sequence[Annotation]
+    """Those of the days, in order of time."""
     is_incomplete: bool
     """Whether some days are not in all figures, since only their sums are kept, or by damage."""
 
@@ -89,6 +92,7 @@ def website_figures(
     span: Span,
     *,
     goals: Sequence[Goal],
+    annotations: Annotations,
     counted: Counted,
     now_ms: int,
 ) -> WebsiteFigures:
@@ -138,9 +142,16 @@ def website_figures(
             name: _first_rows(content(ROW_REPORTS[name](reader, rows)), measure) for name in LISTS
         },
         goals=_goals(content(reached(now)), content(reached(before))) if goals else [],
+        annotations=_annotations(annotations, span),
         is_incomplete=False,
     )
     return evolve(found, is_incomplete=_lacks(gaps))
+
+
+def _annotations(annotations: Annotations, span: Span) -> list[Annotation]:
+    start_ms, end_ms = span.period.start_ms, span.period.end_ms
+    found = (each for each in annotations.all if each.is_between(start_ms, end_ms, span.zone))
+    return sorted(found, key=lambda each: each.start_s(span.zone))
 
 
 def _lacks(gaps: Gaps) -> bool:

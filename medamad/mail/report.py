@@ -15,13 +15,15 @@ from attrs import frozen
 from medamad.domain.subscriptions import Every
 from medamad.mail.figures import Figure, WebsiteFigures
 from medamad.mail.spans import Span
-from medamad.mail.words import Words, printable
+from medamad.mail.words import Words, plain, printable
 
 _BAR_PX: Final = 96
 """The height of the chart's highest bar."""
 _BAR_CHARACTERS: Final = 24
 _PER_ROW: Final = 3
 """How many figures are beside each other."""
+_ANNOTATIONS: Final = 20
+"""How many annotations are shown, the latest ones."""
 _NAME_WIDTH: Final = 40
 """The least width of the column of names in plain text, which a mail of 72 columns has room for."""
 _STYLES: Final = {
@@ -128,6 +130,17 @@ class Report:
         for each, count in website.lists[name]:
             yield self.words.name(name, each), self.words.number(count)
 
+    def annotation_rows(self, website: WebsiteFigures) -> Iterator[tuple[str, str, str]]:
+        """Return the time, the text and the link of each annotation, "" without a link."""
+        for each in website.annotations[-_ANNOTATIONS:]:
+            yield self.words.time_of(each, self.span.zone), plain(each.text), each.link or ""
+
+    def annotations_left_out(self, website: WebsiteFigures) -> str:
+        """Return the sentence on annotations that are not shown, "" if all are."""
+        count = len(website.annotations) - _ANNOTATIONS
+        form = self.words.texts.earlier_annotations
+        return form.format(n=self.words.number(count)) if count > 0 else ""
+
     def measure_of(self, website: WebsiteFigures, form: str) -> str:
         """Return a text with the name of the measure that rows and days are counted by."""
         return form.format(measure=self.words.texts.measures[website.measure])
@@ -206,6 +219,11 @@ def _content(report: Report, website: WebsiteFigures) -> Iterator[str]:
         yield from map(_paragraph, sentences)
     yield _heading(report.measure_of(website, texts.by_day))
     yield _chart(report, website)
+    if website.annotations:
+        yield _heading(texts.annotations)
+        yield "".join(map(_annotation, report.annotation_rows(website)))
+        if left_out := report.annotations_left_out(website):
+            yield _paragraph(left_out, "soft", 13)
     for name, called in texts.lists.items():
         if rows := list(report.list_rows(website, name)):
             yield _heading(called, report.measure_of(website, texts.share))
@@ -241,6 +259,17 @@ def _rows(rows: Sequence[tuple[str, str, str]]) -> str:
         for name, value, note in rows
     )
     return f'<table width="100%" cellpadding="0" cellspacing="0">{lines}</table>'
+
+
+def _annotation(row: tuple[str, str, str]) -> str:
+    time, text, link = row
+    said = f'<span dir="auto">{escape(text)}</span>'
+    if link:
+        said = f'<a href="{escape(link)}" {_styled("link")}>{said}</a>'
+    return (
+        '<p style="margin:0 0 4px;word-break:break-word">'
+        f"<span {_styled('soft')}>{escape(time)}</span> {said}</p>"
+    )
 
 
 def _day_counts(report: Report, website: WebsiteFigures) -> list[tuple[str, int]]:
@@ -318,6 +347,12 @@ def _text_of_website(report: Report, website: WebsiteFigures) -> Iterator[str]:
             ],
             0,
         )
+        if website.annotations:
+            yield from ("", texts.annotations)
+            for row in report.annotation_rows(website):
+                yield f"  {'  '.join(filter(None, row))}"
+            if left_out := report.annotations_left_out(website):
+                yield f"  {left_out}"
         for name, called in texts.lists.items():
             if rows := list(report.list_rows(website, name)):
                 yield from ("", f"{called} ({report.measure_of(website, texts.share)})")

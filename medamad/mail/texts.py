@@ -38,6 +38,8 @@ class Texts:
     part_fewer: str
     goals: str
     revenue: str
+    annotations: str
+    earlier_annotations: str
     share: str
     nothing: str
     incomplete: str
@@ -106,6 +108,8 @@ _EN: Final = Texts(
     part_fewer="{parts}: {n} fewer ({now} instead of {before}).",
     goals="Goals",
     revenue="Revenue",
+    annotations="Annotations",
+    earlier_annotations="Earlier ones, which the dashboard shows: {n}.",
     share="{measure}, most first",
     nothing="Nothing was counted in this period, nor in the one before.",
     incomplete="Some days are missing from some of these figures: only their sums are kept, or data is damaged.",
@@ -174,6 +178,8 @@ _DE: Final = Texts(
     part_fewer="{parts}: {n} weniger ({now} statt {before}).",
     goals="Ziele",
     revenue="Umsatz",
+    annotations="Anmerkungen",
+    earlier_annotations="Frühere, die das Dashboard zeigt: {n}.",
     share="{measure}, absteigend",
     nothing="In diesem Zeitraum und im vorigen wurde nichts gezählt.",
     incomplete="In manchen dieser Zahlen fehlen einige Tage: Von ihnen sind nur noch Summen vorhanden, oder Daten sind beschädigt.",
@@ -241,6 +247,8 @@ _FR: Final = Texts(
     part_fewer="{parts} : {n} de moins ({now} au lieu de {before}).",
     goals="Objectifs",
     revenue="Revenus",
+    annotations="Annotations",
+    earlier_annotations="Annotations antérieures, à voir dans le tableau de bord : {n}.",
     share="{measure}, par ordre décroissant",
     nothing="Rien n’a été compté pendant cette période, ni pendant la précédente.",
     incomplete="Certains jours manquent dans une partie de ces chiffres : seuls leurs totaux sont conservés, ou des données sont endommagées.",
@@ -308,6 +316,8 @@ _ES: Final = Texts(
     part_fewer="{parts}: {n} menos ({now} en lugar de {before}).",
     goals="Objetivos",
     revenue="Ingresos",
+    annotations="Anotaciones",
+    earlier_annotations="Anotaciones anteriores, que muestra el panel: {n}.",
     share="{measure}, de mayor a menor",
     nothing="No se ha contado nada en este periodo ni en el anterior.",
     incomplete="En algunas de estas cifras faltan días: solo se conservan sus totales, o hay datos dañados.",
@@ -375,6 +385,8 @@ _JA: Final = Texts(
     part_fewer="{parts}：{n}減少（{before}→{now}）。",
     goals="目標",
     revenue="収益",
+    annotations="注釈",
+    earlier_annotations="これより前の注釈（ダッシュボードに表示）：{n} 件。",
     share="{measure}の多い順",
     nothing="この期間にも前の期間にも、記録はありません。",
     incomplete="一部の数値には、含まれていない日があります。合計だけが残っているか、データが破損しています。",
@@ -442,6 +454,8 @@ _ZH: Final = Texts(
     part_fewer="{parts}：减少 {n}（{before} → {now}）。",
     goals="目标",
     revenue="收入",
+    annotations="注释",
+    earlier_annotations="更早的注释（可在仪表板中查看）：{n} 条。",
     share="按{measure}从多到少",
     nothing="这段时间和之前一段时间都没有任何记录。",
     incomplete="部分数字缺少某些日期：只保留了这些日期的总数，或数据已损坏。",

@@ -13,7 +13,9 @@ from babel.dates import format_date, format_datetime, format_interval, format_sk
 from babel.numbers import format_currency, format_decimal, format_percent
 from babel.units import format_unit
 
+from medamad.domain.annotations import Annotation
 from medamad.domain.dimensions import OTHER, UNKNOWN
+from medamad.domain.instants import is_day
 from medamad.domain.subscriptions import Every
 from medamad.mail.figures import Figure
 from medamad.mail.spans import Span
@@ -114,6 +116,12 @@ class Words:
         moment = datetime.fromtimestamp(unix_s, zone)
         return format_datetime(moment, "short", tzinfo=zone, locale=self._locale)
 
+    def time_of(self, annotation: Annotation, zone: tzinfo) -> str:
+        """Return the day of an annotation, or its day and time in a time zone."""
+        if is_day(annotation.time):
+            return self.day(date.fromisoformat(annotation.time))
+        return self.moment(annotation.start_s(zone), zone)
+
     def name(self, of: str, name: str) -> str:
         """Return the name of a row of a list, or of a part of a dimension of changes."""
         texts, of = self.texts, _OF_CHANGES.get(of, of)
@@ -204,10 +212,15 @@ def _is_same(one: Change, other: Change) -> bool:
 
 def printable(name: str) -> str:
     """Return a name that visitors may have sent, without what could upset the text around it."""
-    plain = "".join(
-        " " if unicodedata.category(each) == "Cc" or each in _STEERING else each for each in name
+    shown = plain(name)
+    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+
+
+def plain(text: str) -> str:
+    """Return a text of one line without characters that reorder what is around it."""
+    return "".join(
+        " " if unicodedata.category(each) == "Cc" or each in _STEERING else each for each in text
     )
-    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"
 
 
 @cache

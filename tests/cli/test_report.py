@@ -36,6 +36,10 @@ def test_a_report_is_printed_with_and_without_a_daemon(tmp_path: Path) -> None:
         data = ["--data", str(daemon.data)]
         assert main(["import", str(file), "--website", "example.com", *data]) == 0
         client.request("PATCH", "/api/user", {"settings": {"language": "de"}})
+        noted = finished(
+            "annotate", daemon.data, "add", "example.com", "Umzug", "--time", "2026-10-28"
+        )
+        assert noted.returncode == 0
         week = ("--website", "example.com", "--week", "2026-W44")
         beside = report(daemon.data, *week)
         assert (beside.returncode, beside.stderr) == (0, "")
@@ -43,6 +47,7 @@ def test_a_report_is_printed_with_and_without_a_daemon(tmp_path: Path) -> None:
         lines = [" ".join(line.split()) for line in beside.stdout.splitlines()]
         assert "Seitenaufrufe 3 zuvor: 1 (+200 %)" in lines
         assert "/a 2" in lines
+        assert "Mi., 28. Okt. Umzug" in lines
         assert "/b 1" in lines
         assert (
             "https://stats.example.com/stats/dashboard/websites/example.com"

@@ -16,6 +16,7 @@ from twisted.internet.defer import CancelledError, Deferred, execute
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
 from medamad.daemon.report_delivery import ReportDelivery
+from medamad.domain.annotations import Annotation
 from medamad.domain.subscriptions import Every, Subscription
 from medamad.mail.mailer import Mailer
 from medamad.mail.settings import MailSettings, Patience
@@ -103,6 +104,10 @@ async def test_a_report_is_mailed_once_when_it_is_due(
 ) -> None:
     delivery = connect(server, mails.port)
     await subscribe(server)
+    await server.store.annotations.change(
+        subscription(server).websites[0],
+        lambda old: old.with_annotation(Annotation(id="a", time="2025-06-11", text="Deploy")),
+    )
     server.now = DUE - 1
     await delivery.look()
     assert not mails.received.mails
@@ -122,6 +127,7 @@ async def test_a_report_is_mailed_once_when_it_is_due(
     assert page in text
     assert f'href="{page}"' in html
     assert "was due" not in text
+    assert "  Wed, Jun 11  Deploy" in text
     assert " ".join(text.split()).count("Views 1 before: 0") == 1
     server.now = DUE + WEEK
     await delivery.look()

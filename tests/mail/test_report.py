@@ -13,6 +13,7 @@ from support.query.readers import reader_of
 from support.query.snapshots import SOURCES, MadeDay, snapshot_of
 
 from medamad.domain.accounts import LANGUAGES
+from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.goals import Goal
 from medamad.domain.subscriptions import Every
 from medamad.mail.figures import Counted, WebsiteFigures, website_figures
@@ -70,6 +71,14 @@ def fewer_from_google(weeks: int = 8) -> tuple[list[Entry], list[Entry]]:
     return views, orders
 
 
+DEFAULTS: dict[str, Any] = {
+    "goals": (),
+    "annotations": Annotations(),
+    "counted": Counted(),
+    "now_ms": NOW_MS,
+}
+
+
 def figures(
     views: list[Entry], events: Sequence[Entry] = (), span: Span = WEEK, **options: Any
 ) -> WebsiteFigures:
@@ -79,7 +88,7 @@ def figures(
         reader_of(snapshot, SOURCES),
         "example.com",
         span,
-        **{"goals": (), "counted": Counted(), "now_ms": NOW_MS} | options,
+        **DEFAULTS | options,
     )
 
 
@@ -170,6 +179,53 @@ def test_the_page_says_what_the_text_says_in_every_language(language: str, weeks
     assert f'lang="{language}"' in page
     assert "Guide &lt;read&gt;" in page
     assert not re.search(r"<(script|img|link|iframe)|url\(|src=", page)
+
+
+def annotated(*noted: tuple[str, str, str | None]) -> Annotations:
+    """Return annotations with a time, a text and a link each."""
+    return Annotations(
+        tuple(
+            Annotation(id=str(number), time=time, text=text, link=link)
+            for number, (time, text, link) in enumerate(noted)
+        )
+    )
+
+
+def test_annotations_of_the_days_are_shown_with_their_links() -> None:
+    views, _ = fewer_from_google()
+    notes = annotated(
+        ("2026-11-15", "The Sunday before", None),
+        ("2026-11-15T23:30:00Z", "Deploy <1.4>", "https://a.example/?v=1&n=4"),
+        ("2026-11-18", "\u202eNew prices", None),
+        ("2026-11-22T23:00:00Z", "The Monday after", None),
+    )
+    berlin = Span(Every.WEEK, MONDAY, ZoneInfo("Europe/Berlin"))
+    found = figures(views, span=berlin, annotations=notes)
+    shown = report(found, span=berlin)
+    lines = as_text(shown).replace("\u202f", " ").splitlines()
+    begin = lines.index("Annotations")
+    assert lines[begin : begin + 4] == [
+        "Annotations",
+        "  11/16/26, 12:30 AM  Deploy <1.4>  https://a.example/?v=1&n=4",
+        "  Wed, Nov 18   New prices",
+        "",
+    ]
+    page = as_html(shown)
+    assert 'href="https://a.example/?v=1&amp;n=4"' in page
+    assert "Deploy &lt;1.4&gt;" in page
+    assert "Sunday before" not in page
+    assert "Monday after" not in page
+
+
+def test_of_many_annotations_the_latest_are_shown() -> None:
+    views, _ = fewer_from_google()
+    notes = annotated(
+        *((f"2026-11-16T{n // 60:02}:{n % 60:02}:00Z", f"No. {n}.", None) for n in range(1_000))
+    )
+    shown = report(figures(views, annotations=notes))
+    for text in (as_text(shown), as_html(shown)):
+        assert [int(n) for n in re.findall(r"No\. (\d+)\.", text)] == list(range(980, 1_000))
+        assert "Earlier ones, which the dashboard shows: 980." in text
 
 
 def test_nothing_is_claimed_that_chance_explains_or_may_explain() -> None:
