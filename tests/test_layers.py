@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "ingest": {"storage", "lookup", "domain"},
     "query": {"storage", "lookup", "domain", "build"},
     "accounts": {"storage", "domain"},
-    "alerts": {"query", "storage", "lookup", "domain"},
+    "alerts": {"mail", "query", "storage", "lookup", "domain"},
     "mail": {"query", "domain"},
     "demo": {"storage", "lookup", "domain"},
     "transfer": {"ingest", "query", "storage", "lookup", "domain"},

@@ -9,7 +9,14 @@ from typing import Final
 from attrs import frozen
 
 from medamad.admin.import_requests import ImportDays, ImportRows
-from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportHandlers, UndoImport
+from medamad.admin.imports import (
+    BeginImport,
+    FinishImport,
+    HoldImport,
+    ImportFailed,
+    ImportHandlers,
+    UndoImport,
+)
 from medamad.admin.protocol import (
     Configuration,
     DaemonState,
@@ -53,7 +60,7 @@ class AdminHandlers:
     def handlers(self) -> Handlers:
         """Return the handler of each kind of request."""
         backend = self.site.backend
-        imports = ImportHandlers(backend.store, backend.clock)
+        imports = ImportHandlers(backend.store, backend.clock, failures=backend.import_failures)
         return {
             Status: self.status,
             GetConfiguration: self.configuration,
@@ -65,6 +72,7 @@ class AdminHandlers:
             ImportDays: imports.days,
             FinishImport: imports.finish,
             UndoImport: imports.undo,
+            ImportFailed: imports.failed,
         }
 
     async def configuration(

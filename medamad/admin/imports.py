@@ -1,6 +1,6 @@
 """The requests of `medamad import` and their handlers, which load batches into the store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
 from attrs import define, field
@@ -64,6 +64,13 @@ class UndoImport(AdminRequest, frozen=True):
     number: int
 
 
+class ImportFailed(AdminRequest, frozen=True):
+    """Note that an import failed."""
+
+    website: str
+    reason: str
+
+
 class Begun(Struct, frozen=True):
     """An import batch and the numbers of its hits."""
 
@@ -119,6 +126,8 @@ class ImportHandlers:
     _store: Store
     _clock: Callable[[], float]
     _max_pending_bytes: int = MAX_PENDING_BYTES
+    _failures: MutableMapping[int, str] = field(factory=dict, kw_only=True)
+    """Why the last import into a website failed, "" if it did not, by number."""
     _incoming: dict[int, _Incoming] = field(factory=dict)
     _log = Logger()
 
@@ -176,6 +185,7 @@ class ImportHandlers:
         await self._flush(incoming)
         whole = await uncancelled(self._store.imports.finish(incoming.batch))
         self._end(incoming)
+        self._failures[incoming.website.number] = ""
         self._log.info(
             "import {number} into {website} is complete: views ({views}), events ({events})",
             number=whole.number,
@@ -198,6 +208,17 @@ class ImportHandlers:
             website=website.hostname,
         )
         return Ended.of(gone)
+
+    async def failed(self, request: ImportFailed, _report: ReportProgress) -> Nothing:
+        """Keep the reason for alerts, until an import into the website is complete."""
+        self._note_failure(self._website(request.website), request.reason)
+        return Nothing()
+
+    def _note_failure(self, website: Website, reason: str) -> None:
+        self._failures[website.number] = reason
+        self._log.warn(
+            "an import into {website} failed: {reason}", website=website.hostname, reason=reason
+        )
 
     async def _begin(self, website: Website, request: BeginImport) -> ImportBatch:
         batch = await self._store.imports.begin(
@@ -223,6 +244,7 @@ class ImportHandlers:
 
     async def _abandon(self, incoming: _Incoming) -> None:
         self._end(incoming)
+        self._note_failure(incoming.website, "the command ended before the import was complete")
         await self._store.imports.give_up(incoming.website, incoming.batch)
 
     def _start_abandoning(self, incoming: _Incoming) -> None:

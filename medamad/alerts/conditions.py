@@ -10,13 +10,14 @@ import numpy as np
 from attrs import field, frozen
 
 from medamad.alerts.silence import views_by_slot
-from medamad.domain.alerts import Facts, Rule
+from medamad.domain.alerts import PARTS, ChangedPart, Facts, Part, Rule
 from medamad.domain.dimensions import OTHER
 from medamad.domain.errors import NotFound
 from medamad.domain.goals import Definitions
 from medamad.domain.zones import offset_at
 from medamad.lookup.referrers import Sources
 from medamad.query.chance import Chance, Compared, dispersions
+from medamad.query.changes import ChangesOptions, changes, largest_parts
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.goal_reports import preview_of_goal
 from medamad.query.period import Period
@@ -73,8 +74,8 @@ def look(snapshot: Snapshot, rules: Sequence[Rule], looked: Looked) -> dict[str,
     reader = EmbeddedReader(snapshot, looked.sources, Cancellation())
     find = {
         "quiet": partial(_quiet, snapshot),
-        "spike": partial(_unusual, snapshot, sign=1),
-        "drop": partial(_unusual, snapshot, sign=-1),
+        "spike": partial(_unusual, snapshot, reader, sign=1),
+        "drop": partial(_unusual, snapshot, reader, sign=-1),
         "referrer": partial(_new_referrers, reader),
         "goal": partial(_goal, reader),
         "no-goal": partial(_goal, reader),
@@ -90,14 +91,21 @@ def _quiet(snapshot: Snapshot, rule: Rule, looked: Looked) -> Findings:
         return Findings()
     # A restart, or 30 days, only mean that silence is not known any more.
     counted = (part for part in snapshot.parts if not part.import_batch)
-    is_over = newest_ms(counted, looked.now_ms) // 1000 > int(cause.facts["last"])
+    is_over = newest_ms(counted, looked.now_ms) // 1000 > _second(cause.facts["last"])
     return Findings() if is_over else UNKNOWN
 
 
-def _unusual(snapshot: Snapshot, rule: Rule, looked: Looked, *, sign: int) -> Findings:
+def _second(fact: object) -> int:
+    """Return a fact that is a time, in Unix seconds."""
+    return fact if isinstance(fact, int) else 0
+
+
+def _unusual(
+    snapshot: Snapshot, reader: Reader, rule: Rule, looked: Looked, *, sign: int
+) -> Findings:
     """Compare the last hour of the clock that is over with the same hour of earlier weeks.
 
-    `sign` is 1 for more views than usual, -1 for fewer.
+    `sign` is 1 for more views than usual, -1 for fewer. What begins is said with its largest parts.
     """
     begun_ms = _last_hour(looked)
     earliest_ms = min((part.time_bounds[0] for part in snapshot.parts), default=begun_ms)
@@ -125,9 +133,34 @@ def _unusual(snapshot: Snapshot, rule: Rule, looked: Looked, *, sign: int) -> Fi
     percent = round(100 * sign * (views - usual) / max(usual, 1))
     if verdict or percent < (rule.threshold or 0):
         return Findings()
-    return Findings(
-        {"": {"hour": begun_ms // 1000, "views": views, "usual": round(usual), "percent": percent}}
+    facts: Facts = {
+        "hour": begun_ms // 1000,
+        "views": views,
+        "usual": round(usual),
+        "percent": percent,
+    }
+    if looked.keeps_visits and rule.cause("") is None:
+        facts[PARTS] = _changed_parts(reader, looked, begun_ms, earlier_ms[0])
+    return Findings({"": facts})
+
+
+def _changed_parts(
+    reader: Reader, looked: Looked, hour_ms: int, before_ms: int
+) -> list[ChangedPart]:
+    """Return what explains best how the visits of an hour differ from those of an earlier one."""
+    hour, before = (
+        Period(begin_ms, begin_ms + HOUR_MS - 1, looked.zone) for begin_ms in (hour_ms, before_ms)
     )
+    options = ChangesOptions(now_ms=looked.now_ms, compared=before)
+    found = changes(reader, Query(hour), options=options).content
+    return [
+        ChangedPart(
+            parts=tuple(Part(each["dimension"], each["name"]) for each in parts),
+            before=change["before"],
+            now=change["now"],
+        )
+        for parts, change in largest_parts(found)
+    ]
 
 
 def _last_hour(looked: Looked) -> int:

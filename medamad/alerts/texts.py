@@ -8,7 +8,8 @@ from attrs import frozen
 from babel.dates import format_datetime
 from babel.numbers import format_decimal
 
-from medamad.domain.alerts import Event, Facts, Rule
+from medamad.domain.alerts import PARTS, Event, Facts, Rule
+from medamad.mail.words import Words
 
 _TIMES: Final = ("last", "hour")
 """The facts that are times, in Unix seconds."""
@@ -50,6 +51,10 @@ _EN: Final = {
     "damage": (
         "The store has damaged data: {place}",
         "The store has no damaged data any more.",
+    ),
+    "import": (
+        "An import into {imported} failed: {reason}",
+        "An import into {imported} was complete again.",
     ),
     "test": (
         "This is a test. At the moment, the alert would say: {sentences}",
@@ -97,6 +102,10 @@ _DE: Final = {
         "Die Datenbank hat beschädigte Daten: {place}",
         "Die Datenbank hat keine beschädigten Daten mehr.",
     ),
+    "import": (
+        "Ein Import in {imported} ist gescheitert: {reason}",
+        "Ein Import in {imported} war wieder vollständig.",
+    ),
     "test": (
         "Dies ist ein Test. Im Moment würde der Alarm melden: {sentences}",
         "Dies ist ein Test. Im Moment hat der Alarm nichts zu melden.",
@@ -142,6 +151,10 @@ _FR: Final = {
     "damage": (
         "La base contient des données endommagées : {place}",
         "La base ne contient plus de données endommagées.",
+    ),
+    "import": (
+        "Une importation dans {imported} a échoué : {reason}",
+        "Une importation dans {imported} a de nouveau réussi.",
     ),
     "test": (
         "Ceci est un test. En ce moment, l’alerte signalerait : {sentences}",
@@ -189,6 +202,10 @@ _ES: Final = {
         "La base de datos tiene datos dañados: {place}",
         "La base de datos ya no tiene datos dañados.",
     ),
+    "import": (
+        "Una importación en {imported} ha fallado: {reason}",
+        "Una importación en {imported} se ha vuelto a completar.",
+    ),
     "test": (
         "Esto es una prueba. En este momento, la alerta diría: {sentences}",
         "Esto es una prueba. En este momento, la alerta no tiene nada que notificar.",
@@ -235,6 +252,10 @@ _JA: Final = {
         "データベースに破損したデータがあります：{place}",
         "データベースに破損したデータはなくなりました。",
     ),
+    "import": (
+        "{imported} へのインポートに失敗しました：{reason}",
+        "{imported} へのインポートが再び完了しました。",
+    ),
     "test": (
         "これはテストです。現在、このアラートの内容は次のとおりです：{sentences}",
         "これはテストです。現在、このアラートが知らせることはありません。",
@@ -275,6 +296,10 @@ _ZH: Final = {
         "{limited} 又可以接受新值了：{dimension}。",
     ),
     "damage": ("数据库有损坏的数据：{place}", "数据库不再有损坏的数据。"),
+    "import": (
+        "导入到 {imported} 失败：{reason}",
+        "导入到 {imported} 又已完成。",
+    ),
     "test": (
         "这是一次测试。此刻该警报会说：{sentences}",
         "这是一次测试。此刻该警报没有需要报告的内容。",
@@ -293,6 +318,15 @@ SENTENCES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
 
 Of a test, what is said if there are causes, and if there are none.
 """
+_CHANGED: Final[Mapping[str, str]] = {
+    "en": "Visits in this hour, against the same hour a week before: {sentences}",
+    "de": "Besuche in dieser Stunde, gegenüber derselben Stunde der Vorwoche: {sentences}",
+    "fr": "Visites de cette heure, par rapport à la même heure une semaine plus tôt : {sentences}",
+    "es": "Visitas en esta hora, frente a la misma hora de la semana anterior: {sentences}",
+    "ja": "この 1 時間の訪問（前週の同じ時刻との比較）：{sentences}",
+    "zh": "这一小时的访问与前一周同一时段相比：{sentences}",
+}
+"""By language, what the parts that changed begin with."""
 _LOCALES: Final[Mapping[str, str]] = {"zh": "zh_Hans"}
 
 
@@ -308,7 +342,18 @@ class Speaker:
         texts = SENTENCES[self.language][rule.kind]
         shown = {name: self._shown(name, value) for name, value in facts.items()}
         threshold = self._shown("threshold", rule.threshold or 0)
-        return texts[event == "ended"].format(**shown, threshold=threshold, website=website)
+        said = texts[event == "ended"].format(**shown, threshold=threshold, website=website)
+        changed = facts.get(PARTS)
+        if event == "ended" or not isinstance(changed, list) or not changed:
+            return said
+        words = Words.of(self.language)
+        sentences = " ".join(
+            words.part_sentence(
+                ((part.dimension, part.name) for part in each.parts), each.before, each.now
+            )
+            for each in changed
+        )
+        return f"{said} {_CHANGED[self.language].format(sentences=sentences)}"
 
     def test(self, rule: Rule, found: Sequence[Facts], website: str) -> str:
         """Return what is said in a test of a rule that finds some causes."""
@@ -318,9 +363,9 @@ class Speaker:
         sentences = " ".join(self.sentence(rule, "began", facts, website) for facts in found)
         return would_say.format(sentences=sentences)
 
-    def _shown(self, name: str, value: str | int) -> str:
-        if isinstance(value, str):
-            return value
+    def _shown(self, name: str, value: object) -> str:
+        if not isinstance(value, int):
+            return str(value)
         locale = _LOCALES.get(self.language, self.language)
         if name in _TIMES:
             moment = datetime.fromtimestamp(value, UTC)

@@ -18,6 +18,7 @@ from medamad.admin.imports import (
     Ended,
     FinishImport,
     HoldImport,
+    ImportFailed,
     Nothing,
     UndoImport,
 )
@@ -39,12 +40,13 @@ from medamad.cli.support import (
 )
 from medamad.config.lists import load_lists
 from medamad.config.settings import retention, rules
-from medamad.domain.errors import BadRequest, Conflict, NotFound
+from medamad.daemon.messages import reason_of
+from medamad.domain.errors import ApiError, BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
 from medamad.storage.compaction.retention import Cutoff, cutoff_of
 from medamad.storage.environment.owner import is_of_owner
-from medamad.storage.errors import DamagedSegment
+from medamad.storage.errors import DamagedSegment, StoreError
 from medamad.storage.import_batches import ImportBatch, Span, check_new, check_ranges
 from medamad.storage.offline import StoreReader, open_reader
 from medamad.transfer.import_context import ImportTarget
@@ -123,6 +125,10 @@ def _line(each: ListedImport) -> str:
 
 _ANSWERS_WITHIN_S: Final = 300.0
 """A request usually takes far less, but the disk may be slow or busy."""
+
+_NOTED_WITHIN_S: Final = 10.0
+_LONGEST_REASON: Final = 300
+"""Characters of the reason of a failure that alerts name."""
 
 EXAMPLES: Final = (
     ("medamad import --website example.com --dry-run views.csv", "what would be imported"),
@@ -210,10 +216,28 @@ def _run(data_dir: Path, arguments: Namespace) -> int:
             return list_imports(data_dir, as_json=arguments.json)
         if arguments.undo is not None:
             return _undo(data_dir, arguments)
-        return _import(data_dir, arguments)
+        if arguments.dry_run:
+            return _import(data_dir, arguments)
+        with _failure_reported(data_dir, arguments.website):
+            return _import(data_dir, arguments)
     except (NotRunning, RequestFailed) as error:
         print_error(str(error))
         return 1
+
+
+@contextmanager
+def _failure_reported(data_dir: Path, hostname: str) -> Iterator[None]:
+    """Let the daemon know of an import that fails, for its alerts, if it is running."""
+    try:
+        yield
+    except (ApiError, OSError, StoreError, RequestFailed) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        with (
+            suppress(NotRunning, RequestFailed, OSError),
+            connect(data_dir, _NOTED_WITHIN_S) as daemon,
+        ):
+            daemon.request(ImportFailed(hostname, reason[:_LONGEST_REASON]), Nothing)
+        raise
 
 
 def _import(data_dir: Path, arguments: Namespace) -> int:
@@ -256,8 +280,7 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         return _dry_run(plan, arguments)
     if found.rejected_rows and not arguments.skip_refused:
         print_rejected(found)
-        _print_unskipped(found, "and nothing was stored")
-        return 1
+        raise BadRequest(_unskipped(found, "and nothing was stored"))
     with connect(data_dir, _ANSWERS_WITHIN_S) as daemon, connect(data_dir) as holding:
         return _send(plan, daemon, holding, arguments)
 
@@ -303,7 +326,7 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
     progress.end()
     report(plan, gathering, None, as_json=arguments.json)
     if plan.survey.rejected_rows and not arguments.skip_refused:
-        _print_unskipped(plan.survey, "and nothing would be stored")
+        print_error(_unskipped(plan.survey, "and nothing would be stored"))
         return 1
     if not gathering.views + gathering.events:
         print_error(nothing_in(plan, gathering))
@@ -311,8 +334,8 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
     return 0
 
 
-def _print_unskipped(found: Survey, what: str) -> None:
-    print_error(
+def _unskipped(found: Survey, what: str) -> str:
+    return (
         f"{found.rejected_rows:,} of {found.rows:,} rows are rejected, {what};"
         " --skip-refused imports the others"
     )

@@ -387,6 +387,23 @@ def _damage(backend: Backend, _rule: Rule) -> Findings:
     return _single({"place": places[0]} if places else None)
 
 
+def _import(backend: Backend, rule: Rule) -> Findings:
+    """Find the websites whose last import failed.
+
+    What was reported before the last start goes on until an import is complete.
+    """
+    failures, websites = backend.import_failures, backend.store.websites
+    facts: dict[str, Facts] = {
+        str(number): {"imported": website.hostname, "reason": reason}
+        for number, reason in list(failures.items())
+        if reason and (website := websites.by_number(number))
+    }
+    for cause in rule.causes:
+        if int(cause.key) not in failures and websites.by_number(int(cause.key)):
+            facts[cause.key] = cause.facts
+    return Findings(facts)
+
+
 def _single(facts: Facts | None) -> Findings:
     return Findings({} if facts is None else {"": facts})
 
@@ -396,4 +413,5 @@ _SERVICE: Final[Mapping[str, Callable[[Backend, Rule], Findings]]] = {
     "backup": _backup,
     "limits": _limits,
     "damage": _damage,
+    "import": _import,
 }

@@ -10,7 +10,7 @@ from attrs import evolve, field, frozen
 from medamad.domain.errors import BadRequest, NotFound
 
 WebsiteKind: TypeAlias = Literal["quiet", "spike", "drop", "referrer", "goal", "no-goal"]
-ServiceKind: TypeAlias = Literal["disk", "backup", "limits", "damage"]
+ServiceKind: TypeAlias = Literal["disk", "backup", "limits", "damage", "import"]
 WEBSITE_KINDS: Final = get_args(WebsiteKind)
 """What a rule of a website can look at."""
 SERVICE_KINDS: Final = get_args(ServiceKind)
@@ -45,8 +45,29 @@ _HOST: Final = re.compile(r"[0-9a-z.-]+|[0-9a-f:.]+")
 
 Event: TypeAlias = Literal["began", "ended", "test"]
 """That a cause began or ended, or that nothing did."""
-Facts: TypeAlias = dict[str, str | int]
+
+
+@frozen
+class Part:
+    """A part of a dimension of `query.changes`."""
+
+    dimension: str
+    name: str
+
+
+@frozen(kw_only=True)
+class ChangedPart:
+    """The visits that belong to each of some parts, before and now."""
+
+    parts: tuple[Part, ...]
+    before: int
+    now: int
+
+
+Facts: TypeAlias = dict[str, str | int | list[ChangedPart]]
 """What a rule found, by name."""
+PARTS: Final = "parts"
+"""The name of those that have changed most."""
 
 
 class NotDelivered(Exception):

@@ -1,11 +1,11 @@
 """Figures, dates and names as a language writes them, and the sentences of what changed."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from functools import cache
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from attrs import frozen
 from babel.core import Locale
@@ -20,12 +20,10 @@ from medamad.domain.subscriptions import Every
 from medamad.mail.figures import Figure
 from medamad.mail.spans import Span
 from medamad.mail.texts import TEXTS, Texts
-from medamad.query.changes import Change
+from medamad.query.changes import Change, largest_parts
 
 _LONGEST: Final = 80
 """Longer names are cut, since a mail is no table."""
-_PARTS: Final = 2
-"""For so many parts there is a sentence of what changed."""
 _STEERING: Final = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
@@ -150,64 +148,26 @@ class Words:
             if found["by_chance"] is None:
                 yield texts.chance_unknown
         for parts, change in largest_parts(found):
-            form = texts.part_more if change["difference"] > 0 else texts.part_fewer
-            names = [
-                texts.part.format(
-                    name=self.name(part["dimension"], part["name"]),
-                    dimension=texts.dimensions[part["dimension"]],
-                )
-                for part in parts
-            ]
-            yield form.format(parts=", ".join(names), **self._counts(change))
+            named = [(part["dimension"], part["name"]) for part in parts]
+            yield self.part_sentence(named, change["before"], change["now"])
 
-    def _counts(self, change: Change) -> dict[str, str]:
+    def part_sentence(self, parts: Iterable[tuple[str, str]], before: int, now: int) -> str:
+        """Return by how much what is in each of some parts changed."""
+        texts = self.texts
+        form = texts.part_more if now > before else texts.part_fewer
+        names = [
+            texts.part.format(name=self.name(of, name), dimension=texts.dimensions[of])
+            for of, name in parts
+        ]
+        return form.format(parts=", ".join(names), **self._counts({"before": before, "now": now}))
+
+    def _counts(self, change: Mapping[str, int]) -> dict[str, str]:
+        before, now = change["before"], change["now"]
         return {
-            "n": self.number(abs(change["difference"])),
-            "now": self.number(change["now"]),
-            "before": self.number(change["before"]),
+            "n": self.number(abs(now - before)),
+            "now": self.number(now),
+            "before": self.number(before),
         }
-
-
-def largest_parts(found: Change) -> list[tuple[Sequence[Any], Change]]:
-    """Return the changes that explain the total best, each with the parts that it is of.
-
-    Only what chance does not explain. Pairs come first; of one that is as large as one of its
-    parts, that part is left. Other parts are of one dimension, so that no visit is in two of them.
-    A part that has all there is explains nothing.
-    """
-    counts = {
-        (dimension["dimension"], part["name"]): part
-        for dimension in found["dimensions"]
-        for part in dimension["parts"]
-    }
-    pairs = [(_without_whole(pair, counts), pair) for pair in found["pairs"]]
-    named = {_key(part) for parts, _ in pairs for part in parts}
-    single = [
-        ([{"dimension": key[0], "name": key[1]}], part)
-        for key, part in counts.items()
-        if part["by_chance"] is False and key not in named and not _is_same(part, found)
-    ]
-    single.sort(key=lambda each: -abs(each[1]["difference"]))
-    alone = [parts[0]["dimension"] for parts, _ in (*pairs, *single) if len(parts) == 1]
-    single = [each for each in single if each[0][0]["dimension"] == alone[0]]
-    return [*pairs, *single][:_PARTS]
-
-
-def _without_whole(pair: Change, counts: Mapping[tuple[str, str], Change]) -> Sequence[Any]:
-    """Return the parts of a pair, or the one that is as large as the pair."""
-    for part in pair["parts"]:
-        if (count := counts.get(_key(part))) and _is_same(count, pair):
-            return [part]
-    parts: Sequence[Any] = pair["parts"]
-    return parts
-
-
-def _key(part: Change) -> tuple[str, str]:
-    return part["dimension"], part["name"]
-
-
-def _is_same(one: Change, other: Change) -> bool:
-    return (one["before"], one["now"]) == (other["before"], other["now"])
 
 
 def printable(name: str) -> str:

@@ -1,6 +1,6 @@
 """The report of what changed between two periods: the parts of a difference, and pairs of these."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Final, Self, TypeAlias
@@ -54,6 +54,9 @@ COMPARED: Final = ("compare_start", "compare_end")
 """The parameters of the period to compare with."""
 MAX_PAIRED: Final = 3
 """For so many changes, the part of another dimension that explains them best is looked for."""
+
+MOST_SAID: Final = 2
+"""For so many parts there is a sentence of what changed."""
 
 _DIMENSIONS: Final[Sequence[tuple[str, Dimension, Naming]]] = (
     ("source", Dimension.REFERRER, rows.source),
@@ -713,3 +716,48 @@ def _best_piece(
     # Of equal ones the first by dimension and name, whatever the codes are.
     largest = [pieces[number] for number in np.flatnonzero(excess == excess.max()).tolist()]
     return min(largest, key=lambda piece: (tables.index(piece[0]), piece[0].name_of(piece[1])))
+
+
+# What to say
+
+
+def largest_parts(found: Change) -> list[tuple[Sequence[Any], Change]]:
+    """Return the changes that explain the total best, each with the parts that it is of.
+
+    Only what chance does not explain. Pairs come first; of one that is as large as one of its
+    parts, that part is left. Other parts are of one dimension, so that no visit is in two of them.
+    A part that has all there is explains nothing.
+    """
+    counts = {
+        (dimension["dimension"], part["name"]): part
+        for dimension in found["dimensions"]
+        for part in dimension["parts"]
+    }
+    pairs = [(_without_whole(pair, counts), pair) for pair in found["pairs"]]
+    named = {_key(part) for parts, _ in pairs for part in parts}
+    single = [
+        ([{"dimension": key[0], "name": key[1]}], part)
+        for key, part in counts.items()
+        if part["by_chance"] is False and key not in named and not _is_same(part, found)
+    ]
+    single.sort(key=lambda each: -abs(each[1]["difference"]))
+    alone = [parts[0]["dimension"] for parts, _ in (*pairs, *single) if len(parts) == 1]
+    single = [each for each in single if each[0][0]["dimension"] == alone[0]]
+    return [*pairs, *single][:MOST_SAID]
+
+
+def _without_whole(pair: Change, counts: Mapping[tuple[str, str], Change]) -> Sequence[Any]:
+    """Return the parts of a pair, or the one that is as large as the pair."""
+    for part in pair["parts"]:
+        if (count := counts.get(_key(part))) and _is_same(count, pair):
+            return [part]
+    parts: Sequence[Any] = pair["parts"]
+    return parts
+
+
+def _key(part: Change) -> tuple[str, str]:
+    return part["dimension"], part["name"]
+
+
+def _is_same(one: Change, other: Change) -> bool:
+    return (one["before"], one["now"]) == (other["before"], other["now"])

@@ -91,5 +91,10 @@ class Backend:
     """What looks at the alerts; None before that begins."""
     report_failures: MutableMapping[str, str] = field(factory=dict)
     """Why the last attempt to mail a report failed, by its id."""
+    import_failures: MutableMapping[int, str] = field(factory=dict)
+    """Why the last import into a website failed, "" if it did not, by number.
+
+    Of those since the start of the daemon.
+    """
     quiet: MutableMapping[int, int] = field(factory=dict)
     """The time of the last view of each website that has gone quiet, by number."""

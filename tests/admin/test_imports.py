@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_twisted
 from support.storage.log_lines import logged_warnings
@@ -10,7 +11,13 @@ from support.web.daemon_in_memory import Server, build_server
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import LogLevel
 
-from medamad.admin.imports import BeginImport, FinishImport, ImportHandlers
+from medamad.admin.imports import (
+    BeginImport,
+    FinishImport,
+    HoldImport,
+    ImportFailed,
+    ImportHandlers,
+)
 
 
 @pytest.fixture
@@ -41,6 +48,34 @@ async def test_an_abandoned_import_does_not_block_others(server: Server) -> None
     await server.store.rename_website(website, "renamed.example", 2)
     await server.store.rename_website(website, "twin.example", 3)
     assert (await handlers.begin(request, ignore_progress)).number == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_failure_is_known_until_an_import_is_complete(server: Server) -> None:
+    website = await server.store.add_website("twin.example", 1)
+    failures: dict[int, str] = {}
+    handlers = ImportHandlers(server.store, lambda: 7, failures=failures)
+    request = BeginImport(
+        website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
+    )
+    with logged_warnings() as lines:
+        await handlers.failed(ImportFailed("twin.example", "no such file"), ignore_progress)
+    assert failures == {website.number: "no such file"}
+    assert lines == ["an import into twin.example failed: no such file"]
+    begun = await handlers.begin(request, ignore_progress)
+    assert failures == {website.number: "no such file"}
+    await handlers.finish(FinishImport(number=begun.number), ignore_progress)
+    assert failures == {website.number: ""}
+    left = await handlers.begin(
+        msgspec.structs.replace(request, digest="2", newest=begun.number), ignore_progress
+    )
+    holding = Deferred.fromCoroutine(handlers.hold(HoldImport(left.number), ignore_progress))
+    holding.cancel()
+    with pytest.raises(CancelledError):
+        await holding
+    assert failures == {website.number: "the command ended before the import was complete"}
+    # The writer works sequentially: the import is removed before this is answered.
+    await server.store.rename_website(website, "renamed.example", 2)
 
 
 @pytest_twisted.ensureDeferred

@@ -12,7 +12,7 @@ from support.query.oracle import Entry
 from support.query.snapshots import SOURCES, Cuts, snapshot_of
 
 from medamad.alerts.conditions import UNKNOWN, Findings, Looked, look
-from medamad.domain.alerts import Cause, Facts, Rule
+from medamad.domain.alerts import Cause, ChangedPart, Facts, Part, Rule
 from medamad.domain.goals import Definitions, Goal
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -101,7 +101,24 @@ def test_an_hour_is_compared_with_the_same_hour_of_earlier_weeks(
     snapshot = known_for(len(earlier), hours(latest, *earlier))
     begun_s = (NOON - HOUR) // 1000
     wanted = {} if expected is None else {"": {"hour": begun_s, **expected}}
-    assert found(snapshot, rule_of(kind, threshold=threshold)) == Findings(wanted)
+    without_visits = evolve(LOOKED, keeps_visits=False)
+    rule = rule_of(kind, threshold=threshold)
+    assert found(snapshot, rule, without_visits) == Findings(wanted)
+
+
+def test_it_says_which_parts_changed_when_it_begins() -> None:
+    entries = hours(100, *USUAL) + views(spread(NOON - HOUR, 200), referrer="news.example")
+    for week in range(1, 9):
+        entries += views(spread(NOON - HOUR - week * WEEK, 5), referrer="news.example")
+    snapshot, rule = known_for(8, entries), rule_of("spike", threshold=50)
+    facts = found(snapshot, rule).facts[""]
+    assert facts["parts"] == [
+        ChangedPart(parts=(Part("source", "news.example"),), before=5, now=200)
+    ]
+    begun = evolve(rule, causes=(Cause("", 1, facts),))
+    assert "parts" not in found(snapshot, begun).facts[""], "they are said once"
+    # All have more: no part explains it.
+    assert found(known_for(8, hours(500, *USUAL)), rule).facts[""]["parts"] == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,14 @@ import pytest
 
 from medamad.alerts.texts import SENTENCES, Speaker
 from medamad.domain.accounts import LANGUAGES
-from medamad.domain.alerts import SERVICE_KINDS, WEBSITE_KINDS, Facts, Rule
+from medamad.domain.alerts import (
+    SERVICE_KINDS,
+    WEBSITE_KINDS,
+    ChangedPart,
+    Facts,
+    Part,
+    Rule,
+)
 
 KINDS = (*WEBSITE_KINDS, *SERVICE_KINDS)
 
@@ -61,6 +68,53 @@ SPIKE: Facts = {"hour": 1_704_106_800, "views": 12_345, "usual": 1_234, "percent
 def test_numbers_and_times_are_those_of_the_language_and_zone(language: str, text: str) -> None:
     speaker = Speaker(language, ZoneInfo("Europe/Berlin"))
     assert speaker.sentence(rule_of("spike", 50), "began", SPIKE, "example.com") == text
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        (
+            "en",
+            (
+                " Visits in this hour, against the same hour a week before:"
+                " Google (referrer), /guide (entry page): 1,195 more (1,200 instead of 5)."
+                " Unknown (country): 3 fewer (0 instead of 3)."
+            ),
+        ),
+        (
+            "de",
+            (
+                " Besuche in dieser Stunde, gegenüber derselben Stunde der Vorwoche:"
+                " Google (Referrer), /guide (Einstiegsseite): 1.195 mehr (1.200 statt 5)."
+                " Unbekannt (Land): 3 weniger (0 statt 3)."
+            ),
+        ),
+    ],
+)
+def test_the_parts_that_changed_are_said_at_the_beginning(language: str, text: str) -> None:
+    pair = (Part("source", "Google"), Part("entry_page", "/guide"))
+    parts = [
+        ChangedPart(parts=pair, before=5, now=1_200),
+        ChangedPart(parts=(Part("country", "Unknown"),), before=3, now=0),
+    ]
+    speaker, rule = Speaker(language, ZoneInfo("UTC")), rule_of("spike", 50)
+    facts: Facts = {**SPIKE, "parts": parts}
+    for none in (SPIKE, {**SPIKE, "parts": []}):
+        usual = speaker.sentence(rule, "began", none, "example.com")
+        assert speaker.sentence(rule, "began", facts, "example.com") == usual + text
+        ended = speaker.sentence(rule, "ended", none, "example.com")
+        assert speaker.sentence(rule, "ended", facts, "example.com") == ended
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_parts_are_said_in_every_language(language: str) -> None:
+    parts = [ChangedPart(parts=(Part("source", "a.example"),), before=5, now=12)]
+    speaker = Speaker(language, ZoneInfo("UTC"))
+    said = speaker.sentence(rule_of("drop", 50), "began", {**SPIKE, "parts": parts}, "example.com")
+    alone = speaker.sentence(rule_of("drop", 50), "began", SPIKE, "example.com")
+    assert said.startswith(f"{alone} ")
+    assert "a.example" in said.removeprefix(alone)
+    assert "{" not in said
 
 
 def test_a_test_says_what_would_be_said() -> None:

@@ -50,7 +50,7 @@ def test_alerts_are_defined_listed_and_removed(tmp_path: Path) -> None:
         refused = alert(data, "add", "quiet", "--url", URL)
         assert (refused.returncode, refused.stderr) == (
             1,
-            "medamad: kind: expected one of disk, backup, limits, damage\n",
+            "medamad: kind: expected one of disk, backup, limits, damage, import\n",
         )
     # What is exported has no secret.
     assert json.loads(alert(data, "list", *OF_WEBSITE, "--json").stdout) == [missed]

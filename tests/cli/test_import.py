@@ -153,6 +153,32 @@ def test_a_rejected_file_is_reported_and_nothing_is_stored(tmp_path: Path, daemo
     assert (json.loads(skipped.stdout)["views"], json.loads(skipped.stdout)["refused"]) == (300, 2)
 
 
+def test_an_alert_reports_the_last_import_if_it_failed(tmp_path: Path, daemon: Daemon) -> None:
+    client, url = daemon.client(), "https://hooks.invalid/"
+    alert = client.request("POST", "/api/user/alerts", {"kind": "import", "url": url}).json["id"]
+
+    def said() -> str:
+        text: str = client.request("POST", f"/api/user/alerts/{alert}/test").json["text"]
+        return text.partition("At the moment, the alert ")[2]
+
+    missing = tmp_path / "access.log"
+    into = ("--website", "example.org")
+    call(daemon.data, "import", missing, *into, "--dry-run")
+    assert said() == "has nothing to report."
+    refused = call(daemon.data, "import", missing, *into)
+    failure = refused.stderr.removeprefix("medamad: ").strip()
+    assert str(missing) in failure
+    assert said() == f"would say: An import into example.org failed: {failure}"
+    assert f"an import into example.org failed: {failure}" in daemon.log
+    files = views_file(tmp_path / "made")
+    with files[0].open("a") as file:
+        file.write("feed,9001,never,/x,true,true,Firefox,DE,1\n")
+    assert call(daemon.data, "import", *files, *into).returncode == 1
+    assert said().startswith("would say: An import into example.org failed: 1 of 316 rows are")
+    assert call(daemon.data, "import", *files, *into, "--skip-refused").returncode == 0
+    assert said() == "has nothing to report."
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

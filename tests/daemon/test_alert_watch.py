@@ -371,6 +371,35 @@ async def test_the_alerts_of_the_service(server: Server) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_failed_import_is_reported_until_one_is_complete(server: Server) -> None:
+    website = await server.store.add_website("example.com", NOW)
+    other = await server.store.add_website("other.example", NOW)
+    await rule_for(
+        server, SERVICE, evolve(DISK, id="i", kind="import", threshold=None, format="json")
+    )
+    failures = server.site.backend.import_failures
+    failures |= {website.number: "access.log: no such file", other.number: ""}
+    await look(server)
+    failed = "An import into example.com failed: access.log: no such file"
+    assert texts(server) == [failed]
+    # After a restart it is unknown, which is no end.
+    failures.clear()
+    await look(server)
+    await look(server, ENDS_AFTER_S)
+    assert texts(server) == [failed]
+    failures[website.number] = ""
+    await look(server)
+    await look(server, ENDS_AFTER_S)
+    assert texts(server)[1:] == ["An import into example.com was complete again."]
+    failures[other.number] = "no"
+    await look(server)
+    await server.store.delete_website(other)
+    await look(server)
+    await look(server, ENDS_AFTER_S)
+    assert len(texts(server)) == 4
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_test_says_what_would_be_said_and_changes_nothing(server: Server) -> None:
     website = await visited(server)
     await rule_for(server, website.number, QUIET)

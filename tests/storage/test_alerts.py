@@ -6,7 +6,7 @@ import pytest_twisted
 from support.storage.log_lines import logged_warnings
 
 from medamad.domain.accounts import Account
-from medamad.domain.alerts import SERVICE, Alerts, Rule
+from medamad.domain.alerts import SERVICE, Alerts, ChangedPart, Facts, Part, Rule
 from medamad.domain.errors import NotFound
 from medamad.storage.check import StoreCheck
 from medamad.storage.environment.environment import ALERTS, open_as_guest, open_to_read
@@ -15,7 +15,9 @@ from medamad.storage.store import Store
 OpenStore = Callable[..., Store]
 
 RULE = Rule(id="rule", kind="disk", threshold=5, url="https://example.com/")
-MADE = Alerts((RULE,)).with_findings("rule", {"": {"free": 4}}, [], now=1, ids=["notice"])
+CHANGED = ChangedPart(parts=(Part("source", "é"), Part("device", "")), before=1, now=0)
+FACTS: Facts = {"free": 4, "reason": "é", "parts": [CHANGED]}
+MADE = Alerts((RULE,)).with_findings("rule", {"": FACTS}, [], now=1, ids=["notice"])
 
 
 def make(old: Alerts) -> Alerts:

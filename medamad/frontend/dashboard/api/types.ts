@@ -189,7 +189,7 @@ export interface Token {
 }
 
 export type WebsiteAlertKind = "quiet" | "spike" | "drop" | "referrer" | "goal" | "no-goal";
-export type ServiceAlertKind = "disk" | "backup" | "limits" | "damage";
+export type ServiceAlertKind = "disk" | "backup" | "limits" | "damage" | "import";
 export type AlertKind = WebsiteAlertKind | ServiceAlertKind;
 export type AlertFormat = "json" | "slack" | "discord" | "ntfy" | "mail";
 

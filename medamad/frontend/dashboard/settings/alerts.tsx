@@ -31,7 +31,7 @@ const OF_WEBSITE: readonly WebsiteAlertKind[] = [
   "goal",
   "no-goal",
 ];
-const OF_SERVICE: readonly ServiceAlertKind[] = ["disk", "backup", "limits", "damage"];
+const OF_SERVICE: readonly ServiceAlertKind[] = ["disk", "backup", "limits", "damage", "import"];
 const FORMATS: Record<AlertFormat, () => string> = {
   json: () => said("json"),
   slack: () => "Slack",
