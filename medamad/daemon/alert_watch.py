@@ -176,6 +176,8 @@ class AlertWatch:
             elif seconds - self._absent_since.setdefault(place, seconds) >= ENDS_AFTER_S:
                 ended.append(cause.key)
                 del self._absent_since[place]
+        for key in began:
+            self._absent_since.pop((rule.id, key), None)
         if began or ended:
             ids = [new_id() for _ in range(len(began) + len(ended))]
             await self._backend.store.alerts.change(

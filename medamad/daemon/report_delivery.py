@@ -65,10 +65,10 @@ class ReportDelivery:
 
     async def _mail(self, key: bytes, subscription: Subscription, span: Span) -> bool:
         """Try to mail a report; return whether the next one may be tried at once."""
-        backend, first = self._backend, span.first.isoformat()
+        backend, name = self._backend, span.name
         reports = backend.store.reports
-        if subscription.tries_of(first) >= MOST_TRIES:
-            await reports.change(key, lambda old: old.with_done(first))
+        if subscription.tries_of(name) >= MOST_TRIES:
+            await reports.change(key, lambda old: old.with_done(name))
             return True
         letter = await backend.run_query(partial(self._letter, subscription, span), client=_CLIENT)
         try:
@@ -76,19 +76,19 @@ class ReportDelivery:
         except MailFailed as error:
             self._failed(subscription, error)
             return False
-        await reports.change(key, lambda old: old.with_try(first))
+        await reports.change(key, lambda old: old.with_try(name))
         if reports.find(key) is None:
             return True  # it has been ended meanwhile
         try:
             await backend.mailer.send_letter(subscription.address, letter)
         except MailFailed as error:
             if error.is_final:
-                await reports.change(key, lambda old: old.with_done(first))
+                await reports.change(key, lambda old: old.with_done(name))
             elif not error.may_have_arrived:
                 await reports.change(key, Subscription.without_try)
             self._failed(subscription, error)
             return error.is_refusal
-        await reports.change(key, lambda old: old.with_done(first))
+        await reports.change(key, lambda old: old.with_done(name))
         self._pauses.pop(subscription.id, None)
         backend.report_failures.pop(subscription.id, None)
         self._log.info("the report {id} was mailed", id=subscription.id)

@@ -1,7 +1,7 @@
 """Alerts: rules of what to report about a website or the service, and what they have found."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
@@ -123,6 +123,11 @@ class Rule:
         scheme, host, *_ = urlsplit(self.url)
         return f"{scheme}://{host}/"
 
+    @property
+    def looks_at(self) -> tuple[object, ...]:
+        """What it looks at, and from when on it reports that."""
+        return self.kind, self.threshold, self.goal, self.hours
+
     def cause(self, key: str) -> Cause | None:
         """Return a cause that has not ended, None for none."""
         return next((each for each in self.causes if each.key == key), None)
@@ -161,6 +166,18 @@ class Alerts:
         if len(self.rules) >= MAX_RULES:
             raise BadRequest(f"alerts: there can be {MAX_RULES}, remove one first")
         return evolve(self, rules=(*self.rules, rule))
+
+    def with_changed_rule(self, rule_id: str, change: Callable[[Rule], Rule]) -> "Alerts":
+        """Return the alerts with a rule changed. Raises NotFound, and what `change` does.
+
+        One that looks at something else has not found anything yet, and sends nothing of before.
+        """
+        old = self.rule(rule_id)
+        new, notices = change(old), self.notices
+        if new.looks_at != old.looks_at:
+            new = evolve(new, causes=())
+            notices = tuple(each for each in notices if each.rule != rule_id)
+        return Alerts(tuple(new if each == old else each for each in self.rules), notices)
 
     def without_rule(self, rule_id: str) -> "Alerts":
         """Return the alerts without a rule and its notices. Raises NotFound."""

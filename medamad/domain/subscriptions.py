@@ -47,29 +47,36 @@ class Subscription:
     confirmed: int | None = None
     """When the address was confirmed; nothing is mailed before."""
     done: tuple[str, ...] = ()
-    """The first days of the last weeks or months whose report needs no further attempt."""
+    """The names of the last weeks or months whose report needs no further attempt."""
     trying: str = ""
     """That of the one which is being mailed, or may have arrived."""
     tries: int = 0
     """How often that one may have arrived."""
+    changed: int = 0
+    """When it was last changed when it is mailed; what was due before is not mailed."""
     number: int = 0
     """Which one it was of those that were made in the same second."""
 
-    def with_try(self, first: str) -> "Subscription":
+    @property
+    def schedule(self) -> tuple[object, ...]:
+        """When it is mailed."""
+        return self.every, self.day, self.hour, self.timezone
+
+    def with_try(self, name: str) -> "Subscription":
         """Return it with one more attempt to mail a report, which is about to be made."""
-        return evolve(self, trying=first, tries=self.tries_of(first) + 1)
+        return evolve(self, trying=name, tries=self.tries_of(name) + 1)
 
     def without_try(self) -> "Subscription":
         """Return it without the last attempt, which has certainly failed."""
         return evolve(self, tries=max(self.tries - 1, 0))
 
-    def with_done(self, first: str) -> "Subscription":
+    def with_done(self, name: str) -> "Subscription":
         """Return it with a report that needs no further attempt."""
-        return evolve(self, done=(*self.done, first)[-_REMEMBERED:], trying="", tries=0)
+        return evolve(self, done=(*self.done, name)[-_REMEMBERED:], trying="", tries=0)
 
-    def tries_of(self, first: str) -> int:
+    def tries_of(self, name: str) -> int:
         """Return how often a report may have arrived."""
-        return self.tries if self.trying == first else 0
+        return self.tries if self.trying == name else 0
 
 
 def new_secret() -> str:

@@ -33,6 +33,12 @@ class Span:
         return cls.with_day(every, _EPOCH + timedelta(days=day_at(zone, unix_s)), zone).previous
 
     @property
+    def name(self) -> str:
+        """What tells it apart from all other weeks and months."""
+        day = self.first.isoformat()
+        return day if self.every is Every.WEEK else day[: len("2026-01")]
+
+    @property
     def following(self) -> Self:
         """The next one."""
         return self._with(self.first + timedelta(days=7 if self.every is Every.WEEK else 31))
@@ -79,6 +85,16 @@ def due_span(subscription: Subscription, now_s: int) -> Span | None:
     while span.due_s(day, hour) > now_s:
         span = span.previous
     since = subscription.confirmed
-    if since is None or span.due_s(day, hour) <= since:
+    if since is None or span.due_s(day, hour) <= max(since, subscription.changed):
         return None
-    return None if span.first.isoformat() in subscription.done else span
+    return None if span.name in subscription.done else span
+
+
+def rescheduled(old: Subscription, new: Subscription, now_s: int) -> Subscription:
+    """Return a subscription that was changed, of which nothing is mailed that was due before.
+
+    Except for what was due and could not be mailed yet.
+    """
+    if new.schedule == old.schedule or due_span(old, now_s) is not None:
+        return new
+    return evolve(new, changed=now_s)

@@ -58,6 +58,6 @@ def report_letter(
         subject=report.subject,
         text=as_text(report),
         html=as_html(report),
-        number=f"report.{subscription.id}.{span.first.isoformat()}",
+        number=f"report.{subscription.id}.{span.name}",
         headers=headers if unsubscribe else (),
     )

@@ -1,4 +1,4 @@
-"""Alerts in the settings: made, tried against a real server, and deleted."""
+"""Alerts in the settings: made, tried against a real server, changed and deleted."""
 
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,7 +36,7 @@ def receiver() -> Iterator[tuple[int, list[bytes]]]:
         thread.join()
 
 
-def test_an_alert_is_made_tried_and_deleted(
+def test_an_alert_is_made_tried_changed_and_deleted(
     new_daemon: Daemon, dashboard_of: Make, receiver: tuple[int, list[bytes]]
 ) -> None:
     port, received = receiver
@@ -64,7 +64,18 @@ def test_an_alert_is_made_tried_and_deleted(
     item.get_by_role("button", name="Try it now").click()
     expect(item).to_contain_text(f"Sent: {TEXT}")
     assert received == [TEXT.encode()]
-    item.get_by_role("button", name="Delete").click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    item.get_by_role("button", name="Edit").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Times, at least").fill("7")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    changed = page.get_by_role("listitem").filter(has_text="is reached 7 or more times")
+    expect(changed).to_contain_text(f"Sent to http://127.0.0.1:{port}/ as ntfy")
+    changed.get_by_role("button", name="Try it now").click()
+    expect(changed).to_contain_text(f"Sent: {TEXT}")
+    assert len(received) == 2, "the address of the webhook is the same"
+    changed.get_by_role("button", name="Edit").click()
+    dialog.get_by_role("button", name="Delete").click()
+    dialog.get_by_role("button", name="Press again to delete").click()
     expect(page.get_by_text("No alerts yet.")).to_be_visible()
     assert owner.get("/api/websites/example.com/alerts") == []

@@ -39,7 +39,7 @@ from = "stats@example.org"
         yield started
 
 
-def test_a_report_is_added_confirmed_and_ended(
+def test_a_report_is_added_confirmed_changed_and_ended(
     daemon: Daemon, mails: MailServer, dashboard_of: Make
 ) -> None:
     owner = daemon.client()
@@ -72,8 +72,16 @@ def test_a_report_is_added_confirmed_and_ended(
     page.reload()
     expect(listed).to_contain_text(["Friday"])
     expect(listed.get_by_text("Not confirmed yet")).to_have_count(0)
+    listed.get_by_role("button", name="Edit").click()
+    dialog = page.get_by_role("dialog", name="Edit: ada@example.com")
+    dialog.get_by_label("Websites").select_option(["b.example"])
+    dialog.get_by_label("How often").select_option("Every month")
+    dialog.get_by_label("Language").select_option("Deutsch")
+    dialog.get_by_role("button", name="Save").click()
+    expect(listed).to_contain_text(["Every month · Day 1 of the month"])
+    expect(listed).to_contain_text(["b.example · Deutsch"])
     mail.goto(f"{daemon.base}{path}/unsubscribe")
-    mail.get_by_role("button", name="Unsubscribe").click()
-    expect(mail.get_by_text("Nothing will be sent.")).to_be_visible()
+    mail.get_by_role("button", name="Abbestellen").click()
+    expect(mail.get_by_text("Es wird nichts gesendet.")).to_be_visible()
     page.reload()
     expect(page.get_by_text("No reports yet.")).to_be_visible()

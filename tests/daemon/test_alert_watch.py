@@ -8,7 +8,7 @@ import pytest_twisted
 from attrs import define, evolve
 from support.storage.hits import a_view
 from support.storage.log_lines import logged_warnings
-from support.web.daemon_in_memory import NOW, KeptMails, Server, build_server
+from support.web.daemon_in_memory import NOW, KeptMails, Server, build_server, sent
 from twisted.internet.defer import Deferred, fail, succeed
 
 from medamad.daemon.alert_watch import ENDS_AFTER_S, GIVE_UP_S, AlertWatch
@@ -67,14 +67,6 @@ async def look(server: Server, after_s: float = 0) -> None:
     await Watch(server.site.backend, 0).look()
     await watch_of(server).look()
     await sent(server)
-
-
-async def sent(server: Server) -> None:
-    """Wait until nothing is being sent."""
-    while waiting := list(watch_of(server)._sending.values()):
-        done: Deferred[None] = Deferred()
-        waiting[0].addBoth(lambda result, done=done: (done.callback(None), result)[1])
-        await done
 
 
 async def rule_for(server: Server, number: int, *rules: Rule) -> None:

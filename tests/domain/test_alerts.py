@@ -55,6 +55,23 @@ def test_a_removed_rule_has_no_notices() -> None:
         left.without_rule("new")
 
 
+def test_a_rule_that_looks_at_something_else_begins_anew() -> None:
+    made = Alerts((QUIET, NEW)).with_findings("new", {"a": A}, [], now=1, ids=["first"])
+    made = made.with_findings("quiet", {"": {"last": 1}}, [], now=1, ids=["second"])
+    elsewhere = made.with_changed_rule(
+        "new", lambda old: evolve(old, url="https://b.example/", format="ntfy")
+    )
+    assert elsewhere.notices == made.notices
+    assert elsewhere.rule("new").causes == made.rule("new").causes
+    assert elsewhere.rule("new").url == "https://b.example/"
+    other = made.with_changed_rule("new", lambda old: evolve(old, threshold=7))
+    assert [notice.id for notice in other.notices] == ["second"]
+    assert other.rule("new") == evolve(NEW, threshold=7, fired=1)
+    assert other.rule("quiet") == made.rule("quiet")
+    with pytest.raises(NotFound, match=r"^there is no alert nothing$"):
+        made.with_changed_rule("nothing", lambda old: old)
+
+
 def test_there_are_at_most_a_hundred_rules() -> None:
     alerts = Alerts()
     for number in range(100):

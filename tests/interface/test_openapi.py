@@ -97,6 +97,7 @@ OURS = {
     "DELETE /user/tokens/{token}",
     "GET /user/reports",
     "POST /user/reports",
+    "PATCH /user/reports/{report}",
     "DELETE /user/reports/{report}",
     "POST /user/test-mail",
     "GET /websites/{hostname}/shares",
@@ -120,6 +121,7 @@ OURS = {
         for method, path in (
             ("GET", f"{of}/alerts"),
             ("POST", f"{of}/alerts"),
+            ("PATCH", f"{of}/alerts/{{alert}}"),
             ("DELETE", f"{of}/alerts/{{alert}}"),
             ("POST", f"{of}/alerts/{{alert}}/test"),
         )
@@ -411,7 +413,8 @@ def test_the_limits_of_alerts_agree_with_the_code() -> None:
         assert f"{MAX_RULES} alerts" in paths[path]["post"]["description"]
     kinds = {"Website": WEBSITE_KINDS, "Service": SERVICE_KINDS}
     for of, names in kinds.items():
-        assert tuple(SCHEMAS[f"{of}AlertDetails"]["properties"]["kind"]["enum"]) == names
+        for what in ("Details", "Change"):
+            assert tuple(SCHEMAS[f"{of}Alert{what}"]["properties"]["kind"]["enum"]) == names
     all_kinds = SCHEMAS["Alert"]["properties"]["kind"]["enum"]
     assert tuple(all_kinds) == (*WEBSITE_KINDS, *SERVICE_KINDS)
     assert tuple(SCHEMAS["AlertFormat"]["enum"]) == FORMATS
@@ -468,6 +471,10 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     report = SCHEMAS["ReportDetails"]["properties"]
     assert report["websites"]["maxItems"] == MAX_SUBSCRIPTIONS
     assert report["day"]["maximum"] == max(LAST_DAY.values())
+    change = SCHEMAS["ReportChange"]["properties"]
+    assert change["websites"]["maxItems"] == MAX_SUBSCRIPTIONS
+    assert change["day"]["maximum"] == max(LAST_DAY.values())
+    assert tuple(change["language"]["enum"]) == LANGUAGES
     assert report["language"]["enum"] == [*LANGUAGES, None]
 
 

@@ -44,6 +44,7 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|(threshold|hours|goal|url|report): (not expected|required|expected .*) with (kind|format)"
     "|goal: there is no goal|(threshold|hours): expected a whole number or null"
     "|url: (expected an address|required)|report: |alerts: there can be 100"
+    "|day: expected 1 to 7"
     "|since: expected (a time|at most one)|metric: expected some of"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""
@@ -106,8 +107,10 @@ ALIKE = [
     "patch-websites-id-goals-id",
     "patch-websites-id-funnels-id",
     "patch-websites-id-annotations-id",
+    "patch-websites-id-alerts-id",
+    "patch-user-alerts-id",
 ]
-"""Their parameters are those of the pages, or of what creates a goal, a funnel or an annotation.
+"""Their parameters are those of the pages, or of what creates a goal, a funnel and the like.
 
 Of these, every one is covered value by value.
 """
@@ -244,7 +247,7 @@ LINKED = {
         "patch-websites-id-goals-id",
         "delete-websites-id-goals-id",
     ),
-    "alerts": ("post-user-alerts", "delete-user-alerts-id"),
+    "alerts": ("post-user-alerts", "patch-user-alerts-id", "delete-user-alerts-id"),
     "annotations": (
         "post-websites",
         "post-websites-id-annotations",

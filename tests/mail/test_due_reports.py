@@ -5,7 +5,7 @@ import pytest
 from attrs import evolve
 
 from medamad.domain.subscriptions import Every, Subscription
-from medamad.mail.spans import due_span
+from medamad.mail.spans import due_span, rescheduled
 
 
 def at(text: str) -> int:
@@ -80,6 +80,37 @@ def test_of_several_that_were_missed_only_the_last_is_due() -> None:
     span = due_span(made, at("2026-11-30T08:00:00Z"))
     assert span is not None
     assert span.first.isoformat() == "2026-11-23"
+
+
+def test_a_change_of_the_schedule_holds_for_what_is_due_later() -> None:
+    now = at("2026-11-23T08:00:00Z")
+    made = subscription().with_done("2026-11-16")
+    # What would have been due on the first of November is not mailed now.
+    monthly = rescheduled(made, evolve(made, every=Every.MONTH), now)
+    assert due_span(monthly, now) is None
+    span = due_span(monthly, at("2026-12-01T08:00:00Z"))
+    assert (span and span.name) == "2026-11"
+    # Nor is what a change back makes due again, by the same day as a month begins with.
+    june = subscription().with_done("2026-05-25").with_done("2026-06-01")
+    monthly = rescheduled(june, evolve(june, every=Every.MONTH), at("2026-06-10T00:00:00Z"))
+    span = due_span(monthly, at("2026-07-01T08:00:00Z"))
+    assert (span and span.name) == "2026-06"
+    weekly = rescheduled(monthly, evolve(monthly, every=Every.WEEK), at("2026-06-10T00:00:01Z"))
+    assert due_span(weekly, at("2026-06-10T00:00:02Z")) is None
+    later = rescheduled(made, evolve(made, hour=20, day=2), now)
+    assert due_span(later, now) is None
+    # The week before that is done already.
+    assert due_span(later, at("2026-12-01T18:59:59Z")) is None
+    assert due_span(later, at("2026-12-01T19:00:00Z")) is not None
+
+
+def test_what_was_due_and_could_not_be_mailed_is_mailed_after_a_change() -> None:
+    now = at("2026-11-23T08:00:00Z")
+    made = subscription().with_done("2026-11-09")
+    changed = rescheduled(made, evolve(made, hour=1), now)
+    span = due_span(changed, now)
+    assert (span and span.name) == "2026-11-16"
+    assert rescheduled(made, evolve(made, language="fr"), now).changed == 0
 
 
 def test_only_the_last_ones_that_are_done_are_remembered() -> None:

@@ -70,6 +70,9 @@ BODIES = {
     "PATCH /websites/{hostname}/funnels/{funnel}": {"name": "Order"},
     "POST /websites/{hostname}/alerts": {"kind": "quiet", "url": "https://example.com/"},
     "POST /user/alerts": {"kind": "backup", "url": "https://example.com/"},
+    "PATCH /websites/{hostname}/alerts/{alert}": {"url": "https://example.com/2"},
+    "PATCH /user/alerts/{alert}": {"url": "https://example.com/2"},
+    "PATCH /user/reports/{report}": {"hour": 9},
     "POST /user/reports": {"address": "ada@example.com", "websites": [HOSTNAME]},
     "POST /user/test-mail": {"address": "ada@example.com"},
     "POST /websites/{hostname}/annotations": {"text": "Deploy"},
@@ -253,7 +256,7 @@ def is_refused_change(
 def is_for_something_else(address: Address, method: str, state: State) -> bool:
     """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
-    is_hidden = address.path == "/user/reports" or "/alerts" in address.path
+    is_hidden = address.path.startswith("/user/reports") or "/alerts" in address.path
     if state.scheme == "token":
         allowed = {Scope.FULL}
         if method in READING and not is_hidden:
@@ -503,7 +506,7 @@ def there(server: Server) -> object:
     websites, reports = store.websites.all(), store.reports.all()
     goals = [store.goals.of(website.number) for website in websites]
     annotations = [store.annotations.of(website.number) for website in websites]
-    of_websites = (goals, annotations)
+    of_websites = (goals, annotations, store.alerts.all())
     return store.account.read(), websites, tokens, store.shares.all(), of_websites, reports
 
 

@@ -175,23 +175,65 @@ test("without a goal, there is no alert of one", async () => {
   assert.ok(form.getByRole<HTMLButtonElement>("button", { name: "Create alert" }).disabled);
 });
 
+test("an alert is changed; the secret part of its address stays unless another is typed", async () => {
+  const path = "websites/a.example/alerts/order";
+  const shown = showApp("settings/alerts", owner(["a.example"], answers({ [path]: {} })));
+  await ofWebsite(shown);
+  const name = "Edit: The goal Order paid is reached 5 or more times within 24 h";
+  const edit = async () => {
+    await shown.person.click(await shown.findByRole("button", { name }));
+    return within(await shown.findByRole("dialog", { name }));
+  };
+  const dialog = await edit();
+  const times = dialog.getByLabelText<HTMLInputElement>("Times, at least");
+  assert.equal(times.value, "5");
+  assert.equal(dialog.getByLabelText<HTMLSelectElement>("Goal").value, "paid");
+  assert.equal(dialog.getByLabelText<HTMLInputElement>("Webhook URL").value, "");
+  await shown.person.clear(times);
+  await shown.person.type(times, "7");
+  await shown.person.click(dialog.getByRole("button", { name: "Save" }));
+  await waitFor(() => assert.equal(shown.queryByRole("dialog"), null));
+  const again = await edit();
+  await shown.person.selectOptions(
+    again.getByLabelText("What it reports"),
+    "The website has gone quiet",
+  );
+  await shown.person.selectOptions(again.getByLabelText("Format"), "Mail");
+  await shown.person.click(again.getByRole("button", { name: "Save" }));
+  await waitFor(() => assert.equal(changes(shown).length, 2));
+  const none = { threshold: null, goal: null, hours: null, report: null };
+  const goal = { kind: "goal", format: "slack", threshold: 7, goal: "paid", hours: 24 };
+  const mailed = { kind: "quiet", format: "mail", report: "wanted", url: null };
+  assert.deepEqual(changes(shown), [
+    ["PATCH", path, { ...none, ...goal }],
+    ["PATCH", path, { ...none, ...mailed }],
+  ]);
+});
+
 test("an alert is deleted once that is confirmed", async () => {
   const path = "websites/a.example/alerts/quiet";
   const shown = showApp("settings/alerts", owner(["a.example"], answers({ [path]: {} })));
   await ofWebsite(shown);
-  const name = "Delete: The website has gone quiet";
+  const name = "Edit: The website has gone quiet";
   await shown.person.click(shown.getByRole("button", { name }));
   const dialog = within(await shown.findByRole("dialog", { name }));
-  assert.deepEqual(changes(shown), []);
   await shown.person.click(dialog.getByRole("button", { name: "Delete" }));
-  assert.ok(await shown.findByText("The alert has been deleted."));
-  assert.deepEqual(changes(shown), [["DELETE", path, undefined]]);
+  assert.deepEqual(changes(shown), []);
+  await shown.person.click(dialog.getByRole("button", { name: "Press again to delete" }));
+  await waitFor(() => assert.deepEqual(changes(shown), [["DELETE", path, undefined]]));
 });
 
 test("a demo lists alerts, but changes none", async () => {
   const shown = showApp("settings/alerts", owner(["a.example"], answers({ "user/usage": DEMO })));
   await ofWebsite(shown);
-  const buttons = shown.getAllByRole<HTMLButtonElement>("button", { name: /^(Try|Delete)/ });
-  await waitFor(() => assert.ok(buttons.every(({ disabled }) => disabled)));
+  const tries = shown.getAllByRole<HTMLButtonElement>("button", { name: /^Try/ });
+  await waitFor(() => assert.ok(tries.every(({ disabled }) => disabled)));
   assert.equal(shown.queryByRole("region", { name: "New alert" }), null);
+  await shown.person.click(shown.getByRole("button", { name: "Edit: The website has gone quiet" }));
+  const dialog = within(await shown.findByRole("dialog"));
+  const buttons = dialog.getAllByRole<HTMLButtonElement>("button", { name: /^(Save|Delete)/ });
+  assert.deepEqual(
+    buttons.map(({ disabled }) => disabled),
+    [true, true],
+  );
 });

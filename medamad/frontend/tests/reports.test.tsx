@@ -34,7 +34,7 @@ test("reports are listed with when they are mailed and what is wrong", async () 
   const region = within(await shown.findByRole("region", { name: "Reports" }));
   const [shop, failed] = (await region.findAllByRole("listitem")) as [HTMLElement, HTMLElement];
   assert.match(shop.textContent ?? "", /Every week · Friday, 8:00/);
-  assert.match(shop.textContent ?? "", /\(Europe\/Berlin\)a\.example, b\.example/);
+  assert.match(shop.textContent ?? "", /\(Europe\/Berlin\)a\.example, b\.example · English/);
   assert.ok(!within(shop).queryByText("Not confirmed yet"));
   assert.match(failed.textContent ?? "", /Every month · Day 28 of the month/);
   assert.ok(within(failed).getByText("Not confirmed yet"));
@@ -93,6 +93,31 @@ test("a mail that is refused is explained in the mail server's words", async () 
   assert.equal(form.getByRole("status").textContent, "");
 });
 
+test("a report is changed, but for its address", async () => {
+  const shown = showApp(
+    "settings/reports",
+    owner(["a.example", "b.example", "c.example"], {
+      "user/reports": () => [SHOP],
+      [`user/reports/${SHOP.id}`]: SHOP,
+    }),
+  );
+  const name = "Edit: ada@example.com";
+  await shown.person.click(await shown.findByRole("button", { name }));
+  const dialog = within(await shown.findByRole("dialog", { name }));
+  await dialog.findByRole("option", { name: "c.example" });
+  assert.equal(dialog.queryByLabelText("Email address"), null);
+  await shown.person.deselectOptions(dialog.getByLabelText("Websites"), "a.example");
+  await shown.person.selectOptions(dialog.getByLabelText("Time"), "17");
+  await shown.person.selectOptions(dialog.getByLabelText("Language"), "ja");
+  await shown.person.click(dialog.getByRole("button", { name: "Save" }));
+  await waitFor(() => assert.equal(shown.queryByRole("dialog"), null));
+  const sent = shown.asked.filter(({ method }) => method === "PATCH").map(({ body }) => body);
+  const { every, day, timezone } = SHOP;
+  assert.deepEqual(sent, [
+    { websites: ["b.example"], every, day, hour: 17, timezone, language: "ja" },
+  ]);
+});
+
 test("a report is ended when its button is pressed twice", async () => {
   let reports = [SHOP];
   const answers = owner([], {
@@ -103,16 +128,20 @@ test("a report is ended when its button is pressed twice", async () => {
     },
   });
   const shown = showApp("settings/reports", answers);
-  await shown.person.click(await shown.findByRole("button", { name: /^Delete: ada@/ }));
+  await shown.person.click(await shown.findByRole("button", { name: "Edit: ada@example.com" }));
+  const dialog = within(await shown.findByRole("dialog"));
+  await shown.person.click(dialog.getByRole("button", { name: "Delete" }));
   assert.equal(reports.length, 1);
-  await shown.person.click(await shown.findByRole("button", { name: /ada@example\.com$/ }));
+  await shown.person.click(dialog.getByRole("button", { name: "Press again to delete" }));
   assert.ok(await shown.findByText("No reports yet."));
 });
 
 test("a demo shows reports, and changes none", async () => {
   const answers = owner([], { "user/reports": () => [SHOP], "user/usage": () => DEMO });
   const shown = showApp("settings/reports", answers);
-  const button = await shown.findByRole<HTMLButtonElement>("button", { name: /^Delete/ });
-  await waitFor(() => assert.ok(button.disabled));
+  await shown.person.click(await shown.findByRole("button", { name: "Edit: ada@example.com" }));
+  const dialog = within(await shown.findByRole("dialog"));
+  const buttons = dialog.getAllByRole<HTMLButtonElement>("button", { name: /^(Save|Delete)/ });
+  await waitFor(() => assert.ok(buttons.every(({ disabled }) => disabled)));
   assert.ok(!shown.queryByRole("region", { name: "Add report" }));
 });

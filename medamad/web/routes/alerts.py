@@ -6,6 +6,8 @@ from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from attrs import evolve
+from msgspec import UNSET, UnsetType
 
 from medamad.domain.alerts import (
     FORMATS,
@@ -23,6 +25,7 @@ from medamad.web.backend import AlertWatching
 from medamad.web.call import Call
 from medamad.web.dispatch import Routes
 from medamad.web.responses import Response, json_response, no_content
+from medamad.web.routes.goals import sent
 
 NumberOf: TypeAlias = Callable[[Call, str | None], int]
 """Returns the number of the website that a path names, or SERVICE. Raises as `Call.website`."""
@@ -42,6 +45,19 @@ class RuleDetails(msgspec.Struct, kw_only=True):
     format: str = FORMATS[0]
 
 
+class RuleChange(msgspec.Struct, kw_only=True):
+    """The body that changes a rule: the members that it has; null removes one."""
+
+    kind: str | UnsetType = UNSET
+    threshold: int | UnsetType | None = UNSET
+    goal: str | UnsetType | None = UNSET
+    hours: int | UnsetType | None = UNSET
+    url: str | UnsetType | None = UNSET
+    report: str | UnsetType | None = UNSET
+    format: str | UnsetType = UNSET
+
+
+_CHANGE: Final = msgspec.json.Decoder(RuleChange)
 _RULE: Final = msgspec.json.Decoder(RuleDetails)
 
 
@@ -113,6 +129,31 @@ def _check_report(call: Call, rule: Rule) -> None:
         raise BadRequest(f"report: there is no report {rule.report}")
 
 
+async def change_alert(
+    call: Call,
+    alert: str,
+    hostname: str | None = None,
+    *,
+    number_of: NumberOf,
+    kinds: Iterable[str],
+) -> Response:
+    """Change a rule."""
+    number = number_of(call, hostname)
+    members = sent(call.body(_CHANGE))
+    if "url" in members:
+        members = {**members, "url": members["url"] or ""}
+
+    def change(old: Rule) -> Rule:
+        return checked_rule(evolve(old, **members), kinds)
+
+    alerts = call.backend.store.alerts
+    wanted = change(alerts.of(number).rule(alert))
+    _check_goal(call, number, wanted)
+    _check_report(call, wanted)
+    changed = await alerts.change(number, lambda old: old.with_changed_rule(alert, change))
+    return json_response(_members(call, changed.rule(alert)))
+
+
 async def remove_alert(
     call: Call, alert: str, hostname: str | None = None, *, number_of: NumberOf
 ) -> Response:
@@ -141,6 +182,8 @@ def add_to(routes: Routes) -> None:
         add = partial(add_alert, number_of=number_of, kinds=kinds)
         routes.add("GET", path, partial(list_alerts, number_of=number_of), Access.CHANGE)
         routes.add("POST", path, add, Access.CHANGE)
+        change = partial(change_alert, number_of=number_of, kinds=kinds)
+        routes.add("PATCH", f"{path}/<alert>", change, Access.CHANGE)
         remove = partial(remove_alert, number_of=number_of)
         routes.add("DELETE", f"{path}/<alert>", remove, Access.CHANGE)
         try_it = partial(try_alert, number_of=number_of)

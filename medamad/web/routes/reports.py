@@ -3,12 +3,15 @@
 import hashlib
 import hmac
 from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable
 from html import escape
 from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
 from attrs import evolve
+from msgspec import UNSET, UnsetType
 
 from medamad.domain.accounts import LANGUAGES, Settings
 from medamad.domain.errors import BadRequest, NotFound
@@ -23,6 +26,7 @@ from medamad.domain.subscriptions import (
 from medamad.domain.websites import Website
 from medamad.domain.zones import zone_named
 from medamad.mail.settings import MailFailed, checked_address
+from medamad.mail.spans import rescheduled
 from medamad.mail.subscription_mails import confirmation
 from medamad.mail.texts import TEXTS, Texts
 from medamad.web.auth import Access
@@ -36,6 +40,7 @@ from medamad.web.responses import (
     json_response,
     no_content,
 )
+from medamad.web.routes.goals import sent
 
 FIRST_SEGMENT: Final = "mail"
 """The first segment of the paths of the pages."""
@@ -55,6 +60,18 @@ class ReportDetails(msgspec.Struct, kw_only=True):
     language: str | None = None
 
 
+class ReportChange(msgspec.Struct, kw_only=True):
+    """The body that changes a report: the members that it has."""
+
+    address: str | UnsetType = UNSET
+    websites: tuple[str, ...] | UnsetType = UNSET
+    every: Every | UnsetType = UNSET
+    day: int | UnsetType = UNSET
+    hour: int | UnsetType = UNSET
+    timezone: str | UnsetType = UNSET
+    language: str | UnsetType = UNSET
+
+
 class TestMail(msgspec.Struct):
     """The body that asks for a test mail."""
 
@@ -62,6 +79,7 @@ class TestMail(msgspec.Struct):
 
 
 _DETAILS: Final = msgspec.json.Decoder(ReportDetails)
+_CHANGE: Final = msgspec.json.Decoder(ReportChange)
 _TEST: Final = msgspec.json.Decoder(TestMail)
 
 
@@ -104,11 +122,15 @@ async def add_report(call: Call) -> Response:
     """Add a report; an address that is new is asked first."""
     call.caller.check_all()
     backend, details = call.backend, call.body(_DETAILS)
-    subscription = _checked(call, details)
+    subscription = Subscription(
+        id=new_subscription_id(),
+        secret=new_secret(),
+        address=checked_address(details.address),
+        created=int(backend.clock()),
+        **_checked(call, details),
+    )
     known = [each for _, each in backend.store.reports.all()]
-    for number in subscription.websites:
-        if sum(1 for each in known if number in each.websites) >= MAX_SUBSCRIPTIONS:
-            raise BadRequest(f"websites: a website can be in {MAX_SUBSCRIPTIONS} reports at most")
+    _check_room(known, subscription.websites)
     settings = backend.mailer.settings
     if not settings.url:
         raise MailFailed(
@@ -132,8 +154,18 @@ async def add_report(call: Call) -> Response:
     return json_response(_members(call, subscription), HTTPStatus.CREATED)
 
 
-def _checked(call: Call, details: ReportDetails) -> Subscription:
-    """Return a new subscription. Raises BadRequest naming the field that is wrong; NotFound."""
+def _check_room(others: Iterable[Subscription], websites: Iterable[int]) -> None:
+    """Raise BadRequest for a website that is in as many other reports as it can be."""
+    counts = Counter(number for each in others for number in each.websites)
+    if any(counts[number] >= MAX_SUBSCRIPTIONS for number in websites):
+        raise BadRequest(f"websites: a website can be in {MAX_SUBSCRIPTIONS} reports at most")
+
+
+def _checked(call: Call, details: ReportDetails) -> dict[str, Any]:
+    """Return what a report is of, and when it is mailed in which language, as it is stored.
+
+    Raises BadRequest naming the field that is wrong; NotFound.
+    """
     last = LAST_DAY[details.every]
     language = details.language or _language(call)
     if not 1 <= details.day <= last:
@@ -146,18 +178,42 @@ def _checked(call: Call, details: ReportDetails) -> Subscription:
         raise BadRequest(f"websites: expected 1 to {MAX_SUBSCRIPTIONS} hostnames")
     zone_named(details.timezone)
     numbers = dict.fromkeys(call.website(hostname).number for hostname in details.websites)
-    return Subscription(
-        id=new_subscription_id(),
-        secret=new_secret(),
-        address=checked_address(details.address),
-        websites=tuple(numbers),
-        every=details.every,
-        day=details.day,
-        hour=details.hour,
-        timezone=details.timezone,
-        language=language,
-        created=int(call.backend.clock()),
+    return {
+        "websites": tuple(numbers),
+        "every": details.every,
+        "day": details.day,
+        "hour": details.hour,
+        "timezone": details.timezone,
+        "language": language,
+    }
+
+
+async def change_report(call: Call, report: str) -> Response:
+    """Change what a report is of, or when it is mailed; its address stays."""
+    call.caller.check_all()
+    members, reports = sent(call.body(_CHANGE)), call.backend.store.reports
+    all_ = reports.all()
+    key, old = next((each for each in all_ if each[1].id == report), (b"", None))
+    if old is None:
+        raise NotFound(_NO_REPORT.format(report))
+    if members.get("address", old.address) != old.address:
+        raise BadRequest("address: cannot be changed, add a report for the other address")
+    before = ReportDetails(
+        address=old.address,
+        websites=tuple(website.hostname for website in _websites_of(call, old)),
+        every=old.every,
+        day=old.day,
+        hour=old.hour,
+        timezone=old.timezone,
+        language=old.language,
     )
+    wanted = _checked(call, msgspec.structs.replace(before, **members))
+    _check_room((each for _, each in all_ if each.id != report), wanted["websites"])
+    now = int(call.backend.clock())
+    await reports.change(key, lambda old: rescheduled(old, evolve(old, **wanted), now))
+    if (changed := reports.find(key)) is None:
+        raise NotFound(_NO_REPORT.format(report))
+    return json_response(_members(call, changed))
 
 
 async def remove_report(call: Call, report: str) -> Response:
@@ -271,6 +327,7 @@ def add_to(routes: Routes) -> None:
     """Add the routes of the settings."""
     routes.add("GET", "/user/reports", list_reports, Access.CHANGE)
     routes.add("POST", "/user/reports", add_report, Access.CHANGE)
+    routes.add("PATCH", "/user/reports/<report>", change_report, Access.CHANGE)
     routes.add("DELETE", "/user/reports/<report>", remove_report, Access.CHANGE)
     routes.add("POST", "/user/test-mail", send_test_mail, Access.CHANGE)
 

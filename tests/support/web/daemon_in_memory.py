@@ -189,3 +189,13 @@ async def build_server(
     if store.account.read() is None:
         await store.account.put(Account(USERNAME, HASH, created=NOW, updated=NOW))
     return built
+
+
+async def sent(server: Server) -> None:
+    """Wait until no alert is being sent."""
+    watch = server.site.backend.alerts
+    assert isinstance(watch, AlertWatch)
+    while waiting := list(watch._sending.values()):
+        done: Deferred[None] = Deferred()
+        waiting[0].addBoth(lambda result, done=done: (done.callback(None), result)[1])
+        await done

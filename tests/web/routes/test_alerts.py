@@ -4,7 +4,7 @@ import pytest
 import pytest_twisted
 from support.storage.hits import a_view
 from support.web.client import Answer, Browser
-from support.web.daemon_in_memory import NOW, Server
+from support.web.daemon_in_memory import NOW, Server, sent
 
 from medamad.accounts.tokens import make_token
 from medamad.daemon.alert_watch import AlertWatch
@@ -57,11 +57,72 @@ async def test_alerts_are_defined_listed_and_removed(
     assert (again.status, again.error) == (404, f"there is no alert {alert['id']}")
 
 
+@pytest.mark.parametrize("path", [ALERTS, OF_SERVICE])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_an_alert_is_changed(server: Server, owner: Browser, path: str) -> None:
+    kind, other = ("referrer", "quiet") if path == ALERTS else ("disk", "backup")
+    details = {"kind": kind, "threshold": 1_000_000, "url": URL, "format": "slack"}
+    alert = members(await owner.ask("POST", path, details))
+    await server.site.backend.alerts.look()
+    await sent(server)
+    one = f"{path}/{alert['id']}"
+    for change, expected in (
+        ({}, {}),
+        ({"format": "ntfy"}, {"format": "ntfy"}),
+        ({"threshold": 7}, {"threshold": 7}),
+        ({"url": "https://b.example/x"}, {"url": "https://b.example/"}),
+    ):
+        alert = alert | expected
+        changed = await owner.ask("PATCH", one, change)
+        assert (changed.status, members(changed) | {"dateFired": 0, "dateBegan": 0}) == (
+            200,
+            alert | {"dateFired": 0, "dateBegan": 0},
+        )
+        (listed,) = (await owner.ask("GET", path)).json
+        assert listed == members(changed)
+    for change, reason in (
+        ({"threshold": None}, f"threshold: expected 1 to 1,000,000 with kind {kind}"),
+        ({"threshold": 0}, f"threshold: expected 1 to 1,000,000 with kind {kind}"),
+        ({"kind": "other"}, "kind: expected one of "),
+        ({"url": None}, "url: expected an address"),
+        ({"goal": "x"}, f"goal: not expected with kind {kind}"),
+        ({"format": "mail", "url": None, "report": "r"}, "report: there is no report r"),
+    ):
+        refused = await owner.ask("PATCH", one, change)
+        assert refused.status == 400
+        assert refused.error.startswith(reason)
+    assert (await owner.ask("GET", path)).json == [listed]
+    changed = await owner.ask("PATCH", one, {"kind": other, "threshold": None})
+    assert "threshold" not in members(changed)
+    assert (await owner.ask("PATCH", f"{path}/other", {})).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_change_of_what_an_alert_looks_at_ends_what_it_has_found(
+    server: Server, owner: Browser
+) -> None:
+    alert = members(await owner.ask("POST", OF_SERVICE, DISK))
+    await server.site.backend.alerts.look()
+    await sent(server)
+    one = f"{OF_SERVICE}/{alert['id']}"
+    same = members(await owner.ask("PATCH", one, {"threshold": 1_000_000}))
+    assert (same["dateFired"], same["dateBegan"]) == (NOW, NOW)
+    changed = members(await owner.ask("PATCH", one, {"threshold": 999_999}))
+    assert (changed["dateFired"], changed["dateBegan"]) == (NOW, None)
+    server.now += 60
+    await server.site.backend.alerts.look()
+    await sent(server)
+    (listed,) = (await owner.ask("GET", OF_SERVICE)).json
+    assert (listed["dateFired"], listed["dateBegan"]) == (NOW + 60, NOW + 60)
+
+
 @pytest_twisted.ensureDeferred
 async def test_the_list_shows_when_an_alert_last_fired(server: Server, owner: Browser) -> None:
     await owner.ask("POST", OF_SERVICE, DISK)
     server.receiver.failure = "500 Internal Server Error"
     await server.site.backend.alerts.look()
+    await sent(server)
     (alert,) = (await owner.ask("GET", OF_SERVICE)).json
     assert (alert["dateFired"], alert["dateBegan"]) == (NOW, NOW)
     assert alert["failure"] == "500 Internal Server Error: go away"
@@ -111,7 +172,7 @@ async def test_a_goal_has_to_be_one_of_the_website(
             "threshold: expected a whole number or null, got text",
         ),
         (ALERTS, DISK, "kind: expected one of quiet, spike, drop, referrer, goal, no-goal"),
-        (OF_SERVICE, QUIET, "kind: expected one of disk, backup, limits, damage"),
+        (OF_SERVICE, QUIET, "kind: expected one of disk, backup, limits, damage, import"),
         (OF_SERVICE, DISK | {"threshold": 0}, "threshold: expected 1 to 1,000,000 with kind disk"),
     ],
 )

@@ -88,6 +88,44 @@ async def test_a_report_is_added_confirmed_listed_and_ended(
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
+async def test_a_report_is_changed_without_another_question(server: Server, owner: Browser) -> None:
+    await server.store.add_website("example.org", NOW)
+    added = (await owner.ask("POST", REPORTS, DETAILS)).json
+    assert isinstance(added, dict)
+    one = f"{REPORTS}/{added['id']}"
+    before = only(server)
+    wanted = {
+        "websites": ["example.org", "example.com"],
+        "every": "month",
+        "day": 28,
+        "hour": 23,
+        "timezone": "Asia/Tokyo",
+        "language": "ja",
+    }
+    server.now += 5
+    changed = await owner.ask("PATCH", one, wanted)
+    assert (changed.status, changed.json) == (200, added | wanted)
+    assert (await owner.ask("GET", REPORTS)).json == [added | wanted]
+    assert (only(server).secret, only(server).changed) == (before.secret, NOW + 5)
+    assert len(kept(server).sent) == 1
+    for change, error in (
+        ({"every": "week"}, "day: expected 1 to 7"),
+        ({"hour": 24}, "hour: expected 0 to 23"),
+        ({"websites": []}, "websites: expected 1 to 100 hostnames"),
+        ({"address": "b@example.com"}, "address: cannot be changed, add a report for the other"),
+    ):
+        refused = await owner.ask("PATCH", one, change)
+        assert refused.status == 400
+        assert error in refused.error
+    assert (await owner.ask("GET", REPORTS)).json == [added | wanted]
+    same = await owner.ask("PATCH", one, {"address": "ada@example.com", "every": "week", "day": 7})
+    assert (same.status, same.json) == (200, added | wanted | {"every": "week", "day": 7})
+    missing = await owner.ask("PATCH", f"{REPORTS}/0123456789ab", {})
+    assert (missing.status, missing.error) == (404, "there is no report 0123456789ab")
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
 async def test_an_address_that_has_confirmed_is_not_asked_again(
     server: Server, owner: Browser
 ) -> None:
@@ -211,9 +249,15 @@ async def test_a_website_is_in_a_limited_number_of_reports(server: Server, owner
     refused = await owner.ask("POST", REPORTS, DETAILS)
     assert refused.status == 400
     assert refused.error == "websites: a website can be in 100 reports at most"
+    # It counts once itself.
+    one = f"{REPORTS}/{made.id}"
+    assert (await owner.ask("PATCH", one, {"hour": 9})).status == 200
     await server.store.add_website("example.org", NOW)
     others = await owner.ask("POST", REPORTS, DETAILS | {"websites": ["example.org"]})
     assert others.status == 201
+    assert isinstance(others.json, dict)
+    full = await owner.ask("PATCH", f"{REPORTS}/{others.json['id']}", {"websites": ["example.com"]})
+    assert full.error == "websites: a website can be in 100 reports at most"
 
 
 @pytest_twisted.ensureDeferred

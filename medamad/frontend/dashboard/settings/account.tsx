@@ -2,22 +2,14 @@
 
 import type { TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
-import { LANGUAGES, type Language } from "../api/types.ts";
+import type { Language } from "../api/types.ts";
 import { language, speak, t } from "../i18n/index.ts";
 import { changeUser, logOut, user } from "../state/session.ts";
 import { THEMES, theme } from "../state/theme.ts";
 import { useUsage } from "../state/usage.ts";
 import { Refusal } from "../ui/trouble.tsx";
 import { type Saving, useSaving } from "./form-state.ts";
-
-const LANGUAGE_NAMES: Record<Language, string> = {
-  en: "English",
-  de: "Deutsch",
-  fr: "Français",
-  es: "Español",
-  ja: "日本語",
-  zh: "中文",
-};
+import { LanguageSelect } from "./language-select.tsx";
 
 export function Account() {
   const { data: usage, error, isDemo } = useUsage();
@@ -179,18 +171,12 @@ function Speech({ isDemo, isKnown }: { isDemo: boolean; isKnown: boolean }) {
     <section class="card padded form" aria-labelledby="account-language">
       <h2 id="account-language">{t("account.language")}</h2>
       <div class="field">
-        <select
-          aria-labelledby="account-language"
+        <LanguageSelect
+          labelledBy="account-language"
           disabled={!isKnown}
           value={language.value}
-          onChange={(event) => void choose(event.currentTarget.value as Language)}
-        >
-          {LANGUAGES.map((code) => (
-            <option key={code} value={code} lang={code}>
-              {LANGUAGE_NAMES[code]}
-            </option>
-          ))}
-        </select>
+          onChange={(wanted) => void choose(wanted)}
+        />
         <p class="soft">{t("account.language-hint")}</p>
       </div>
       <Outcome saving={saving} />

@@ -13,11 +13,13 @@ import type {
   Website,
   WebsiteAlertKind,
 } from "../api/types.ts";
+import { Actions } from "../goals/actions.tsx";
 import { figure, moment, t } from "../i18n/index.ts";
 import { refresh, useAsk } from "../state/data.ts";
 import { useUsage } from "../state/usage.ts";
 import { Copyable } from "../ui/copy.tsx";
 import { Dialog } from "../ui/dialog.tsx";
+import { Edit } from "../ui/edit.tsx";
 import { nameOf } from "../ui/hostnames.ts";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { type AlertKey, said } from "./alert-texts.ts";
@@ -83,7 +85,12 @@ export function Alerts() {
         </label>
         <List key={path} path={path} hostname={hostname} isDemo={isDemo} />
       </section>
-      {!isDemo && <Make key={hostname} path={path} hostname={hostname} />}
+      {!isDemo && (
+        <section class="card padded form" aria-labelledby="settings-make-alert">
+          <h2 id="settings-make-alert">{said("make")}</h2>
+          <Form key={hostname} path={path} hostname={hostname} />
+        </section>
+      )}
     </>
   );
 }
@@ -107,8 +114,8 @@ function List({ path, hostname, isDemo }: ListProperties) {
   const { data: alerts, error } = useAsk<Alert[]>(path);
   const goals = useGoals(hostname);
   const recipients = useRecipients();
-  const [deleting, setDeleting] = useState<Alert>();
-  const [done, setDone] = useState("");
+  const [edited, setEdited] = useState<Alert>();
+  const close = () => setEdited(undefined);
   if (!alerts) return error ? <Trouble error={error} /> : null;
   return (
     <>
@@ -122,25 +129,14 @@ function List({ path, hostname, isDemo }: ListProperties) {
             receiver={receiverOf(alert, recipients)}
             path={path}
             isDemo={isDemo}
-            onDelete={() => {
-              setDone("");
-              setDeleting(alert);
-            }}
+            edit={() => setEdited(alert)}
           />
         ))}
       </ul>
-      <p class="saved" role="status">
-        {done}
-      </p>
-      {deleting && (
-        <Delete
-          name={nameIn(deleting, goals)}
-          path={`${path}/${deleting.id}`}
-          onClose={(what) => {
-            setDeleting(undefined);
-            if (what) setDone(what);
-          }}
-        />
+      {edited && (
+        <Dialog title={t("goals.edit", { name: nameIn(edited, goals) })} onClose={close}>
+          <Form path={path} hostname={hostname} alert={edited} isDemo={isDemo} onClose={close} />
+        </Dialog>
       )}
     </>
   );
@@ -168,10 +164,10 @@ interface OneProperties {
   receiver: string;
   path: string;
   isDemo: boolean;
-  onDelete: () => void;
+  edit: () => void;
 }
 
-function One({ alert, name, receiver, path, isDemo, onDelete }: OneProperties) {
+function One({ alert, name, receiver, path, isDemo, edit }: OneProperties) {
   const [trial, setTrial] = useState<AlertTrial>();
   const saving = useSaving();
   const tryIt = () => {
@@ -218,15 +214,7 @@ function One({ alert, name, receiver, path, isDemo, onDelete }: OneProperties) {
         >
           {said("try")}
         </button>
-        <button
-          type="button"
-          class="button danger"
-          disabled={isDemo}
-          aria-label={said("delete-of", { name })}
-          onClick={onDelete}
-        >
-          {t("common.delete")}
-        </button>
+        <Edit name={name} edit={edit} />
       </div>
     </li>
   );
@@ -241,53 +229,29 @@ function timeOf(unixSeconds: number): string {
   return moment(new Date(unixSeconds * 1000), { dateStyle: "medium", timeStyle: "short" });
 }
 
-interface DeleteProperties {
-  name: string;
+interface FormProperties {
   path: string;
-  /** Called with a message about what was done, or with nothing. */
-  onClose: (done?: string) => void;
+  hostname: string;
+  /** The one that is changed; undefined for a new one. */
+  alert?: Alert;
+  isDemo?: boolean;
+  onClose?: () => void;
 }
 
-function Delete({ name, path, onClose }: DeleteProperties) {
-  const saving = useSaving();
-  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    if (await saving.save(() => change("DELETE", path))) {
-      refresh();
-      onClose(said("deleted"));
-    }
-  };
-  return (
-    <Dialog title={said("delete-of", { name })} onClose={() => onClose()}>
-      <form class="form" onSubmit={submit}>
-        <p>{t("grants.revoke-text")}</p>
-        <Refusal error={saving.error} />
-        <div class="row">
-          <button type="submit" class="button danger" disabled={saving.isBusy}>
-            {t("common.delete")}
-          </button>
-          <button type="button" class="button" onClick={() => onClose()}>
-            {t("common.cancel")}
-          </button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-
-function Make({ path, hostname }: { path: string; hostname: string }) {
+function Form({ path, hostname, alert, isDemo = false, onClose }: FormProperties) {
   const kinds: readonly AlertKind[] = hostname ? OF_WEBSITE : OF_SERVICE;
   const goals = useGoals(hostname);
   const recipients = useRecipients().filter(({ confirmed }) => confirmed);
-  const [kind, setKind] = useState<AlertKind>(kinds[0] as AlertKind);
-  const [threshold, setThreshold] = useState(firstOf(kinds[0] as AlertKind));
-  const [goal, setGoal] = useState("");
-  const [hours, setHours] = useState("24");
+  const [kind, setKind] = useState(alert?.kind ?? (kinds[0] as AlertKind));
+  const [threshold, setThreshold] = useState(String(alert?.threshold ?? firstOf(kind)));
+  const [goal, setGoal] = useState(alert?.goal ?? "");
+  const [hours, setHours] = useState(String(alert?.hours ?? 24));
   const [url, setUrl] = useState("");
-  const [format, setFormat] = useState<AlertFormat>("json");
-  const [report, setReport] = useState("");
+  const [format, setFormat] = useState(alert?.format ?? "json");
+  const [report, setReport] = useState(alert?.report ?? "");
   const saving = useSaving();
   const hint = useId();
+  const own = `${path}/${alert?.id ?? ""}`;
   const bounds = THRESHOLDS[kind];
   const isOfGoal = kind === "goal" || kind === "no-goal";
   const isMail = format === "mail";
@@ -298,132 +262,137 @@ function Make({ path, hostname }: { path: string; hostname: string }) {
     const wanted = {
       kind,
       format,
-      ...(isMail ? { report: recipient } : { url }),
+      ...(isMail && { report: recipient }),
+      ...(!isMail && url && { url }),
       ...(bounds && { threshold: Number(threshold) }),
       ...(isOfGoal && { goal: chosen, hours: Number(hours) }),
     };
-    if (await saving.save(() => change("POST", path, wanted))) {
+    // What the alert had and does not need any more is removed.
+    const removed = { threshold: null, goal: null, hours: null, report: null };
+    const save = () =>
+      alert
+        ? change("PATCH", own, { ...removed, ...(isMail && { url: null }), ...wanted })
+        : change("POST", path, wanted);
+    if (await saving.save(save)) {
       setUrl("");
+      onClose?.();
       refresh();
     }
   };
   const message = saving.error?.message ?? "";
+  const isLacking = (isOfGoal && goals.length === 0) || (isMail && recipients.length === 0);
   return (
-    <section class="card padded form" aria-labelledby="settings-make-alert">
-      <h2 id="settings-make-alert">{said("make")}</h2>
-      <form class="form" onSubmit={submit}>
-        <label class="field">
-          <span>{said("kind")}</span>
-          <select
-            value={kind}
-            onChange={(event) => {
-              const wanted = event.currentTarget.value as AlertKind;
-              setKind(wanted);
-              setThreshold(firstOf(wanted));
-              saving.forget();
-            }}
-          >
-            {kinds.map((each) => (
-              <option key={each} value={each}>
-                {said(`kind.${each}`)}
-              </option>
-            ))}
-          </select>
-        </label>
-        {isOfGoal && goals.length === 0 && <p class="soft">{said("no-goals")}</p>}
-        {isOfGoal && goals.length > 0 && (
-          <label class="field">
-            <span>{said("goal")}</span>
-            <select value={chosen} onChange={(event) => setGoal(event.currentTarget.value)}>
-              {goals.map(({ id, name }) => (
-                <option key={id} value={id}>
-                  {name}
-                </option>
-              ))}
-            </select>
-          </label>
-        )}
-        {bounds && (
-          <NumberField
-            label={said(`threshold.${kind}` as AlertKey)}
-            most={bounds[1]}
-            value={threshold}
-            onInput={setThreshold}
-          />
-        )}
-        {isOfGoal && (
-          <NumberField label={said("hours")} most={MAX_HOURS} value={hours} onInput={setHours} />
-        )}
-        <label class="field">
-          <span>{said("format")}</span>
-          <select
-            value={format}
-            onChange={(event) => setFormat(event.currentTarget.value as AlertFormat)}
-          >
-            {(Object.keys(FORMATS) as AlertFormat[]).map((each) => (
-              <option key={each} value={each}>
-                {FORMATS[each]()}
-              </option>
-            ))}
-          </select>
-        </label>
-        {isMail && recipients.length === 0 && <p class="soft">{said("no-recipients")}</p>}
-        {isMail && recipients.length > 0 && (
-          <label class="field">
-            <span>{said("address")}</span>
-            <select value={recipient} onChange={(event) => setReport(event.currentTarget.value)}>
-              {recipients.map(({ id, address }) => (
-                <option key={id} value={id}>
-                  {address}
-                </option>
-              ))}
-            </select>
-          </label>
-        )}
-        {!isMail && (
-          <div class="field">
-            <label for={`${hint}-field`}>{said("url")}</label>
-            <input
-              id={`${hint}-field`}
-              required
-              type="url"
-              autocomplete="off"
-              spellcheck={false}
-              maxLength={2048}
-              aria-describedby={hint}
-              value={url}
-              onInput={(event) => {
-                setUrl(event.currentTarget.value);
-                saving.forget();
-              }}
-            />
-            <p id={hint} class="soft">
-              {said("url-hint")}
-            </p>
-          </div>
-        )}
-        <Refusal
-          error={saving.error}
-          meaning={{
-            ...(message.startsWith("url: ") && { 400: said("url-refused") }),
-            ...(message.startsWith("alerts: ") && { 400: said("full") }),
+    <form class="form" onSubmit={submit} onInput={saving.forget}>
+      <label class="field">
+        <span>{said("kind")}</span>
+        <select
+          value={kind}
+          onChange={(event) => {
+            const wanted = event.currentTarget.value as AlertKind;
+            setKind(wanted);
+            setThreshold(firstOf(wanted));
           }}
+        >
+          {kinds.map((each) => (
+            <option key={each} value={each}>
+              {said(`kind.${each}`)}
+            </option>
+          ))}
+        </select>
+      </label>
+      {isOfGoal && goals.length === 0 && <p class="soft">{said("no-goals")}</p>}
+      {isOfGoal && goals.length > 0 && (
+        <label class="field">
+          <span>{said("goal")}</span>
+          <select value={chosen} onChange={(event) => setGoal(event.currentTarget.value)}>
+            {goals.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      {bounds && (
+        <NumberField
+          label={said(`threshold.${kind}` as AlertKey)}
+          most={bounds[1]}
+          value={threshold}
+          onInput={setThreshold}
         />
+      )}
+      {isOfGoal && (
+        <NumberField label={said("hours")} most={MAX_HOURS} value={hours} onInput={setHours} />
+      )}
+      <label class="field">
+        <span>{said("format")}</span>
+        <select
+          value={format}
+          onChange={(event) => setFormat(event.currentTarget.value as AlertFormat)}
+        >
+          {(Object.keys(FORMATS) as AlertFormat[]).map((each) => (
+            <option key={each} value={each}>
+              {FORMATS[each]()}
+            </option>
+          ))}
+        </select>
+      </label>
+      {isMail && recipients.length === 0 && <p class="soft">{said("no-recipients")}</p>}
+      {isMail && recipients.length > 0 && (
+        <label class="field">
+          <span>{said("address")}</span>
+          <select value={recipient} onChange={(event) => setReport(event.currentTarget.value)}>
+            {recipients.map(({ id, address }) => (
+              <option key={id} value={id}>
+                {address}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      {!isMail && (
+        <div class="field">
+          <label for={`${hint}-field`}>{said("url")}</label>
+          <input
+            id={`${hint}-field`}
+            required={!alert?.url}
+            placeholder={alert?.url}
+            type="url"
+            autocomplete="off"
+            spellcheck={false}
+            maxLength={2048}
+            aria-describedby={hint}
+            value={url}
+            onInput={(event) => setUrl(event.currentTarget.value)}
+          />
+          <p id={hint} class="soft">
+            {said(alert?.url ? "url-kept" : "url-hint")}
+          </p>
+        </div>
+      )}
+      <Refusal
+        error={saving.error}
+        meaning={{
+          ...(message.startsWith("url: ") && { 400: said("url-refused") }),
+          ...(message.startsWith("alerts: ") && { 400: said("full") }),
+        }}
+      />
+      {alert && onClose ? (
+        <Actions
+          path={own}
+          isDemo={isDemo}
+          isComplete={!isLacking && !saving.isBusy}
+          saving={saving}
+          onClose={onClose}
+        />
+      ) : (
         <div class="row">
-          <button
-            type="submit"
-            class="button main"
-            disabled={
-              saving.isBusy ||
-              (isOfGoal && goals.length === 0) ||
-              (isMail && recipients.length === 0)
-            }
-          >
+          <button type="submit" class="button main" disabled={saving.isBusy || isLacking}>
             {said("create")}
           </button>
         </div>
-      </form>
-    </section>
+      )}
+    </form>
   );
 }
 
