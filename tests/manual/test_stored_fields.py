@@ -39,7 +39,7 @@ def test_what_is_stored_of_the_owner(kept: type, fields: str) -> None:
 def test_what_is_stored_of_a_mailed_report() -> None:
     assert [each.name for each in attrs.fields(Subscription)] == [
         *("id", "secret", "address", "websites", "every", "day", "hour", "timezone", "language"),
-        *("created", "confirmed", "done", "trying", "tries", "number"),
+        *("created", "confirmed", "done", "trying", "tries", "changed", "number"),
     ]
 
 
