@@ -50,8 +50,10 @@ class ReportDelivery:
     _log = Logger()
 
     async def look(self) -> None:
-        """Mail what is due. To be called regularly."""
+        """Mail what is due, except in a demonstration. To be called regularly."""
         backend = self._backend
+        if backend.settings.demo:
+            return
         for key, subscription in backend.store.reports.all():
             span = due_span(subscription, int(backend.clock()))
             if span is None or self._is_paused(subscription):

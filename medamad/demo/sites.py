@@ -1,4 +1,4 @@
-"""The invented websites: pages, referrers, campaigns, events, goals, annotations, alerts."""
+"""The invented websites: pages, referrers, campaigns, events, and what is defined for them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
@@ -9,6 +9,7 @@ from medamad.demo.people import Weighted, skewed
 from medamad.domain.alerts import Rule
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.domain.hits import Properties
+from medamad.domain.subscriptions import Every
 
 Campaign: TypeAlias = tuple[str, str, str, str, str]
 """utm_source, utm_medium, utm_campaign, utm_term, utm_content."""
@@ -62,6 +63,20 @@ class DemoAnnotation:
     clock: str = ""
     """The time of the day in UTC, "" for the day as a whole."""
     link: str | None = None
+
+
+@frozen(kw_only=True)
+class DemoReport:
+    """A report that would be mailed to an invented address if this were no demonstration."""
+
+    address: str
+    hostnames: tuple[str, ...]
+    every: Every
+    day: int
+    hour: int
+    timezone: str
+    language: str
+    is_confirmed: bool = True
 
 
 @frozen(kw_only=True, eq=False)
@@ -302,5 +317,27 @@ SITES: Final = (
         definitions=Definitions(
             (Goal(id="enlarge", name="Photo enlarged", event="action", value="enlarge"),)
         ),
+    ),
+)
+
+REPORTS: Final = (
+    DemoReport(
+        address="ada@gardenpost.example",
+        hostnames=("gardenpost.example", "shop.gardenpost.example"),
+        every=Every.WEEK,
+        day=1,
+        hour=8,
+        timezone="Europe/Berlin",
+        language="en",
+    ),
+    DemoReport(
+        address="team@tinydaemon.example",
+        hostnames=("docs.tinydaemon.example",),
+        every=Every.MONTH,
+        day=1,
+        hour=6,
+        timezone="America/New_York",
+        language="fr",
+        is_confirmed=False,
     ),
 )

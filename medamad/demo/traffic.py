@@ -13,6 +13,7 @@ from attrs import define, evolve, field, frozen
 from medamad.demo.people import Person, Weighted, draw_person
 from medamad.demo.sites import (
     NO_CAMPAIGN,
+    REPORTS,
     SITES,
     Campaign,
     DemoAlert,
@@ -24,6 +25,7 @@ from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.dimensions import WidthClass, major_version
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Event, Hit, Properties, Unload, View
+from medamad.domain.subscriptions import Subscription, new_secret, new_subscription_id
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
 
@@ -151,6 +153,13 @@ class AnnotationStore(Protocol):
         """Apply a change to the annotations of a website."""
 
 
+class ReportStore(Protocol):
+    """The part of a store's mailed reports that `fill` needs."""
+
+    async def add(self, key: bytes, report: Subscription, /) -> object:
+        """Store another report."""
+
+
 class HitStore(Protocol):
     """The part of a store that is needed to add hits."""
 
@@ -173,6 +182,10 @@ class WebsiteStore(HitStore, Protocol):
     def annotations(self) -> AnnotationStore:
         """The annotations of all websites."""
 
+    @property
+    def reports(self) -> ReportStore:
+        """The reports that are mailed."""
+
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website at a time in Unix seconds."""
 
@@ -194,10 +207,31 @@ async def fill(
         annotated = partial(_with_annotations, site.annotations, plan.until_ms)
         await store.annotations.change(website.number, annotated)
     numbers = {website.hostname: website.number for website in websites}
+    for report in _reports(numbers, began, plan.until_ms // 1000):
+        await store.reports.add(report.id.encode("ascii"), report)
     invented = hits(plan, numbers, sites)
     while some := list(islice(invented, _HITS_AT_ONCE)):
         await store.append(some)
     return websites
+
+
+def _reports(numbers: Mapping[str, int], began: int, now: int) -> Iterator[Subscription]:
+    """Return the reports of websites that are all there. None is due yet."""
+    for each in REPORTS:
+        if numbers.keys() >= set(each.hostnames):
+            yield Subscription(
+                id=new_subscription_id(),
+                secret=new_secret(),
+                address=each.address,
+                websites=tuple(numbers[hostname] for hostname in each.hostnames),
+                every=each.every,
+                day=each.day,
+                hour=each.hour,
+                timezone=each.timezone,
+                language=each.language,
+                created=began,
+                confirmed=now if each.is_confirmed else None,
+            )
 
 
 def _with_definitions(added: Definitions, definitions: Definitions) -> Definitions:

@@ -138,6 +138,17 @@ async def test_a_report_is_mailed_once_when_it_is_due(
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_demo_mails_nothing(server: Server, mails: MailServer) -> None:
+    delivery = connect(server, mails.port)
+    await subscribe(server)
+    server.now = DUE
+    server.set(demo=True)
+    await delivery.look()
+    assert mails.received.mails == []
+    assert server.site.backend.report_failures == {}
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_lost_response_lets_it_be_mailed_once_more_as_the_same(
     server: Server, mails: MailServer
 ) -> None:

@@ -10,6 +10,7 @@ from medamad.domain.alerts import WEBSITE_KINDS, Alerts, checked_rule
 from medamad.domain.annotations import Annotations
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Hit, View
+from medamad.domain.subscriptions import Every, Subscription
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
 
@@ -54,6 +55,17 @@ class RecordedAnnotations:
 
 
 @define
+class RecordedReports:
+    """Records the reports that are mailed by their keys."""
+
+    of: dict[bytes, Subscription] = field(factory=dict)
+
+    async def add(self, key: bytes, report: Subscription) -> None:
+        assert key == report.id.encode()
+        self.of[key] = report
+
+
+@define
 class Recording:
     """Records the websites, what is defined for them and the hits it receives."""
 
@@ -61,6 +73,7 @@ class Recording:
     goals: RecordedGoals = field(factory=RecordedGoals)
     alerts: RecordedAlerts = field(factory=RecordedAlerts)
     annotations: RecordedAnnotations = field(factory=RecordedAnnotations)
+    reports: RecordedReports = field(factory=RecordedReports)
     hits: list[Hit] = field(factory=list)
     batches: list[int] = field(factory=list)
 
@@ -97,6 +110,23 @@ def test_hits_are_stored_in_order_under_their_website() -> None:
     assert [rule.kind for rule in alerts.rules] == ["quiet", "referrer", "no-goal"]
     assert all(checked_rule(rule, WEBSITE_KINDS) == rule for rule in alerts.rules)
     assert {rule.goal for rule in alerts.rules} <= {None, "order"}
+
+
+def test_there_are_reports_that_would_be_mailed() -> None:
+    store = Recording()
+    with pytest.raises(StopIteration):
+        fill(store, PLAN).send(None)
+    numbers = {website.hostname: website.number for website in store.websites}
+    weekly, monthly = store.reports.of.values()
+    assert (weekly.every, weekly.confirmed) == (Every.WEEK, 1_790_000_000)
+    assert weekly.websites == (numbers["gardenpost.example"], numbers["shop.gardenpost.example"])
+    assert (monthly.every, monthly.confirmed) == (Every.MONTH, None)
+    assert weekly.secret != monthly.secret
+    garden = [site for site in SITES if site.hostname == "gardenpost.example"]
+    alone = Recording()
+    with pytest.raises(StopIteration):
+        fill(alone, PLAN, garden).send(None)
+    assert alone.reports.of == {}
 
 
 def test_websites_are_created_at_their_first_hit() -> None:
