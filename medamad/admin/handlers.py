@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import frozen
 
-from medamad.admin.import_requests import ImportDays, ImportRows
+from medamad.admin.import_requests import ImportDays, ImportRobots, ImportRows
 from medamad.admin.imports import (
     BeginImport,
     FinishImport,
@@ -70,6 +70,7 @@ class AdminHandlers:
             HoldImport: imports.hold,
             ImportRows: imports.rows,
             ImportDays: imports.days,
+            ImportRobots: imports.robots,
             FinishImport: imports.finish,
             UndoImport: imports.undo,
             ImportFailed: imports.failed,

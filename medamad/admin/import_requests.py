@@ -1,6 +1,6 @@
 """The rows and days of an import as they travel over the admin socket."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_content import Counted, DayCounts
 from medamad.storage.imports import ImportedHits
+from medamad.storage.robots import MAX_PATHS, RobotCounts
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.day_visits import VISIT_SUMS
@@ -23,6 +24,27 @@ _VIEW_COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
     **VIEW_DTYPES,
     **{dimension.attribute: np.dtype("<u4") for dimension in VIEW_DIMENSIONS},
 }
+
+
+class ImportRobots(AdminRequest, frozen=True):
+    """What robots read by day, name and path, in the files of a batch."""
+
+    number: int
+    days: Mapping[int, Mapping[str, Mapping[str, int]]]
+
+
+def robots_requests(number: int, days: Mapping[int, RobotCounts]) -> Iterator[ImportRobots]:
+    """Yield the requests that send what robots read, each of a few days."""
+    some: dict[int, RobotCounts] = {}
+    paths = 0
+    for day, counts in sorted(days.items()):
+        some[day] = counts
+        paths += sum(map(len, counts.values()))
+        if paths >= MAX_PATHS:
+            yield ImportRobots(number, some)
+            some, paths = {}, 0
+    if some:
+        yield ImportRobots(number, some)
 
 
 class ImportRows(AdminRequest, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 from medamad.admin.import_requests import (
     TEXT_BYTES,
     ImportDays,
+    ImportRobots,
     ImportRows,
     bytes_of,
     counts_of,
@@ -177,6 +178,13 @@ class ImportHandlers:
                 incoming.days = whole
                 await self._flush(incoming)
                 incoming.days = begun
+        return Nothing()
+
+    async def robots(self, request: ImportRobots, _report: ReportProgress) -> Nothing:
+        """Receive what robots read."""
+        incoming = self._of(request.number)
+        website, batch = incoming.website.number, incoming.batch.number
+        await uncancelled(self._store.robots.add_imported(website, batch, request.days))
         return Nothing()
 
     async def finish(self, request: FinishImport, _report: ReportProgress) -> Ended:

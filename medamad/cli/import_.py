@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from medamad.admin.client import AdminConnection, NotRunning, RequestFailed, connect
+from medamad.admin.import_requests import robots_requests
 from medamad.admin.imports import (
     BeginImport,
     Begun,
@@ -366,6 +367,8 @@ def _send(
         progress.end()
         if not gathering.views + gathering.events:
             raise RequestFailed(nothing_in(plan, gathering))
+        for request in robots_requests(begun.number, plan.survey.robots):
+            daemon.request(request, Nothing)
         ended = daemon.request(FinishImport(begun.number), Ended)
     report(plan, gathering, ended, as_json=arguments.json)
     return 0

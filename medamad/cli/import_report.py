@@ -58,7 +58,7 @@ _LEFT_OUT: Final = MappingProxyType(
         SkipReason.OTHER_HOSTS: "of other hosts",
         SkipReason.NO_PAGE: "without an address of a page",
         SkipReason.BLOCKED: "from blocked networks",
-        SkipReason.PROGRAMS: "of bots (see `[events] bots`)",
+        SkipReason.PROGRAMS: "of robots (see `[events] bots`)",
         SkipReason.SPAM: "with a referrer that is spam",
         SkipReason.REPEATED: "that are repeated",
         SkipReason.LONG: "of 64 KiB or more",
@@ -94,6 +94,8 @@ class ImportReport(msgspec.Struct, kw_only=True):
     """How many were not, because the website has data of them; likewise below."""
     days_not_over: int = 0
     days_without_views: int = 0
+    robots: int = 0
+    """How many requests of robots were counted apart."""
     left_out: dict[str, int] = {}
     """Rows of other programs' files that are not hits to count, by reason."""
     past_views: int = 0
@@ -118,6 +120,8 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
         print(f"  from {found.first} to {found.last}")
     if found.days:
         print(f"  {counted(found.days, 'day')}, with daily totals only")
+    if found.robots:
+        print(f"  {counted(found.robots, 'request')} of robots, counted apart")
     for line in _left_out(plan, gathering):
         print(f"  {line}, left out")
     if removed := _removed(plan, found):
@@ -169,6 +173,9 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> ImportRepor
         already_there=0,
         refused=found.rejected_rows,
         reasons=list(_reasons(found)),
+        robots=sum(
+            sum(by_path.values()) for day in found.robots.values() for by_path in day.values()
+        ),
         left_out={str(why): rows for why, rows in found.skipped.items()},
     )
     if isinstance(gathering, DayGatherer):

@@ -1,4 +1,4 @@
-"""The lists that an operator edits beside the configuration: referrers, spam hosts, networks."""
+"""The lists that an operator edits beside the configuration: referrers, robots, spam, networks."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,12 +10,14 @@ from medamad.build import shipped_file
 from medamad.config.schema import INSTALLED, TOO_DEEP, Config, ConfigError
 from medamad.ingest.networks import Networks, read_networks
 from medamad.lookup.referrers import read_hosts, read_names
+from medamad.lookup.robots import Robots, read_robots
 
 T = TypeVar("T")
 
 REFERRERS: Final = "referrers.toml"
 SPAM: Final = "spam.txt"
 BLOCKED: Final = "blocked.txt"
+ROBOTS: Final = "robots.toml"
 
 
 @frozen
@@ -26,6 +28,8 @@ class Lists:
     """The operator's names by host, or by host and path; empty without a file of their own."""
     spam_hosts: Sequence[str]
     blocked: Networks
+    robots: Robots
+    """The shipped table, with the operator's entries instead of some."""
 
 
 def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) -> Lists:
@@ -34,15 +38,21 @@ def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) ->
     Raises ConfigError.
     """
     names = _operators(config, config.events.referrers, REFERRERS)
+    robots = _operators(config, config.events.robots, ROBOTS)
     try:
         spam = _operators(config, config.events.spam, SPAM) or shipped(SPAM)
         blocked = _operators(config, config.events.blocked, BLOCKED) or shipped(BLOCKED)
+        known_robots = shipped(ROBOTS)
     except FileNotFoundError as error:
         raise ConfigError(INSTALLED, "", str(error)) from None
     return Lists(
         referrer_names={} if names is None else _read(config, "referrers", names, read_names),
         spam_hosts=_read(config, "spam", spam, read_hosts),
         blocked=_read(config, "blocked", blocked, lambda text: Networks(read_networks(text))),
+        robots=Robots(
+            _read(config, "robots", known_robots, read_robots)
+            | ({} if robots is None else _read(config, "robots", robots, read_robots))
+        ),
     )
 
 

@@ -136,6 +136,7 @@ class EventsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     referrers: PathText = PathText("")
     spam: PathText = PathText("")
     blocked: PathText = PathText("")
+    robots: PathText = PathText("")
     visits: bool = True
     visit_timeout: Annotated[int, Meta(ge=1, le=240)] = 30
     unique: Unique = "cache"

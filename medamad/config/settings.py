@@ -138,6 +138,7 @@ def web_settings(config: Config, lists: Lists, data_dir: Path) -> WebSettings:
     server = config.server
     return WebSettings(
         sources=sources(lists),
+        robots=lists.robots,
         data_dir=data_dir,
         commit=commit(),
         demo=server.demo,

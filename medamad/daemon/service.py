@@ -48,6 +48,7 @@ from medamad.daemon.thread_pool import Pool, repeat
 from medamad.daemon.webhook_key import WebhookKey
 from medamad.domain.errors import Unavailable
 from medamad.ingest.pipeline import Pipeline
+from medamad.ingest.robot_counts import WRITE_EVERY_S, PendingRobots
 from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
@@ -321,12 +322,21 @@ class Daemon(Service):
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
         queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))
         self._repeat(self.stall_check_s, partial(_give_up_on_stall, store, queue))
+        robots = PendingRobots(store.robots.add)
+        self._opened.callback(self._write_robots, robots)
+        self._repeat(WRITE_EVERY_S, robots.write)
         return Pipeline(
             store.websites,
             queue,
+            robots,
             settings.rules(self.config, lists),
             self.clock,
         )
+
+    def _write_robots(self, robots: PendingRobots) -> None:
+        """Write what has been counted before the store closes, which waits for its disk, or not."""
+        writing = Deferred.fromCoroutine(robots.write())
+        writing.addErrback(lambda failure: self._log.failure("robots were not stored", failure))
 
     async def _listen(self, site: Any, listening: Sequence[ListenEndpoint]) -> list[str]:
         """Listen everywhere; return the URLs. Raises CannotListen."""

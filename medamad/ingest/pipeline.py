@@ -37,7 +37,8 @@ from medamad.ingest.payload import (
     decode_server_hit,
 )
 from medamad.ingest.rate_limit import RateLimiter
-from medamad.ingest.user_agent import describe, is_bot
+from medamad.ingest.robot_counts import PendingRobots
+from medamad.ingest.user_agent import describe, is_bot, robot_name
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.countries import country_of_zone
 from medamad.lookup.languages import locale_of
@@ -144,6 +145,7 @@ class Pipeline:
 
     websites: Websites
     queue: WriteQueue
+    robots: PendingRobots
     rules: Rules
     _clock: Callable[[], float]
     rate_limiter: RateLimiter = field(factory=RateLimiter)
@@ -253,6 +255,10 @@ class Pipeline:
             source = source_of(load.referrer, (website.hostname, page.host))
             if source.referrer and source.referrer.partition("/")[0] in rules.spam:
                 reason = SPAM
+        if reason == BOT:
+            time_s = arrival.happened_ms / 1000 or arrival.now
+            name = robot_name(sender.user_agent)
+            self.robots.count(website.number, time_s, rules.zone, name, page.path)
         if reason is not None:
             return _Ignored(reason, website.number)
         agent = describe(sender.user_agent)
@@ -395,6 +401,7 @@ def load_tables() -> None:
     """Load the tables that hits need, which takes a tenth of a second. For any thread."""
     describe(_USUAL_USER_AGENT)
     is_bot(_LIBRARY_USER_AGENT, "strict")
+    robot_name(_LIBRARY_USER_AGENT)
     page_of("https://bücher.example/")
     country_of_zone("Europe/Berlin")
     locale_of("en-GB")

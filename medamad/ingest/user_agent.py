@@ -3,25 +3,19 @@
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from attrs import frozen
 
 from medamad.domain.dimensions import UNKNOWN
 from medamad.domain.hits import BotRule
+from medamad.lookup.robots import LIBRARY, MAX_NAME, public_list
 
 if TYPE_CHECKING:
     from ua_parser import PartialResult
 
 MAX_LENGTH: Final = 512
 """Characters of a User-Agent that are parsed; browsers send half as many, Meta's apps up to all."""
-
-_LIST: Final = "crawleruseragents"
-_LIBRARY: Final = "http-library"
-"""The public list's tag for plain HTTP clients."""
 
 _OTHERS: Final = (r"\+https?://", r"(?i)compatible; ?[^;)]*(?:bot|crawler|spider)\b")
 """How crawlers that are not in the public list declare themselves."""
@@ -41,6 +35,28 @@ def is_library(user_agent: str) -> bool:
     return any(number in _libraries() for number in _matches(user_agent[:MAX_LENGTH]))
 
 
+_DECLARED: Final = re.compile(r"(?i)compatible; ?([^;/)+]*(?:bot|crawler|spider)\b)")
+_PRODUCT: Final = re.compile(r"(?!Mozilla/|Opera/)([A-Za-z][\w. -]*)")
+
+
+def robot_name(user_agent: str) -> str:
+    """Return the name of a robot: that of the public list, else the one that it states.
+
+    UNKNOWN for one that states none, as one does that pretends to be a browser.
+    """
+    return _robot_name(user_agent[:MAX_LENGTH])
+
+
+@lru_cache(4_096)
+def _robot_name(text: str) -> str:
+    matches = _matches(text)
+    names = [public_list()[number].name for number in matches if number < len(public_list())]
+    if names:
+        return max(names, key=len)
+    stated = _DECLARED.search(text) or _PRODUCT.match(text)
+    return (stated[1].strip()[:MAX_NAME] if stated else "") or UNKNOWN
+
+
 @lru_cache(4_096)
 def _matches(user_agent: str) -> tuple[int, ...]:
     """Return the numbers of the entries of the public list that match."""
@@ -55,7 +71,7 @@ def _patterns() -> Any:
     options.max_mem = _MAX_MEMORY
     options.log_errors = False
     patterns = re2.Set.SearchSet(options)
-    for crawler in _crawlers():
+    for crawler in public_list():
         patterns.Add(crawler.pattern)
     for pattern in _OTHERS:
         patterns.Add(pattern)
@@ -66,24 +82,8 @@ def _patterns() -> Any:
 @cache
 def _libraries() -> frozenset[int]:
     return frozenset(
-        number for number, crawler in enumerate(_crawlers()) if _LIBRARY in crawler.tags
+        number for number, crawler in enumerate(public_list()) if LIBRARY in crawler.tags
     )
-
-
-class _Crawler(msgspec.Struct):
-    """An entry of the public list."""
-
-    pattern: str
-    tags: tuple[str, ...] = ()
-
-
-def _crawlers() -> list[_Crawler]:
-    # Not imported: the package would keep megabytes of examples in memory.
-    spec = find_spec(_LIST)
-    if spec is None:
-        raise ModuleNotFoundError(_LIST)
-    file = Path(str(spec.origin)).with_name("crawler-user-agents.json")
-    return msgspec.json.decode(file.read_bytes(), type=list[_Crawler])
 
 
 _CONSOLE: Final = r"PlayStation|Nintendo|Xbox|OculusBrowser|\bQuest\b|Steam Deck"
@@ -151,6 +151,7 @@ def _describe(user_agent: str) -> Agent:
 def forget_user_agents() -> None:
     """Forget which User-Agents have been seen."""
     _matches.cache_clear()
+    _robot_name.cache_clear()
     _describe.cache_clear()
 
 

@@ -115,7 +115,7 @@ class StoreCheck:
         yield from damaged_values(self._txn, self._environment.databases)
         for strange in self._environment.unknown_names(self._txn):
             yield f"meta: {strange!r}: unknown name"
-        for database in ("logins", "beacons", "visitors"):
+        for database in ("logins", "beacons", "visitors", "robots"):
             for key, value in self._items(database):
                 if not _is_sound(key, value):
                     yield f"{database} {key.hex()[:16]}: its checksum does not match"

@@ -144,7 +144,11 @@ class _Dropping:
 
     def _drop_values(self) -> Iterator[Dropped]:
         """Delete damaged records of the write-ahead log, and damaged corrections."""
-        for name, what in (("wal", "a record"), ("corrections", "a correction")):
+        for name, what in (
+            ("wal", "a record"),
+            ("corrections", "a correction"),
+            ("robots", "the robots of a day"),
+        ):
             keys = [
                 key
                 for key, value in self._items(name)
@@ -154,7 +158,7 @@ class _Dropping:
                 self._txn.delete(key, db=getattr(self._databases, name))
                 time_ms = time_of(key) if name == "wal" else None
                 span = None if time_ms is None else (time_ms, time_ms)
-                yield Dropped(self._hostname, what, 0 if name == "corrections" else None, span)
+                yield Dropped(self._hostname, what, None if name == "wal" else 0, span)
 
     def _items(self, name: str) -> Iterator[tuple[bytes, bytes]]:
         prefix = header_key(self._website, 0)[:4]

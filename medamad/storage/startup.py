@@ -29,6 +29,7 @@ from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
 from medamad.storage.imports import Imports
 from medamad.storage.migrations import migrate
+from medamad.storage.robots import Robots, delete_imported
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import StoreSettings
@@ -109,6 +110,7 @@ def _build(
     website_purge = WebsitePurge(environment, writer.submit, leases)
     segments_lock = DeferredLock()
     maintenance = Maintenance(
+        environment=environment,
         retention=settings.retention,
         submit=writer.submit,
         websites=websites,
@@ -138,6 +140,7 @@ def _build(
             partitions=partitions,
             compactor=compactor,
             segments_lock=segments_lock,
+            delete_others=delete_imported,
             undone=maintenance.vacuum_after_removal,
         ),
     )
@@ -151,6 +154,7 @@ def _build(
         alerts=WebsiteValues(environment, writer, ALL_ALERTS),
         goals=WebsiteValues(environment, writer, GOALS_AND_FUNNELS),
         annotations=WebsiteValues(environment, writer, ALL_ANNOTATIONS),
+        robots=Robots(environment, writer.submit, websites.has_number, free_space.check),
         clock=TrustedClock(environment, writer.submit),
         imports=imports,
         broken=broken,

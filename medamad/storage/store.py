@@ -32,6 +32,7 @@ from medamad.storage.environment.writer import StallWatch, Transaction, Writer
 from medamad.storage.errors import DamagedSegment, Lost
 from medamad.storage.grants import Grants, delete_reports_of, delete_shares_of
 from medamad.storage.imports import Imports
+from medamad.storage.robots import Robots
 from medamad.storage.segments.damage import WAYS_OUT
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot
@@ -74,6 +75,7 @@ class Store:
     alerts: WebsiteValues[Alerts]
     goals: WebsiteValues[Definitions]
     annotations: WebsiteValues[Annotations]
+    robots: Robots
     clock: TrustedClock
     imports: Imports
     broken: "Deferred[str]"

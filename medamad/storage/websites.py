@@ -179,6 +179,7 @@ def delete_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:
         databases.corrections,
         databases.purge_queue,
         databases.import_batches,
+        databases.robots,
         databases.dictionary,
         databases.codes,
     ):

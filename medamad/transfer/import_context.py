@@ -18,9 +18,11 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.zones import day_at
 from medamad.ingest.page import Page, page_of, referrer_of
 from medamad.ingest.pipeline import Rules
 from medamad.storage.import_batches import Origins
+from medamad.storage.robots import merge_counts
 from medamad.transfer.rows import MAX_MS, EventRow, HitRow, ViewRow, row_content
 
 
@@ -400,6 +402,8 @@ class ReadContext:
     skipped: Counter[SkipReason] = field(factory=Counter)
     had_agents: set[bool] = field(factory=set)
     """Whether logged requests had a User-Agent, for lines in a format that has one."""
+    robots: dict[int, dict[str, dict[str, int]]] = field(factory=dict)
+    """The pages that robots read, by day, name and path."""
     rows: int = 0
     """How many rows were read so far, including repeated ones."""
     hits: int = 0
@@ -440,6 +444,12 @@ class ReadContext:
     def skip(self, reason: SkipReason) -> None:
         """Count a row that is skipped."""
         self.skipped[reason] += 1
+
+    def count_robot(self, time_ms: int, name: str, path: str) -> None:
+        """Count a page that a robot read, in the first pass."""
+        if not self.index.is_finished:
+            of_day = self.robots.setdefault(day_at(self.index.zone, time_ms // 1000), {})
+            merge_counts(of_day, {name: {path: 1}})
 
     def place_of(
         self, number: int, time_ms: int, visitor: Hashable, path: str, visit: Hashable = None

@@ -3,7 +3,7 @@
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC
 from gzip import BadGzipFile
@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 from attrs import define, field, frozen
 
 from medamad.domain.errors import BadRequest
+from medamad.storage.robots import RobotCounts
 from medamad.transfer.import_context import (
     ImportTarget,
     ReadContext,
@@ -161,6 +162,8 @@ class Survey:
     """The first rejected rows, each with the name of its file."""
     index: VisitorIndex = field(factory=lambda: VisitorIndex(UTC))
     skipped: Counter[SkipReason] = field(factory=Counter)
+    robots: Mapping[int, RobotCounts] = field(factory=dict)
+    """The pages that robots read, by day."""
     _ranges: dict[str, tuple[int, int]] = field(factory=dict)
     """The first and the last number of the hits of each store."""
 
@@ -214,6 +217,7 @@ def _read_all(
     """Count all rows; return the survey, and whether logged requests had User-Agents."""
     survey = Survey(index=index)
     context = ReadContext(index, survey.skipped)
+    survey.robots = context.robots
     for place, (file, row) in enumerate(number_rows(files, context)):
         survey.add(file, row)
         if place % _STEP_ROWS == 0:

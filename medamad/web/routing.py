@@ -23,6 +23,7 @@ from medamad.web.routes import (
     hits,
     monitoring,
     reports,
+    robots,
     statistics,
     websites,
 )
@@ -42,7 +43,7 @@ def interface_routes(backend: Backend) -> Routes:
     routes = Routes(Klein(), backend)
     sections = (
         *(account, grants, websites, goals, annotations, alerts, reports),
-        *(statistics, exports),
+        *(statistics, robots, exports),
     )
     for section in sections:
         section.add_to(routes)

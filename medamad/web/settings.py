@@ -7,6 +7,7 @@ from attrs import field, frozen
 
 from medamad.ingest.networks import Networks
 from medamad.lookup.referrers import Sources
+from medamad.lookup.robots import Robots
 
 ProxyHeader: TypeAlias = Literal["X-Forwarded-For", "Forwarded"]
 """The header in which proxies name the client of a request that they forward."""
@@ -27,6 +28,8 @@ class WebSettings:
     """The folder whose volume the usage report describes."""
     commit: str
     """The value of `X-Api-Commit`."""
+    robots: Robots = field(factory=Robots)
+    """Who runs robots, and what for."""
     demo: bool = False
     """Whether every change except login and logout is refused."""
     base_path: str = ""

@@ -274,15 +274,50 @@ def test_skipped_log_lines_are_reported(data: Path, capsys: pytest.CaptureFixtur
     program = f'{begin} / HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
     log = f'{program}{program}{begin} /a.css HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
     assert dry_run(data, log) == 1
-    programs = "2 rows of bots (see `[events] bots`)"
+    programs = "2 rows of robots (see `[events] bots`)"
     reasons = "1 row without a page view", programs
     assert capsys.readouterr().err == f"medamad: nothing was imported: {reasons[0]}, {reasons[1]}\n"
     log += f'{begin} / HTTP/1.1" 200 1 "-" "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"\n'
     assert dry_run(data, log) == 0
     printed = capsys.readouterr().out
     assert all(f"  {line}, left out\n" in printed for line in reasons)
+    assert "  2 requests of robots, counted apart\n" in printed
     assert dry_run(data, log, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["left_out"] == {"no_view": 1, "programs": 2}
+    found = json.loads(capsys.readouterr().out)
+    assert (found["left_out"], found["robots"]) == ({"no_view": 1, "programs": 2}, 2)
+
+
+def test_robots_in_logs_are_counted_until_the_import_is_undone(
+    tmp_path: Path, daemon: Daemon
+) -> None:
+    browser = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+    gptbot = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
+    lines = [
+        f'192.0.2.1 - - [0{day}/Feb/2026:10:00:00 +0000] "GET {path} HTTP/1.1" 200 1 "-" "{agent}"'
+        for day, path, agent in (
+            (1, "/", browser), (1, "/", gptbot), (2, "/a?b=c", gptbot), (2, "/x.css", gptbot),
+            (2, "/", "curl/8.5.0"),
+        )
+    ]  # fmt: skip
+    log = tmp_path / "access.log"
+    log.write_text("\n".join(lines) + "\n")
+    done = call(daemon.data, "import", log, "--website", "example.org")
+    assert "  3 requests of robots, counted apart\n" in done.stdout
+    client, robots = daemon.client(), "/api/website/example.org/robots"
+    assert [
+        [tuple(row.values())[:-1] for row in client.get(f"{robots}?by={by}")]
+        for by in ("day", "name", "path")
+    ] == [
+        [("2026-02-01", 1), ("2026-02-02", 2)],
+        [("GPTBot", "OpenAI", "ai-training", 2), ("curl", "", "library", 1)],
+        [("/", 2), ("/a", 1)],
+    ]
+    assert client.get("/api/website/example.org/summary")["current"]["pageviews"] == 1
+    daemon.stop()
+    daemon.start()
+    assert len(daemon.client().get(robots)) == 2
+    call(daemon.data, "import", "--undo", "1")
+    assert daemon.client().get(robots) == []
 
 
 def test_rows_outside_the_accepted_times_are_reported(tmp_path: Path, daemon: Daemon) -> None:

@@ -6,6 +6,7 @@ from medamad.build import shipped_file
 from medamad.config.lists import load_lists
 from medamad.config.schema import Config, ConfigError, load
 from medamad.ingest.networks import address_of
+from medamad.lookup.robots import Purpose, Robot
 
 
 def config_in(folder: Path, text: str = "") -> Config:
@@ -19,16 +20,20 @@ def test_the_shipped_lists_are_the_default() -> None:
     assert lists.referrer_names == {}
     assert "semalt.com" in lists.spam_hosts
     assert len(lists.blocked) == 0
+    assert lists.robots.of("gptbot") == Robot("OpenAI", Purpose.AI_TRAINING)
 
 
 def test_lists_next_to_the_configuration_are_read(tmp_path: Path) -> None:
     (tmp_path / "referrers.toml").write_text('"intra.example.com" = "Intranet"\n', "utf-8")
     (tmp_path / "spam.txt").write_text("# ours\nBad.example  # worst\n\n", "utf-8")
     (tmp_path / "blocked.txt").write_text("192.0.2.7\n2001:db8::/32\n", "utf-8")
+    (tmp_path / "robots.toml").write_text('"Curl" = { purpose = "monitoring" }\n', "utf-8")
     lists = load_lists(config_in(tmp_path))
     assert lists.referrer_names == {"intra.example.com": "Intranet"}
     assert list(lists.spam_hosts) == ["bad.example"]
     assert len(lists.blocked) == 2
+    assert lists.robots.of("curl") == Robot("", Purpose.MONITORING)
+    assert lists.robots.of("bingbot") == Robot("Microsoft", Purpose.SEARCH)
     assert address_of("192.0.2.7") in lists.blocked
     assert address_of("2001:db8::1") in lists.blocked
 
@@ -48,6 +53,14 @@ def test_configured_lists_are_read(tmp_path: Path) -> None:
         ("referrers.toml", b"a = " + b"[" * 9_999, "arrays or tables are nested too deeply"),
         ("spam.txt", b"fine.example\nhttp://bad.example/", "line 2: expected a hostname"),
         ("spam.txt", b"\xff", "expected UTF-8"),
+        ("robots.toml", b'"a" = 3', "a: Expected `object`, got `int`; expected a line such as"),
+        ("robots.toml", b'"a" = {}', "a: Object missing required field `purpose`; expected a line"),
+        ("robots.toml", b'"a" = { purpose = "fun" }', "a: Invalid enum value 'fun'"),
+        (
+            "robots.toml",
+            b'"a" = { purpose = "search", by = 1 }',
+            "a: Object contains unknown field",
+        ),
         ("blocked.txt", b"\nnowhere", "line 2: expected an address or a network"),
     ],
 )
@@ -61,19 +74,20 @@ def test_invalid_input_is_reported_by_name(
     assert raised.value.reason.startswith(reason)
 
 
-@pytest.mark.parametrize("name", ["spam.txt", "blocked.txt"])
+@pytest.mark.parametrize("name", ["spam.txt", "blocked.txt", "robots.toml"])
 def test_a_missing_shipped_list_is_reported(tmp_path: Path, name: str) -> None:
     def shipped(wanted: str) -> Path:
         return shipped_file("absent.txt" if wanted == name else wanted)
 
     with pytest.raises(ConfigError, match=r"/medamad: medamad was installed without etc/absent"):
         load_lists(Config(), shipped)
-    (tmp_path / name).write_text("", "utf-8")
-    load_lists(config_in(tmp_path), shipped)
+    if name != "robots.toml":  # of which the operator's is only a part
+        (tmp_path / name).write_text("", "utf-8")
+        load_lists(config_in(tmp_path), shipped)
 
 
 def test_a_missing_configured_list_is_reported(tmp_path: Path) -> None:
-    for key in ("referrers", "spam", "blocked"):
+    for key in ("referrers", "spam", "blocked", "robots"):
         config = config_in(tmp_path, f'[events]\n{key} = "absent.txt"\n')
         with pytest.raises(ConfigError) as raised:
             load_lists(config)

@@ -45,7 +45,9 @@ def test_the_defaults_match_those_in_the_code() -> None:
     assert settings.queue_settings(Config()) == QueueSettings()
     lists = load_lists(Config())
     web = settings.web_settings(Config(), lists, Path("/data"))
-    default = WebSettings(sources=web.sources, data_dir=Path("/data"), commit=web.commit)
+    default = WebSettings(
+        sources=web.sources, robots=web.robots, data_dir=Path("/data"), commit=web.commit
+    )
     assert web.trusted_proxies is not default.trusted_proxies
     networks = {
         "trusted_proxies": default.trusted_proxies,

@@ -304,3 +304,21 @@ def test_a_reload_changes_the_log_style(tmp_path: Path) -> None:
     assert (refused["level"], refused["source"]) == ("error", "medamad.daemon.reload.Reloading")
     assert refused["fields"]["error"].endswith("log.format: expected one of text, json")
     assert stopped["message"] == "stopped"
+
+
+def test_robots_that_were_counted_are_stored_when_it_stops(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        for path in "abc":
+            answer = client.request(
+                "POST",
+                "/event/hit",
+                json.loads(load(path)),
+                {"User-Agent": "GPTBot/1.0 (+https://a.example)"},
+            )
+            assert answer.headers["x-medamad-ignored"] == "bot"
+        assert daemon.stop() == 0
+        daemon.start()
+        (row,) = daemon.client().get("/api/website/example.com/robots")
+        assert (row["name"], row["requests"]) == ("GPTBot", 3)

@@ -19,6 +19,7 @@ from medamad.domain.hits import NUMBERS_OF_HITS, Hit, View
 from medamad.ingest.networks import Networks, Sender, address_of
 from medamad.ingest.payload import LoadPayload
 from medamad.ingest.pipeline import Pipeline, Rules
+from medamad.ingest.robot_counts import PendingRobots
 from medamad.ingest.write_queue import QueueSettings, WriteQueue
 from medamad.lookup.referrers import SpamHosts
 from medamad.storage.segments.snapshot import Snapshot
@@ -58,6 +59,7 @@ def pipeline(store: Store) -> Pipeline:
     return Pipeline(
         store.websites,
         WriteQueue(store.append, reactor),
+        PendingRobots(store.robots.add),
         Rules(
             blocked=Networks([ip_network("198.51.100.0/24")]),
             spam=SpamHosts(["spam.example"]),

@@ -14,6 +14,7 @@ from medamad.ingest.user_agent import (
     is_bot,
     is_crawler,
     is_library,
+    robot_name,
 )
 
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"
@@ -296,3 +297,23 @@ def test_the_bot_rule_decides_which_agents_are_ignored(
     user_agent: str, ignored_by: set[BotRule], rule: BotRule
 ) -> None:
     assert is_bot(user_agent, rule) is (rule in ignored_by)
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "name"),
+    [
+        ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "Googlebot"),
+        ("Googlebot-Image/1.0", "Googlebot-Image"),
+        ("ClaudeBot/1.0; +claudebot@anthropic.com", "ClaudeBot"),
+        ("curl/8.5.0", "curl"),
+        ("FooFetcher/1.0 (+https://foo.example)", "FooFetcher"),
+        ("Mozilla/5.0 (compatible; Quuxbot/1.0)", "Quuxbot"),
+        ("Mozilla/5.0 (iPhone) Mobile (compatible; +https://x.example)", "Unknown"),
+        ("", "Unknown"),
+        ("A" * 600 + "/1", "A" * 60),
+    ],
+)
+def test_a_robot_has_the_name_of_the_public_list_or_the_one_it_states(
+    user_agent: str, name: str
+) -> None:
+    assert robot_name(user_agent) == name

@@ -115,6 +115,7 @@ def test_the_hostname_of_another_website(sender: Any) -> None:
         ("GET", "/website/{}/pages"),
         ("GET", "/website/{}/live"),
         ("GET", "/website/{}/ignored"),
+        ("GET", "/website/{}/robots"),
     ],
 )
 @cases({name: text for name, text in BAD_HOSTNAMES.items() if text and len(text) < 4_000})

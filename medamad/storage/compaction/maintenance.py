@@ -17,8 +17,10 @@ from medamad.storage.compaction.purge import WebsitePurge
 from medamad.storage.compaction.retention import Cutoff, Removed, cutoff_of
 from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.environment.access import Leases
+from medamad.storage.environment.environment import Databases, Environment
 from medamad.storage.environment.trusted_clock import JUMP_MS, doubt_warning
 from medamad.storage.environment.writer import Submit, Transaction
+from medamad.storage.robots import delete_before, has_before
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import Retention, unregistered_warning
@@ -35,6 +37,7 @@ class Maintenance:
     """Runs in the reactor's thread. `retention` may be replaced at any time."""
 
     retention: Retention
+    _environment: Environment
     _submit: Submit
     _websites: Websites
     _dictionary: Dictionary
@@ -101,6 +104,7 @@ class Maintenance:
             partial(self._expire_visits, now_ms),
             *(partial(self._recount_visitors, partition, now_ms) for partition in partitions),
             *(partial(self.run_due_jobs, partition, now_ms) for partition in partitions),
+            partial(self._expire_robots, trusted_ms),
             partial(self._vacuum_daily, now_ms // DAY_MS),
         )
         failure: Unavailable | None = None
@@ -123,7 +127,7 @@ class Maintenance:
                 return
             cutoff = None
             if self._trusted_ms is not None:
-                cutoff = self._cutoffs(self._trusted_ms)(partition)
+                cutoff = self._cutoffs(self._trusted_ms)(partition.website)
             removed = Removed()
             try:
                 while job := await self._compactor.run_next(partition, now_ms, cutoff):
@@ -145,16 +149,16 @@ class Maintenance:
 
     def has_expired(self, now_ms: int) -> bool:
         """Return whether retention would delete something flushed at a moment."""
-        cutoff_of_partition = self._cutoffs(now_ms)
+        cutoff_of_website = self._cutoffs(now_ms)
         for partition in self._partitions.all():
-            cutoff = cutoff_of_partition(partition)
+            cutoff = cutoff_of_website(partition.website)
             if cutoff is not None:
                 segments = partition.leaves()
                 if not cutoff.keeps_rollups:
                     segments += partition.rollups
                 if any(map(cutoff.concerns, segments)):
                     return True
-        return False
+        return bool(self._old_robots(now_ms))
 
     def log_unregistered(self) -> None:
         """Log each retention table that names no registered website, once."""
@@ -188,6 +192,25 @@ class Maintenance:
 
     async def _expire_named(self, trusted_ms: int) -> None:
         await self._repeat(lambda txn: self._named.expire(txn.lmdb, trusted_ms, _STEP_BEACONS))
+
+    async def _expire_robots(self, trusted_ms: int) -> None:
+        """Delete the totals of robots of days of which no totals are kept."""
+        databases = self._environment.databases
+        for website, day in self._old_robots(trusted_ms):
+            await self._repeat(partial(_delete_robots, databases, website, day))
+
+    def _old_robots(self, now_ms: int) -> list[tuple[int, int]]:
+        """Return the websites with totals of robots to delete, and the first day to keep."""
+        cutoff_of_website = self._cutoffs(now_ms)
+        cutoffs = [(each.number, cutoff_of_website(each.number)) for each in self._websites.all()]
+        with self._environment.reading() as txn:
+            return [
+                (number, cutoff.day)
+                for number, cutoff in cutoffs
+                if cutoff is not None
+                and not cutoff.keeps_rollups
+                and has_before(txn, self._environment.databases, number, cutoff.day)
+            ]
 
     async def _expire_visits(self, now_ms: int) -> None:
         await self._repeat(lambda _: self._visits.expire(now_ms, _STEP_BEACONS))
@@ -224,14 +247,17 @@ class Maintenance:
 
     # Retention
 
-    def _cutoffs(self, now_ms: int) -> Callable[[Partition], Cutoff | None]:
-        """Return a function that returns a website's cutoff; equal rules are computed once."""
+    def _cutoffs(self, now_ms: int) -> Callable[[int], Cutoff | None]:
+        """Return a function from a website's number to its cutoff.
+
+        Equal rules are computed once.
+        """
         retention = self.retention
         default = retention.of_others(self._websites.hostnames())
         cutoff_by_rule = cache(partial(cutoff_of, zone=retention.zone, now_ms=now_ms))
 
-        def cutoff(partition: Partition) -> Cutoff | None:
-            website = self._websites.by_number(partition.website)
+        def cutoff(number: int) -> Cutoff | None:
+            website = self._websites.by_number(number)
             if website is None:
                 return None
             return cutoff_by_rule(retention.websites.get(website.hostname, default))
@@ -268,3 +294,7 @@ class Maintenance:
                 self._log.warn("background work is postponed: {reason}", reason=str(failure.value))
         else:
             self._log.failure("background work failed", failure)
+
+
+def _delete_robots(databases: Databases, website: int, day: int, txn: Transaction) -> int:
+    return delete_before(txn.lmdb, databases, website, day, _STEP_BEACONS)

@@ -171,7 +171,7 @@ class WebsitePurge:
 
 PER_WEBSITE: Final = (
     *("dictionary", "codes", "wal", "headers", "segments", "counters", "corrections"),
-    *("purge_queue", "import_batches"),
+    *("purge_queue", "import_batches", "robots"),
 )
 """The sub-databases whose keys begin with the number of a website."""
 _NUMBER: Final = struct.Struct(">I")

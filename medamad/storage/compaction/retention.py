@@ -38,6 +38,11 @@ class Cutoff:
     keeps_rollups: bool
     """Whether a rollup of each of their days remains."""
 
+    @property
+    def day(self) -> int:
+        """The local date that begins at the cutoff, as days since 1970-01-01."""
+        return day_at(self.zone, self.before_ms // 1000)
+
     def span(self, day: int) -> tuple[int, int]:
         """Return the first and the last millisecond of a local date."""
         return start_of_day(self.zone, day) * 1000, start_of_day(self.zone, day + 1) * 1000 - 1

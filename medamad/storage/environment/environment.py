@@ -84,8 +84,8 @@ Txn: TypeAlias = files.Txn
 class Databases:
     """The sub-databases. Integers in keys are big-endian, so that keys sort by number.
 
-    The values of meta (except the format), logins, websites, beacons and visitors begin with a
-    checksum.
+    The values of meta (except the format), logins, websites, beacons, visitors and robots begin
+    with a checksum.
 
     - meta: name → format version, account, counters, tokens, share links, mailed reports,
       goals and funnels, annotations, alerts, tombstones of websites, the trusted time
@@ -107,7 +107,10 @@ class Databases:
     - purge_queue: website u32, first time_ms u64, segment u32 → nothing: a segment to remove
     - import_batches: website u32, batch u32 → an import batch
     - visitors: day u32, 128-bit keyed hash → nothing: a visitor whom a server names was here, or on
-      a page. Stores of earlier builds get it when they are opened to write
+      a page
+    - robots: website u32, kind u8, day u32, source u32 → what robots read on a day; see `robots`
+
+    Stores of earlier builds get the last two when they are opened to write.
     """
 
     meta: Database
@@ -124,13 +127,14 @@ class Databases:
     purge_queue: Database
     import_batches: Database
     visitors: "Database | None" = None
-    """None in a store of an earlier build that is opened to read."""
+    robots: "Database | None" = None
+    """None in a store of an earlier build that is opened to read, as is `visitors`."""
 
 
 _DATABASES: Final = tuple(attribute.name for attribute in fields(Databases))
 _all_of: Final = attrgetter(*_DATABASES)
-_ADDED: Final = "visitors"
-"""The last one, which stores of earlier builds lack."""
+_ADDED: Final = ("visitors", "robots")
+"""The last ones, which stores of earlier builds lack, or only the very last."""
 
 
 @frozen
@@ -271,10 +275,10 @@ def open_to_read(directory: Path) -> tuple[Environment, Txn]:
         check_length(env, path)
         txn = env.begin()
         number = check_format(env, txn, path)
-        names = [name for name in _DATABASES if name != _ADDED]
+        names = [name for name in _DATABASES if name not in _ADDED]
         opened = [env.open_db(name.encode(), txn=txn, create=False) for name in names]
         with suppress(lmdb.NotFoundError):
-            opened.append(env.open_db(_ADDED.encode(), txn=txn, create=False))
+            opened.extend(env.open_db(name.encode(), txn=txn, create=False) for name in _ADDED)
     databases, files_opened = Databases(*opened), OpenedFiles()
     return Environment(env, databases, path, None, files_opened, number, only=txn), txn
 
@@ -361,7 +365,7 @@ def _open(path: Path, map_size: int, lock: int | None) -> Environment:
         check_length(env, path)
         with env.begin() as txn:
             number = check_format(env, txn, path)
-        opened = [env.open_db(name.encode(), create=name == _ADDED) for name in _DATABASES]
+        opened = [env.open_db(name.encode(), create=name in _ADDED) for name in _DATABASES]
         env.reader_check()
     return Environment(env, Databases(*opened), path, lock, files_opened, number)
 

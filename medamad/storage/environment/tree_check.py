@@ -34,7 +34,9 @@ _LOOK_EVERY: Final = 256
 _MAX_REPORTED: Final = 200
 """The most damaged values that the child prints, since nobody reads the pipe until it ends."""
 _CRC_BYTES: Final = 4
-_CRC_FIRST: Final = frozenset({"segments", "counters", "headers", "websites", "import_batches"})
+_CRC_FIRST: Final = frozenset(
+    {"segments", "counters", "headers", "websites", "import_batches", "robots"}
+)
 """The databases whose values begin with a checksum over the key and the rest."""
 _CRC_LAST: Final = frozenset({"wal", "corrections"})
 """Those whose values end with it."""

@@ -2,9 +2,9 @@
 
 A view is a GET request with status 200, or 304 (the browser had the page cached), for a page: by
 its Content-Type if the log has it, otherwise by the extension of its path. The rules for hits
-apply, and requests by anything but a browser are skipped too, unless the logs were written without
-User-Agents. A visitor is an address with a User-Agent, for one day, and is kept in memory only; so
-is what tells the visits, which have no gap longer than 30 minutes.
+apply, and requests by anything but a browser are counted as those of robots, unless the logs were
+written without User-Agents. A visitor is an address with a User-Agent, for one day, and is kept in
+memory only; so is what tells the visits, which have no gap longer than 30 minutes.
 """
 
 import re
@@ -19,7 +19,7 @@ from medamad.domain.hits import BotRule
 from medamad.domain.websites import canonical_hostname
 from medamad.ingest.networks import address_of
 from medamad.ingest.page import Page, split_url
-from medamad.ingest.user_agent import describe, is_bot
+from medamad.ingest.user_agent import describe, is_bot, robot_name
 from medamad.lookup.languages import locale_of
 from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
 from medamad.transfer.rows import FUTURE_TIME, HitRow, RejectedRow, ViewRow
@@ -107,6 +107,7 @@ def _view(
     if _is_blocked(request, target):
         return SkipReason.BLOCKED
     if _is_program(user_agent, target.rules.bots):
+        context.count_robot(request.time_ms, robot_name(user_agent or ""), page.path)
         return SkipReason.PROGRAMS
     referrer = target.referrer(request.referrer, page.host)
     if referrer is None:

@@ -23,6 +23,7 @@ from medamad.domain.websites import Website
 from medamad.ingest.networks import Address, Sender
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.rate_limit import RateLimiter
+from medamad.ingest.robot_counts import PendingRobots
 from medamad.ingest.write_queue import WriteQueue
 from medamad.query.reports import ROW_REPORTS
 from medamad.query.request import Query
@@ -111,6 +112,7 @@ class Place:
         self.pipeline = Pipeline(
             self.store.websites,
             WriteQueue(self.store.append, reactor),
+            PendingRobots(self.store.robots.add),
             Rules(hits_per_minute=PER_MINUTE),
             lambda: self.now,
             RateLimiter(self.kept.networks),

@@ -21,6 +21,7 @@ from medamad.domain.alerts import NotDelivered
 from medamad.domain.hits import Hit, View
 from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Pipeline, Rules
+from medamad.ingest.robot_counts import PendingRobots
 from medamad.ingest.write_queue import Append, WriteQueue
 from medamad.lookup.referrers import Sources, SpamHosts
 from medamad.mail.mailer import Mailer
@@ -165,6 +166,7 @@ async def build_server(
     pipeline = Pipeline(
         store.websites,
         WriteQueue(append, reactor),
+        PendingRobots(store.robots.add),
         Rules(
             blocked=Networks([ip_network("192.0.2.0/24")]),
             spam=SpamHosts(["spam.example"]),

@@ -1,0 +1,204 @@
+"""Robots by day: how many pages each has read, in totals of their own, apart from people's.
+
+A day has one value for each source: hits that the daemon received, followed logs, and each import
+batch. What two sources saw of a robot on a day may be the same requests, as a crawler that runs
+scripts is in the log of the web server too: the source that saw more of it counts, alone.
+
+Keys are website u32, kind u8, day u32 (a local date since 1970-01-01), source u32.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from itertools import islice
+from typing import Final, TypeAlias
+
+import msgspec
+from attrs import frozen
+from twisted.logger import Logger
+
+from medamad.domain.dimensions import OTHER
+from medamad.storage.environment.environment import Databases, Environment, Txn
+from medamad.storage.environment.meta import verified, with_checksum
+from medamad.storage.environment.writer import Submit, Transaction
+from medamad.storage.errors import Damaged
+from medamad.storage.import_batches import BatchState, read_batch
+
+RobotCounts: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Requests for pages, by the robot's name and by path."""
+
+MAX_NAMES: Final = 200
+"""Robots of a day and source that are counted by name. Anyone may send any name."""
+MAX_PATHS: Final = 1_000
+"""Paths of a day and source, counted for each robot, that are counted one by one."""
+MAX_PATH: Final = 512
+"""Characters of a path. Longer ones are rare, and would make the values large."""
+
+_ROBOTS: Final = 1
+HITS: Final = 0
+"""The source of what the daemon received; import batches are numbered from 1."""
+FOLLOWED: Final = 0xFFFF_FFFF
+"""The source of what was read in logs that grow."""
+
+_KEY: Final = struct.Struct(">IBII")
+_DAY_KEY: Final = struct.Struct(">IBI")
+_COUNTS: Final = msgspec.msgpack.Decoder(dict[str, dict[str, int]])
+_LAST_DAY: Final = 0xFFFF_FFFF
+_log: Final = Logger()
+
+
+def merge_counts(
+    into: MutableMapping[str, dict[str, int]], more: RobotCounts, limit: int = MAX_PATHS
+) -> None:
+    """Add counts to others; beyond the limits, new names and paths count as OTHER."""
+    paths = sum(map(len, into.values()))
+    for name, by_path in more.items():
+        known = into.get(name)
+        if known is None:
+            known = into.setdefault(name if len(into) < MAX_NAMES else OTHER, {})
+        for path, count in by_path.items():
+            place = path if path in known or (paths < limit and len(path) <= MAX_PATH) else OTHER
+            paths += place not in known
+            known[place] = known.get(place, 0) + count
+
+
+@frozen
+class RobotDays:
+    """What a website's robots read: the counts of each day, and the days that are damaged."""
+
+    counts: Mapping[int, RobotCounts]
+    damaged: frozenset[int]
+
+
+@frozen(eq=False)
+class Robots:
+    """The totals in an open store. Reads return at once, writes are awaited."""
+
+    _environment: Environment
+    _submit: Submit
+    _has_website: Callable[[int], bool]
+    _check_space: Callable[[Txn], None]
+
+    async def add(self, counts: Mapping[tuple[int, int], RobotCounts]) -> None:
+        """Add counts of received hits, by website and day. Raises Unavailable."""
+
+        def change(txn: Transaction) -> None:
+            self._check_space(txn.lmdb)
+            for (website, day), more in counts.items():
+                if self._has_website(website):
+                    add_counts(txn.lmdb, self._environment.databases, (website, day, HITS), more)
+
+        await self._submit(change)
+
+    async def add_imported(
+        self, website: int, batch: int, counts: Mapping[int, RobotCounts]
+    ) -> None:
+        """Add counts of an import by day, which show once it is complete. Raises Unavailable."""
+
+        def change(txn: Transaction) -> None:
+            self._check_space(txn.lmdb)
+            if read_batch(txn.lmdb, self._environment.databases, website, batch) is not None:
+                for day, more in counts.items():
+                    add_counts(txn.lmdb, self._environment.databases, (website, day, batch), more)
+
+        await self._submit(change)
+
+    def of(self, website: int, first_day: int | None, last_day: int | None) -> RobotDays:
+        """Return what robots read from one day to another. For any thread."""
+        with self._environment.reading() as txn:
+            return robots_of(txn, self._environment.databases, website, first_day, last_day)
+
+
+def add_counts(
+    txn: Txn, databases: Databases, place: tuple[int, int, int], more: RobotCounts
+) -> None:
+    """Add counts to those of a website, day and source; a damaged value is replaced."""
+    website, day, source = place
+    key = _KEY.pack(website, _ROBOTS, max(day, 0), source)
+    stored = txn.get(key, db=databases.robots)
+    counts: dict[str, dict[str, int]] = {}
+    if stored is not None:
+        try:
+            counts = _decode(key, stored)
+        except Damaged:
+            _log.error(
+                "the robots of a day are damaged and counted anew: website {website}, day {day}",
+                website=website,
+                day=day,
+            )
+    merge_counts(counts, more)
+    txn.put(key, with_checksum(key, msgspec.msgpack.encode(counts)), db=databases.robots)
+
+
+def robots_of(
+    txn: Txn,
+    databases: Databases,
+    website: int,
+    first_day: int | None = None,
+    last_day: int | None = None,
+) -> RobotDays:
+    """Return what the robots of a website read from one day to another, each with all paths."""
+    days: dict[int, dict[str, Mapping[str, int]]] = {}
+    damaged = set()
+    is_complete: dict[int, bool] = {HITS: True, FOLLOWED: True}
+    for key, stored in _stored(txn, databases, website, first_day or 0):
+        _, _, day, source = _KEY.unpack(key)
+        if last_day is not None and day > last_day:
+            break
+        if source not in is_complete:
+            batch = read_batch(txn, databases, website, source)
+            is_complete[source] = batch is not None and batch.state is BatchState.COMPLETE
+        if not is_complete[source]:
+            continue
+        try:
+            counts = _decode(key, stored)
+        except Damaged:
+            damaged.add(day)
+            continue
+        of_day = days.setdefault(day, {})
+        for name, by_path in counts.items():
+            if sum(by_path.values()) > sum(of_day.get(name, {}).values()):
+                of_day[name] = by_path
+    return RobotDays(days, frozenset(damaged))
+
+
+def delete_imported(txn: Txn, databases: Databases, website: int, batch: int) -> None:
+    """Delete the counts of an import batch."""
+    for key in [key for key, _ in _stored(txn, databases, website)]:
+        if _KEY.unpack(key)[3] == batch:
+            txn.delete(key, db=databases.robots)
+
+
+def delete_before(txn: Txn, databases: Databases, website: int, day: int, most: int) -> int:
+    """Delete at most `most` values of days before one; return how many were deleted."""
+    keys = (key for key, _ in _stored(txn, databases, website))
+    expired = list(islice((key for key in keys if _KEY.unpack(key)[2] < day), most))
+    for key in expired:
+        txn.delete(key, db=databases.robots)
+    return len(expired)
+
+
+def has_before(txn: Txn, databases: Databases, website: int, day: int) -> bool:
+    """Return whether there are counts of a day before one."""
+    first = next(_stored(txn, databases, website), None)
+    return first is not None and _KEY.unpack(first[0])[2] < day
+
+
+def _stored(
+    txn: Txn, databases: Databases, website: int, first_day: int = 0
+) -> Iterator[tuple[bytes, bytes]]:
+    """Return the keys and values of a website from a day on, by day."""
+    if databases.robots is None:
+        return
+    prefix = struct.pack(">IB", website, _ROBOTS)
+    with txn.cursor(db=databases.robots) as cursor:
+        found = cursor.set_range(_DAY_KEY.pack(website, _ROBOTS, min(max(first_day, 0), _LAST_DAY)))
+        while found and cursor.key().startswith(prefix):
+            yield cursor.item()
+            found = cursor.next()
+
+
+def _decode(key: bytes, stored: bytes) -> dict[str, dict[str, int]]:
+    try:
+        return _COUNTS.decode(verified(key, stored))
+    except msgspec.DecodeError as error:
+        raise Damaged(str(error)) from error

@@ -1,0 +1,57 @@
+"""Robots, which are counted apart from people, over HTTP."""
+
+from attrs import evolve
+
+from medamad.domain.errors import BadRequest
+from medamad.lookup.robots import Purpose
+from medamad.query.period import parse_period
+from medamad.query.request import MAX_ROWS
+from medamad.query.robots import FIELDS, PARTS, PURPOSE, RobotQuery, days_touched, robot_rows
+from medamad.web.auth import Access
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
+from medamad.web.parameters import QueryParameters
+from medamad.web.responses import Response, json_response, partial_headers
+from medamad.web.routes.statistics import MAX_OFFSET
+
+
+def query_from(parameters: QueryParameters) -> RobotQuery:
+    """Return what is asked about robots. Raises BadRequest naming the parameter."""
+    chosen = {}
+    for key, value in parameters.pairs:
+        name, bracket, rest = key.partition("[")
+        if name in FIELDS:
+            if bracket and rest != "eq]":
+                raise BadRequest(f"{key}: expected the operator eq")
+            chosen[name] = value
+        elif rest.endswith("]"):
+            raise BadRequest(f"{key}: robots can be filtered by {', '.join(FIELDS)} only")
+    if chosen.get(PURPOSE, Purpose.UNKNOWN) not in set(Purpose):
+        raise BadRequest(f"{PURPOSE}: expected one of {', '.join(Purpose)}")
+    return RobotQuery(
+        by=parameters.choice("by", PARTS) or PARTS[0],
+        chosen=chosen,
+        limit=parameters.integer("limit", 1, MAX_ROWS) or MAX_ROWS,
+        offset=parameters.integer("offset", 0, MAX_OFFSET) or 0,
+    )
+
+
+async def list_robots(call: Call, hostname: str) -> Response:
+    """Return how many pages robots read, by name, operator, purpose, path or day."""
+    backend, website = call.backend, call.website(hostname)
+    query = query_from(call.parameters)
+    period = parse_period(call.parameters.text("start"), call.parameters.text("end"))
+    days = days_touched(period, backend.pipeline.rules.zone)
+    robots = backend.settings.robots
+
+    def response() -> Response:
+        result = robot_rows(backend.store.robots.of(website.number, *days), robots, query)
+        encoded = json_response(result.content)
+        return evolve(encoded, headers=(*encoded.headers, *partial_headers(result.gaps)))
+
+    return await call.run_query(response)
+
+
+def add_to(routes: Routes) -> None:
+    """Add the route."""
+    routes.add("GET", "/website/<hostname>/robots", list_robots, Access.STATISTICS)
