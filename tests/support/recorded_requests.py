@@ -484,6 +484,8 @@ def _reports() -> Iterator[Ask]:
         ("without a mail server", details),
     ):
         yield Ask(f"add a report {name}", "POST", reports, body, session="cookie")
+    change = {"hour": 9}
+    yield Ask("change no report", "PATCH", f"{reports}/0123456789ab", change, session="cookie")
     yield Ask("end no report", "DELETE", f"{reports}/0123456789ab", session="cookie")
     test = {"address": "ada@example.com"}
     yield Ask("test without a mail server", "POST", "/api/user/test-mail", test, session="cookie")
@@ -596,6 +598,9 @@ def _statistics() -> Iterator[Ask]:
     yield _read("live with lists", "/api/website/example.com/live?lists=true")
     yield _read("live with lists, without hits", f"{PAST}/live?lists=1")
     yield _read("ignored", "/api/website/example.com/ignored")
+    # When what robots read enters the store depends on the time.
+    yield _read("robots", "/api/website/example.com/robots?name=NoSuchBot")
+    yield _read("robots by an unknown column", f"{PAST}/robots?by=country")
     yield _read("ignored at the root", "/website/past.example/ignored")
     yield _read("days of sums", "/api/website/days.example/pages")
     yield _read("days of sums by two fields", "/api/website/days.example/pages?browser=Chrome")
