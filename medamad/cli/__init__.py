@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "goal": "define, list and remove the goals of a website",
     "funnel": "define, list and remove the funnels of a website: goals in order",
     "alert": "define, list and remove alerts of a website or the service",
+    "settings": "export the goals, funnels, annotations and alerts of a website, or import them",
     "annotate": "add, list, import, change and remove the annotations of a website",
     "compare": "compare the hours since a deploy with the same hours of earlier weeks",
     "service": "install the daemon as a systemd service, or remove it",

@@ -11,6 +11,7 @@ from medamad.domain.accounts import Settings
 from medamad.domain.alerts import SERVICE
 from medamad.domain.annotations import Annotations
 from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
 from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.storage import grants
@@ -48,6 +49,8 @@ from medamad.storage.website_values import (
     V,
     ValueKind,
     apply_change,
+    import_settings,
+    read_defined,
     read_value,
 )
 from medamad.storage.websites import Websites, read_websites
@@ -246,6 +249,24 @@ def change_value(
     number = _number_or_service(directory, hostname)
     with _guest(directory, write=True) as (txn, databases):
         return apply_change(txn, databases, kind, number, change)
+
+
+def defined_for(directory: Path, hostname: str) -> Defined:
+    """Return all that is defined for a website. Raises BadRequest for an unregistered one."""
+    (number,) = website_numbers(directory, [hostname])
+    with _guest(directory, write=False) as (txn, databases):
+        return read_defined(txn, databases, number)
+
+
+def add_settings(directory: Path, hostname: str, settings: ExportedSettings) -> Imported:
+    """Add settings to those of a website, all or none; return how much was added.
+
+    Raises BadRequest for an unregistered website, and what `Defined.with_imported` does.
+    """
+    (number,) = website_numbers(directory, [hostname])
+    reports = {report.id for _, report in list_grants(directory, grants.REPORTS).grants}
+    with _guest(directory, write=True) as (txn, databases):
+        return import_settings(txn, databases, number, settings, reports)
 
 
 def _number_or_service(directory: Path, hostname: str | None) -> int:

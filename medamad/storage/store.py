@@ -13,6 +13,7 @@ from medamad.domain.accounts import Account, Share, Token
 from medamad.domain.alerts import Alerts
 from medamad.domain.annotations import Annotations
 from medamad.domain.dimensions import Dimension
+from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Hit
 from medamad.domain.subscriptions import Subscription
@@ -38,7 +39,13 @@ from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.wal.log import Outcome, WriteAheadLog, WriteBatch
-from medamad.storage.website_values import WebsiteValues, delete_all_values, delete_values
+from medamad.storage.website_values import (
+    WebsiteValues,
+    delete_all_values,
+    delete_values,
+    import_settings,
+    read_defined,
+)
 from medamad.storage.websites import Websites
 
 
@@ -256,6 +263,22 @@ class Store:
         )
         self.maintenance.log_unregistered()
         return renamed
+
+    def defined_for(self, website: Website) -> Defined:
+        """Return all that is defined for a website."""
+        with self.environment.reading() as txn:
+            return read_defined(txn, self.environment.databases, website.number)
+
+    async def import_settings(self, website: Website, settings: ExportedSettings) -> Imported:
+        """Add settings to those of a website, all or none; return how much was added.
+
+        Raises what `Defined.with_imported` does, NotFound and Unavailable.
+        """
+        reports = {report.id for _, report in self.reports.all()}
+        databases = self.environment.databases
+        return await self.writer.submit(
+            lambda txn: import_settings(txn.lmdb, databases, website.number, settings, reports)
+        )
 
     async def delete_website(self, website: Website) -> None:
         """Delete a website; queries no longer see its hits at once. Raises NotFound."""

@@ -6,7 +6,7 @@ Not cached, since commands change them beside the daemon.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ from twisted.logger import Logger
 from medamad.domain.alerts import SERVICE, Alerts
 from medamad.domain.annotations import Annotations
 from medamad.domain.errors import NotFound
+from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
 from medamad.domain.goals import Definitions
 from medamad.storage.environment.environment import (
     ALERTS,
@@ -86,6 +87,34 @@ def apply_change(
     name = _name(kind, website)
     txn.put(name, with_checksum(name, msgspec.json.encode(changed)), db=databases.meta)
     return changed
+
+
+def read_defined(txn: Txn, databases: Databases, website: int) -> Defined:
+    """Return all that is defined for a website."""
+    return Defined(
+        read_value(txn, databases, GOALS_AND_FUNNELS, website),
+        read_value(txn, databases, ALL_ANNOTATIONS, website),
+        read_value(txn, databases, ALL_ALERTS, website),
+    )
+
+
+def import_settings(
+    txn: Txn,
+    databases: Databases,
+    website: int,
+    settings: ExportedSettings,
+    reports: Collection[str],
+) -> Imported:
+    """Add settings to those of a website, all or none; return how much was added.
+
+    Raises what `Defined.with_imported` does, and NotFound if the website has been deleted.
+    """
+    before = read_defined(txn, databases, website)
+    made, imported = before.with_imported(settings, reports)
+    apply_change(txn, databases, GOALS_AND_FUNNELS, website, lambda _: made.definitions)
+    apply_change(txn, databases, ALL_ANNOTATIONS, website, lambda _: made.annotations)
+    apply_change(txn, databases, ALL_ALERTS, website, lambda _: made.alerts)
+    return imported
 
 
 def delete_values(txn: Txn, databases: Databases, website: int) -> None:

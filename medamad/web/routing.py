@@ -16,6 +16,7 @@ from medamad.web.routes import (
     account,
     alerts,
     annotations,
+    exported_settings,
     exports,
     files,
     goals,
@@ -43,7 +44,7 @@ def interface_routes(backend: Backend) -> Routes:
     routes = Routes(Klein(), backend)
     sections = (
         *(account, grants, websites, goals, annotations, alerts, reports),
-        *(statistics, robots, exports),
+        *(statistics, robots, exports, exported_settings),
     )
     for section in sections:
         section.add_to(routes)

@@ -83,6 +83,7 @@ class Planted:
             ["goal", "list", "example.com"],
             ["alert", "list"],
             ["annotate", "add", "example.com", "Deploy"],
+            ["settings", "export", "example.com"],
             ["retention"],
             ["import", "--list"],
             ["import", "--website", "example.com", "--dry-run", str(self.backup)],

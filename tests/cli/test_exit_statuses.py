@@ -38,6 +38,7 @@ BY_DATA = (
     ("alert", "list"),
     ("mail", "test", "ada@example.com"),
     ("annotate", "list", "example.com"),
+    ("settings", "export", "example.com"),
 )
 
 

@@ -112,6 +112,8 @@ OURS = {
     "POST /websites/{hostname}/annotations",
     "PATCH /websites/{hostname}/annotations/{annotation}",
     "DELETE /websites/{hostname}/annotations/{annotation}",
+    "GET /websites/{hostname}/settings/export",
+    "POST /websites/{hostname}/settings/import",
     "GET /websites/{hostname}/funnels",
     "POST /websites/{hostname}/funnels",
     "PATCH /websites/{hostname}/funnels/{funnel}",

@@ -44,7 +44,8 @@ BEYOND_THE_DOCUMENT = re.compile(
     "|(threshold|hours|goal|url|report): (not expected|required|expected .*) with (kind|format)"
     "|goal: there is no goal|(threshold|hours): expected a whole number or null"
     "|url: (expected an address|required)|report: |alerts: there can be 100"
-    "|day: expected 1 to 7"
+    "|day: expected 1 to 7|(funnels|alerts): the file has no goal"
+    "|alerts: (url|kind|goal|hours|threshold|report): "
     "|since: expected (a time|at most one)|metric: expected some of"
 )
 """Refusals of what fits the document: a schema cannot say what goes together with what."""

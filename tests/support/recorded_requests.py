@@ -851,8 +851,10 @@ def _alerts() -> Iterator[Ask]:
         yield _read(f"alerts {what} without a login", alerts, "none")
         yield _read(f"alerts {what} by a share link", alerts, "none", X_Medamad_Share="<share>")
         yield change(f"try an alert {what}", "POST", f"{alerts}/<alert>/test")
+        yield change(f"change an alert {what} badly", "PATCH", f"{alerts}/<alert>", {"url": ""})
         yield change(f"remove an alert {what}", "DELETE", f"{alerts}/<alert>")
         yield change(f"remove an alert {what} again", "DELETE", f"{alerts}/<alert>")
+        yield change(f"change a removed alert {what}", "PATCH", f"{alerts}/<alert>", kind)
         yield change(f"try a removed alert {what}", "POST", f"{alerts}/<alert>/test")
 
 
@@ -880,6 +882,10 @@ def _annotations() -> Iterator[Ask]:
     )
     yield change("annotate without a login", "POST", annotations, launch, session="none")
     yield _read("annotations at the root", annotations.removeprefix("/api"))
+    settings = "/api/websites/past.example/settings"
+    funnel = {"id": "f", "name": "F", "goals": ["g", "h"]}
+    yield _read("settings by a share link", f"{settings}/export", "share")
+    yield change("import an unknown goal", "POST", f"{settings}/import", {"funnels": [funnel]})
     yield _read("annotations of a period", f"{annotations}?start=2026-03-02T00:00:00Z")
     yield _read("annotations in a zone", f"{annotations}?end=2026-03-01T03:00:00Z&timezone=Mars")
     shown = {"X_Medamad_Share": "<share>"}

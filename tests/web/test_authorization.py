@@ -69,6 +69,9 @@ BODIES = {
     "POST /websites/{hostname}/funnels": {"name": "Order", "goals": ["goal-one", "goal-two"]},
     "PATCH /websites/{hostname}/funnels/{funnel}": {"name": "Order"},
     "POST /websites/{hostname}/alerts": {"kind": "quiet", "url": "https://example.com/"},
+    "POST /websites/{hostname}/settings/import": {
+        "goals": [{"id": "x", "name": "New", "path": "/new"}]
+    },
     "POST /user/alerts": {"kind": "backup", "url": "https://example.com/"},
     "PATCH /websites/{hostname}/alerts/{alert}": {"url": "https://example.com/2"},
     "PATCH /user/alerts/{alert}": {"url": "https://example.com/2"},
@@ -256,7 +259,11 @@ def is_refused_change(
 def is_for_something_else(address: Address, method: str, state: State) -> bool:
     """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
-    is_hidden = address.path.startswith("/user/reports") or "/alerts" in address.path
+    is_hidden = (
+        address.path.startswith("/user/reports")
+        or "/alerts" in address.path
+        or "/settings/" in address.path
+    )
     if state.scheme == "token":
         allowed = {Scope.FULL}
         if method in READING and not is_hidden:

@@ -1,0 +1,72 @@
+"""`medamad settings`: export and import the settings of a website, beside a daemon or without."""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from attrs import asdict
+
+from medamad.cli.grants import run_subcommand
+from medamad.cli.support import add_data, add_json, counted
+from medamad.domain.errors import BadRequest
+from medamad.domain.exported_settings import ExportedSettings
+from medamad.storage.offline import add_settings, defined_for
+
+EXAMPLES: Final = (
+    ("medamad settings export example.com > settings.json", "print them as JSON"),
+    ("medamad settings import example.org < settings.json", "add those that are missing"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    export = what.add_parser("export", help="print the settings of a website as JSON")
+    importing = what.add_parser("import", help="add settings that export has printed")
+    for each, work in ((export, _export), (importing, _import)):
+        each.add_argument("hostname", metavar="HOSTNAME", help="the website")
+        add_data(each)
+        each.set_defaults(work=work)
+    add_json(importing)
+    parser.epilog = (
+        "Settings are goals, funnels, annotations and alerts. Of a webhook's URL only the host is\n"
+        "exported, since the rest often is a secret: complete it in the file, or later in the\n"
+        "dashboard. Reports by mail are left out, since their addresses are personal data.\n\n"
+        "An import adds what is not there yet, all or nothing. It is refused if a goal or funnel\n"
+        "there has the same name and is different.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+run: Final = run_subcommand
+
+
+def _export(arguments: Namespace, data_dir: Path) -> int:
+    print(json.dumps(defined_for(data_dir, arguments.hostname).exported(), indent=1))
+    return 0
+
+
+def _import(arguments: Namespace, data_dir: Path) -> int:
+    try:
+        settings = msgspec.json.decode(sys.stdin.buffer.read(), type=ExportedSettings)
+    except msgspec.DecodeError as error:
+        raise BadRequest(
+            f"standard input: expected what `medamad settings export` prints: {error}"
+        ) from None
+    added = add_settings(data_dir, arguments.hostname, settings)
+    if arguments.json:
+        print(json.dumps(asdict(added), indent=1))
+        return 0
+    counts = (
+        *(counted(added.goals, "goal"), counted(added.funnels, "funnel")),
+        counted(added.annotations, "annotation"),
+    )
+    print(f"Added {', '.join(counts)} and {counted(added.alerts, 'alert')}.")
+    if added.known:
+        print(f"Were there already: {added.known:,}")
+    if added.without_report:
+        print(f"Alerts by mail left out, since their report is not there: {added.without_report:,}")
+    return 0

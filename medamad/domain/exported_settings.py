@@ -1,0 +1,146 @@
+"""What is defined for a website, as it is exported and imported: nothing secret, nobody's address.
+
+The URL of a webhook has no path, which often is a secret. Reports by mail are not part of it: their
+addresses are personal data, and have confirmed the mails of this server alone.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import asdict, evolve, frozen
+
+from medamad.domain.alerts import FORMATS, WEBSITE_KINDS, Alerts, Rule, checked_rule, shown
+from medamad.domain.annotations import Annotation, Annotations
+from medamad.domain.errors import BadRequest, Conflict
+from medamad.domain.goals import D, Definitions, Funnel, Goal, members_of, new_id
+
+MOST: Final = 2_000
+"""So many entries a file has at most: more than a website can have."""
+
+
+@frozen(kw_only=True)
+class ListedRule:
+    """An alert of a website as it is exported: what was reported is left out."""
+
+    kind: str
+    threshold: int | None = None
+    goal: str | None = None
+    hours: int | None = None
+    url: str = ""
+    report: str | None = None
+    format: str = FORMATS[0]
+
+
+@frozen(kw_only=True)
+class ExportedSettings:
+    """The settings of a website. Funnels and alerts name goals by the ids that these have here."""
+
+    goals: tuple[Goal, ...] = ()
+    funnels: tuple[Funnel, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    alerts: tuple[ListedRule, ...] = ()
+
+
+@frozen(kw_only=True)
+class Imported:
+    """How much was added; was known before; and was left out, as its mailed report is not here."""
+
+    goals: int
+    funnels: int
+    annotations: int
+    alerts: int
+    known: int
+    without_report: int
+
+
+@frozen
+class Defined:
+    """What is stored for a website."""
+
+    definitions: Definitions
+    annotations: Annotations
+    alerts: Alerts
+
+    def exported(self) -> dict[str, Any]:
+        """Return the JSON members."""
+        return {
+            "goals": [members_of(each) for each in self.definitions.goals],
+            "funnels": [members_of(each) for each in self.definitions.funnels],
+            "annotations": [members_of(each) for each in self.annotations.all],
+            "alerts": [_exported(rule) for rule in self.alerts.rules],
+        }
+
+    def with_imported(
+        self, settings: ExportedSettings, reports: Collection[str]
+    ) -> "tuple[Defined, Imported]":
+        """Return what is defined after an import, which adds what is not there yet, and its counts.
+
+        `reports` are the ids of mailed reports: an alert by mail that names another one is left
+        out. Raises BadRequest and Conflict, if something there has the same name and is different.
+        """
+        sizes = (settings.goals, settings.funnels, settings.annotations, settings.alerts)
+        if sum(map(len, sizes)) > MOST:
+            raise BadRequest(f"expected at most {MOST:,} entries")
+        definitions, ids = self.definitions, dict[str, str]()
+        for goal in settings.goals:
+            made = Definitions().with_goal(evolve(goal, id=new_id())).goals[0]
+            same = _named(definitions.goals, made, "goals")
+            if same is None:
+                definitions = definitions.with_goal(made)
+            ids[goal.id] = (same or made).id
+        for funnel in settings.funnels:
+            steps = tuple(_id_here(each, ids, "funnels") for each in funnel.goals)
+            alone = evolve(definitions, funnels=())
+            new = alone.with_funnel(Funnel(new_id(), funnel.name, steps)).funnels[0]
+            if _named(definitions.funnels, new, "funnels") is None:
+                definitions = definitions.with_funnel(new)
+        annotations = self.annotations.with_those_of(
+            evolve(each, id=new_id()) for each in settings.annotations
+        )
+        alerts, missing = self.alerts, 0
+        for listed in settings.alerts:
+            rule = _rule(listed, ids)
+            if rule.report is not None and rule.report not in reports:
+                missing += 1
+            elif _exported(rule) not in [_exported(each) for each in alerts.rules]:
+                alerts = alerts.with_rule(rule)
+        counts = {
+            "goals": len(definitions.goals) - len(self.definitions.goals),
+            "funnels": len(definitions.funnels) - len(self.definitions.funnels),
+            "annotations": len(annotations.all) - len(self.annotations.all),
+            "alerts": len(alerts.rules) - len(self.alerts.rules),
+        }
+        known = sum(map(len, sizes)) - sum(counts.values()) - missing
+        imported = Imported(**counts, known=known, without_report=missing)
+        return Defined(definitions, annotations, alerts), imported
+
+
+def _named(there: Sequence[D], new: D, field: str) -> D | None:
+    """Return what has the name of a goal or funnel. Raises Conflict if it is another one."""
+    for each in there:
+        if each.name == new.name:
+            if evolve(new, id=each.id) != each:
+                raise Conflict(f"{field}: {each.name} is there already, and is different")
+            return each
+    return None
+
+
+def _id_here(goal: str, ids: Mapping[str, str], field: str) -> str:
+    """Return the id that a goal of the file has here. Raises BadRequest if there is none."""
+    if goal not in ids:
+        raise BadRequest(f"{field}: the file has no goal {goal}")
+    return ids[goal]
+
+
+def _rule(listed: ListedRule, ids: Mapping[str, str]) -> Rule:
+    members = asdict(listed)
+    if listed.goal is not None:
+        members["goal"] = _id_here(listed.goal, ids, "alerts")
+    try:
+        return checked_rule(Rule(id=new_id(), **members), WEBSITE_KINDS)
+    except BadRequest as error:
+        raise BadRequest(f"alerts: {error}") from None
+
+
+def _exported(rule: Rule) -> dict[str, Any]:
+    return {name: value for name, value in shown(rule).items() if name != "id"}

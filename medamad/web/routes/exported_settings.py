@@ -1,0 +1,34 @@
+"""The settings of a website as a whole: exported, and added to those of another."""
+
+from typing import Final
+
+import msgspec
+from attrs import asdict
+
+from medamad.domain.exported_settings import ExportedSettings
+from medamad.web.auth import Access
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
+from medamad.web.responses import Response, json_response
+
+_SETTINGS: Final = msgspec.json.Decoder(ExportedSettings)
+
+
+def export_settings(call: Call, hostname: str) -> Response:
+    """Return what is defined for a website."""
+    defined = call.backend.store.defined_for(call.website(hostname))
+    return json_response(defined.exported())
+
+
+async def import_settings(call: Call, hostname: str) -> Response:
+    """Add what is not there yet; return how much that is."""
+    website, settings = call.website(hostname), call.body(_SETTINGS)
+    imported = await call.backend.store.import_settings(website, settings)
+    return json_response(asdict(imported))
+
+
+def add_to(routes: Routes) -> None:
+    """Add the routes of this module."""
+    path = "/websites/<hostname>/settings"
+    routes.add("GET", f"{path}/export", export_settings, Access.CHANGE)
+    routes.add("POST", f"{path}/import", import_settings, Access.CHANGE)

@@ -1,0 +1,139 @@
+"""Settings that are exported and imported: what is there already, and what is in the way."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from attrs import evolve
+
+from medamad.domain.alerts import Alerts, Rule
+from medamad.domain.annotations import Annotation, Annotations
+from medamad.domain.errors import BadRequest, Conflict
+from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
+from medamad.domain.goals import Definitions, Funnel, Goal
+
+CART = Goal(id="cart", name="Cart", path="/cart")
+PAID = Goal(id="paid", name="Paid", event="order", revenue="total", currency="EUR")
+NOTE = Annotation(id="note", time="2026-01-31", text="New prices", link="https://a.example/")
+QUIET = Rule(id="quiet", kind="quiet", url="https://hooks.example.com/T0P/secret", fired=5)
+UNPAID = Rule(id="unpaid", kind="no-goal", goal="paid", hours=24, format="mail", report="mailed")
+ALL = Defined(
+    Definitions((CART, PAID), (Funnel("buy", "Checkout", ("cart", "paid")),)),
+    Annotations((NOTE,)),
+    Alerts((QUIET, UNPAID)),
+)
+NONE = Defined(Definitions(), Annotations(), Alerts())
+
+
+def read(members: Any) -> ExportedSettings:
+    return msgspec.json.decode(msgspec.json.encode(members), type=ExportedSettings)
+
+
+def without_ids(defined: Defined) -> str:
+    """Return what is exported, with the names of goals in place of their ids."""
+    text = msgspec.json.encode(defined.exported()).decode()
+    for goal in defined.definitions.goals:
+        text = text.replace(f'"{goal.id}"', f'"{goal.name}"')
+    for each in (*defined.definitions.funnels, *defined.annotations.all):
+        text = text.replace(f'"{each.id}"', '""')
+    return text
+
+
+def test_nothing_secret_is_exported() -> None:
+    exported = ALL.exported()
+    assert exported["alerts"] == [
+        {"kind": "quiet", "url": "https://hooks.example.com/", "format": "json"},
+        {"kind": "no-goal", "goal": "paid", "hours": 24, "report": "mailed", "format": "mail"},
+    ]
+    assert "secret" not in str(exported)
+
+
+def test_what_was_exported_is_imported_once() -> None:
+    settings = read(ALL.exported())
+    made, imported = NONE.with_imported(settings, {"mailed"})
+    assert imported == Imported(
+        goals=2, funnels=1, annotations=1, alerts=2, known=0, without_report=0
+    )
+    assert without_ids(made) == without_ids(ALL)
+    assert not {goal.id for goal in made.definitions.goals} & {"cart", "paid"}
+    for there in (made, ALL):
+        again, nothing = there.with_imported(settings, {"mailed"})
+        assert again == there
+        assert nothing == Imported(
+            goals=0, funnels=0, annotations=0, alerts=0, known=6, without_report=0
+        )
+
+
+def test_what_is_missing_is_added_to_what_is_there() -> None:
+    there = Defined(Definitions((evolve(PAID, id="own"),)), Annotations(), Alerts())
+    made, imported = there.with_imported(read(ALL.exported()), ())
+    assert (imported.goals, imported.funnels, imported.alerts) == (1, 1, 1)
+    assert (imported.known, imported.without_report) == (1, 1)
+    (funnel,) = made.definitions.funnels
+    assert funnel.goals == (made.definitions.goals[1].id, "own")
+    assert [rule.kind for rule in made.alerts.rules] == ["quiet"]
+
+
+@pytest.mark.parametrize(
+    ("there", "members", "error"),
+    [
+        (
+            Definitions((evolve(CART, path="/other"),)),
+            {"goals": [{"id": "c", "name": " Cart", "path": "/cart"}]},
+            Conflict("goals: Cart is there already, and is different"),
+        ),
+        (
+            Definitions((CART, PAID), (Funnel("f", "Checkout", ("paid", "cart")),)),
+            {
+                "goals": [
+                    {"id": "c", "name": "Cart", "path": "/cart"},
+                    {"id": "d", "name": "Done", "path": "/done"},
+                ],
+                "funnels": [{"id": "f", "name": "Checkout", "goals": ["c", "d"]}],
+            },
+            Conflict("funnels: Checkout is there already, and is different"),
+        ),
+        (
+            Definitions((CART,)),
+            {"funnels": [{"id": "f", "name": "Checkout", "goals": ["cart", "paid"]}]},
+            BadRequest("funnels: the file has no goal cart"),
+        ),
+        (
+            Definitions(),
+            {"alerts": [{"kind": "no-goal", "goal": "x", "hours": 1, "url": "https://a.example/"}]},
+            BadRequest("alerts: the file has no goal x"),
+        ),
+        (
+            Definitions(),
+            {"alerts": [{"kind": "disk", "threshold": 5, "url": "https://a.example/"}]},
+            BadRequest("alerts: kind: expected one of quiet, spike, drop, referrer, goal, no-goal"),
+        ),
+        (
+            Definitions(),
+            {"annotations": [{"id": "n", "time": "yesterday", "text": "x"}]},
+            BadRequest("time: expected a day such as 2026-01-31, or an RFC 3339 date-time such as"),
+        ),
+        (
+            Definitions(),
+            {"annotations": [{"id": "n", "time": "2026-01-31", "text": "x"}] * 2_001},
+            BadRequest("expected at most 2,000 entries"),
+        ),
+        (
+            Definitions(),
+            {
+                "alerts": [
+                    {"kind": "referrer", "threshold": n, "url": "https://a.example/"}
+                    for n in range(1, 102)
+                ]
+            },
+            BadRequest("alerts: there can be 100, remove one first"),
+        ),
+    ],
+)
+def test_what_cannot_be_added_is_named(
+    there: Definitions, members: dict[str, Any], error: Exception
+) -> None:
+    before = Defined(there, Annotations(), Alerts())
+    with pytest.raises(type(error)) as caught:
+        before.with_imported(read(members), ())
+    assert str(caught.value).startswith(str(error))
