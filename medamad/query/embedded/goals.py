@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise, starmap
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import define, field
@@ -127,15 +127,27 @@ def find_amounts(visits: PartVisits, goal: Goal) -> tuple[NDArray[np.intp], NDAr
     amounts = goal_mask(visits.texts, Goal(id="", name="", event=goal.revenue), cancellation)
     rows = np.flatnonzero(amounts.take(own.property)) if len(own) else _NO_ROWS
     views = own.view[rows].astype(np.intp)
+    places = visits.places_of_rows(views)
+    is_here = places >= 0
+    rows, views, places = rows[is_here], views[is_here], places[is_here]
     if goal.path is None:
         reaching_events = own.event[np.flatnonzero(reaching.take(own.property))]
-        is_of_conversion = np.isin(own.event[rows], reaching_events)
+        is_of_conversion = _are_among(own.event[rows], reaching_events)
     else:
         is_of_conversion = reaching.take(part.codes(Dimension.PATH)[views])
-    places = visits.places_of_rows(views)
-    is_here = is_of_conversion & (places >= 0)
-    codes = own.property[rows[is_here]].astype(np.int64)
-    return places[is_here].astype(np.intp), codes
+    codes = own.property[rows[is_of_conversion]].astype(np.int64)
+    return places[is_of_conversion].astype(np.intp), codes
+
+
+def _are_among(events: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which events are among others, faster than `np.isin` where these are in order."""
+    if not len(others):
+        return np.zeros(len(events), np.bool_)
+    # Sorting what is sorted, as nearly always here, takes one look at each.
+    ascending = np.sort(others, kind="stable")
+    places = np.minimum(np.searchsorted(ascending, events), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[places] == events
+    return found
 
 
 def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64]:
