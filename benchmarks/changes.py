@@ -17,7 +17,7 @@ from measurements import OUT, Times, command, keep, machine
 from plan import DAY_MS
 from queries import MONTH, Filter, Query
 
-from medamad.query.changes import METRICS, OF_GOAL
+from medamad.query.change_counts import METRICS, OF_GOAL
 
 _UNFILTERED_MS: Final = 60.0
 _FILTERED_MS: Final = 150.0

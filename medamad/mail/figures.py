@@ -11,7 +11,8 @@ from attrs import evolve, frozen
 from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.goals import Goal
 from medamad.mail.spans import Span
-from medamad.query.changes import PAGEVIEWS, VISITORS, VISITS, Change, ChangesOptions, changes
+from medamad.query.change_counts import PAGEVIEWS, VISITORS, VISITS
+from medamad.query.changes import Change, ChangesOptions, changes
 from medamad.query.goal_reports import GoalOptions, goal_figures
 from medamad.query.reader import Reader
 from medamad.query.reports import ROW_REPORTS, SummaryOptions, summary

@@ -26,7 +26,8 @@ from medamad.ingest.payload import MAX_PROPERTIES, ServerFields
 from medamad.mail.settings import MAX_ADDRESS
 from medamad.query.buckets import INTERVALS
 from medamad.query.chance import MAX_WEEKS
-from medamad.query.changes import MAX_PAIRED, METRICS, PARTS
+from medamad.query.change_counts import METRICS
+from medamad.query.changes import MAX_PAIRED, PARTS
 from medamad.query.filters import FIELDS, OPERATORS
 from medamad.query.reports import STATISTICS
 from medamad.query.request import MAX_ROWS, ORDERS

@@ -13,14 +13,8 @@ from medamad.domain.instants import second_of
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, zone_named
 from medamad.query.buckets import INTERVALS
-from medamad.query.changes import (
-    METRICS,
-    PARTS,
-    VISITORS,
-    ChangesOptions,
-    changes,
-    parse_compared,
-)
+from medamad.query.change_counts import METRICS, VISITORS
+from medamad.query.changes import PARTS, ChangesOptions, changes, parse_compared
 from medamad.query.comparison import (
     ComparisonOptions,
     comparison,

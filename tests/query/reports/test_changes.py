@@ -14,7 +14,7 @@ from support.query.random_queries import GOALS, MOMENTS, RandomTraffic
 from support.query.snapshots import SOURCES, Cuts, MadeDay, changes_between, snapshot_of
 
 from medamad.domain.errors import BadRequest
-from medamad.query.changes import METRICS, OF_GOAL
+from medamad.query.change_counts import METRICS, OF_GOAL
 
 MONDAY = datetime(2024, 4, 1, tzinfo=UTC)
 WEEK = timedelta(days=7)

@@ -25,7 +25,8 @@ from medamad.domain.dimensions import (
     split_property,
 )
 from medamad.lookup.referrers import Sources
-from medamad.query.changes import METRICS, PARTS, ChangesOptions, changes, parse_compared
+from medamad.query.change_counts import METRICS
+from medamad.query.changes import PARTS, ChangesOptions, changes, parse_compared
 from medamad.query.embedded.scan import leaves
 from medamad.query.filters import parse_filters
 from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
