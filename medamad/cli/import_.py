@@ -45,6 +45,7 @@ from medamad.daemon.messages import reason_of
 from medamad.domain.errors import ApiError, BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
+from medamad.ingest.website_rules import WebsiteRules
 from medamad.storage.compaction.retention import Cutoff, cutoff_of
 from medamad.storage.environment.owner import is_of_owner
 from medamad.storage.errors import DamagedSegment, StoreError
@@ -251,7 +252,12 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     effective.check_zone()
     config = effective.config
     latest_ms = round((time.time() + DAY_S) * 1000)
-    into = ImportTarget(website.hostname, rules(config, load_lists(config)), latest_ms)
+    into = ImportTarget(
+        website.hostname,
+        rules(config, load_lists(config)),
+        latest_ms,
+        WebsiteRules.of(website.settings),
+    )
     for path in arguments.files:
         if is_of_owner(path, data_dir):
             raise BadRequest(

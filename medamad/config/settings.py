@@ -115,6 +115,7 @@ def rules(config: Config, lists: Lists) -> Rules:
         spam=SpamHosts(lists.spam_hosts),
         zone=config.events.timezone,
         respect_gpc=config.events.respect_gpc,
+        is_exempt=config.privacy.preset == "exempt",
         hits_per_minute=config.limits.hits_per_minute,
         has_visits=config.events.visits,
         has_visitors=config.events.unique != "none",

@@ -7,6 +7,7 @@ import idna
 from attrs import frozen
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.website_settings import AS_BEFORE, WebsiteSettings
 
 MAX_HOSTNAME: Final = 253
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)\Z")
@@ -20,6 +21,7 @@ class Website:
     hostname: str
     created: int
     updated: int
+    settings: WebsiteSettings = AS_BEFORE
 
 
 def canonical_hostname(text: str, field: str = "hostname") -> str:

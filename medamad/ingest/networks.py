@@ -29,7 +29,7 @@ class Sender(msgspec.Struct, frozen=True):
     origin: str = ""
     """The origin of the page."""
     gpc: bool = False
-    """Whether the browser sends Global Privacy Control; only set if the rules respect it."""
+    """Whether the browser sends Global Privacy Control."""
     sent_bytes: int = 0
     """The size of the request."""
     network: bytes = b""

@@ -39,6 +39,7 @@ from medamad.ingest.payload import (
 from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.robot_counts import PendingRobots
 from medamad.ingest.user_agent import describe, is_bot, robot_name
+from medamad.ingest.website_rules import NO_RULES, WebsiteRules, is_on
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.countries import country_of_zone
 from medamad.lookup.languages import locale_of
@@ -61,6 +62,8 @@ class Rules:
     zone: tzinfo = UTC
     respect_gpc: bool = False
     """Whether hits of browsers that send Global Privacy Control are ignored."""
+    is_exempt: bool = False
+    """Whether no website may ignore `respect_gpc`, or count hits of pages on other hosts."""
     hits_per_minute: int = 6_000
     has_visits: bool = True
     """Whether the store assigns views to visits, for which it needs to know the sender."""
@@ -77,6 +80,8 @@ SPAM: Final = "spam"
 BLOCKED: Final = "blocked"
 GPC: Final = "gpc"
 ORIGIN: Final = "origin"
+COUNTRY: Final = "country"
+PATH: Final = "path"
 """Reasons to ignore a hit: it gets the same response as any other, and is not stored."""
 
 RATE: Final = "rate"
@@ -85,7 +90,19 @@ UNKNOWN_WEBSITE: Final = "unknown-website"
 CAPACITY: Final = "capacity"
 """Reasons to reject a hit: it gets an error."""
 
-REASONS: Final = (BOT, SPAM, BLOCKED, GPC, ORIGIN, RATE, MALFORMED, UNKNOWN_WEBSITE, CAPACITY)
+REASONS: Final = (
+    BOT,
+    SPAM,
+    BLOCKED,
+    GPC,
+    ORIGIN,
+    COUNTRY,
+    PATH,
+    RATE,
+    MALFORMED,
+    UNKNOWN_WEBSITE,
+    CAPACITY,
+)
 """Why a hit does not count: it is ignored or rejected."""
 
 Received: TypeAlias = Callable[[str | Exception | None], object]
@@ -94,6 +111,9 @@ be sent again, or NotFound if its website was deleted meanwhile; with None if it
 for a load that was stored before and an unload whose view is unknown."""
 
 _NO_SOURCE: Final = Source()
+
+_KEPT_BEACONS: Final = 20_000
+"""Of how many views that do not count events are recognised."""
 
 MAX_HIT_AGE_S: Final = 7 * 86_400
 """The greatest age of a hit whose time a server states."""
@@ -154,6 +174,9 @@ class Pipeline:
     """The hits that were stored."""
     unknown_hostnames: UnknownHostnames = field(factory=UnknownHostnames, init=False)
     senders: RecentSenders = field(factory=RecentSenders, init=False)
+    _website_rules: dict[int, WebsiteRules] = field(factory=dict, init=False)
+    _ignored_views: dict[str, str] = field(factory=dict, init=False)
+    """Why views were ignored for what only they say, by their beacons, the oldest first."""
     _log = Logger()
 
     def receive(
@@ -249,7 +272,12 @@ class Pipeline:
         sender, rules = arrival.sender, self.rules
         page = page_of(load.url)
         website = self._website("u", page.host, arrival)
+        own = self._rules_of(website)
+        country = country_of_zone(load.zone) if arrival.country is None else arrival.country
         reason = self._reason_to_ignore(sender, website)
+        if reason is None and (country in own.countries or own.excludes(page.path)):
+            reason = COUNTRY if country in own.countries else PATH
+            self._remember_ignored(load.beacon, reason)
         source = _NO_SOURCE
         if reason is None and load.referrer:
             source = source_of(load.referrer, (website.hostname, page.host))
@@ -258,16 +286,18 @@ class Pipeline:
         if reason == BOT:
             time_s = arrival.happened_ms / 1000 or arrival.now
             name = robot_name(sender.user_agent)
-            self.robots.count(website.number, time_s, rules.zone, name, page.path)
+            path = own.stored_path(page.path, load.url)
+            self.robots.count(website.number, time_s, rules.zone, name, path)
         if reason is not None:
             return _Ignored(reason, website.number)
         agent = describe(sender.user_agent)
+        page = own.stored(page, load.url)
         return View(
             website=website.number,
             time_ms=round(arrival.now * 1000),
             beacon=load.beacon,
             path=page.path,
-            referrer=source.referrer,
+            referrer=own.referrer(source.referrer),
             utm_source=page.utm_source,
             utm_medium=page.utm_medium,
             utm_campaign=page.utm_campaign,
@@ -278,7 +308,7 @@ class Pipeline:
             os=agent.os,
             os_version=agent.os_version,
             device=agent.device,
-            country=country_of_zone(load.zone) if arrival.country is None else arrival.country,
+            country=country,
             locale=locale_of(sender.accept_language),
             host=page.host,
             since=load.since if rules.has_returning else "",
@@ -287,24 +317,27 @@ class Pipeline:
             first_of_page=load.first_of_page and rules.has_visitors,
             happened_ms=arrival.happened_ms,
             visitor=arrival.visitor,
-            properties=load.properties,
+            properties=own.redaction.properties(load.properties),
             network=sender.network,
             identity=arrival.identity if rules.has_visits else b"",
             number_today=load.number_today if rules.has_visitors else 0,
             # A name tells visitors apart, so no width has to.
             width_px=0 if arrival.visitor_name else load.width_px,
-            from_page=source.own_page,
+            from_page=(
+                None if source.own_page is None else own.stored_path(source.own_page, load.referrer)
+            ),
         )
 
     def _event(self, custom: CustomPayload, arrival: _Arrival) -> Event | _Ignored:
         website = self._website("g", custom.hostname, arrival)
         reason = self._reason_to_ignore(arrival.sender, website)
+        reason = reason or self._ignored_views.get(custom.beacon)
         if reason is not None:
             return _Ignored(reason, website.number)
         return Event(
             website=website.number,
             time_ms=round(arrival.now * 1000),
-            properties=custom.properties,
+            properties=self._rules_of(website).redaction.properties(custom.properties),
             beacon=custom.beacon,
             happened_ms=arrival.happened_ms,
             network=arrival.sender.network,
@@ -312,13 +345,14 @@ class Pipeline:
 
     def _unload(self, unload: UnloadPayload, arrival: _Arrival) -> Unload | _Ignored:
         """Return the end of a view. Only the store knows, by the beacon, which website it is of."""
-        reason = self._reason_to_ignore(arrival.sender)
-        if reason is not None:
+        host = host_of(arrival.sender.origin)
+        of_origin = None if host is None else next(websites_on(host, self.websites), None)
+        reason = self._reason_to_ignore(arrival.sender, of_origin)
+        if reason not in (None, ORIGIN):
             return _Ignored(reason)
         websites = arrival.websites
         if websites is None:
-            host = self._host_of_origin(arrival.sender)
-            websites = None if host is None else websites_of(host, self.websites)
+            websites = self._websites_from(host)
         if websites is not None and not websites:
             return _Ignored(ORIGIN)
         return Unload(
@@ -340,24 +374,64 @@ class Pipeline:
 
     def _reason_to_ignore(self, sender: Sender, website: Website | None = None) -> str | None:
         """Return why a sender's hit is ignored, None if it is not."""
-        if self._is_blocked(sender):
+        rules = self.rules
+        own = NO_RULES if website is None else self._rules_of(website)
+        if self._is_blocked(sender) or (
+            sender.address is not None and sender.address in own.blocked
+        ):
             return BLOCKED
-        if is_bot(sender.user_agent, self.rules.bots):
+        if is_bot(sender.user_agent, own.settings.bots or rules.bots):
             return BOT
-        if self.rules.respect_gpc and sender.gpc:
+        if sender.gpc and self.respects_gpc(website):
             return GPC
         if website is not None:
-            host = self._host_of_origin(sender)
-            if host is not None and website not in websites_on(host, self.websites):
+            host = host_of(sender.origin)
+            if host is not None and not self._may_send(host, website, own):
                 return ORIGIN
         return None
 
+    def respects_gpc(self, website: Website | None) -> bool:
+        """Return whether hits with Global Privacy Control are ignored, of a known website."""
+        own = None if website is None else website.settings.respect_gpc
+        return self.rules.respect_gpc if own is None or self.rules.is_exempt else own
+
+    def _may_send(self, host: str, website: Website, own: WebsiteRules) -> bool:
+        """Return whether a page on a host may send hits for a website."""
+        rules, allowed = self.rules, own.settings.allowed_hosts
+        if allowed and not own.allows(host):
+            return False
+        if (allowed or rules.origins == "any") and not rules.is_exempt:
+            return True
+        return website in websites_on(host, self.websites)
+
+    def _websites_from(self, host: str | None) -> frozenset[int] | None:
+        """Return the websites whose views a page on a host may end by number, None for all."""
+        if host is None or self.rules.origins == "any":
+            return None
+        others = [
+            website.number
+            for website in self.websites.with_allowed_hosts
+            if is_on(host, website.settings.allowed_hosts)
+        ]
+        found = websites_of(host, self.websites)
+        return found.union(others) if others else found
+
+    def _rules_of(self, website: Website) -> WebsiteRules:
+        """Return the compiled settings of a website."""
+        known = self._website_rules.get(website.number)
+        if known is None or known.settings is not website.settings:
+            known = WebsiteRules.of(website.settings)
+            self._website_rules[website.number] = known
+        return known
+
+    def _remember_ignored(self, beacon: str, reason: str) -> None:
+        """Remember why a view is ignored, so that its events are ignored, too."""
+        self._ignored_views[beacon] = reason
+        if len(self._ignored_views) > _KEPT_BEACONS:
+            del self._ignored_views[next(iter(self._ignored_views))]
+
     def _is_blocked(self, sender: Sender) -> bool:
         return sender.address is not None and sender.address in self.rules.blocked
-
-    def _host_of_origin(self, sender: Sender) -> str | None:
-        """Return the host whose websites the sender's page may send hits for, None for all."""
-        return host_of(sender.origin) if self.rules.origins == "website" else None
 
     def _error_behind(self, outcome: Outcome | Exception, hit: Hit, now: float) -> Exception | None:
         """Count a hit by its outcome. Return why it was not stored, None if it is not an error."""

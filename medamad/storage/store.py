@@ -18,6 +18,7 @@ from medamad.domain.goals import Definitions
 from medamad.domain.hits import Hit
 from medamad.domain.subscriptions import Subscription
 from medamad.domain.timings import Timings
+from medamad.domain.website_settings import WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.storage import visitors
 from medamad.storage.accounts import StoredAccount, delete_account, write_account
@@ -278,6 +279,14 @@ class Store:
         databases = self.environment.databases
         return await self.writer.submit(
             lambda txn: import_settings(txn.lmdb, databases, website.number, settings, reports)
+        )
+
+    async def change_website_settings(
+        self, website: Website, change: Callable[[WebsiteSettings], WebsiteSettings], now: int
+    ) -> Website:
+        """Change the settings of a website. Raises NotFound, and what `change` does."""
+        return await self.writer.submit(
+            lambda txn: self.websites.change_settings(txn, website.number, change, now)
         )
 
     async def delete_website(self, website: Website) -> None:

@@ -1,7 +1,7 @@
 """The registered websites: on disk by number, in memory by hostname too."""
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Any, Final
@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from twisted.logger import Logger
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
+from medamad.domain.website_settings import NEW, WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.storage.environment.environment import TOMBSTONE, Database, Databases, Txn
 from medamad.storage.environment.meta import read_number, verified, with_checksum, write_number
@@ -29,6 +30,8 @@ class Websites:
     _databases: Databases
     _by_hostname: Mapping[str, Website] = field(default=_NONE)
     _by_number: Mapping[int, Website] = field(default=_NONE)
+    with_allowed_hosts: Sequence[Website] = ()
+    """The websites whose settings name the hosts that may send their hits."""
     damaged: tuple[str, ...] = ()
     """What is damaged of the websites that are ignored for it."""
     _log = Logger()
@@ -81,7 +84,7 @@ class Websites:
         last = read_number(txn.lmdb, meta, _LAST_NUMBER_KEY)
         number = max(last, _greatest_used(txn.lmdb, self._databases)) + 1
         write_number(txn.lmdb, meta, _LAST_NUMBER_KEY, number)
-        website = Website(number, hostname, created=now, updated=now)
+        website = Website(number, hostname, created=now, updated=now, settings=NEW)
         self._put(txn, website)
         txn.after_commit(lambda: self._publish({**self._by_hostname, hostname: website}))
         return website
@@ -96,6 +99,20 @@ class Websites:
         self._put(txn, website)
         rest = {name: held for name, held in self._by_hostname.items() if held.number != number}
         txn.after_commit(lambda: self._publish({**rest, hostname: website}))
+        return website
+
+    def change_settings(
+        self,
+        txn: Transaction,
+        number: int,
+        change: Callable[[WebsiteSettings], WebsiteSettings],
+        now: int,
+    ) -> Website:
+        """Change the settings of a website. Raises NotFound, and what `change` does."""
+        old = self._of(number)
+        website = evolve(old, settings=change(old.settings), updated=now)
+        self._put(txn, website)
+        txn.after_commit(lambda: self._publish({**self._by_hostname, website.hostname: website}))
         return website
 
     def delete(self, txn: Transaction, number: int) -> None:
@@ -129,6 +146,9 @@ class Websites:
     def _publish(self, by_hostname: Mapping[str, Website]) -> None:
         self._by_hostname = by_hostname
         self._by_number = {website.number: website for website in by_hostname.values()}
+        self.with_allowed_hosts = [
+            website for website in by_hostname.values() if website.settings.allowed_hosts
+        ]
 
 
 def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:

@@ -21,6 +21,7 @@ from medamad.domain.errors import BadRequest
 from medamad.domain.zones import day_at
 from medamad.ingest.page import Page, page_of, referrer_of
 from medamad.ingest.pipeline import Rules
+from medamad.ingest.website_rules import NO_RULES, WebsiteRules
 from medamad.storage.import_batches import Origins
 from medamad.storage.robots import merge_counts
 from medamad.transfer.rows import MAX_MS, EventRow, HitRow, ViewRow, row_content
@@ -34,6 +35,8 @@ class ImportTarget:
     rules: Rules = field(factory=Rules)
     latest_ms: int = MAX_MS
     """The latest time that is accepted."""
+    own: WebsiteRules = NO_RULES
+    """The website's settings, of which imports heed what is never stored of addresses."""
 
     def is_ahead(self, time_ms: int) -> bool:
         """Return whether a time is too far in the future."""
@@ -46,14 +49,17 @@ class ImportTarget:
         """
         slash = "" if path.startswith("/") else "/"
         try:
-            return page_of(f"http://{host or self.hostname or 'localhost'}{slash}{path}?{query}")
+            url = f"http://{host or self.hostname or 'localhost'}{slash}{path}?{query}"
+            return self.own.stored(page_of(url), url)
         except BadRequest:
             return None
 
     def referrer(self, url: str, host: str) -> str | None:
         """Return a referrer in its stored form, or None if it is spam."""
         referrer = referrer_of(url, (self.hostname, host))
-        return None if referrer.partition("/")[0] in self.rules.spam else referrer
+        if referrer.partition("/")[0] in self.rules.spam:
+            return None
+        return self.own.referrer(referrer)
 
 
 class SkipReason(StrEnum):

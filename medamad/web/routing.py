@@ -26,6 +26,7 @@ from medamad.web.routes import (
     reports,
     robots,
     statistics,
+    website_settings,
     websites,
 )
 from medamad.web.server.request import Request
@@ -43,7 +44,7 @@ def interface_routes(backend: Backend) -> Routes:
     """Return the routes of the API."""
     routes = Routes(Klein(), backend)
     sections = (
-        *(account, grants, websites, goals, annotations, alerts, reports),
+        *(account, grants, websites, website_settings, goals, annotations, alerts, reports),
         *(statistics, robots, exports, exported_settings),
     )
     for section in sections:

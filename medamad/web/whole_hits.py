@@ -86,7 +86,7 @@ class WholeHits:
             known.user_agent,
             known.accept_language,
             known.origin,
-            known.has_gpc and self._backend.pipeline.rules.respect_gpc,
+            known.has_gpc,
             len(arrived),
         )
         self._receive(channel, arrived, body, sender)

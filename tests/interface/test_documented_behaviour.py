@@ -40,6 +40,7 @@ BAD_VALUES = {
     "compare_start": "x",
     "compare_end": "x",
     "definition": "x",
+    "settings": "x",
     "since": "x",
     "annotation": "x",
     "worse_than": "x",
@@ -82,7 +83,8 @@ def test_every_documented_parameter_is_read(sender: Any, entry: Operation, prefi
         else:
             # No share link or funnel has the name of the document's parameter.
             is_unknown = "{share}" in path or "{funnel}" in path
-            is_refused = "definition" in entry.names("query") or (has_filters and name in deep)
+            has_required = {"definition", "settings"} & {*entry.names("query")}
+            is_refused = has_required or (has_filters and name in deep)
             expected = 400 if is_refused else 404 if is_unknown else 200
             assert answer.status == expected, (name, answer)
 

@@ -109,6 +109,9 @@ OURS = {
     "POST /websites/{hostname}/goals",
     "PATCH /websites/{hostname}/goals/{goal}",
     "DELETE /websites/{hostname}/goals/{goal}",
+    "GET /websites/{hostname}/settings",
+    "PATCH /websites/{hostname}/settings",
+    "GET /websites/{hostname}/settings/preview",
     "GET /websites/{hostname}/annotations",
     "POST /websites/{hostname}/annotations",
     "PATCH /websites/{hostname}/annotations/{annotation}",
@@ -155,6 +158,7 @@ QUERIES = {
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
     "/websites/{hostname}/annotations": {"start", "end", "timezone"},
+    "/websites/{hostname}/settings/preview": {"settings"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone", "visits"}
     | FILTERS
     | OTHER_FILTERS,

@@ -10,6 +10,7 @@ from medamad.domain.annotations import Annotation
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.domain.goals import Funnel, Goal
 from medamad.domain.subscriptions import Subscription
+from medamad.domain.website_settings import WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.storage.import_batches import ImportBatch, Span
 from medamad.storage.wal.visit_rules import LiveVisit
@@ -18,7 +19,14 @@ from medamad.storage.wal.visit_rules import LiveVisit
 @pytest.mark.parametrize(
     ("kept", "fields"),
     [
-        (Website, "number hostname created updated"),
+        (Website, "number hostname created updated settings"),
+        (
+            WebsiteSettings,
+            (
+                "bots respect_gpc blocked_networks blocked_countries allowed_hosts excluded_paths"
+                " redacted_paths redact_uuids redact_hexadecimal redact_emails kept_parameters"
+            ),
+        ),
         (Goal, "id name path event value revenue currency"),
         (Funnel, "id name goals"),
         (Rule, "id kind threshold goal hours url report format fired causes"),

@@ -1,12 +1,15 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_twisted
+from attrs import evolve
 from support.storage.hits import a_view
 from support.storage.visible_hits import paths, reopened
 
-from medamad.domain.errors import BadRequest, Conflict
+from medamad.domain.errors import BadRequest, Conflict, NotFound
+from medamad.domain.website_settings import NEW, WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.storage.store import Store
 
@@ -19,7 +22,8 @@ async def test_a_renamed_website_keeps_its_number(open_store: OpenStore) -> None
     website = await store.add_website("old.example", 10)
     await store.append([a_view(path="/kept")])
     renamed = await store.rename_website(website, "new.example", 20)
-    assert renamed == Website(website.number, "new.example", created=10, updated=20)
+    assert renamed == evolve(website, hostname="new.example", updated=20)
+    assert (website.number, website.created, website.settings) == (1, 10, NEW)
     assert store.websites.by_hostname("old.example") is None
     store, snapshot = await reopened(store, open_store)
     assert paths(snapshot) == ["/kept"]
@@ -83,4 +87,28 @@ async def test_www_and_the_bare_hostname_are_one_website(
     store = open_store()
     website = await store.add_website(registered, 1)
     assert store.websites.serving(asked) == (website if served else None)
+    await store.close()
+
+
+def test_a_website_of_an_earlier_build_has_everything_as_it_was() -> None:
+    stored = b'{"number":7,"hostname":"old.example","created":1,"updated":2}'
+    website = msgspec.json.decode(stored, type=Website)
+    assert website.settings == WebsiteSettings()
+    assert website.settings.redaction.path("/u/ada@example.org") == "/u/ada@example.org"
+
+
+@pytest_twisted.ensureDeferred
+async def test_settings_are_kept_and_go_with_the_website(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("a.example", 1)
+    changed = await store.change_website_settings(
+        website, lambda old: old.with_changes({"excluded_paths": ["/x"]}), 5
+    )
+    assert (changed.settings.excluded_paths, changed.updated) == (("/x",), 5)
+    await store.close()
+    store = open_store()
+    assert store.websites.all() == [changed]
+    await store.delete_website(changed)
+    with pytest.raises(NotFound):
+        await store.change_website_settings(changed, lambda old: old, 6)
     await store.close()

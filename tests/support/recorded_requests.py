@@ -902,6 +902,27 @@ def _annotations() -> Iterator[Ask]:
     yield change("remove an annotation again", "DELETE", one)
 
 
+def _settings() -> Iterator[Ask]:
+    settings = "/api/websites/past.example/settings"
+    change = partial(Ask, session="cookie")
+    yield _read("settings of a website", settings)
+    yield change("change a website's settings", "PATCH", settings, {"excluded_paths": ["/admin/*"]})
+    yield change(
+        "change a website's settings to wrong ones", "PATCH", settings, {"excluded_paths": ["a"]}
+    )
+    yield change("change a website's settings back", "PATCH", settings, {"excluded_paths": []})
+    yield change(
+        "change a website's settings without a login", "PATCH", settings, {}, session="none"
+    )
+    yield _read("settings at the root", settings.removeprefix("/api"))
+    yield _read("settings of an unknown website", "/api/websites/unknown.example/settings")
+    preview = f"{settings}/preview"
+    yield _read(
+        "preview of settings", f"{preview}?settings=%7B%22redacted_paths%22:%5B%22/*%22%5D%7D"
+    )
+    yield _read("preview of no settings", preview)
+
+
 def _operating() -> Iterator[Ask]:
     yield _read("health", "/health", "none")
     yield _read("life", "/health/live", "none")
@@ -1175,7 +1196,15 @@ RECORDED: Final[Mapping[str, Recorded]] = MappingProxyType(
                 Import("days.example", DAYS),
                 *_all(_hits(), _pings(), _pixels(), _files(), _tokens(), _statistics()),
                 *_all(
-                    *(_exports(), _shares(), _goals(), _annotations(), _alerts(), _reports()),
+                    *(
+                        _exports(),
+                        _shares(),
+                        _goals(),
+                        _annotations(),
+                        _settings(),
+                        _alerts(),
+                        _reports(),
+                    ),
                     *(_operating(), _foreign(), _protocol(), _leave()),
                 ),
             ),

@@ -20,7 +20,9 @@ from support.transfer.log_samples import (
 )
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.website_settings import WebsiteSettings
 from medamad.ingest.pipeline import Rules
+from medamad.ingest.website_rules import WebsiteRules
 from medamad.transfer.import_context import ImportTarget, ReadContext, VisitorIndex
 from medamad.transfer.import_survey import ImportFile, number_rows, survey_rows
 from medamad.transfer.rows import RejectedRow, ViewRow
@@ -276,3 +278,15 @@ def test_a_long_log_takes_little_memory(tmp_path: Path, lines: int) -> None:
         assert tracemalloc.get_traced_memory()[1] < (2 << 20) + 100 * lines
     finally:
         tracemalloc.stop()
+
+
+def test_what_a_website_never_stores_is_not_imported(tmp_path: Path) -> None:
+    settings = WebsiteSettings(
+        redacted_paths=("/reset/*",), redact_emails=True, kept_parameters=("t",)
+    )
+    target = ImportTarget("example.com", RULES, own=WebsiteRules.of(settings))
+    request = "GET /reset/kQ2pX9s?t=5&sid=x HTTP/1.1"
+    content = line(request=request, referrer="https://a.example/u/ada@example.org")
+    (row,) = read(tmp_path, content, target=target)
+    assert isinstance(row, ViewRow)
+    assert (row.path, row.referrer) == ("/reset/…?t=5", "a.example/u/…")

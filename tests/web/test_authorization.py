@@ -6,7 +6,7 @@ The rules (contract, sections 1, 2 and 7), the first that holds:
 2. Where the document asks for somebody who is known, what opens nothing is 401: a cookie, a token
    or a share link that is unknown, ended or revoked.
 3. What the document does not take there, a token whose scope is another one, and a token or a
-   share link of another website are 403. Alerts take a full token even to be read.
+   share link of another website are 403. Alerts and settings take a full token even to be read.
 4. A change by the cookie, other than an event, from a page of another origin is 403.
    share link of another website are 403. Recipients of reports are shown to full tokens alone.
 4. A change by the cookie, other than an event or by a page that a mail links to, from a page of
@@ -79,6 +79,7 @@ BODIES = {
     "POST /user/reports": {"address": "ada@example.com", "websites": [HOSTNAME]},
     "POST /user/test-mail": {"address": "ada@example.com"},
     "POST /websites/{hostname}/annotations": {"text": "Deploy"},
+    "PATCH /websites/{hostname}/settings": {"bots": "strict"},
     "PATCH /websites/{hostname}/annotations/{annotation}": {"text": "Deploy 2"},
     "POST /shared/{share}": {"password": "any"},
 }
@@ -87,6 +88,7 @@ QUERIES = {
     "/website/{hostname}/changes": "?start=2020-01-01T00:00:00Z&end=2020-01-07T23:59:59Z",
     "/website/{hostname}/next": "?of=/",
     "/website/{hostname}/previous": "?of=/",
+    "/websites/{hostname}/settings/preview": "?settings=%7B%7D",
     "/website/{hostname}/goals/preview": "?definition=%7B%22path%22:%22/%22%7D",
     "/website/{hostname}/funnels/preview": (
         "?definition=%7B%22goals%22:%5B%22goal-one%22,%22goal-two%22%5D%7D"
@@ -259,10 +261,8 @@ def is_refused_change(
 def is_for_something_else(address: Address, method: str, state: State) -> bool:
     """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
-    is_hidden = (
-        address.path.startswith("/user/reports")
-        or "/alerts" in address.path
-        or "/settings/" in address.path
+    is_hidden = address.path.startswith("/user/reports") or re.search(
+        "/(alerts|settings)", address.path
     )
     if state.scheme == "token":
         allowed = {Scope.FULL}

@@ -97,7 +97,7 @@ def pixel(call: Call, respond: Respond) -> None:
             respond(result)
             return
         has_returning = call.backend.pipeline.rules.has_returning
-        is_kept = result is None and _may_remember(call)
+        is_kept = result is None and _may_remember(call, page.encode().partition(b"://")[2])
         date = _remembered(ping, for_longer=has_returning) if is_kept else _NO_DATE
         headers = (*date, _BY_ORIGIN, _ANY_PAGE, *_ignored(result))
         respond(Response(HTTPStatus.OK, _GIF, b"image/gif", headers))
@@ -153,7 +153,7 @@ def _response_to_ping(call: Call) -> Response:
         return wrong
     ping = _ping(call)
     has_returning = call.backend.pipeline.rules.has_returning
-    is_kept = _may_remember(call) and _is_asked_by(page, call.request.headers)
+    is_kept = _may_remember(call, page) and _is_asked_by(page, call.request.headers)
     if not is_kept:
         ping = pings.answer(None, call.backend.clock(), call.backend.pipeline.rules.zone)
     headers = _remembered(ping, for_longer=has_returning and form == b"v") if is_kept else _NO_DATE
@@ -209,7 +209,7 @@ def _sender(call: Call) -> Sender:
         user_agent=first_text(request.headers, b"User-Agent"),
         accept_language=first_text(request.headers, b"Accept-Language"),
         origin=first_text(request.headers, b"Origin"),
-        gpc=_objects(call),
+        gpc=_sends_gpc(call),
         sent_bytes=request.sent_bytes,
     )
 
@@ -225,15 +225,24 @@ def _ignored(reason: str | None) -> Headers:
     return ((_IGNORED, reason.encode("ascii")),) if reason else ()
 
 
-def _objects(call: Call) -> bool:
-    """Return whether the browser sends Global Privacy Control, and that is respected."""
-    rules = call.backend.pipeline.rules
-    return rules.respect_gpc and call.request.headers.joined(b"Sec-GPC") == b"1"
+def _sends_gpc(call: Call) -> bool:
+    return call.request.headers.joined(b"Sec-GPC") == b"1"
 
 
-def _may_remember(call: Call) -> bool:
-    """Return whether the browser may be given a date: visitors are counted, and it agrees."""
-    return call.backend.pipeline.rules.has_visitors and not _objects(call)
+def _may_remember(call: Call, page: bytes) -> bool:
+    """Return whether the browser may be given a date: visitors are counted, and it agrees.
+
+    `page` is the address of the page without its scheme; "" is that of the page that asks.
+    """
+    pipeline = call.backend.pipeline
+    if not pipeline.rules.has_visitors:
+        return False
+    if not _sends_gpc(call):
+        return True
+    asking = page or (call.request.headers.joined(b"Origin") or b"").partition(b"://")[2]
+    authority = _authority(unquote_to_bytes(asking)).decode("latin-1")
+    website = pipeline.websites.serving(host_of(f"https://{authority}") or "")
+    return not pipeline.respects_gpc(website)
 
 
 def _ping(call: Call) -> pings.Ping:

@@ -1,0 +1,115 @@
+"""What of a page's address is never stored: tokens, identifiers and email addresses."""
+
+import re
+from collections.abc import Iterable
+from typing import Final, Self
+
+from attrs import frozen
+
+from medamad.domain.paths import MAX_PATH
+
+PLACEHOLDER: Final = "…"
+"""What stands for what is not stored."""
+SEGMENT: Final = "*"
+"""What stands for any one segment of a path in a pattern; the segment is replaced."""
+REST: Final = "**"
+"""What stands for all further segments at the end of a pattern; they are replaced by one."""
+
+_UUID: Final = re.compile(r"[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}", re.IGNORECASE)
+_HEXADECIMAL: Final = re.compile(
+    r"(?<![0-9a-z])[\da-f]{16,}+(?![0-9a-z])", re.ASCII | re.IGNORECASE
+)
+_WORD: Final = re.compile(r"[^/?&=;,:\s]+")
+"""What may be an email address. A single pattern for these would take quadratic time."""
+_PATH_PROPERTIES: Final = frozenset({"404"})
+_ADDRESS_PROPERTIES: Final = frozenset({"download", "outbound"})
+"""The properties in which the tracker reports a path, or a host with a path."""
+
+
+@frozen
+class Redaction:
+    """What is replaced by PLACEHOLDER in the paths of a website's pages.
+
+    `patterns` have the segments of paths, casefolded.
+    """
+
+    patterns: tuple[tuple[str, ...], ...] = ()
+    uuids: bool = False
+    hexadecimal: bool = False
+    emails: bool = False
+
+    @classmethod
+    def of(cls, patterns: Iterable[str], *, uuids: bool, hexadecimal: bool, emails: bool) -> Self:
+        """Return the redaction by patterns such as `/reset/*`."""
+        segments = (tuple(filter(None, each.casefold().split("/"))) for each in patterns)
+        return cls(tuple(filter(None, segments)), uuids, hexadecimal, emails)
+
+    @property
+    def is_of_texts(self) -> bool:
+        """Whether anything is replaced wherever it occurs."""
+        return self.uuids or self.hexadecimal or self.emails
+
+    def path(self, path: str) -> str:
+        """Return a path as it is stored."""
+        if self.patterns:
+            segments = path.split("/")
+            for pattern in self.patterns:
+                _replace(segments, pattern)
+            path = "/".join(segments)
+        if not self.is_of_texts:
+            return path
+        if len(path) >= MAX_PATH:
+            # What is cut off may be part of what would be replaced.
+            path = f"{path.rpartition('/')[0]}/{PLACEHOLDER}"
+        return self.text(path)
+
+    def text(self, text: str) -> str:
+        """Return any text, such as another website's address, without what is never stored."""
+        if self.uuids and "-" in text:
+            text = _UUID.sub(PLACEHOLDER, text)
+        if self.hexadecimal:
+            text = _HEXADECIMAL.sub(_without_number, text)
+        if self.emails and ("@" in text or "%40" in text):
+            text = _WORD.sub(_without_email, text)
+        return text
+
+    def properties(self, properties: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        """Return the properties of an event; those that the tracker makes of addresses change."""
+        return tuple((name, self._property(name, value)) for name, value in properties)
+
+    def _property(self, name: str, value: str) -> str:
+        if name in _PATH_PROPERTIES:
+            return self.path(value)
+        if name in _ADDRESS_PROPERTIES:
+            host, slash, path = value.partition("/")
+            return host + self.path(slash + path)
+        return value
+
+
+def _replace(segments: list[str], pattern: tuple[str, ...]) -> None:
+    """Replace those of a path's segments that a pattern names, if the path begins like it."""
+    # Servers ignore empty segments, as in `//reset//token`.
+    places = [place for place, segment in enumerate(segments) if segment]
+    is_open = pattern[-1] == REST
+    fixed = pattern[:-1] if is_open else pattern
+    if len(places) < len(fixed) + is_open:
+        return
+    for place, wanted in zip(places, fixed, strict=False):
+        if wanted not in (SEGMENT, segments[place].casefold()):
+            return
+    for place, wanted in zip(places, fixed, strict=False):
+        if wanted == SEGMENT:
+            segments[place] = PLACEHOLDER
+    if is_open:
+        segments[places[len(fixed)] :] = [PLACEHOLDER]
+
+
+def _without_number(match: re.Match[str]) -> str:
+    """Replace a hexadecimal number; letters alone may be a word."""
+    return PLACEHOLDER if any(map(str.isdecimal, match[0])) else match[0]
+
+
+def _without_email(match: re.Match[str]) -> str:
+    word = match[0]
+    name, at, host = word.replace("%40", "@").rpartition("@")
+    return PLACEHOLDER if at and name and "." in host else word

@@ -1,0 +1,93 @@
+"""Which hits of a website count, and what of a page's address is stored: its settings, compiled."""
+
+from ipaddress import ip_network
+from typing import Final, Self
+from urllib.parse import unquote_plus
+
+from attrs import evolve, frozen
+
+from medamad.domain.paths import MAX_PATH, PathPattern, stored_path, stored_pattern
+from medamad.domain.redaction import Redaction
+from medamad.domain.website_settings import AS_BEFORE, WebsiteSettings
+from medamad.ingest.networks import Networks
+from medamad.ingest.page import Page
+
+_UTM: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
+
+
+@frozen(eq=False)
+class WebsiteRules:
+    """The settings of a website in the form in which hits are compared with them."""
+
+    settings: WebsiteSettings
+    blocked: Networks
+    countries: frozenset[str]
+    excluded: tuple[PathPattern, ...]
+    redaction: Redaction
+
+    @classmethod
+    def of(cls, settings: WebsiteSettings) -> Self:
+        """Compile settings."""
+        return cls(
+            settings,
+            Networks(map(ip_network, settings.blocked_networks)),
+            frozenset(settings.blocked_countries),
+            tuple(PathPattern.of(stored_pattern(each)) for each in settings.excluded_paths),
+            settings.redaction,
+        )
+
+    def allows(self, host: str) -> bool:
+        """Return whether a page on a host may send hits, by the list of these."""
+        return is_on(host, self.settings.allowed_hosts)
+
+    def excludes(self, path: str) -> bool:
+        """Return whether the hits of a page are ignored."""
+        return any(pattern.matches(path) for pattern in self.excluded)
+
+    def stored_path(self, path: str, url: str) -> str:
+        """Return the path of one of the website's pages as it is stored, with what its URL adds."""
+        path = self.redaction.path(path)
+        if self.settings.kept_parameters and (kept := self._kept(url)):
+            return f"{path}?{kept}"[:MAX_PATH]
+        return path
+
+    def _kept(self, url: str) -> str:
+        """Return the parameters of a URL that are kept, in the order of the settings."""
+        query = url.partition("#")[0].partition("?")[2]
+        first: dict[str, str] = {}
+        for pair in query.split("&"):
+            name, _, value = pair.partition("=")
+            first.setdefault(unquote_plus(name), value)
+        return "&".join(
+            f"{name}={self.redaction.text(_decoded(first[name]))}"
+            for name in self.settings.kept_parameters
+            if name in first
+        )
+
+    def stored(self, page: Page, url: str) -> Page:
+        """Return a page, given with its URL, with what is stored of it."""
+        path = self.stored_path(page.path, url)
+        page = page if path == page.path else evolve(page, path=path)
+        if not self.redaction.is_of_texts:
+            return page
+        named = {name: text for name in _UTM if (text := getattr(page, name))}
+        if not named:
+            return page
+        return evolve(page, **{name: self.redaction.text(text) for name, text in named.items()})
+
+    def referrer(self, referrer: str) -> str:
+        """Return the address of another website's page as it is stored."""
+        return self.redaction.text(referrer) if self.redaction.is_of_texts else referrer
+
+
+NO_RULES: Final = WebsiteRules.of(AS_BEFORE)
+"""Those of a website without settings of its own."""
+
+
+def is_on(host: str, hosts: tuple[str, ...]) -> bool:
+    """Return whether a host is one of some hosts, or on a subdomain of one."""
+    return any(host == each or host.endswith(f".{each}") for each in hosts)
+
+
+def _decoded(value: str) -> str:
+    return stored_path("/" + value.replace("+", "%20"))[1:]

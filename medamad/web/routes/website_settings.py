@@ -1,0 +1,130 @@
+"""The settings of a website: the account and full tokens may read and change them."""
+
+from functools import partial
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from medamad.domain.dimensions import OTHER, Dimension
+from medamad.domain.errors import BadRequest
+from medamad.domain.hits import BotRule
+from medamad.domain.website_settings import WebsiteSettings
+from medamad.domain.websites import Website, canonical_hostname
+from medamad.ingest.pipeline import Rules
+from medamad.ingest.website_rules import WebsiteRules
+from medamad.query.filters import text_pieces
+from medamad.query.request import Cancellation
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.web.auth import Access
+from medamad.web.call import Call
+from medamad.web.dispatch import Routes
+from medamad.web.responses import Response, json_response
+from medamad.web.routes.goals import sent
+
+MAX_CHANGES: Final = 20
+
+
+class SettingsChange(msgspec.Struct):
+    """The body that changes settings: the members that it has; null is as configured."""
+
+    bots: Literal["declared", "strict", "off"] | UnsetType | None = UNSET
+    respect_gpc: bool | UnsetType | None = UNSET
+    blocked_networks: list[str] | UnsetType = UNSET
+    blocked_countries: list[str] | UnsetType = UNSET
+    allowed_hosts: list[str] | UnsetType = UNSET
+    excluded_paths: list[str] | UnsetType = UNSET
+    redacted_paths: list[str] | UnsetType = UNSET
+    redact_uuids: bool | UnsetType = UNSET
+    redact_hexadecimal: bool | UnsetType = UNSET
+    redact_emails: bool | UnsetType = UNSET
+    kept_parameters: list[str] | UnsetType = UNSET
+
+
+_CHANGE: Final = msgspec.json.Decoder(SettingsChange)
+
+
+def read_settings(call: Call, hostname: str) -> Response:
+    """Return the settings of a website, and those of the configuration."""
+    return _response(call, call.website(hostname))
+
+
+async def change_settings(call: Call, hostname: str) -> Response:
+    """Change the settings of a website."""
+    website = call.website(hostname)
+    change = partial(_changed, call.body(_CHANGE), call.backend.pipeline.rules)
+    backend = call.backend
+    website = await backend.store.change_website_settings(website, change, int(backend.clock()))
+    return _response(call, website)
+
+
+async def preview_settings(call: Call, hostname: str) -> Response:
+    """Return what would be stored of the paths that are stored, without changing anything."""
+    website = call.website(hostname)
+    rules = call.backend.pipeline.rules
+    settings = _changed(call.parameters.json("settings", _CHANGE), rules, website.settings)
+    own, store = WebsiteRules.of(settings), call.backend.store
+    cancellation = Cancellation()
+    try:
+        return await call.run_query(
+            lambda: json_response(
+                store.read(website, lambda snapshot: _preview(snapshot, own, cancellation))
+            )
+        )
+    finally:
+        cancellation.cancel()
+
+
+def _changed(change: SettingsChange, rules: Rules, old: WebsiteSettings) -> WebsiteSettings:
+    members = dict(sent(change))
+    if members.get("allowed_hosts"):
+        hosts = members["allowed_hosts"]
+        members["allowed_hosts"] = [canonical_hostname(host, "allowed_hosts") for host in hosts]
+    if members.get("blocked_countries"):
+        members["blocked_countries"] = [code.upper() for code in members["blocked_countries"]]
+    if rules.is_exempt and members.get("respect_gpc") is False:
+        raise BadRequest("respect_gpc: the configuration's preset for privacy requires it")
+    return old.with_changes(members)
+
+
+def _response(call: Call, website: Website) -> Response:
+    rules = call.backend.pipeline.rules
+    configured: dict[str, BotRule | bool | str] = {
+        "bots": rules.bots,
+        "respect_gpc": rules.respect_gpc,
+        "origins": rules.origins,
+    }
+    return json_response({**msgspec.to_builtins(website.settings), "configured": configured})
+
+
+def _preview(snapshot: Snapshot, own: WebsiteRules, cancellation: Cancellation) -> dict[str, Any]:
+    stored: set[str] = set()
+    changes: list[dict[str, str | None]] = []
+    paths = redacted = excluded = 0
+    for piece in text_pieces(snapshot.texts, Dimension.PATH, 0, cancellation):
+        for path in piece:
+            if path in ("", OTHER):
+                continue
+            paths += 1
+            becomes = None if own.excludes(path) else own.redaction.path(path)
+            redacted += becomes not in (path, None)
+            excluded += becomes is None
+            if becomes is not None:
+                stored.add(becomes)
+            if becomes != path and len(changes) < MAX_CHANGES:
+                changes.append({"path": path, "stored": becomes})
+    return {
+        "paths": paths,
+        "redacted": redacted,
+        "excluded": excluded,
+        "stored": len(stored),
+        "changes": changes,
+    }
+
+
+def add_to(routes: Routes) -> None:
+    """Add the routes of this module."""
+    path = "/websites/<hostname>/settings"
+    routes.add("GET", path, read_settings, Access.CHANGE)
+    routes.add("PATCH", path, change_settings, Access.CHANGE)
+    routes.add("GET", f"{path}/preview", preview_settings, Access.CHANGE)
