@@ -182,6 +182,7 @@ SCENES: Final = {
     "setup-done": Scene(owner, "websites/example.com/setup"),
     "settings-account": Scene(owner, "settings/account"),
     "settings-websites": Scene(owner, "settings/websites"),
+    "settings-counting": Scene(owner, "settings/websites", press("Counting"), whole=False),
     "settings-rename": Scene(owner, "settings/websites", press("Rename"), whole=False),
     "settings-delete": Scene(owner, "settings/websites", press("Delete"), whole=False),
     "settings-alerts": Scene(owner, "settings/alerts"),

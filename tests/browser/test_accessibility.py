@@ -111,6 +111,11 @@ def key(name: str) -> Callable[[Page], None]:
     return act
 
 
+def counting(page: Page) -> None:
+    page.get_by_role("button", name="Counting").first.click()
+    page.get_by_role("dialog").locator("textarea").first.wait_for()
+
+
 def live(page: Page) -> None:
     key("l")(page)
     page.get_by_role("dialog").locator("tbody tr").first.wait_for()
@@ -196,6 +201,7 @@ SCENES: Final = {
         f"{doing} dialog": Scene("settings/websites", dialog_of(doing), DIALOG, whose="owner")
         for doing in ("Rename", "Delete")
     },
+    "what counts": Scene("settings/websites", counting, DIALOG, whose="owner"),
     "share links": Scene("settings/websites", shares, DIALOG, whose="owner"),
 }
 

@@ -127,3 +127,40 @@ def test_the_server_is_changed(new_daemon: Daemon, dashboard_of: Make) -> None:
     assert owner.request("GET", str(link)).status == 200
     page.reload()
     expect(page.locator("nav [aria-current=page]")).to_have_text("About")
+
+
+def send_view(owner: Client, path: str) -> None:
+    load = {"e": "load", "b": path, "u": f"https://example.com{path}", "p": True, "q": True}
+    agent = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+    answer = owner.request("POST", "/api/event/hit", load, {"User-Agent": agent})
+    assert answer.status == 204
+
+
+def test_what_counts_on_a_website_is_chosen(new_daemon: Daemon, dashboard_of: Make) -> None:
+    owner = new_daemon.client()
+    owner.add_website("example.com")
+    path = "/api/websites/example.com/settings"
+    assert owner.request("PATCH", path, {"redact_uuids": False}).status == 200
+    send_view(owner, "/reset/kQ2pX9s")
+    page = dashboard_of(owner).open("settings/websites")
+    page.get_by_role("button", name="Counting: example.com").click()
+    dialog = page.get_by_role("dialog", name="Counting: example.com")
+    dialog.get_by_label("Pages").fill("/admin/*")
+    dialog.get_by_label("Parts of paths").fill("reset/*")
+    dialog.get_by_label("UUIDs").check()
+    dialog.get_by_role("button", name="Preview").click()
+    refusal = "redacted_paths: expected paths that begin with a slash"
+    expect(dialog.get_by_role("alert")).to_contain_text(refusal)
+    dialog.get_by_label("Parts of paths").fill("/reset/*")
+    expect(dialog.get_by_role("alert")).to_have_count(0)
+    dialog.get_by_role("button", name="Preview").click()
+    expect(dialog.get_by_role("listitem")).to_have_text(["/reset/kQ2pX9s → /reset/…"])
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("What counts on example.com has been saved.")).to_be_visible()
+    settings = owner.get(path)
+    assert (settings["excluded_paths"], settings["redacted_paths"]) == (["/admin/*"], ["/reset/*"])
+    assert settings["redact_uuids"] is True
+    send_view(owner, "/reset/another")
+    send_view(owner, "/admin/users")
+    rows = owner.get("/api/website/example.com/pages")
+    assert sorted(row["path"] for row in rows) == ["/reset/kQ2pX9s", "/reset/…"]

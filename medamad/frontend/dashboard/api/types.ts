@@ -35,6 +35,31 @@ export interface Website {
   limitsReached?: string[];
 }
 
+/** What counts on a website; null stands for what is configured. */
+export interface WebsiteSettings {
+  bots: "declared" | "strict" | "off" | null;
+  respect_gpc: boolean | null;
+  blocked_networks: string[];
+  blocked_countries: string[];
+  allowed_hosts: string[];
+  excluded_paths: string[];
+  redacted_paths: string[];
+  redact_uuids: boolean;
+  redact_hexadecimal: boolean;
+  redact_emails: boolean;
+  kept_parameters: string[];
+  configured: { bots: "declared" | "strict" | "off"; respect_gpc: boolean };
+}
+
+/** What would become of the paths that are stored. */
+export interface SettingsPreview {
+  paths: number;
+  redacted: number;
+  excluded: number;
+  /** The first paths that change; null is not counted. */
+  changes: { path: string; stored: string | null }[];
+}
+
 export interface Refused {
   reason: string;
   hits: number;

@@ -551,6 +551,8 @@ export const de: Catalogue = {
     "Haben Sie diesen Browser ausgeschlossen? Öffnen Sie eine Seite der Website mit {fragment} am Ende der Adresse, dann wird er wieder gezählt.",
   "reason.bot":
     "Crawler, Überwachungsdienste und Headless-Browser werden nicht gezählt. {setting} in der Konfiguration bestimmt, welche davon erkannt werden.",
+  "reason.country": "Die Einstellungen der Website schließen dieses Land aus.",
+  "reason.path": "Die Einstellungen der Website schließen diese Seite aus.",
   "reason.spam": "Der Referrer steht auf der Liste mit Referrer-Spam.",
   "reason.origin": "Wurde von einer Seite einer anderen Website gesendet.",
   "reason.blocked": "Das Netzwerk des Absenders ist in der Konfiguration gesperrt.",
@@ -613,6 +615,47 @@ export const de: Catalogue = {
   "sites.delete-text":
     "Die Website und ihre gesamte Statistik werden endgültig gelöscht. In Sicherungen bleiben sie erhalten, und Reste sind in der Datei des Datenspeichers noch lesbar, bis „medamad compact“ ausgeführt wird. Geben Sie zur Bestätigung {hostname} ein.",
   "sites.delete-type": "Hostname",
+  "counting.short": "Zählung",
+  "counting.title": "Zählung: {hostname}",
+  "counting.text":
+    "Änderungen gelten für alles, was ab jetzt eintrifft. Bereits Gespeichertes bleibt, wie es ist.",
+  "counting.saved": "Was auf {hostname} zählt, ist gespeichert.",
+  "counting.ignored": "Wird nicht gezählt",
+  "counting.configured": "Standard: {value}",
+  "counting.bots": "Programme",
+  "counting.bots-declared": "Erklärte ignorieren",
+  "counting.bots-strict": "Auch HTTP-Bibliotheken ignorieren",
+  "counting.bots-off": "Alle zählen",
+  "counting.gpc-true": "Nicht zählen",
+  "counting.gpc-false": "Zählen",
+  "counting.excluded_paths": "Seiten",
+  "counting.excluded_paths-hint":
+    "Zum Beispiel {example}, je Zeile eine. {any} steht für beliebige Zeichen.",
+  "counting.blocked_networks": "Netzwerke",
+  "counting.blocked_networks-hint": "Zum Beispiel {example}, je Zeile eines.",
+  "counting.blocked_countries": "Länder",
+  "counting.blocked_countries-hint":
+    "Zweistellige Ländercodes wie {example}, je Zeile einer. Nach der Zeitzone des Browsers.",
+  "counting.allowed_hosts": "Hosts, die Aufrufe melden dürfen",
+  "counting.allowed_hosts-hint":
+    "Zum Beispiel {example}, je Zeile einer, samt Subdomains. Leer gilt, was konfiguriert ist.",
+  "counting.redacted": "Wird nie gespeichert",
+  "counting.redacted-text":
+    "Wird in Adressen von Seiten und Referrern durch … ersetzt, bevor irgendetwas gespeichert oder protokolliert wird.",
+  "counting.redact_uuids": "UUIDs",
+  "counting.redact_hexadecimal": "Hexadezimalzahlen mit mindestens 16 Stellen",
+  "counting.redact_emails": "E-Mail-Adressen",
+  "counting.redacted_paths": "Teile von Pfaden",
+  "counting.redacted_paths-hint":
+    "Zum Beispiel {example}, je Zeile einer: Der Teil an der Stelle jedes {any} wird ersetzt.",
+  "counting.kept_parameters": "Query-Parameter, die zur Seite gehören",
+  "counting.kept_parameters-hint":
+    "Zum Beispiel {example}, je Zeile einer. Alle anderen werden weggelassen.",
+  "counting.preview": "Vorschau",
+  "counting.would-change":
+    "Von {paths} gespeicherten Pfaden würden {redacted} ersetzt und {excluded} nicht gezählt.",
+  "counting.would-stay": "Keiner von {paths} gespeicherten Pfaden würde sich ändern.",
+  "counting.excluded": "nicht gezählt",
   "grants.name": "Name",
   "grants.full": "Die maximale Anzahl ist erreicht. Widerrufen Sie zuerst einen Eintrag.",
   "grants.revoke": "Widerrufen",

@@ -550,6 +550,8 @@ export const es: Catalogue = {
     "¿Ha excluido este navegador? Para que vuelva a contarse, abra una página del sitio web con {fragment} al final de su dirección.",
   "reason.bot":
     "No se cuentan los rastreadores, los servicios de monitorización ni los navegadores sin interfaz gráfica. En la configuración, {setting} determina cuáles se detectan.",
+  "reason.country": "Los ajustes del sitio excluyen este país.",
+  "reason.path": "Los ajustes del sitio excluyen esta página.",
   "reason.spam": "La página de referencia está en la lista de spam de referencias.",
   "reason.origin": "Se envió desde una página de otro sitio web.",
   "reason.blocked": "La red del remitente está bloqueada en la configuración.",
@@ -611,6 +613,46 @@ export const es: Catalogue = {
   "sites.delete-text":
     "El sitio web y todas sus estadísticas se eliminarán definitivamente. Las copias de seguridad los conservan, y en el archivo de datos quedan restos legibles hasta que se ejecute «medamad compact». Escriba {hostname} para confirmar.",
   "sites.delete-type": "Nombre de host",
+  "counting.short": "Recuento",
+  "counting.title": "Recuento: {hostname}",
+  "counting.text":
+    "Los cambios se aplican a lo que llegue a partir de ahora. Lo ya guardado queda como está.",
+  "counting.saved": "Se ha guardado qué cuenta en {hostname}.",
+  "counting.ignored": "No se cuenta",
+  "counting.configured": "Por defecto: {value}",
+  "counting.bots": "Programas",
+  "counting.bots-declared": "Ignorar los declarados",
+  "counting.bots-strict": "Ignorar también bibliotecas HTTP",
+  "counting.bots-off": "Contar todo",
+  "counting.gpc-true": "No contar",
+  "counting.gpc-false": "Contar",
+  "counting.excluded_paths": "Páginas",
+  "counting.excluded_paths-hint":
+    "Por ejemplo {example}, una por línea. {any} equivale a cualquier texto.",
+  "counting.blocked_networks": "Redes",
+  "counting.blocked_networks-hint": "Por ejemplo {example}, una por línea.",
+  "counting.blocked_countries": "Países",
+  "counting.blocked_countries-hint":
+    "Códigos de dos letras como {example}, uno por línea. Según la zona horaria del navegador.",
+  "counting.allowed_hosts": "Hosts que pueden enviar visitas",
+  "counting.allowed_hosts-hint":
+    "Por ejemplo {example}, uno por línea, con sus subdominios. Déjelo vacío para seguir la configuración.",
+  "counting.redacted": "Nunca se guarda",
+  "counting.redacted-text":
+    "Se sustituye por … en las direcciones de páginas y referencias antes de guardar o registrar nada.",
+  "counting.redact_uuids": "UUID",
+  "counting.redact_hexadecimal": "Números hexadecimales de 16 cifras o más",
+  "counting.redact_emails": "Direcciones de correo",
+  "counting.redacted_paths": "Partes de rutas",
+  "counting.redacted_paths-hint":
+    "Por ejemplo {example}, una por línea: se sustituye la parte en el lugar de cada {any}.",
+  "counting.kept_parameters": "Parámetros de consulta que forman parte de la página",
+  "counting.kept_parameters-hint": "Por ejemplo {example}, uno por línea. Los demás se omiten.",
+  "counting.preview": "Vista previa",
+  "counting.would-change":
+    "De {paths} rutas guardadas, {redacted} se sustituirían y {excluded} no se contarían.",
+  "counting.would-stay": "Ninguna de las {paths} rutas guardadas cambiaría.",
+  "counting.excluded": "no se cuenta",
   "grants.name": "Nombre",
   "grants.full": "Ha alcanzado el límite. Revoque antes un elemento.",
   "grants.revoke": "Revocar",

@@ -556,6 +556,8 @@ export const fr: Catalogue = {
     "Avez-vous exclu ce navigateur ? Pour qu’il soit de nouveau compté, ouvrez une page du site avec {fragment} à la fin de son adresse.",
   "reason.bot":
     "Les robots d’indexation, les services de surveillance et les navigateurs sans interface ne sont pas comptés. Dans la configuration, {setting} détermine lesquels sont détectés.",
+  "reason.country": "Les paramètres du site excluent ce pays.",
+  "reason.path": "Les paramètres du site excluent cette page.",
   "reason.spam": "Le site référent figure sur la liste de spam de référents.",
   "reason.origin": "Envoyée depuis une page d’un autre site.",
   "reason.blocked": "Le réseau de l’expéditeur est bloqué dans la configuration.",
@@ -618,6 +620,47 @@ export const fr: Catalogue = {
   "sites.delete-text":
     "Le site et toutes ses statistiques seront définitivement supprimés. Les sauvegardes les conservent, et des restes demeurent lisibles dans le fichier de données jusqu’à l’exécution de « medamad compact ». Saisissez {hostname} pour confirmer.",
   "sites.delete-type": "Nom d’hôte",
+  "counting.short": "Comptage",
+  "counting.title": "Comptage : {hostname}",
+  "counting.text":
+    "Les modifications s’appliquent à ce qui arrive désormais. Ce qui est déjà enregistré reste tel quel.",
+  "counting.saved": "Ce qui compte sur {hostname} a été enregistré.",
+  "counting.ignored": "Non compté",
+  "counting.configured": "Par défaut : {value}",
+  "counting.bots": "Programmes",
+  "counting.bots-declared": "Ignorer ceux qui se déclarent",
+  "counting.bots-strict": "Ignorer aussi les bibliothèques HTTP",
+  "counting.bots-off": "Tout compter",
+  "counting.gpc-true": "Ne pas compter",
+  "counting.gpc-false": "Compter",
+  "counting.excluded_paths": "Pages",
+  "counting.excluded_paths-hint":
+    "Par exemple {example}, une par ligne. {any} remplace n’importe quels caractères.",
+  "counting.blocked_networks": "Réseaux",
+  "counting.blocked_networks-hint": "Par exemple {example}, un par ligne.",
+  "counting.blocked_countries": "Pays",
+  "counting.blocked_countries-hint":
+    "Codes à deux lettres comme {example}, un par ligne. D’après le fuseau horaire du navigateur.",
+  "counting.allowed_hosts": "Hôtes autorisés à envoyer des visites",
+  "counting.allowed_hosts-hint":
+    "Par exemple {example}, un par ligne, avec leurs sous-domaines. Laissez vide pour suivre la configuration.",
+  "counting.redacted": "Jamais enregistré",
+  "counting.redacted-text":
+    "Remplacé par … dans les adresses des pages et des référents avant tout enregistrement ou journalisation.",
+  "counting.redact_uuids": "UUID",
+  "counting.redact_hexadecimal": "Nombres hexadécimaux d’au moins 16 chiffres",
+  "counting.redact_emails": "Adresses e-mail",
+  "counting.redacted_paths": "Parties de chemins",
+  "counting.redacted_paths-hint":
+    "Par exemple {example}, un par ligne : la partie à la place de chaque {any} est remplacée.",
+  "counting.kept_parameters": "Paramètres de requête qui font partie de la page",
+  "counting.kept_parameters-hint":
+    "Par exemple {example}, un par ligne. Tous les autres sont omis.",
+  "counting.preview": "Aperçu",
+  "counting.would-change":
+    "Sur {paths} chemins enregistrés, {redacted} seraient remplacés et {excluded} ne seraient pas comptés.",
+  "counting.would-stay": "Aucun des {paths} chemins enregistrés ne changerait.",
+  "counting.excluded": "non compté",
   "grants.name": "Nom",
   "grants.full": "Vous avez atteint la limite. Révoquez d’abord un élément.",
   "grants.revoke": "Révoquer",

@@ -13,6 +13,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Filled } from "../ui/filled.tsx";
 import { isCalled, nameOf } from "../ui/hostnames.ts";
 import { Icon } from "../ui/icon.tsx";
+import { later } from "../ui/lazy.tsx";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { HostnameField, hostnameIn, hostnameRefusals } from "../websites/hostname-field.tsx";
 import { Download } from "./download.tsx";
@@ -21,7 +22,9 @@ import { Shares } from "./shares.tsx";
 
 const SEARCHED_FROM = 9;
 
-type Doing = { what: "rename" | "delete" | "share" | "download"; hostname: string };
+const Counting = later(() => import("./counting.tsx").then(({ Counting }) => Counting));
+
+type Doing = { what: "rename" | "delete" | "share" | "download" | "counting"; hostname: string };
 
 export function Websites() {
   const { data: websites, error } = useAsk<Website[]>("/websites");
@@ -80,6 +83,9 @@ export function Websites() {
       {doing?.what === "share" && (
         <Shares hostname={doing.hostname} isDemo={isDemo} onClose={end} />
       )}
+      {doing?.what === "counting" && (
+        <Counting hostname={doing.hostname} isDemo={isDemo} onClose={end} />
+      )}
       {doing?.what === "download" && <Download hostname={doing.hostname} onClose={end} />}
       {doing?.what === "delete" && <Delete hostname={doing.hostname} onClose={end} />}
     </section>
@@ -108,6 +114,14 @@ function Site({ hostname, isDemo, onDo }: SiteProperties) {
         >
           {t("sites.setup")}
         </a>
+        <button
+          type="button"
+          class="button"
+          aria-label={t("counting.title", { hostname: name })}
+          onClick={() => onDo({ what: "counting", hostname })}
+        >
+          {t("counting.short")}
+        </button>
         <button
           type="button"
           class="button"

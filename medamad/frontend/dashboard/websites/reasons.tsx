@@ -8,6 +8,8 @@ const REASONS = [
   "blocked",
   "origin",
   "gpc",
+  "country",
+  "path",
   "rate",
   "capacity",
   "malformed",

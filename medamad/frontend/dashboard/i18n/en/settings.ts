@@ -48,6 +48,46 @@ export const settings = {
   "sites.delete-text":
     "This deletes the website and all its statistics for good. Backups keep them, and traces can still be read in the store’s file until “medamad compact” is run. Type {hostname} to confirm.",
   "sites.delete-type": "Hostname",
+  "counting.short": "Counting",
+  "counting.title": "Counting: {hostname}",
+  "counting.text":
+    "Changes apply to what arrives from now on. What is already stored stays as it is.",
+  "counting.saved": "What counts on {hostname} has been saved.",
+  "counting.ignored": "Not counted",
+  "counting.configured": "Default: {value}",
+  "counting.bots": "Programs",
+  "counting.bots-declared": "Ignore declared ones",
+  "counting.bots-strict": "Ignore HTTP libraries too",
+  "counting.bots-off": "Count all",
+  "counting.gpc-true": "Don’t count",
+  "counting.gpc-false": "Count",
+  "counting.excluded_paths": "Pages",
+  "counting.excluded_paths-hint":
+    "Such as {example}, one per line. {any} stands for any characters.",
+  "counting.blocked_networks": "Networks",
+  "counting.blocked_networks-hint": "Such as {example}, one per line.",
+  "counting.blocked_countries": "Countries",
+  "counting.blocked_countries-hint":
+    "Two-letter codes such as {example}, one per line. By the browser’s time zone.",
+  "counting.allowed_hosts": "Hosts that may send hits",
+  "counting.allowed_hosts-hint":
+    "Such as {example}, one per line, with their subdomains. Leave empty for what is configured.",
+  "counting.redacted": "Never stored",
+  "counting.redacted-text":
+    "Replaced by … in addresses of pages and referrers before anything is stored or logged.",
+  "counting.redact_uuids": "UUIDs",
+  "counting.redact_hexadecimal": "Hexadecimal numbers of 16 digits or more",
+  "counting.redact_emails": "Email addresses",
+  "counting.redacted_paths": "Parts of paths",
+  "counting.redacted_paths-hint":
+    "Such as {example}, one per line: the part at each {any} is replaced.",
+  "counting.kept_parameters": "Query parameters that belong to the page",
+  "counting.kept_parameters-hint": "Such as {example}, one per line. All others are left out.",
+  "counting.preview": "Preview",
+  "counting.would-change":
+    "Of {paths} stored paths, {redacted} would be replaced and {excluded} not counted.",
+  "counting.would-stay": "None of {paths} stored paths would change.",
+  "counting.excluded": "not counted",
   "grants.name": "Name",
   "grants.full": "You’ve reached the limit. Revoke one first.",
   "grants.revoke": "Revoke",
