@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from attrs import define, evolve, field, frozen
 
 from medamad.demo.people import Person, Weighted, draw_person
+from medamad.demo.robots import robots
 from medamad.demo.sites import (
     NO_CAMPAIGN,
     REPORTS,
@@ -28,6 +29,7 @@ from medamad.domain.hits import Event, Hit, Properties, Unload, View
 from medamad.domain.subscriptions import Subscription, new_secret, new_subscription_id
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
+from medamad.storage.robots import RobotCounts
 
 _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
@@ -160,6 +162,13 @@ class ReportStore(Protocol):
         """Store another report."""
 
 
+class RobotStore(Protocol):
+    """The part of a store's robots that `fill` needs."""
+
+    async def add(self, counts: Mapping[tuple[int, int], RobotCounts]) -> None:
+        """Add counts by website and day."""
+
+
 class HitStore(Protocol):
     """The part of a store that is needed to add hits."""
 
@@ -185,6 +194,10 @@ class WebsiteStore(HitStore, Protocol):
     @property
     def reports(self) -> ReportStore:
         """The reports that are mailed."""
+
+    @property
+    def robots(self) -> RobotStore:
+        """The robots of all websites."""
 
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website at a time in Unix seconds."""
@@ -212,6 +225,7 @@ async def fill(
     invented = hits(plan, numbers, sites)
     while some := list(islice(invented, _HITS_AT_ONCE)):
         await store.append(some)
+    await store.robots.add(robots(plan.until_ms, plan.days, plan.views, numbers, sites))
     return websites
 
 

@@ -121,6 +121,13 @@ def live(page: Page) -> None:
     page.get_by_role("dialog").locator("tbody tr").first.wait_for()
 
 
+def robots(page: Page) -> None:
+    for panel in page.locator(".panel").all():
+        panel.locator("tbody tr").first.wait_for()
+    page.get_by_role("button", name="AI training").click()
+    page.get_by_role("button", name="Count all robots").wait_for()
+
+
 def section(page: Page) -> None:
     page.locator(".settings-content h2").first.wait_for()
     for summary in page.locator("summary").all():
@@ -175,6 +182,7 @@ SCENES: Final = {
     "campaigns": Scene(BUSY, menu("Campaigns by: "), MENU),
     "setup": Scene(f"{BUSY}/setup"),
     "a demo's account": Scene("settings/account", section),
+    "robots": Scene(f"{BUSY}/robots?period=7d", robots, ".robots-total, .panels"),
     "no page": Scene("nowhere"),
     "adding a website": Scene("add", whose="owner"),
     **{

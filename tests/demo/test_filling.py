@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, takewhile
 
 import pytest
@@ -13,6 +13,8 @@ from medamad.domain.hits import Hit, View
 from medamad.domain.subscriptions import Every, Subscription
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
+from medamad.lookup.robots import public_list
+from medamad.storage.robots import RobotCounts
 
 PLAN = TrafficPlan(until_ms=1_790_000_000_123, days=4, views=3_000)
 
@@ -66,6 +68,16 @@ class RecordedReports:
 
 
 @define
+class RecordedRobots:
+    """Records what robots read."""
+
+    counts: Mapping[tuple[int, int], RobotCounts] = field(factory=dict)
+
+    async def add(self, counts: Mapping[tuple[int, int], RobotCounts]) -> None:
+        self.counts = counts
+
+
+@define
 class Recording:
     """Records the websites, what is defined for them and the hits it receives."""
 
@@ -74,6 +86,7 @@ class Recording:
     alerts: RecordedAlerts = field(factory=RecordedAlerts)
     annotations: RecordedAnnotations = field(factory=RecordedAnnotations)
     reports: RecordedReports = field(factory=RecordedReports)
+    robots: RecordedRobots = field(factory=RecordedRobots)
     hits: list[Hit] = field(factory=list)
     batches: list[int] = field(factory=list)
 
@@ -127,6 +140,24 @@ def test_there_are_reports_that_would_be_mailed() -> None:
     with pytest.raises(StopIteration):
         fill(alone, PLAN, garden).send(None)
     assert alone.reports.of == {}
+
+
+def test_robots_of_the_public_list_read_pages_of_each_website_on_each_day() -> None:
+    stores = Recording(), Recording()
+    for store in stores:
+        with pytest.raises(StopIteration):
+            fill(store, PLAN).send(None)
+    counts = stores[0].robots.counts
+    assert counts == stores[1].robots.counts
+    last = PLAN.until_ms // DAY_MS
+    numbers = [website.number for website in stores[0].websites]
+    assert set(counts) == {(number, last - age) for number in numbers for age in range(4)}
+    names = {crawler.name for crawler in public_list()} | {"Unknown"}
+    for of_day in counts.values():
+        assert of_day
+        assert of_day.keys() <= names
+    requests = sum(sum(by.values()) for of_day in counts.values() for by in of_day.values())
+    assert 0.3 * PLAN.views < requests < 0.8 * PLAN.views
 
 
 def test_websites_are_created_at_their_first_hit() -> None:

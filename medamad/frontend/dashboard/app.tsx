@@ -21,6 +21,7 @@ const SetupPage = later(() => import("./websites/setup.tsx").then(({ SetupPage }
 const FunnelPage = later(() =>
   import("./goals/funnel-page.tsx").then(({ FunnelPage }) => FunnelPage),
 );
+const RobotsPage = later(() => import("./robots/page.tsx").then(({ RobotsPage }) => RobotsPage));
 const SharedPage = later(() => import("./share/page.tsx").then(({ SharedPage }) => SharedPage));
 const SettingsPage = later(() =>
   import("./settings/page.tsx").then(({ SettingsPage }) => SettingsPage),
@@ -64,6 +65,7 @@ function Pages({ recognised }: { recognised: Promise<boolean> }) {
         <Route path={at("/dashboard/websites/:hostname")} component={SitePage} />
         <Route path={at("/dashboard/websites/:hostname/setup")} component={SetupPage} />
         <Route path={at("/dashboard/websites/:hostname/funnels/:funnel")} component={FunnelPage} />
+        <Route path={at("/dashboard/websites/:hostname/robots")} component={RobotsPage} />
         <Route path={at("/dashboard/settings/:section?")} component={SettingsPage} />
         <Route default component={NoSuchPage} />
       </Router>

@@ -60,6 +60,28 @@ export interface SettingsPreview {
   changes: { path: string; stored: string | null }[];
 }
 
+export const PURPOSES = [
+  "search",
+  "ai-training",
+  "ai-answer",
+  "preview",
+  "monitoring",
+  "library",
+  "unknown",
+] as const;
+export type Purpose = (typeof PURPOSES)[number];
+
+/** Pages that robots read: the row has what is counted by. */
+export interface RobotRow {
+  name?: string;
+  operator?: string;
+  purpose?: Purpose;
+  path?: string;
+  date?: string;
+  requests: number;
+  requests_percentage: number;
+}
+
 export interface Refused {
   reason: string;
   hits: number;

@@ -11,13 +11,12 @@ import { useStatistic, useViewing } from "../view/page-state.ts";
 import { keepsVisits, VISITS } from "../view/visits.ts";
 import { Back, Frame } from "./frame.tsx";
 import { CAMPAIGNS, LISTINGS, type ListingName, tabLabel } from "./lists.ts";
-import { PropertiesPanel } from "./properties.tsx";
 import { Rows } from "./rows.tsx";
 import { Tabs, useTab } from "./tabs.tsx";
 import { TotalsContext, useVisitsKnown } from "./totals.ts";
 import { wordOf } from "./words.ts";
 
-const GoalsPanel = later(() => import("./goals.tsx").then(({ GoalsPanel }) => GoalsPanel));
+const LowerPanels = later(() => import("./lower.tsx").then(({ LowerPanels }) => LowerPanels));
 const PageFlow = later(() => import("./page-flow.tsx").then(({ PageFlow }) => PageFlow));
 const World = later(() => import("./world.tsx").then(({ World }) => World));
 
@@ -50,8 +49,7 @@ export function Panels() {
           kept="technology"
           names={["browsers", "os", "devices"]}
         />
-        <GoalsPanel />
-        <PropertiesPanel />
+        <LowerPanels />
       </div>
     </TotalsContext.Provider>
   );

@@ -14,6 +14,8 @@ const FunnelPage = later(() =>
   import("../goals/funnel-page.tsx").then(({ FunnelPage }) => FunnelPage),
 );
 
+const RobotsPage = later(() => import("../robots/page.tsx").then(({ RobotsPage }) => RobotsPage));
+
 export function SharedPage({ id }: { id: string }) {
   return (
     <>
@@ -47,6 +49,7 @@ function Content({ id }: { id: string }) {
         component={FunnelPage}
         shared={data.hostname}
       />
+      <Route path={at("/share/:share/robots")} component={RobotsPage} shared={data.hostname} />
       <Route default component={SitePage} shared={data.hostname} />
     </Router>
   );
