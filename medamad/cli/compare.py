@@ -14,6 +14,7 @@ from medamad.cli.support import (
     counted,
     effective_config,
     on_data,
+    print_damaged,
     print_error,
     print_table,
 )
@@ -31,7 +32,6 @@ from medamad.query.comparison import (
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.request import Cancellation, Query
 from medamad.storage.environment.owner import as_invoker
-from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import open_reader, value_of
 from medamad.storage.website_values import ALL_ANNOTATIONS, GOALS_AND_FUNNELS
 
@@ -118,15 +118,13 @@ def _compare(data_dir: Path, arguments: Namespace) -> int:
         ),
         worse_than=arguments.worse_than,
     )
-    damaged: list[DamagedSegment] = []
     with as_invoker() if arguments.config is not None else nullcontext():
         lists = load_lists(config)
     with open_reader(data_dir) as reader:
-        snapshot = reader.snapshot(reader.website(arguments.website), damaged.append).verified()
+        snapshot = reader.sound_snapshot(reader.website(arguments.website))
         engine = EmbeddedReader(snapshot, sources(lists), Cancellation())
         found = comparison(engine, Query(), options=options).content
-    for place in dict.fromkeys(map(str, damaged)):
-        print_error(f"a damaged segment is left out: {place}")
+    is_damaged = print_damaged(reader.damaged)
     if arguments.json:
         print(json.dumps(found, indent=1))
     else:
@@ -135,7 +133,7 @@ def _compare(data_dir: Path, arguments: Namespace) -> int:
     if worse:
         sys.stdout.flush()
         print_error(f"worse by more than {100 * arguments.worse_than:.4g}%: {', '.join(worse)}")
-    return 1 if worse or damaged else 0
+    return 1 if worse or is_damaged else 0
 
 
 def _print(found: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ from medamad.cli.support import (
     effective_config,
     from_data,
     on_data,
+    print_damaged,
     print_error,
     print_warning,
     reject_own_file,
@@ -34,7 +35,6 @@ from medamad.domain.zones import start_of_day
 from medamad.query.period import parse_period
 from medamad.query.request import Gap, Gaps
 from medamad.storage.environment.owner import as_invoker
-from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import open_reader
 from medamad.storage.segments.damage import WAYS_OUT
 from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource
@@ -136,11 +136,6 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     if output != STANDARD_OUTPUT:
         with as_invoker():
             reject_own_file(output, data_dir)
-    left_out: list[str] = []
-
-    def damaged(error: DamagedSegment) -> None:
-        left_out.append(str(error))
-
     with as_invoker() if arguments.config is not None else nullcontext():
         lists = load_lists(config)
     with (
@@ -150,7 +145,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     ):
         website = reader.website(arguments.hostname)
         exported = ExportSource(
-            snapshot=reader.snapshot(website, damaged).verified(),
+            snapshot=reader.sound_snapshot(website),
             origins=reader.origins(website),
             sources=sources(lists),
             period=request.period,
@@ -165,15 +160,14 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
             gaps_of.update(written.gaps)
             progress.update(written.done, written.total)
     progress.end()
-    for place in dict.fromkeys(left_out):
-        print_error(f"a damaged segment is left out: {place}")
+    is_damaged = print_damaged(reader.damaged)
     for what in _without(gaps_of, _BY_ROLLUPS):
         print_warning(f"{what}, because only daily totals are kept")
     for what in _without(gaps_of, _BY_VISITS):
         print_warning(f"{what}, of which they are unknown")
     for what in _without(gaps_of, _BY_DAMAGE):
         print_error(f"{what}, of which damaged data is left out; {WAYS_OUT}")
-    return 1 if left_out or any(gaps.days(Gap.DAMAGED) for gaps in gaps_of.values()) else 0
+    return 1 if is_damaged or any(gaps.days(Gap.DAMAGED) for gaps in gaps_of.values()) else 0
 
 
 _BY_ROLLUPS: Final = (

@@ -9,7 +9,7 @@ from datetime import date, tzinfo
 from pathlib import Path
 from typing import Final
 
-from medamad.cli.support import add_data, effective_config, on_data, print_error
+from medamad.cli.support import add_data, effective_config, on_data, print_damaged
 from medamad.config.lists import load_lists
 from medamad.config.schema import public_url
 from medamad.config.settings import sources
@@ -24,7 +24,6 @@ from medamad.mail.words import Words
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.request import Cancellation
 from medamad.storage.environment.owner import as_invoker
-from medamad.storage.errors import DamagedSegment
 from medamad.storage.offline import open_reader
 
 _MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}\Z")
@@ -107,11 +106,6 @@ def _report(data_dir: Path, arguments: Namespace) -> int:
     config, now_ms = effective.config, int(time.time() * 1000)
     zone = zone_named(arguments.timezone) if arguments.timezone else config.events.timezone
     span = _span(arguments, now_ms // 1000, zone)
-    left_out: list[str] = []
-
-    def damaged(error: DamagedSegment) -> None:
-        left_out.append(str(error))
-
     with as_invoker() if arguments.config is not None else nullcontext():
         names = sources(load_lists(config))
     with open_reader(data_dir) as reader:
@@ -121,9 +115,7 @@ def _report(data_dir: Path, arguments: Namespace) -> int:
             span=span,
             websites=[
                 website_figures(
-                    EmbeddedReader(
-                        reader.snapshot(website, damaged).verified(), names, Cancellation()
-                    ),
+                    EmbeddedReader(reader.sound_snapshot(website), names, Cancellation()),
                     website.hostname,
                     span,
                     goals=reader.goals(website).goals,
@@ -138,9 +130,7 @@ def _report(data_dir: Path, arguments: Namespace) -> int:
         )
     text = as_html(report) if arguments.format == "html" else as_text(report)
     sys.stdout.buffer.write(text.encode("utf-8"))
-    for place in dict.fromkeys(left_out):
-        print_error(f"a damaged segment is left out: {place}")
-    return 1 if left_out else 0
+    return int(print_damaged(reader.damaged))
 
 
 def _span(arguments: Namespace, now_s: int, zone: tzinfo) -> Span:

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -322,6 +322,13 @@ def min_free_disk(data_dir: Path, file: Path | None) -> int:
         if reported is not None:
             return reported
     return Config().store.min_free_disk
+
+
+def print_damaged(places: Sequence[str]) -> bool:
+    """Print what was left out as damaged; return whether there is any."""
+    for place in dict.fromkeys(places):
+        print_error(f"a damaged segment is left out: {place}")
+    return bool(places)
 
 
 def report_damage(data_dir: Path, values: Iterable[DamagedValue]) -> None:

@@ -4,7 +4,6 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
 from attrs import evolve, frozen
 from twisted.logger import Logger
 
@@ -15,46 +14,19 @@ from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.environment.writer import Writer
 from medamad.storage.errors import Damaged
 from medamad.storage.grants import delete_grants
+from medamad.storage.meta_values import MetaKind
 
-_ACCOUNT_KEY: Final = b"account"
+ACCOUNT: Final = MetaKind(b"account", Account, "account")
+"""There is one, without a key. If it is damaged, the next start creates another."""
 _log: Final = Logger()
 _LOGIN: Final = struct.Struct(">QQ")
 MOST_LOGINS: Final = 1_000
 """The most logins at a time: in demo mode anyone may log in any number of times."""
 
 
-def read_account(txn: Txn, databases: Databases) -> Account | None:
-    """Return the account, None before there is one.
-
-    A damaged account is logged and counts as none: the next start creates another.
-    """
-    try:
-        return stored_account(txn, databases)
-    except Damaged as error:
-        _log.error("the account is damaged, a start makes a new one: {error}", error=str(error))
-        return None
-
-
-def stored_account(txn: Txn, databases: Databases) -> Account | None:
-    """Return the stored account, None before there is one. Raises Damaged."""
-    stored = txn.get(_ACCOUNT_KEY, db=databases.meta)
-    if stored is None:
-        return None
-    try:
-        return msgspec.json.decode(verified(_ACCOUNT_KEY, stored), type=Account)
-    except msgspec.DecodeError as error:
-        raise Damaged(str(error)) from error
-
-
-def write_account(txn: Txn, databases: Databases, account: Account) -> None:
-    """Store the account, replacing any other."""
-    value = with_checksum(_ACCOUNT_KEY, msgspec.json.encode(account))
-    txn.put(_ACCOUNT_KEY, value, db=databases.meta)
-
-
 def delete_account(txn: Txn, databases: Databases) -> None:
     """Delete the account with its logins, tokens and share links."""
-    txn.delete(_ACCOUNT_KEY, db=databases.meta)
+    ACCOUNT.delete(txn, databases)
     txn.drop(databases.logins, delete=False)
     delete_grants(txn, databases)
 
@@ -136,7 +108,7 @@ class StoredAccount:
     def read(self) -> Account | None:
         """Return the account, or None before the first one is made."""
         with self._environment.reading() as txn:
-            return read_account(txn, self._environment.databases)
+            return ACCOUNT.read(txn, self._environment.databases)
 
     def login(self, digest: bytes) -> Login | None:
         """Return a login."""
@@ -146,7 +118,7 @@ class StoredAccount:
     async def put(self, account: Account) -> None:
         """Store the first account."""
         databases = self._environment.databases
-        await self._writer.submit(lambda txn: write_account(txn.lmdb, databases, account))
+        await self._writer.submit(lambda txn: ACCOUNT.write(txn.lmdb, databases, b"", account))
 
     async def change(
         self,
@@ -163,12 +135,12 @@ class StoredAccount:
         databases = self._environment.databases
 
         def make(txn: Txn) -> Account:
-            account = read_account(txn, databases)
+            account = ACCOUNT.read(txn, databases)
             revoked = login is not None and read_login(txn, databases, login) is None
             if account is None or revoked:
                 raise Unauthorised("the login has ended")
             account = change(account)
-            write_account(txn, databases, account)
+            ACCOUNT.write(txn, databases, b"", account)
             if end_logins:
                 revoke_logins(txn, databases, login)
             return account

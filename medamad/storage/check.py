@@ -15,7 +15,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
-from medamad.storage.accounts import stored_account
+from medamad.storage.accounts import ACCOUNT
 from medamad.storage.compaction.purge import PER_WEBSITE
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.dictionary.keys import code_key, decode_entry
@@ -27,11 +27,12 @@ from medamad.storage.environment.meta import (
     PROGRAM,
     STORE_ID,
     TRUSTED_TIME,
+    entries,
+    is_verified,
     read_number,
-    verified,
 )
 from medamad.storage.errors import Damaged, DamagedSegment
-from medamad.storage.grants import damaged_grants
+from medamad.storage.grants import GRANT_KINDS
 from medamad.storage.import_batches import LAST_BATCH, read_batches
 from medamad.storage.segments.build import (
     EncodedSegment,
@@ -57,7 +58,7 @@ from medamad.storage.segments.read import OpenMergedSegment, OpenSegment, open_p
 from medamad.storage.segments.rollup import disagreements, encode_rollup, open_rollup
 from medamad.storage.wal.beacons import SECRET
 from medamad.storage.wal.records import RecordKind, describe_record, read_watermark, sound_rows
-from medamad.storage.website_values import damaged_values
+from medamad.storage.website_values import WEBSITE_KINDS
 from medamad.storage.websites import read_websites, tombstones
 
 _NUMBER: Final = struct.Struct(">I")
@@ -107,21 +108,17 @@ class StoreCheck:
     # The whole store
 
     def _account(self) -> Iterator[str]:
-        try:
-            stored_account(self._txn, self._environment.databases)
-        except Damaged as error:
-            yield f"account: {error}"
-        yield from damaged_grants(self._txn, self._environment.databases)
-        yield from damaged_values(self._txn, self._environment.databases)
+        for kind in (ACCOUNT, *GRANT_KINDS, *WEBSITE_KINDS):
+            yield from kind.findings(self._txn, self._environment.databases)
         for strange in self._environment.unknown_names(self._txn):
             yield f"meta: {strange!r}: unknown name"
         for database in ("logins", "beacons", "visitors", "robots"):
             for key, value in self._items(database):
-                if not _is_sound(key, value):
+                if not is_verified(key, value):
                     yield f"{database} {key.hex()[:16]}: its checksum does not match"
         for name in (SECRET, STORE_ID, PROGRAM, TRUSTED_TIME, INDEXED_BEACONS):
             stored = self._txn.get(name, db=self._environment.databases.meta)
-            if stored is not None and not _is_sound(name, stored):
+            if stored is not None and not is_verified(name, stored):
                 yield f"{name.decode()}: its checksum does not match"
 
     def _numbering(self, greatest_website: int) -> Iterator[str]:
@@ -132,7 +129,7 @@ class StoreCheck:
             (b"last-website", greatest_website),
         ):
             stored = self._txn.get(name, db=self._environment.databases.meta)
-            if stored is not None and not _is_sound(name, stored):
+            if stored is not None and not is_verified(name, stored):
                 yield f"{name.decode()}: its checksum does not match"
                 continue
             number = read_number(self._txn, self._environment.databases.meta, name)
@@ -400,21 +397,7 @@ class StoreCheck:
 
     def _items(self, name: str, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         database: Database | None = getattr(self._environment.databases, name)
-        if database is None:
-            return
-        with self._txn.cursor(db=database) as cursor:
-            found = cursor.set_range(prefix) if prefix else cursor.first()
-            while found and cursor.key().startswith(prefix):
-                yield cursor.item()
-                found = cursor.next()
-
-
-def _is_sound(key: bytes, stored: bytes) -> bool:
-    try:
-        verified(key, stored)
-    except Damaged:
-        return False
-    return True
+        return iter(()) if database is None else entries(self._txn, database, prefix)
 
 
 def _unnamed(place: str, dimension: Dimension, codes: NDArray[Any], names: _Names) -> Iterator[str]:

@@ -7,8 +7,15 @@ from pathlib import Path
 from attrs import define, frozen
 
 from medamad.storage.environment.access import WriterAccess
-from medamad.storage.environment.environment import Databases, Txn, open_as_guest, take_lock
+from medamad.storage.environment.environment import (
+    Database,
+    Databases,
+    Txn,
+    open_as_guest,
+    take_lock,
+)
 from medamad.storage.environment.files import store_errors
+from medamad.storage.environment.meta import entries
 from medamad.storage.environment.tree_check import is_sound
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.damage import span_without_header
@@ -161,9 +168,5 @@ class _Dropping:
                 yield Dropped(self._hostname, what, None if name == "wal" else 0, span)
 
     def _items(self, name: str) -> Iterator[tuple[bytes, bytes]]:
-        prefix = header_key(self._website, 0)[:4]
-        with self._txn.cursor(db=getattr(self._databases, name)) as cursor:
-            found = cursor.set_range(prefix)
-            while found and cursor.key().startswith(prefix):
-                yield cursor.item()
-                found = cursor.next()
+        database: Database = getattr(self._databases, name)
+        return entries(self._txn, database, header_key(self._website, 0)[:4])

@@ -25,7 +25,13 @@ from twisted.internet.defer import DeferredLock
 from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.environment.environment import Databases, Environment, Txn
-from medamad.storage.environment.meta import read_number, verified, with_checksum, write_number
+from medamad.storage.environment.meta import (
+    decoded,
+    entries,
+    read_number,
+    with_checksum,
+    write_number,
+)
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.partition import Partition
@@ -167,15 +173,11 @@ class ImportBatch(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 def read_batches(txn: Txn, databases: Databases, website: int) -> Iterator[ImportBatch | str]:
     """Return the batches of a website; of a damaged one, its place and what is wrong."""
     prefix = _WEBSITE.pack(website)
-    with txn.cursor(db=databases.import_batches) as cursor:
-        found = cursor.set_range(prefix)
-        while found and cursor.key().startswith(prefix):
-            key, value = cursor.item()
-            try:
-                yield _decoded(key, value)
-            except (Damaged, struct.error, msgspec.DecodeError) as error:
-                yield f"website {website}, batch {key[4:].hex()}: {error}"
-            found = cursor.next()
+    for key, value in entries(txn, databases.import_batches, prefix):
+        try:
+            yield _decoded(key, value)
+        except Damaged as error:
+            yield f"website {website}, batch {key[4:].hex()}: {error}"
 
 
 def sound_batches(txn: Txn, databases: Databases, website: int) -> list[ImportBatch]:
@@ -247,7 +249,7 @@ def origins_of(store: str, batches: Sequence[ImportBatch]) -> Origins:
 
 
 def _decoded(key: bytes, value: bytes) -> ImportBatch:
-    batch = msgspec.msgpack.decode(verified(key, value), type=ImportBatch)
+    batch = decoded(key, value, ImportBatch, msgspec.msgpack.decode)
     if key != _KEY.pack(batch.website, batch.number):
         raise Damaged("it stands in the place of another")
     return batch

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Generic
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from medamad.domain.accounts import Settings
 from medamad.domain.alerts import SERVICE
@@ -14,8 +14,7 @@ from medamad.domain.errors import BadRequest, NotFound
 from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
 from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
-from medamad.storage import grants
-from medamad.storage.accounts import read_account, revoke_logins, write_account
+from medamad.storage.accounts import ACCOUNT, revoke_logins
 from medamad.storage.backup import BackupProgress, Note, back_up
 from medamad.storage.compaction.retention import Cutoff, Forecast, forecast
 from medamad.storage.environment.access import Leases, WriterAccess
@@ -29,7 +28,7 @@ from medamad.storage.environment.environment import (
 from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.trusted_clock import read_trusted
 from medamad.storage.errors import Damaged, DamagedSegment, NoStore, StoreError
-from medamad.storage.grants import G, GrantKind
+from medamad.storage.grants import REPORTS, G, GrantKind
 from medamad.storage.import_batches import (
     BatchState,
     ImportBatch,
@@ -47,11 +46,9 @@ from medamad.storage.website_values import (
     ALL_ANNOTATIONS,
     GOALS_AND_FUNNELS,
     V,
-    ValueKind,
-    apply_change,
+    WebsiteKind,
     import_settings,
     read_defined,
-    read_value,
 )
 from medamad.storage.websites import Websites, read_websites
 
@@ -66,11 +63,11 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
     try:
         with store_errors(environment.path), environment.lmdb.begin(write=True) as txn:
             environment.check_is_ours(txn)
-            account = read_account(txn, environment.databases)
+            account = ACCOUNT.read(txn, environment.databases)
             if account is None:
                 raise NoStore(f"{directory}: the store has no account yet; start medamad once")
             changed = evolve(account, password_hash=password_hash, updated=now)
-            write_account(txn, environment.databases, changed)
+            ACCOUNT.write(txn, environment.databases, b"", changed)
             revoke_logins(txn, environment.databases)
         return account.username
     finally:
@@ -110,6 +107,8 @@ class StoreReader:
 
     _environment: Environment
     _txn: Txn
+    damaged: list[str] = field(factory=list)
+    """What `sound_snapshot` has left out."""
 
     def websites(self) -> list[Website]:
         """Return all websites in order of hostname."""
@@ -134,16 +133,16 @@ class StoreReader:
     def goals(self, website: Website) -> Definitions:
         """Return the goals and funnels of a website."""
         databases = self._environment.databases
-        return read_value(self._txn, databases, GOALS_AND_FUNNELS, website.number)
+        return GOALS_AND_FUNNELS.of(self._txn, databases, website.number)
 
     def annotations(self, website: Website) -> Annotations:
         """Return the annotations of a website."""
         databases = self._environment.databases
-        return read_value(self._txn, databases, ALL_ANNOTATIONS, website.number)
+        return ALL_ANNOTATIONS.of(self._txn, databases, website.number)
 
     def language(self) -> str:
         """Return the account's language, the default if there is no account."""
-        account = read_account(self._txn, self._environment.databases)
+        account = ACCOUNT.read(self._txn, self._environment.databases)
         return (Settings() if account is None else account.settings).language
 
     def snapshot(
@@ -153,6 +152,10 @@ class StoreReader:
         access = WriterAccess(self._txn)
         reader = SnapshotReader(access, self._environment.databases, report_damage)
         return evolve(self._partition(website).publish(), reader=reader)
+
+    def sound_snapshot(self, website: Website) -> Snapshot:
+        """Read all that is stored of a website, and return what is sound."""
+        return self.snapshot(website, lambda error: self.damaged.append(str(error))).verified()
 
     def forecast(self, website: Website, bound: Cutoff | None) -> Forecast:
         """Return how much of a website is kept, and how much of it a cutoff would delete."""
@@ -212,7 +215,7 @@ class GrantList(Generic[G]):
 def list_grants(directory: Path, kind: GrantKind[G]) -> GrantList[G]:
     """Return the tokens or the share links. Raises StoreError, as do the functions below."""
     with _guest(directory, write=False) as (txn, databases):
-        found = grants.read_grants(txn, databases, kind)
+        found = kind.in_order(txn, databases)
         hostnames = {website.number: website.hostname for website in _websites(txn, databases)}
         return GrantList(found, hostnames)
 
@@ -220,35 +223,35 @@ def list_grants(directory: Path, kind: GrantKind[G]) -> GrantList[G]:
 def add_grant(directory: Path, kind: GrantKind[G], key: bytes, grant: G) -> None:
     """Add a token or share link, valid at once. Raises Conflict if there are too many."""
     with _guest(directory, write=True) as (txn, databases):
-        grants.insert_grant(txn, databases, kind, key, grant)
+        kind.insert(txn, databases, key, grant)
 
 
 def revoke_grant(directory: Path, kind: GrantKind[G], key: bytes) -> bool:
     """Revoke a token or share link at once; return whether it existed."""
     with _guest(directory, write=True) as (txn, databases):
-        return grants.delete_grant(txn, databases, kind, key)
+        return kind.delete(txn, databases, key)
 
 
-def value_of(directory: Path, kind: ValueKind[V], hostname: str | None) -> V:
+def value_of(directory: Path, kind: WebsiteKind[V], hostname: str | None) -> V:
     """Return what is defined for a website, None for the service.
 
-    Raises BadRequest for an unregistered website.
+    Raises BadRequest for an unregistered one.
     """
     number = _number_or_service(directory, hostname)
     with _guest(directory, write=False) as (txn, databases):
-        return read_value(txn, databases, kind, number)
+        return kind.of(txn, databases, number)
 
 
 def change_value(
-    directory: Path, kind: ValueKind[V], hostname: str | None, change: Callable[[V], V]
+    directory: Path, kind: WebsiteKind[V], hostname: str | None, change: Callable[[V], V]
 ) -> V:
-    """Apply a change to what is defined for a website, None for the service.
+    """Apply a change to what is defined for a website, None for the service; return what is then.
 
-    Return it as it is then. Raises BadRequest for an unregistered website, and what `change` does.
+    Raises BadRequest for an unregistered website, and what `change` does.
     """
     number = _number_or_service(directory, hostname)
     with _guest(directory, write=True) as (txn, databases):
-        return apply_change(txn, databases, kind, number, change)
+        return kind.apply(txn, databases, number, change)
 
 
 def defined_for(directory: Path, hostname: str) -> Defined:
@@ -264,7 +267,7 @@ def add_settings(directory: Path, hostname: str, settings: ExportedSettings) -> 
     Raises BadRequest for an unregistered website, and what `Defined.with_imported` does.
     """
     (number,) = website_numbers(directory, [hostname])
-    reports = {report.id for _, report in list_grants(directory, grants.REPORTS).grants}
+    reports = {report.id for _, report in list_grants(directory, REPORTS).grants}
     with _guest(directory, write=True) as (txn, databases):
         return import_settings(txn, databases, number, settings, reports)
 

@@ -28,6 +28,7 @@ from medamad.storage.grants import REPORTS, SHARES, TOKENS, Grants
 from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
 from medamad.storage.imports import Imports
+from medamad.storage.meta_values import IGNORED
 from medamad.storage.migrations import migrate
 from medamad.storage.robots import Robots, delete_imported
 from medamad.storage.segments.partition import Partition
@@ -43,9 +44,8 @@ from medamad.storage.website_values import (
     ALL_ALERTS,
     ALL_ANNOTATIONS,
     GOALS_AND_FUNNELS,
-    IGNORED,
+    WEBSITE_KINDS,
     WebsiteValues,
-    damaged_values,
 )
 from medamad.storage.websites import Websites, tombstones
 
@@ -177,8 +177,9 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
     store.wal.load(txn)
     for name in environment.unknown_names(txn):
         _log.error("a part of the store has another name and is ignored: {name}", name=name)
-    for place in damaged_values(txn, environment.databases):
-        _log.error(IGNORED, place=place)
+    for kind in WEBSITE_KINDS:
+        for place in kind.findings(txn, environment.databases):
+            _log.error(IGNORED, place=place)
     for place in leftovers(txn, environment.databases):
         _log.error("data that belongs to no website is ignored: {place}", place=place)
     store.compactor.purge_queue.load(txn)

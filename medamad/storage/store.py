@@ -21,7 +21,7 @@ from medamad.domain.timings import Timings
 from medamad.domain.website_settings import WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.storage import visitors
-from medamad.storage.accounts import StoredAccount, delete_account, write_account
+from medamad.storage.accounts import ACCOUNT, StoredAccount, delete_account
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.purge import WebsitePurge
@@ -310,7 +310,7 @@ class Store:
             databases = self.environment.databases
             delete_account(txn.lmdb, databases)
             delete_all_values(txn.lmdb, databases)
-            write_account(txn.lmdb, databases, account)
+            ACCOUNT.write(txn.lmdb, databases, b"", account)
             numbers = self.websites.clear(txn)
             txn.after_commit(lambda: self._drop(*numbers))
             return numbers

@@ -1,17 +1,13 @@
-"""What owners define for a website, on disk: one value of each kind for each website.
-
-There is one of alerts for the service too.
+"""What owners define for a website, or the service, on disk: one value of each kind for each.
 
 Not cached, since commands change them beside the daemon.
 """
 
 import struct
-from collections.abc import Callable, Collection, Iterator
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Collection
+from typing import Any, Final, Generic, TypeVar
 
-import msgspec
 from attrs import frozen
-from twisted.logger import Logger
 
 from medamad.domain.alerts import SERVICE, Alerts
 from medamad.domain.annotations import Annotations
@@ -26,75 +22,65 @@ from medamad.storage.environment.environment import (
     Environment,
     Txn,
 )
-from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.environment.writer import Writer
 from medamad.storage.errors import Damaged
+from medamad.storage.meta_values import MetaKind
 
 V = TypeVar("V", Definitions, Annotations, Alerts)
 
 _NUMBER: Final = struct.Struct(">I")
-IGNORED: Final = "a damaged part of the store is ignored: {place}"
-"""What the log says of them."""
-_log: Final = Logger()
 
 
 @frozen
-class ValueKind(Generic[V]):
-    """A kind of value: the prefix of its names in meta, and its type."""
+class WebsiteKind(MetaKind[V]):
+    """A kind of value, whose key is the number of a website, or SERVICE.
 
-    prefix: bytes
-    type: type[V]
-    """Called without arguments, it returns the value of a website that has none stored."""
-    what: str
-
-
-GOALS_AND_FUNNELS: Final = ValueKind(GOALS, Definitions, "goals and funnels")
-ALL_ANNOTATIONS: Final = ValueKind(ANNOTATIONS, Annotations, "annotations")
-ALL_ALERTS: Final = ValueKind(ALERTS, Alerts, "alerts")
-"""Those of the service have the number SERVICE."""
-_PREFIXES: Final = (GOALS, ANNOTATIONS, ALERTS)
-
-
-def read_value(txn: Txn, databases: Databases, kind: ValueKind[V], website: int) -> V:
-    """Return the value of a website; a damaged one is logged and counts as none."""
-    name = _name(kind, website)
-    stored = txn.get(name, db=databases.meta)
-    return kind.type() if stored is None else _sound(kind, name, stored)
-
-
-def _sound(kind: ValueKind[V], name: bytes, stored: bytes) -> V:
-    try:
-        return _decode(kind, name, stored)
-    except Damaged as error:
-        _log.error(IGNORED, place=_finding(kind, name, error))
-        return kind.type()
-
-
-def apply_change(
-    txn: Txn,
-    databases: Databases,
-    kind: ValueKind[V],
-    website: int,
-    change: Callable[[V], V],
-) -> V:
-    """Apply a change to the value of a website; return what is stored then.
-
-    Raises what `change` does, and NotFound if the website has been deleted.
+    Its type, called without arguments, returns the value of a website that has none stored.
     """
-    if not _exists(txn, databases, website):
-        raise NotFound("hostname: no such website")
-    changed = change(read_value(txn, databases, kind, website))
-    name = _name(kind, website)
-    txn.put(name, with_checksum(name, msgspec.json.encode(changed)), db=databases.meta)
-    return changed
+
+    def place(self, key: bytes, /) -> str:
+        """Return what messages call the value of a key."""
+        number = int.from_bytes(key, "big")
+        return f"{'the service' if number == SERVICE else f'website {number}'}, {self.what}"
+
+    def check(self, txn: Txn, databases: Databases, key: bytes, /) -> None:
+        """Raise Damaged if there is no such website."""
+        if not _exists(txn, databases, key):
+            raise Damaged("there is no such website")
+
+    def of(self, txn: Txn, databases: Databases, website: int) -> V:
+        """Return the value of a website."""
+        return self.read(txn, databases, _NUMBER.pack(website)) or self.type()
+
+    def apply(self, txn: Txn, databases: Databases, website: int, change: Callable[[V], V]) -> V:
+        """Apply a change to the value of a website; return what is stored then.
+
+        Raises what `change` does, and NotFound if the website has been deleted.
+        """
+        key = _NUMBER.pack(website)
+        if not _exists(txn, databases, key):
+            raise NotFound("hostname: no such website")
+        changed = change(self.of(txn, databases, website))
+        self.write(txn, databases, key, changed)
+        return changed
+
+
+GOALS_AND_FUNNELS: Final = WebsiteKind(GOALS, Definitions, "goals and funnels")
+ALL_ANNOTATIONS: Final = WebsiteKind(ANNOTATIONS, Annotations, "annotations")
+ALL_ALERTS: Final = WebsiteKind(ALERTS, Alerts, "alerts")
+WEBSITE_KINDS: Final[tuple[WebsiteKind[Any], ...]] = (
+    GOALS_AND_FUNNELS,
+    ALL_ANNOTATIONS,
+    ALL_ALERTS,
+)
 
 
 def read_defined(txn: Txn, databases: Databases, website: int) -> Defined:
     """Return all that is defined for a website."""
     return Defined(
-        read_value(txn, databases, GOALS_AND_FUNNELS, website),
-        read_value(txn, databases, ALL_ANNOTATIONS, website),
-        read_value(txn, databases, ALL_ALERTS, website),
+        GOALS_AND_FUNNELS.of(txn, databases, website),
+        ALL_ANNOTATIONS.of(txn, databases, website),
+        ALL_ALERTS.of(txn, databases, website),
     )
 
 
@@ -111,74 +97,26 @@ def import_settings(
     """
     before = read_defined(txn, databases, website)
     made, imported = before.with_imported(settings, reports)
-    apply_change(txn, databases, GOALS_AND_FUNNELS, website, lambda _: made.definitions)
-    apply_change(txn, databases, ALL_ANNOTATIONS, website, lambda _: made.annotations)
-    apply_change(txn, databases, ALL_ALERTS, website, lambda _: made.alerts)
+    GOALS_AND_FUNNELS.apply(txn, databases, website, lambda _: made.definitions)
+    ALL_ANNOTATIONS.apply(txn, databases, website, lambda _: made.annotations)
+    ALL_ALERTS.apply(txn, databases, website, lambda _: made.alerts)
     return imported
 
 
 def delete_values(txn: Txn, databases: Databases, website: int) -> None:
     """Delete all that is defined for a website."""
-    for prefix in _PREFIXES:
-        txn.delete(prefix + _NUMBER.pack(website), db=databases.meta)
+    for kind in WEBSITE_KINDS:
+        kind.delete(txn, databases, _NUMBER.pack(website))
 
 
 def delete_all_values(txn: Txn, databases: Databases) -> None:
     """Delete all that is defined for any website, and for the service."""
-    for prefix in _PREFIXES:
-        for name, _ in list(_stored(txn, databases, prefix)):
-            txn.delete(name, db=databases.meta)
+    for kind in WEBSITE_KINDS:
+        kind.delete_all(txn, databases)
 
 
-def damaged_values(txn: Txn, databases: Databases) -> Iterator[str]:
-    """Return a message for each value that is damaged."""
-    yield from _damaged(txn, databases, GOALS_AND_FUNNELS)
-    yield from _damaged(txn, databases, ALL_ANNOTATIONS)
-    yield from _damaged(txn, databases, ALL_ALERTS)
-
-
-def _damaged(txn: Txn, databases: Databases, kind: ValueKind[V]) -> Iterator[str]:
-    for name, stored in _stored(txn, databases, kind.prefix):
-        try:
-            _decode(kind, name, stored)
-        except Damaged as error:
-            yield _finding(kind, name, error)
-        else:
-            if not _exists(txn, databases, _number(kind, name)):
-                yield _finding(kind, name, Damaged("there is no such website"))
-
-
-def _name(kind: ValueKind[V], website: int) -> bytes:
-    return kind.prefix + _NUMBER.pack(website)
-
-
-def _number(kind: ValueKind[V], name: bytes) -> int:
-    return int.from_bytes(name.removeprefix(kind.prefix), "big")
-
-
-def _exists(txn: Txn, databases: Databases, website: int) -> bool:
-    number = _NUMBER.pack(website)
-    return website == SERVICE or txn.get(number, db=databases.websites) is not None
-
-
-def _finding(kind: ValueKind[V], name: bytes, error: Damaged) -> str:
-    number = _number(kind, name)
-    return f"{'the service' if number == SERVICE else f'website {number}'}, {kind.what}: {error}"
-
-
-def _stored(txn: Txn, databases: Databases, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    with txn.cursor(db=databases.meta) as cursor:
-        found = cursor.set_range(prefix)
-        while found and cursor.key().startswith(prefix):
-            yield cursor.item()
-            found = cursor.next()
-
-
-def _decode(kind: ValueKind[V], name: bytes, stored: bytes) -> V:
-    try:
-        return msgspec.json.decode(verified(name, stored), type=kind.type)
-    except msgspec.DecodeError as error:
-        raise Damaged(str(error)) from error
+def _exists(txn: Txn, databases: Databases, key: bytes) -> bool:
+    return key == _NUMBER.pack(SERVICE) or txn.get(key, db=databases.websites) is not None
 
 
 @frozen(eq=False)
@@ -187,21 +125,18 @@ class WebsiteValues(Generic[V]):
 
     _environment: Environment
     _writer: Writer
-    _kind: ValueKind[V]
+    _kind: WebsiteKind[V]
 
     def of(self, website: int) -> V:
         """Return the value of a website; a damaged one counts as none."""
         with self._environment.reading() as txn:
-            return read_value(txn, self._environment.databases, self._kind, website)
+            return self._kind.of(txn, self._environment.databases, website)
 
     def all(self) -> dict[int, V]:
-        """Return the values that are stored, by website; a damaged one counts as none."""
+        """Return the values of all that have one, by website, except for damaged ones."""
         with self._environment.reading() as txn:
-            stored = list(_stored(txn, self._environment.databases, self._kind.prefix))
-        return {
-            _number(self._kind, name): _sound(self._kind, name, bytes(value))
-            for name, value in stored
-        }
+            found = self._kind.all(txn, self._environment.databases)
+        return {_NUMBER.unpack(key)[0]: value for key, value in found}
 
     async def change(self, website: int, change: Callable[[V], V]) -> V:
         """Apply a change to the value of a website; return it as it is then.
@@ -210,5 +145,5 @@ class WebsiteValues(Generic[V]):
         """
         databases = self._environment.databases
         return await self._writer.submit(
-            lambda txn: apply_change(txn.lmdb, databases, self._kind, website, change)
+            lambda txn: self._kind.apply(txn.lmdb, databases, website, change)
         )

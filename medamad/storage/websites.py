@@ -14,7 +14,13 @@ from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.website_settings import NEW, WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.storage.environment.environment import TOMBSTONE, Database, Databases, Txn
-from medamad.storage.environment.meta import read_number, verified, with_checksum, write_number
+from medamad.storage.environment.meta import (
+    decoded,
+    entries,
+    read_number,
+    with_checksum,
+    write_number,
+)
 from medamad.storage.environment.writer import Transaction
 from medamad.storage.errors import Damaged
 
@@ -153,16 +159,15 @@ class Websites:
 
 def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:
     """Return the websites as they are stored; of a damaged one, its place."""
-    with txn.cursor(db=databases.websites) as cursor:
-        for key, value in cursor:
-            try:
-                website = msgspec.json.decode(verified(key, value), type=Website)
-                if key != _NUMBER.pack(website.number):
-                    raise Damaged("it is stored under the key of another one")
-            except (msgspec.DecodeError, Damaged) as error:
-                yield f"website {int.from_bytes(key, 'big')}: {error}"
-            else:
-                yield website
+    for key, value in entries(txn, databases.websites):
+        try:
+            website = decoded(key, value, Website)
+            if key != _NUMBER.pack(website.number):
+                raise Damaged("it is stored under the key of another one")
+        except Damaged as error:
+            yield f"website {int.from_bytes(key, 'big')}: {error}"
+        else:
+            yield website
 
 
 def _greatest_used(txn: Txn, databases: Databases) -> int:
@@ -177,11 +182,8 @@ def _greatest_used(txn: Txn, databases: Databases) -> int:
 
 def tombstones(txn: Txn, meta: Database) -> Iterator[int]:
     """Return the numbers of deleted websites whose data is not all purged yet."""
-    with txn.cursor(db=meta) as cursor:
-        found = cursor.set_range(TOMBSTONE)
-        while found and cursor.key().startswith(TOMBSTONE):
-            yield _NUMBER.unpack_from(cursor.key(), len(TOMBSTONE))[0]
-            found = cursor.next()
+    for name, _ in entries(txn, meta, TOMBSTONE):
+        yield _NUMBER.unpack_from(name, len(TOMBSTONE))[0]
 
 
 def delete_some(txn: Txn, databases: Databases, number: int, most: int) -> bool:

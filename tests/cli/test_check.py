@@ -56,7 +56,7 @@ def test_it_reports_contents_and_damage(tmp_path: Path) -> None:
         assert damaged.stderr.endswith(": a damaged record\n")
         assert damaged.stdout.startswith(f"{file}: 1 problem found (")
         daemon.start()
-        until(lambda: "a damaged record is ignored: website 1" in daemon.log)
+        until(lambda: "damaged data is left out of results: website 1" in daemon.log)
 
 
 def test_it_writes_nothing(tmp_path: Path) -> None:

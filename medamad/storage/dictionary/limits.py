@@ -16,7 +16,7 @@ from medamad.domain.dimensions import OTHER, Dimension, split_property
 from medamad.domain.goals import amount_of
 from medamad.storage.dictionary.keys import DAY, ENTRY_KEY, SPACE_PREFIX, CodeSpace, entries_before
 from medamad.storage.environment.environment import Databases, Txn
-from medamad.storage.environment.meta import verified, with_checksum
+from medamad.storage.environment.meta import decoded, with_checksum
 from medamad.storage.errors import Damaged
 
 NO_DAY: Final = 0xFFFF
@@ -163,9 +163,7 @@ def read_count_mark(txn: Txn, databases: Databases, space: CodeSpace) -> CountMa
     """Return the count mark of a code space, an empty one if there is none. Raises Damaged."""
     key = count_mark_key(space)
     stored = txn.get(key, db=databases.dictionary)
-    return (
-        _NOTHING if stored is None else msgspec.json.decode(verified(key, stored), type=CountMark)
-    )
+    return _NOTHING if stored is None else decoded(key, stored, CountMark)
 
 
 def count_mark_key(space: CodeSpace) -> bytes:

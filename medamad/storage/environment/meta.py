@@ -6,16 +6,20 @@ and the key that it is stored under.
 """
 
 import struct
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from zlib import crc32
 
 import lmdb
+import msgspec
 from twisted.logger import Logger
 
 from medamad.build import VERSION
 from medamad.storage.environment.files import Database, Txn
 from medamad.storage.errors import Damaged, WrongFormat
+
+T = TypeVar("T")
 
 FORMAT: Final = 12
 """Format numbers only count up. `medamad.storage.migrations` has a module for each."""
@@ -92,6 +96,29 @@ def write_format(txn: Txn, meta: Database, number: int) -> None:
 def with_checksum(key: bytes, value: bytes) -> bytes:
     """Return the stored form of a value."""
     return _CRC.pack(crc32(value, crc32(key))) + value
+
+
+def entries(txn: Txn, database: Database, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    """Return the keys that begin with a prefix, in order, and what is stored under each."""
+    with txn.cursor(db=database) as cursor:
+        if cursor.set_range(prefix) if prefix else cursor.first():
+            for entry in cursor:
+                if not entry[0].startswith(prefix):
+                    return
+                yield entry
+
+
+def decoded(
+    key: bytes,
+    stored: bytes,
+    kind: type[T],
+    decode: Callable[..., T] = msgspec.json.decode,
+) -> T:
+    """Return the value of a stored form, which is JSON unless stated. Raises Damaged."""
+    try:
+        return decode(verified(key, stored), type=kind)
+    except msgspec.DecodeError as error:
+        raise Damaged(str(error)) from error
 
 
 def verified(key: bytes, stored: bytes) -> bytes:

@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from medamad.storage.environment.environment import Database, Txn
+from medamad.storage.environment.meta import entries
 from medamad.storage.segments.parts import (
     ViewColumns,
 )
@@ -91,11 +92,8 @@ def delete_correction(txn: Txn, database: Database, website: int, correction: Co
 def read_corrections(txn: Txn, database: Database, website: int) -> Iterator[Correction | str]:
     """Return the corrections of a website; of a damaged one, its place."""
     prefix = _WEBSITE.pack(website)
-    with txn.cursor(db=database) as cursor:
-        found = cursor.set_range(prefix)
-        while found and cursor.key().startswith(prefix):
-            yield _read(*cursor.item())
-            found = cursor.next()
+    for key, value in entries(txn, database, prefix):
+        yield _read(key, value)
 
 
 def _read(key: bytes, value: bytes) -> Correction | str:

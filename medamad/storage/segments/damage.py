@@ -17,6 +17,7 @@ WAYS_OUT: Final = (
     "`medamad check --drop-damaged` removes what is damaged, `medamad restore` puts a backup in the"
     " place of the store"
 )
+_LEFT_OUT: Final = "damaged data is left out of results: {place} ({ways_out})"
 
 
 @define(eq=False)
@@ -40,11 +41,7 @@ class Damage:
             if is_new:
                 self._places[str(error)] = error.number
         if is_new:
-            self._log.error(
-                "a damaged segment is left out of results: {place} ({ways_out})",
-                place=str(error),
-                ways_out=WAYS_OUT,
-            )
+            self._log.error(_LEFT_OUT, place=str(error), ways_out=WAYS_OUT)
 
     def add_lost(self, place: str, span_ms: tuple[int, int] | None = None) -> None:
         """Add what is not loaded at all, and the times of its views if it is a segment."""
@@ -52,6 +49,7 @@ class Damage:
             self._places[place] = 0
             if span_ms is not None:
                 self.lost_ms += (span_ms,)
+        self._log.error(_LEFT_OUT, place=place, ways_out=WAYS_OUT)
 
     def places(self, present: Container[int]) -> list[str]:
         """Return what is damaged, apart from segments that are no longer present."""

@@ -23,7 +23,7 @@ from attrs import field, frozen
 from numpy.typing import DTypeLike, NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
-from medamad.storage.environment.meta import verified, with_checksum
+from medamad.storage.environment.meta import decoded, with_checksum
 from medamad.storage.errors import Damaged
 
 Integers: TypeAlias = NDArray[np.integer[Any]]
@@ -151,10 +151,7 @@ def encode_header(key: bytes, header: SegmentHeader) -> bytes:
 
 def decode_header(key: bytes, value: bytes) -> SegmentHeader:
     """Decode a header. Raises Damaged."""
-    try:
-        return msgspec.msgpack.decode(verified(key, value), type=SegmentHeader)
-    except msgspec.DecodeError as error:
-        raise Damaged(str(error)) from error
+    return decoded(key, value, SegmentHeader, msgspec.msgpack.decode)
 
 
 def number_of(header_key: bytes) -> int:

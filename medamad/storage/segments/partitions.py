@@ -12,10 +12,11 @@ from medamad.domain.zones import DAY_MS
 from medamad.storage.dictionary.decode import WebsiteTexts, keep_within
 from medamad.storage.environment.access import Leases, QueryAccess, WriterAccess
 from medamad.storage.environment.environment import Environment, Txn
+from medamad.storage.environment.meta import entries
 from medamad.storage.environment.writer import Transaction
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.corrections import Corrected, Correction, read_corrections
-from medamad.storage.segments.damage import WAYS_OUT, Damage, span_without_header
+from medamad.storage.segments.damage import Damage, span_without_header
 from medamad.storage.segments.format import (
     VISITOR,
     Segment,
@@ -208,15 +209,12 @@ class Partitions:
         partition.segments = tree_of(website, headers)
         partition.rollups = rollups_of(website, headers)
         for key in damaged:
-            place = f"{describe_record(key)}: a damaged record"
-            partition.damage.add_lost(place)
-            _log.error("a damaged record is ignored: {place}", place=place)
+            partition.damage.add_lost(f"{describe_record(key)}: a damaged record")
         try:
             partition.watermark = read_watermark(txn, self._environment, website)
         except Damaged as error:
-            place = f"website {website}, watermark: {error}"
-            partition.damage.add_lost(place)
-            _log.error("all records count as unflushed: {place}", place=place)
+            # All records count as unflushed, then.
+            partition.damage.add_lost(f"website {website}, watermark: {error}")
             partition.watermark = _before(rows, (*partition.segments, *partition.rollups))
         self.greatest_sequence = max(
             self.greatest_sequence,
@@ -234,7 +232,6 @@ class Partitions:
         for correction in read_corrections(txn, database, website):
             if isinstance(correction, str):
                 partition.damage.add_lost(f"{correction}: it is damaged")
-                _log.error("a damaged correction is ignored: {place}", place=correction)
             else:
                 corrections.append(correction)
         if corrections:
@@ -246,24 +243,18 @@ class Partitions:
         headers: dict[int, SegmentHeader] = {}
         website, databases = partition.website, self._environment.databases
         prefix = header_key(website, 0)[:4]
-        with txn.cursor(db=databases.headers) as cursor:
-            found = cursor.set_range(header_key(website, 1))
-            while found and cursor.key().startswith(prefix):
-                key, value = cursor.item()
-                try:
-                    headers[number_of(key)] = decode_header(key, value)
-                except Damaged as error:
-                    number = number_of(key)
-                    place = f"website {website}, segment {number}, header: {error}"
-                    partition.damage.add_lost(
-                        place, span_without_header(txn, databases, website, number)
-                    )
-                    _log.error(
-                        "a damaged segment is left out of results: {place} ({ways_out})",
-                        place=place,
-                        ways_out=WAYS_OUT,
-                    )
-                found = cursor.next()
+        for key, value in entries(txn, databases.headers, prefix):
+            number = number_of(key)
+            if not number:
+                # The watermark is among the headers.
+                continue
+            try:
+                headers[number] = decode_header(key, value)
+            except Damaged as error:
+                partition.damage.add_lost(
+                    f"website {website}, segment {number}, header: {error}",
+                    span_without_header(txn, databases, website, number),
+                )
         return headers
 
     def _last_day(self, website: int) -> VisitorsLastDay:

@@ -21,7 +21,7 @@ from medamad.domain.hits import (
 )
 from medamad.storage.dictionary.encode import Dictionary, Encoder
 from medamad.storage.environment.environment import Databases, Txn
-from medamad.storage.environment.meta import read_number, write_number
+from medamad.storage.environment.meta import entries, read_number, write_number
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewLocation
 from medamad.storage.wal.named_visitors import NamedVisitors
@@ -63,13 +63,7 @@ class StoredHits(Protocol):
 
 def wal_records(txn: Txn, databases: Databases, website: int) -> Iterator[Record]:
     """Read a website's records as they are stored, in order of their sequence numbers."""
-    end = _WEBSITE.pack(website + 1)
-    with txn.cursor(db=databases.wal) as cursor:
-        if cursor.set_range(_WEBSITE.pack(website)):
-            for record in cursor:
-                if record[0] >= end:
-                    return
-                yield record
+    return entries(txn, databases.wal, _WEBSITE.pack(website))
 
 
 @define(eq=False)
