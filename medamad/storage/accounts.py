@@ -5,20 +5,17 @@ from collections.abc import Callable
 from typing import Final
 
 from attrs import evolve, frozen
-from twisted.logger import Logger
 
 from medamad.domain.accounts import Account, Login
 from medamad.domain.errors import Unauthorised
 from medamad.storage.environment.environment import Databases, Environment, Txn
-from medamad.storage.environment.meta import verified, with_checksum
+from medamad.storage.environment.meta import sound, verified, with_checksum
 from medamad.storage.environment.writer import Writer
-from medamad.storage.errors import Damaged
 from medamad.storage.grants import delete_grants
 from medamad.storage.meta_values import MetaKind
 
 ACCOUNT: Final = MetaKind(b"account", Account, "account")
 """There is one, without a key. If it is damaged, the next start creates another."""
-_log: Final = Logger()
 _LOGIN: Final = struct.Struct(">QQ")
 MOST_LOGINS: Final = 1_000
 """The most logins at a time: in demo mode anyone may log in any number of times."""
@@ -79,11 +76,7 @@ def _all_logins(txn: Txn, databases: Databases) -> list[tuple[bytes, Login | Non
 
 def _login(digest: bytes, stored: bytes) -> Login | None:
     """Decode a login; a damaged one is logged and has ended."""
-    try:
-        return Login(*_LOGIN.unpack(verified(digest, stored)))
-    except (Damaged, struct.error) as error:
-        _log.error("a login is damaged and has ended: {error}", error=str(error))
-        return None
+    return sound("one of the logins", lambda: Login(*_LOGIN.unpack(verified(digest, stored))), None)
 
 
 def revoke_logins(txn: Txn, databases: Databases, keep: bytes | None = None) -> None:

@@ -4,21 +4,16 @@ One that cannot be read counts as none. The log names it when it is read, and `c
 """
 
 from collections.abc import Iterator
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from attrs import frozen
-from twisted.logger import Logger
 
 from medamad.storage.environment.environment import Databases, Txn
-from medamad.storage.environment.meta import decoded, entries, with_checksum
+from medamad.storage.environment.meta import decoded, entries, sound, with_checksum
 from medamad.storage.errors import Damaged
 
 V = TypeVar("V")
-
-IGNORED: Final = "a damaged part of the store is ignored: {place}"
-"""What the log says of it."""
-_log: Final = Logger()
 
 
 @frozen
@@ -78,11 +73,7 @@ class MetaKind(Generic[V]):
             yield name.removeprefix(self.prefix), stored
 
     def _sound(self, key: bytes, stored: bytes) -> V | None:
-        try:
-            return self._decode(key, stored)
-        except Damaged as error:
-            _log.error(IGNORED, place=f"{self.place(key)}: {error}")
-            return None
+        return sound(self.place(key), lambda: self._decode(key, stored), None)
 
     def _decode(self, key: bytes, stored: bytes) -> V:
         return decoded(self.prefix + key, stored, self.type)

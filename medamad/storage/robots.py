@@ -14,11 +14,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 from attrs import frozen
-from twisted.logger import Logger
 
 from medamad.domain.dimensions import OTHER
 from medamad.storage.environment.environment import Databases, Environment, Txn
-from medamad.storage.environment.meta import verified, with_checksum
+from medamad.storage.environment.meta import decoded, sound, with_checksum
 from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.errors import Damaged
 from medamad.storage.import_batches import BatchState, read_batch
@@ -41,9 +40,7 @@ FOLLOWED: Final = 0xFFFF_FFFF
 
 _KEY: Final = struct.Struct(">IBII")
 _DAY_KEY: Final = struct.Struct(">IBI")
-_COUNTS: Final = msgspec.msgpack.Decoder(dict[str, dict[str, int]])
 _LAST_DAY: Final = 0xFFFF_FFFF
-_log: Final = Logger()
 
 
 def merge_counts(
@@ -117,14 +114,8 @@ def add_counts(
     stored = txn.get(key, db=databases.robots)
     counts: dict[str, dict[str, int]] = {}
     if stored is not None:
-        try:
-            counts = _decode(key, stored)
-        except Damaged:
-            _log.error(
-                "the robots of a day are damaged and counted anew: website {website}, day {day}",
-                website=website,
-                day=day,
-            )
+        # Counted anew, if damaged.
+        counts = sound(f"website {website}, robots of day {day}", lambda: _decode(key, stored), {})
     merge_counts(counts, more)
     txn.put(key, with_checksum(key, msgspec.msgpack.encode(counts)), db=databases.robots)
 
@@ -198,7 +189,4 @@ def _stored(
 
 
 def _decode(key: bytes, stored: bytes) -> dict[str, dict[str, int]]:
-    try:
-        return _COUNTS.decode(verified(key, stored))
-    except msgspec.DecodeError as error:
-        raise Damaged(str(error)) from error
+    return decoded(key, stored, dict[str, dict[str, int]], msgspec.msgpack.decode)

@@ -22,13 +22,13 @@ from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
 from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.free_space import FreeSpace
+from medamad.storage.environment.meta import IGNORED
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import CallsFromThread, Writer
 from medamad.storage.grants import REPORTS, SHARES, TOKENS, Grants
 from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
 from medamad.storage.imports import Imports
-from medamad.storage.meta_values import IGNORED
 from medamad.storage.migrations import migrate
 from medamad.storage.robots import Robots, delete_imported
 from medamad.storage.segments.partition import Partition

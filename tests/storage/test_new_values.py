@@ -134,9 +134,8 @@ def test_a_damaged_mark_is_rebuilt(environment: Environment, place: int) -> None
         txn.put(key, bytes(damaged), db=names)
     with logged_warnings() as lines:
         assert give(environment, new_names(environment), ["/d"], 5)[0] == 0
-    assert lines == [
-        "new values are counted again: website 1, dimension 1: its checksum does not match"
-    ]
+    place = "the count of new values, website 1, dimension 1: its checksum does not match"
+    assert lines == [f"a damaged part of the store is ignored: {place}"]
     with logged_warnings() as lines:
         assert give(environment, new_names(environment), ["/e"], 5)[0] == 0
     assert lines == []

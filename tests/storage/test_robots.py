@@ -174,9 +174,8 @@ async def test_a_damaged_day_is_counted_anew(open_store: OpenStore) -> None:
         txn.put(key, value[:-1], db=store.environment.databases.robots)
     with logged_warnings() as lines:
         await store.robots.add({(number, TODAY): {"curl": {"/": 7}}})
-    assert lines == [
-        f"the robots of a day are damaged and counted anew: website {number}, day {TODAY}"
-    ]
+    place = f"website {number}, robots of day {TODAY}: its checksum does not match"
+    assert lines == [f"a damaged part of the store is ignored: {place}"]
     assert store.robots.of(number, None, None).counts == {TODAY: {"curl": {"/": 7}}}
     await store.close()
 

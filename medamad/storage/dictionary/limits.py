@@ -16,8 +16,7 @@ from medamad.domain.dimensions import OTHER, Dimension, split_property
 from medamad.domain.goals import amount_of
 from medamad.storage.dictionary.keys import DAY, ENTRY_KEY, SPACE_PREFIX, CodeSpace, entries_before
 from medamad.storage.environment.environment import Databases, Txn
-from medamad.storage.environment.meta import decoded, with_checksum
-from medamad.storage.errors import Damaged
+from medamad.storage.environment.meta import decoded, sound, with_checksum
 
 NO_DAY: Final = 0xFFFF
 """The day of entries that no limit counts."""
@@ -128,13 +127,13 @@ def latest_new(txn: Txn, databases: Databases, space: CodeSpace, end: int) -> tu
 
     The day is NO_DAY if no limit counts any of them. Needs a write transaction, to store a mark.
     """
-    try:
-        mark, is_due = read_count_mark(txn, databases, space), False
-    except Damaged as error:
-        mark, is_due = _NOTHING, True
-        _log.error(
-            "new values are counted again: {place}: {error}", place=_place(space), error=error
-        )
+    known = sound(
+        f"the count of new values, {_place(space)}",
+        lambda: read_count_mark(txn, databases, space),
+        None,
+    )
+    # Without a mark, new values are counted again.
+    mark, is_due = (_NOTHING, True) if known is None else (known, False)
     begin = ENTRY_KEY.pack(*space, mark.end)
     day, new, count = NO_DAY, NewValues(), 0
     for key, value in entries_before(txn, databases, space, ENTRY_KEY.pack(*space, end)):

@@ -138,17 +138,28 @@ def without_checksum(stored: bytes) -> bytes:
     return stored[_CRC.size :]
 
 
+IGNORED: Final = "a damaged part of the store is ignored: {place}"
+"""What the log says where something else is taken in the place of a damaged value."""
+
+
+def sound(place: str, read: Callable[[], T], instead: T) -> T:
+    """Call `read` and return its result; if that is damaged, log its place and return another."""
+    try:
+        return read()
+    except (Damaged, struct.error) as error:
+        _log.error(IGNORED, place=f"{place}: {error}")
+        return instead
+
+
 def read_number(txn: Txn, meta: Database, name: bytes) -> int:
     """Return the last number assigned; 0 for none, and for a damaged one, which is logged.
 
     The caller then takes the greatest number in use.
     """
     stored = txn.get(name, db=meta)
-    try:
-        return 0 if stored is None else int.from_bytes(verified(name, stored), "big")
-    except Damaged as error:
-        _log.error("a number is damaged: {name}: {error}", name=name.decode(), error=str(error))
+    if stored is None:
         return 0
+    return sound(name.decode(), lambda: int.from_bytes(verified(name, stored), "big"), 0)
 
 
 def write_number(txn: Txn, meta: Database, name: bytes, number: int) -> None:

@@ -17,9 +17,8 @@ from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
 from medamad.storage.environment.environment import Environment, Txn
-from medamad.storage.environment.meta import TRUSTED_TIME, verified, with_checksum
+from medamad.storage.environment.meta import TRUSTED_TIME, sound, verified, with_checksum
 from medamad.storage.environment.writer import Submit
-from medamad.storage.errors import Damaged
 
 _HOUR_MS: Final = 3_600_000
 JUMP_MS: Final = _HOUR_MS
@@ -140,12 +139,11 @@ def read_trusted(txn: Txn, environment: Environment) -> TrustedTime:
     stored = txn.get(TRUSTED_TIME, db=environment.databases.meta)
     if stored is None:
         return TrustedTime()
-    try:
-        value = verified(TRUSTED_TIME, stored)
-        return TrustedTime(*_STORED.unpack(value))
-    except (Damaged, struct.error) as error:
-        _log.error("the time that was trusted last is damaged: {error}", error=str(error))
-        return TrustedTime()
+    return sound(
+        "the time that was trusted last",
+        lambda: TrustedTime(*_STORED.unpack(verified(TRUSTED_TIME, stored))),
+        TrustedTime(),
+    )
 
 
 def write_trusted(txn: Txn, environment: Environment, trusted: TrustedTime) -> None:
