@@ -100,5 +100,7 @@ class StoreSettings:
     """How many beacons may wait for a page load that has not arrived yet."""
     retention: Retention = Retention()
     """How long views are kept."""
+    spool_hours: int = 0
+    """How long hits stay once a cluster has them; 0 without a cluster. Applied at start."""
     visits: VisitSettings = field(factory=VisitSettings)
     """What a visit is."""

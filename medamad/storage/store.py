@@ -36,6 +36,7 @@ from medamad.storage.segments.damage import WAYS_OUT
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
+from medamad.storage.spool import Marks, Spool
 from medamad.storage.wal.log import Outcome, WriteAheadLog, WriteBatch
 from medamad.storage.website_values import WebsiteValues, delete_all_values, delete_values
 from medamad.storage.websites import Websites
@@ -88,6 +89,8 @@ class Store:
     website_purge: WebsitePurge
     compactor: Compactor
     maintenance: Maintenance
+    spool: Spool | None = None
+    """What stays until a cluster has it; None without one."""
 
     async def close(self, within_s: float | None = None) -> None:
         """Finish the writes submitted so far, then close the file.
@@ -308,6 +311,18 @@ class Store:
         finally:
             await self.maintenance.run(now_ms, now_ms if trusted_ms is None else trusted_ms)
 
+    async def move_marks(self, marks: Marks) -> None:
+        """Store how far the cluster has what is stored here."""
+        spool = self.spool
+        if spool is None:
+            return
+
+        def change(txn: Transaction) -> None:
+            spool.write(txn.lmdb, self.environment.databases.meta, marks)
+            txn.after_commit(lambda: setattr(spool, "marks", marks))
+
+        await self.writer.submit(change)
+
     # In the writer thread
 
     def _append(self, txn: Transaction, hits: Sequence[Hit]) -> WriteBatch:
@@ -315,7 +330,13 @@ class Store:
         batch = self.wal.write(txn.lmdb, hits, self.websites.has_number, self.partitions)
         txn.after_commit(batch.remember)
         txn.after_commit(lambda: self.partitions.extend(batch))
+        if (spool := self.spool) is not None:
+            spool.unbound.update(batch.unbound)
+            txn.after_commit(lambda: self._is_stored(spool))
         return batch
+
+    def _is_stored(self, spool: Spool) -> None:
+        spool.stored_up_to = self.wal.last_sequence
 
     def _drop(self, *numbers: int) -> None:
         self.partitions.drop(numbers)

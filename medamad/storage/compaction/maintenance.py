@@ -22,6 +22,7 @@ from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import Retention, unregistered_warning
+from medamad.storage.spool import Spool
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons
 from medamad.storage.wal.named_visitors import NamedVisitors
 from medamad.storage.wal.visits import LiveVisits
@@ -46,6 +47,7 @@ class Maintenance:
     _partitions: Partitions
     _website_purge: WebsitePurge
     _compactor: Compactor
+    _spool: Spool | None = None
     segments_lock: DeferredLock
     """Held while segments are written, or while new texts wait for the segment that uses them."""
     postponed: Sequence[Partition] | None = None
@@ -101,6 +103,7 @@ class Maintenance:
             partial(self._expire_visits, now_ms),
             *(partial(self._recount_visitors, partition, now_ms) for partition in partitions),
             *(partial(self.run_due_jobs, partition, now_ms) for partition in partitions),
+            *(partial(self._trim_log, partition) for partition in partitions if self._spool),
             partial(self._vacuum_daily, now_ms // DAY_MS),
         )
         failure: Unavailable | None = None
@@ -205,6 +208,11 @@ class Maintenance:
         ):
             await self._submit(partial(self._partitions.count_visitors, partition, now_ms=now_ms))
 
+    async def _trim_log(self, partition: Partition) -> None:
+        """Delete what was flushed before the cluster had it."""
+        async with self.segments_lock:
+            await self._compactor.trim_wal(partition)
+
     async def _vacuum_daily(self, day: int) -> None:
         """Vacuum every dictionary once a day, and those again that there was no room for."""
         partitions = self._partitions.all()
@@ -226,6 +234,9 @@ class Maintenance:
 
     def _cutoffs(self, now_ms: int) -> Callable[[Partition], Cutoff | None]:
         """Return a function that returns a website's cutoff; equal rules are computed once."""
+        if self._spool is not None:
+            of_all = self._spool.cutoff(now_ms)
+            return lambda _: of_all
         retention = self.retention
         default = retention.of_others(self._websites.hostnames())
         cutoff_by_rule = cache(partial(cutoff_of, zone=retention.zone, now_ms=now_ms))
@@ -250,9 +261,7 @@ class Maintenance:
                 views=removed.views,
                 events=removed.events,
                 date=before.isoformat(),
-                remains=(
-                    "daily totals remain" if cutoff.keeps_rollups else "nothing of them remains"
-                ),
+                remains=_remains(cutoff),
             )
         if removed.days:
             self._log.info(
@@ -268,3 +277,9 @@ class Maintenance:
                 self._log.warn("background work is postponed: {reason}", reason=str(failure.value))
         else:
             self._log.failure("background work failed", failure)
+
+
+def _remains(cutoff: Cutoff) -> str:
+    if cutoff.numbers is not None:
+        return "the cluster has them"
+    return "daily totals remain" if cutoff.keeps_rollups else "nothing of them remains"

@@ -37,6 +37,9 @@ class Cutoff:
     zone: tzinfo
     keeps_rollups: bool
     """Whether a rollup of each of their days remains."""
+    numbers: tuple[int, int] | None = None
+    """If not None, only segments of hits that were counted here, with sequence numbers greater
+    than the first and up to the second of these."""
 
     def span(self, day: int) -> tuple[int, int]:
         """Return the first and the last millisecond of a local date."""
@@ -45,6 +48,10 @@ class Cutoff:
     def concerns(self, segment: Segment) -> bool:
         """Return whether a segment may have hits before the cutoff."""
         header = segment.header
+        if self.numbers is not None:
+            low, high = self.numbers
+            if header.import_batch or header.first_sequence <= low or header.last_sequence > high:
+                return False
         earliest_ms = min(header.time_bounds[0], header.event_time_bounds[0])
         return earliest_ms < self.before_ms
 

@@ -1,0 +1,67 @@
+"""The spool: what stays in the store of a collector until it is in the cluster, and for how long.
+
+The marks are sequence numbers. What is up to `sent` is in the cluster. What is up to `safe` is on as
+many replicas there as the configuration asks for, and may go from here once it is old enough.
+"""
+
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+from attrs import define, field
+
+from medamad.storage.compaction.retention import Cutoff
+from medamad.storage.environment.environment import Txn
+from medamad.storage.environment.files import Database
+from medamad.storage.environment.meta import MARKS, verified, with_checksum
+
+_HOUR_MS: Final = 3_600_000
+_UTC: Final = ZoneInfo("UTC")
+LEAST_KEPT_HOURS: Final = 50
+"""A view is corrected for a day, and its visit began a day before it at most."""
+
+
+class Marks(msgspec.Struct, frozen=True, array_like=True):
+    """How far the cluster has what is stored."""
+
+    since: int = 0
+    """What is up to this number was stored before there was a cluster, and is not sent."""
+    sent: int = 0
+    safe: int = 0
+    safe_ms: int = 0
+    """When what is up to `safe` had been stored."""
+
+
+@define(eq=False)
+class Spool:
+    """What the writer, the compactor and the shipper have in common.
+
+    The writer's thread replaces `marks`; any thread may read.
+    """
+
+    kept_hours: int
+    marks: Marks = field(factory=Marks)
+    stored_up_to: int = 0
+    """Whatever has a number up to this is committed, and in the snapshots that queries get."""
+    unbound: set[int] = field(factory=set)
+    """The numbers of events whose page load may still arrive. The shipper forgets them."""
+
+    def load(self, txn: Txn, meta: Database, sequence: int) -> None:
+        """Read the marks; without any, what is stored so far is not for the cluster."""
+        stored = txn.get(MARKS, db=meta)
+        if stored is None:
+            self.marks = Marks(since=sequence, sent=sequence, safe=sequence)
+        else:
+            self.marks = msgspec.msgpack.decode(verified(MARKS, stored), type=Marks)
+        self.stored_up_to = sequence
+
+    def write(self, txn: Txn, meta: Database, marks: Marks) -> None:
+        """Store the marks. `marks` is to be replaced once they are committed."""
+        txn.put(MARKS, with_checksum(MARKS, msgspec.msgpack.encode(marks)), db=meta)
+
+    def cutoff(self, now_ms: int) -> Cutoff:
+        """Return which views and events may go: of those in the cluster, the old ones."""
+        marks, kept_ms = self.marks, self.kept_hours * _HOUR_MS
+        # What is not safe may be of a visit that began a day before, or correct a view of then.
+        before_ms = min(now_ms - kept_ms, marks.safe_ms - LEAST_KEPT_HOURS * _HOUR_MS)
+        return Cutoff(before_ms, _UTC, keeps_rollups=False, numbers=(marks.since, marks.safe))
