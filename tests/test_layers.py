@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "lookup": {"domain", "build"},
     "storage": {"domain", "build"},
     "clickhouse": {"domain"},
+    "cluster": {"clickhouse", "storage", "domain"},
     "ingest": {"storage", "lookup", "domain"},
     "query": {"clickhouse", "storage", "lookup", "domain", "build"},
     "accounts": {"storage", "domain"},
@@ -41,6 +42,8 @@ MAY_IMPORT = {
     "daemon": {
         "admin",
         "alerts",
+        "clickhouse",
+        "cluster",
         "config",
         "web",
         "ingest",

@@ -172,7 +172,19 @@ SETTLED: Final = Table(
 )
 """The days whose visits are in `visits`; 0 if one no longer is, since something old was added."""
 
-TABLES: Final = (VIEWS, EVENTS, TEXTS, VISITS, SETTLED)
+COLLECTORS: Final = Table(
+    name="collectors",
+    columns={
+        "collector": Column("UInt16"),
+        "store": Column("String"),
+        "added": Column("DateTime DEFAULT now()"),
+    },
+    order="collector, store",
+    shard_key="intHash64(collector)",
+)
+"""Which store sends with the number of a collector: the one that was added first."""
+
+TABLES: Final = (VIEWS, EVENTS, TEXTS, VISITS, SETTLED, COLLECTORS)
 _VERSION_VIEW: Final = "tables_version"
 
 

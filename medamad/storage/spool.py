@@ -1,7 +1,7 @@
 """The spool: what stays in the store of a collector until it is in the cluster, and for how long.
 
-The marks are sequence numbers. What is up to `sent` is in the cluster. What is up to `safe` is on as
-many replicas there as the configuration asks for, and may go from here once it is old enough.
+The marks are sequence numbers. What is up to `sent` is in the cluster. What is up to `safe` has the
+replicas there that the configuration asks for, and may go from here once it is old enough.
 """
 
 from typing import Final
@@ -16,14 +16,26 @@ from medamad.storage.environment.files import Database
 from medamad.storage.environment.meta import MARKS, verified, with_checksum
 
 _HOUR_MS: Final = 3_600_000
+_NUMBERS_A_SECOND: Final = 1 << 14
 _UTC: Final = ZoneInfo("UTC")
 LEAST_KEPT_HOURS: Final = 50
 """A view is corrected for a day, and its visit began a day before it at most."""
 
 
+def least_number(now: float) -> int:
+    """Return the number after which a collector goes on when it starts; `now` is in Unix seconds.
+
+    A store that was restored from a backup has given the same numbers to other hits since then, and
+    these are in the cluster. No collector stores as many hits a second.
+    """
+    return int(max(now, 0)) * _NUMBERS_A_SECOND
+
+
 class Marks(msgspec.Struct, frozen=True, array_like=True):
     """How far the cluster has what is stored."""
 
+    collector: int = 0
+    """The number under which it was sent, 0 before anything was."""
     since: int = 0
     """What is up to this number was stored before there was a cluster, and is not sent."""
     sent: int = 0
@@ -46,14 +58,17 @@ class Spool:
     unbound: set[int] = field(factory=set)
     """The numbers of events whose page load may still arrive. The shipper forgets them."""
 
-    def load(self, txn: Txn, meta: Database, sequence: int) -> None:
-        """Read the marks; without any, what is stored so far is not for the cluster."""
+    def load(self, txn: Txn, meta: Database, sequence: int) -> bool:
+        """Read the marks; return whether there are none yet, and they have to be stored.
+
+        What is stored then, up to `sequence`, is not for the cluster.
+        """
         stored = txn.get(MARKS, db=meta)
         if stored is None:
             self.marks = Marks(since=sequence, sent=sequence, safe=sequence)
         else:
             self.marks = msgspec.msgpack.decode(verified(MARKS, stored), type=Marks)
-        self.stored_up_to = sequence
+        return stored is None
 
     def write(self, txn: Txn, meta: Database, marks: Marks) -> None:
         """Store the marks. `marks` is to be replaced once they are committed."""

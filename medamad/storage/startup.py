@@ -1,5 +1,6 @@
 """Open a store: construct its components, connect them and load what is on disk."""
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -34,7 +35,7 @@ from medamad.storage.migrations import migrate
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import StoreSettings
-from medamad.storage.spool import Spool
+from medamad.storage.spool import Spool, least_number
 from medamad.storage.store import Store
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, secret_of
 from medamad.storage.wal.log import WriteAheadLog
@@ -218,7 +219,11 @@ def _load_marks(store: Store, txn: Txn) -> None:
     """Read how far the cluster has what is stored, or forget it where there is none any more."""
     meta = store.environment.databases.meta
     if store.spool is not None:
-        store.spool.load(txn, meta, store.wal.last_sequence)
+        is_new = store.spool.load(txn, meta, store.wal.last_sequence)
+        store.wal.skip_to(least_number(time.time()))
+        store.spool.stored_up_to = store.wal.last_sequence
+        if is_new:
+            store.maintenance.start(store.move_marks(store.spool.marks))
     elif txn.get(MARKS, db=meta) is not None:
         # From now on the log is cut without regard to the cluster.
         forgotten = store.writer.submit(lambda begun: begun.lmdb.delete(MARKS, db=meta))

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag, ViewNumber
-from medamad.storage.environment.environment import Environment, Txn
+from medamad.storage.environment.environment import Databases, Environment, Txn
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.format import header_key
 from medamad.storage.varints import (
@@ -383,10 +383,11 @@ def unflushed_records(txn: Txn, environment: Environment) -> Iterator[Record]:
 
 
 def records_between(
-    txn: Txn, environment: Environment, website: int, low: int, high: int
+    txn: Txn, databases: Databases, website: int, numbers: tuple[int, int]
 ) -> Iterator[Record]:
-    """Return a website's records whose last number is greater than `low` and up to `high`."""
-    with txn.cursor(db=environment.databases.wal) as cursor:
+    """Return a website's records whose last number is after one number and up to another."""
+    low, high = numbers
+    with txn.cursor(db=databases.wal) as cursor:
         found = cursor.set_range(wal_key_from(website, low + 1))
         end = wal_key_from(website, high + 1)
         while found and cursor.key() < end:
