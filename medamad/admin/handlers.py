@@ -11,6 +11,7 @@ from attrs import frozen
 from medamad.admin.import_requests import ImportDays, ImportRows
 from medamad.admin.imports import BeginImport, FinishImport, HoldImport, ImportHandlers, UndoImport
 from medamad.admin.protocol import (
+    ClusterReport,
     Configuration,
     DaemonState,
     GetConfiguration,
@@ -124,10 +125,27 @@ class AdminHandlers:
             backup_failure=backend.backups.failure,
             damage=store.damage,
             unavailable_reasons=tuple(self.site.unavailable_reasons()),
+            cluster=self._cluster(),
             warnings=(
                 *await self.config_warnings(),
                 *self._warnings(figures.used_bytes, figures.map_bytes),
             ),
+        )
+
+    def _cluster(self) -> ClusterReport | None:
+        backend = self.site.backend
+        state, spool, now = backend.cluster, backend.store.spool, backend.clock()
+        if state is None or spool is None:
+            return None
+        return ClusterReport(
+            collector=state.collector,
+            left=state.left,
+            behind_s=state.behind_s(now),
+            unsafe=state.unsafe,
+            degraded=state.degraded(now),
+            rows=state.rows,
+            failures=state.failures,
+            has_earlier=spool.marks.since > 0,
         )
 
     def _limit_warnings(self) -> Iterator[str]:

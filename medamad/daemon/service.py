@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.first_login import FILE_NAME, FirstLogin, FirstLoginError
 from medamad.admin.handlers import AdminHandlers
+from medamad.admin.protocol import ResendHits
 from medamad.admin.server import AdminServer, Handlers
 from medamad.config import settings
 from medamad.config.lists import Lists, load_lists
@@ -202,6 +203,7 @@ class Daemon(Service):
         listening = listen_endpoints(self.config, self.reactor)
         web_settings = settings.web_settings(self.config, lists, data_dir)
         mail_settings = settings.mail_settings(self.config, self.environ)
+        settings.cluster_settings(self.config, self.environ)
         try:
             store = await self._open_store(data_dir, passwords)
         except DamagedStore as error:
@@ -240,7 +242,7 @@ class Daemon(Service):
             config_warnings=self._config_warnings,
             login_file=data_dir / FILE_NAME,
         )
-        self._serve_commands(data_dir, handlers.handlers())
+        self._serve_commands(data_dir, {**handlers.handlers(), **self._ship(store, site.backend)})
         self._repeat(self.tidy_s, self._tidy(store, accounts, site))
         self._repeat(self.return_s, partial(_return_memory, store, queries))
         presence = self._watch_for_silence(data_dir, site.backend)
@@ -317,6 +319,19 @@ class Daemon(Service):
             await alongside.look()
             self._repeat(LOOK_S, alongside.look)
         return store
+
+    def _ship(self, store: Store, backend: Backend) -> Handlers:
+        """Send hits to the cluster, if there is one; return the handlers that this adds."""
+        cluster = settings.cluster_settings(self.config, self.environ)
+        if cluster is None:
+            return {}
+        from medamad.daemon.shipping import SHIP_S, Shipping  # noqa: PLC0415 - only for a cluster
+
+        shipping = Shipping.start(store, cluster, self.reactor, self.clock)
+        backend.cluster = shipping.state
+        self._opened.callback(shipping.stop)
+        self._repeat(SHIP_S, shipping.ship, now=True)
+        return {ResendHits: shipping.resend}
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
         queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))

@@ -18,6 +18,9 @@ NEW_VALUES: Final[Mapping[Dimension, int]] = {
     Dimension.PROPERTY: 1_000,
 }
 OTHER_NEW_VALUES: Final = 1_000
+LEAST_KEPT_HOURS: Final = 50
+"""How long hits stay at least once a cluster has them: a view is corrected for a day, and its visit
+began a day before it at most."""
 _UTC: Final = ZoneInfo("UTC")
 
 

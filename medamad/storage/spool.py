@@ -14,12 +14,11 @@ from medamad.storage.compaction.retention import Cutoff
 from medamad.storage.environment.environment import Txn
 from medamad.storage.environment.files import Database
 from medamad.storage.environment.meta import MARKS, verified, with_checksum
+from medamad.storage.settings import LEAST_KEPT_HOURS
 
 _HOUR_MS: Final = 3_600_000
 _NUMBERS_A_SECOND: Final = 1 << 14
 _UTC: Final = ZoneInfo("UTC")
-LEAST_KEPT_HOURS: Final = 50
-"""A view is corrected for a day, and its visit began a day before it at most."""
 
 
 def least_number(now: float) -> int:

@@ -11,6 +11,7 @@ from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
 from medamad.domain.backups import BackupState
+from medamad.domain.cluster import ClusterState
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
 from medamad.mail.mailer import Mailer
@@ -89,6 +90,8 @@ class Backend:
     backups: BackupState = field(factory=BackupState)
     alerts: AlertWatching | None = None
     """What looks at the alerts; None before that begins."""
+    cluster: ClusterState | None = None
+    """How far a cluster has the hits; None without one."""
     report_failures: MutableMapping[str, str] = field(factory=dict)
     """Why the last attempt to mail a report failed, by its id."""
     quiet: MutableMapping[int, int] = field(factory=dict)
