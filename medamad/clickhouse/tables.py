@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from medamad.clickhouse.client import Client, Refused, quoted
 from medamad.clickhouse.native import Values
 from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.zones import DAY_MS
 
 VERSION: Final = 1
 """The version of the tables. Whoever changes them raises it."""
 
-DAY_MS: Final = 86_400_000
 _LAST_DAY: Final = (1 << 16) - 1
 _SEQUENCE_BITS: Final = 48
 

@@ -15,6 +15,7 @@ from medamad.domain.cluster import ClusterState
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
 from medamad.mail.mailer import Mailer
+from medamad.query.engine import Engine
 from medamad.storage.store import Store
 from medamad.web.server.limits import UnsentResponses
 from medamad.web.settings import WebSettings
@@ -71,6 +72,8 @@ class Backend:
     """
 
     store: Store
+    engine: Engine
+    """Answers statistics: from the store, or from a cluster."""
     pipeline: Pipeline
     accounts: Accounts
     tokens: Tokens

@@ -11,6 +11,7 @@ from medamad.clickhouse import tables
 from medamad.clickhouse.client import Client, Connecting, Refused, Unavailable, Upload
 from medamad.clickhouse.native import CodedTexts, NotNative, decode_blocks, encode_text
 from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.zones import DAY_MS
 
 Row = dict[str, Any]
 AWKWARD = (
@@ -201,6 +202,6 @@ def test_an_identifier_has_its_collector_in_front() -> None:
 
 
 def test_days_are_those_that_a_date_can_have() -> None:
-    moments = np.array([-1, 0, tables.DAY_MS, 10**16], np.int64)
+    moments = np.array([-1, 0, DAY_MS, 10**16], np.int64)
     assert tables.days_of(moments).tolist() == [0, 0, 1, 65_535]
     assert [tables.day_of(moment) for moment in moments.tolist()] == [0, 0, 1, 65_535]
