@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 from attrs import define, field, frozen
 
-from medamad.clickhouse.native import Columns, Values, decode_blocks, encode_block
+from medamad.clickhouse.native import Columns, NotNative, Values, decode_blocks, encode_block
 
 Parameter: TypeAlias = str | int
 
@@ -179,7 +179,7 @@ class Client:
         fields = {f"param_{name}": _parameter(value) for name, value in parameters.items()}
         statement += " FORMAT Native"
         if not uploads and not fields:
-            return decode_blocks(self._post(given, {}, statement.encode(), check))
+            return _decoded(self._post(given, {}, statement.encode(), check))
         for name, upload in uploads.items():
             structure = ", ".join(f"{quoted(column)} {t}" for column, t in upload.types.items())
             given |= {f"{name}_format": "Native", f"{name}_structure": structure}
@@ -189,7 +189,7 @@ class Client:
         boundary = token_hex(16)
         body = b"".join(_multipart(boundary, {**fields, "query": statement}, files))
         headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        return decode_blocks(self._post(given, headers, body, check))
+        return _decoded(self._post(given, headers, body, check))
 
     def insert(
         self,
@@ -317,6 +317,13 @@ def _multipart(
         yield f"{head}\r\nContent-Type: application/octet-stream\r\n\r\n".encode()
         yield data + b"\r\n"
     yield f"--{boundary}--\r\n".encode()
+
+
+def _decoded(body: bytes) -> Columns:
+    try:
+        return decode_blocks(body)
+    except NotNative as error:
+        raise Unavailable(f"a result cannot be read: {error}") from error
 
 
 def _await(connection: HTTPConnection, check: Callable[[], None]) -> None:

@@ -48,7 +48,7 @@ NUMBERS: Final[Mapping[str, str]] = MappingProxyType(
 _ONE_BYTE: Final = 128
 
 
-class NotNative(ValueError):
+class NotNative(Exception):
     """What was received ends too early, or has a type that is not read here."""
 
 

@@ -53,6 +53,7 @@ from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
 from medamad.mail.mailer import Mailer
+from medamad.query.engine import Engine
 from medamad.storage.compact import compaction_asked
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
@@ -203,7 +204,7 @@ class Daemon(Service):
         listening = listen_endpoints(self.config, self.reactor)
         web_settings = settings.web_settings(self.config, lists, data_dir)
         mail_settings = settings.mail_settings(self.config, self.environ)
-        settings.cluster_settings(self.config, self.environ)
+        cluster = settings.cluster_settings(self.config, self.environ)
         try:
             store = await self._open_store(data_dir, passwords)
         except DamagedStore as error:
@@ -228,6 +229,7 @@ class Daemon(Service):
             settings=runtime.limit_connections(web_settings, runtime.file_limit()),
             clock=self.clock,
             reactor=self.reactor,
+            engine=None if cluster is None else self._engine_over(cluster),
         )
         if self.prepare is not None:
             await self.prepare(site.backend)
@@ -319,6 +321,15 @@ class Daemon(Service):
             await alongside.look()
             self._repeat(LOOK_S, alongside.look)
         return store
+
+    def _engine_over(self, cluster: settings.ClusterSettings) -> Engine:
+        # Only for a cluster.
+        from medamad.daemon.shipping import client_of  # noqa: PLC0415
+        from medamad.query.clickhouse.engine import ClickHouseEngine  # noqa: PLC0415
+
+        client = client_of(cluster)
+        self._opened.callback(client.close)
+        return ClickHouseEngine(client)
 
     def _ship(self, store: Store, backend: Backend) -> Handlers:
         """Send hits to the cluster, if there is one; return the handlers that this adds."""

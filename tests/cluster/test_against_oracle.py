@@ -15,8 +15,8 @@ from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, answer
 
 from medamad.clickhouse.client import Client
 from medamad.clickhouse.tables import Layout, create_tables
+from medamad.query.clickhouse.engine import ClickHouseEngine
 from medamad.query.clickhouse.reader import ClickHouseReader
-from medamad.query.clickhouse.texts import TextsOfWebsites
 from medamad.query.request import Cancellation
 
 DATABASE = "against_oracle"
@@ -27,15 +27,15 @@ class Cluster:
     """Tables in which each example has a website of its own."""
 
     client: Client
-    texts: TextsOfWebsites
+    engine: ClickHouseEngine
     numbers: Iterator[int] = field(factory=lambda: count(1))
 
     def reader(self, website: int) -> ClickHouseReader:
-        return ClickHouseReader.of(self.texts, website, SOURCES, Cancellation())
+        return self.engine.reader(website, SOURCES, Cancellation())
 
 
 def cluster_of(client: Client) -> Cluster:
-    return Cluster(client, TextsOfWebsites(client))
+    return Cluster(client, ClickHouseEngine(client))
 
 
 @pytest.fixture(scope="module", params=["one server", "two shards"])

@@ -9,9 +9,7 @@ from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.clickhouse.client import Client
-from medamad.clickhouse.client import Unavailable as NoServer
 from medamad.domain.dimensions import Dimension, property_text
-from medamad.domain.errors import Unavailable
 from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
@@ -25,7 +23,7 @@ from medamad.query.clickhouse.sql import (
     on_days,
     places_in,
 )
-from medamad.query.clickhouse.texts import TextsOfWebsites, WebsiteTexts
+from medamad.query.clickhouse.texts import WebsiteTexts
 from medamad.query.filters import (
     ENTRY_FIELDS,
     EXIT_FIELDS,
@@ -69,7 +67,6 @@ from medamad.storage.segments.format import BOUNCE_MS
 Found: TypeAlias = Mapping[str, Any]
 """A result: its columns by name."""
 
-_RETRY_S: Final = 10
 _OPEN_MS: Final = 5 * 60_000
 _SLOT_MS: Final = 15 * 60_000
 """Days begin at a multiple of this in every zone of today."""
@@ -98,7 +95,7 @@ _SUM_NAMES: Final = ("s_visits", "s_views", "s_bounces", "s_ms")
 
 @frozen(eq=False)
 class ClickHouseReader(Reader):
-    """Reads a website of a cluster. Raises Unavailable while too few servers answer."""
+    """Reads a website of a cluster. Raises ClickHouseError if a server cannot answer."""
 
     client: Client
     website: int
@@ -110,14 +107,6 @@ class ClickHouseReader(Reader):
     @sets.default
     def _make_sets(self) -> Sets:
         return Sets(self.texts)
-
-    @classmethod
-    def of(
-        cls, texts: TextsOfWebsites, website: int, sources: Sources, cancellation: Cancellation
-    ) -> Self:
-        """Return the reader of a website for one request."""
-        of_website = texts.of(website, cancellation.check)
-        return cls(texts.client, website, sources, cancellation, of_website)
 
     def time_bounds(self) -> tuple[int, int]:
         found = self.run(
@@ -174,17 +163,11 @@ class ClickHouseReader(Reader):
         )
 
     def run(self, statement: str) -> Found:
-        """Return the result of a SELECT. Raises Unavailable, and Cancelled."""
+        """Return the result of a SELECT. Raises ClickHouseError, and Cancelled."""
         self.cancellation.check()
-        try:
-            return self.client.query(
-                statement,
-                uploads=self.sets.used_in(statement),
-                check=self.cancellation.check,
-            )
-        except NoServer as error:
-            message = "the cluster cannot answer at the moment"
-            raise Unavailable(message, retry_after=_RETRY_S) from error
+        return self.client.query(
+            statement, uploads=self.sets.used_in(statement), check=self.cancellation.check
+        )
 
     def of_website(self, table: str, *conditions: str, final: bool = True) -> str:
         """Return a table's rows of the website that fulfil some conditions, as SQL has it.
