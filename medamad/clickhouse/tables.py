@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from medamad.clickhouse.client import Client, Refused, quoted
 from medamad.clickhouse.native import Values
-from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
+from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.domain.zones import DAY_MS
 
 VERSION: Final = 1
@@ -76,9 +77,8 @@ VIEWS: Final = Table(
         "visit": Column("UInt64", _NUMBERS),
         "view": Column("UInt64", _NUMBERS),
         "time_ms": Column("Int64", _NUMBERS),
-        "first_today": Column("UInt8"),
-        "first_of_page": Column("UInt8"),
-        "width_class": Column("UInt8"),
+        **{flag.attribute: Column("UInt8") for flag in ViewFlag},
+        **{each.attribute: Column(f"UInt{8 * each.bytes}") for each in NUMBERS_OF_HITS},
         "duration_ms": Column("UInt32", "ZSTD"),
         "batch": Column("UInt32"),
         **_TEXTS,

@@ -9,8 +9,14 @@ from numpy.typing import NDArray
 
 from medamad.clickhouse.native import CodedTexts, Values, encode_text
 from medamad.clickhouse.tables import EVENTS, TEXTS, VIEWS, Table, days_of, number_at
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber, split_property
-from medamad.storage.segments.format import FLAG_OF
+from medamad.domain.dimensions import (
+    VIEW_DIMENSIONS,
+    Dimension,
+    ViewFlag,
+    ViewNumber,
+    split_property,
+)
+from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.storage.segments.parts import EventColumns, ViewColumns, are_late
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -154,8 +160,8 @@ class Block:
                 "visit": self._numbers(visit),
                 "view": self._numbers(view),
                 "time_ms": time_ms,
-                **{name: (flags & flag != 0).astype(np.uint8) for name, flag in FLAG_OF.items()},
-                "width_class": leaf.numbers(ViewNumber.WIDTH_CLASS)[places],
+                **{flag.attribute: (flags & flag != 0).astype(np.uint8) for flag in ViewFlag},
+                **{each.attribute: leaf.numbers(each)[places] for each in NUMBERS_OF_HITS},
                 "duration_ms": leaf.duration_ms[places],
                 "batch": np.full(len(places), leaf.import_batch, np.uint32),
                 **{

@@ -25,11 +25,17 @@ from medamad.query.clickhouse.sql import (
 )
 from medamad.query.clickhouse.texts import WebsiteTexts
 from medamad.query.filters import (
+    BOUNCE_FIELD,
+    BOUNCES,
+    DURATION_FIELD,
     ENTRY_FIELDS,
     EXIT_FIELDS,
-    GOAL_FIELD,
+    VIEW_CONDITIONS,
     VIEW_FIELDS,
+    VISIT_DURATION_FIELD,
     VISIT_FIELDS,
+    VISIT_VIEWS_FIELD,
+    Bounds,
     FilterField,
     code_masks,
     goal_mask,
@@ -40,7 +46,6 @@ from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import Reader, Selected
 from medamad.query.request import (
     NO_GAPS,
-    PROPERTY_FIELDS,
     Cancellation,
     Gap,
     Gaps,
@@ -80,6 +85,11 @@ _TALLY: Final[Mapping[str, str]] = {
     "duration_ms": "sum(duration_ms)",
 }
 _TALLIED: Final = ", ".join(f"{sql} AS t_{name}" for name, sql in _TALLY.items())
+_BEHAVIOUR: Final[Mapping[str, str]] = {
+    VISIT_VIEWS_FIELD: "count()",
+    VISIT_DURATION_FIELD: "sum(duration_ms)",
+}
+"""The sums of the views of a visit that a filter bounds."""
 _ALL_QUARTILES: Final = "quantilesExactInclusiveIf(0.25, 0.5, 0.75)(duration_ms, duration_ms > 0)"
 _QUARTILES: Final = "countIf(duration_ms > 0) AS timed, " + ", ".join(
     f"{_ALL_QUARTILES}[{number}] AS q{number}" for number in (1, 2, 3)
@@ -174,8 +184,9 @@ class ClickHouseReader(Reader):
 
         Rows that were sent several times may be there several times unless they are `final`.
         """
-        # A condition on a duration may only be met by the last version of a row.
         where = every((f"website = {self.website}", *conditions))
+        # A duration may be that of an earlier version of a row.
+        final = final or "duration_ms" in where
         return f"{self.client.table(table)}{' FINAL' if final else ''} WHERE {where}"
 
     def property_codes(self, found: Found) -> NDArray[np.int64]:
@@ -211,7 +222,11 @@ class ClickHouseSelected(Selected):
 
     @view_condition.default
     def _match_views(self) -> str:
-        return every(self._conditions(VIEW_FIELDS))
+        bounds = Bounds.of(self.query, DURATION_FIELD)
+        conditions = self._conditions(VIEW_FIELDS)
+        if bounds is not None:
+            conditions += ["duration_ms > 0", _within("duration_ms", bounds)]
+        return every(conditions)
 
     @property_condition.default
     def _match_properties(self) -> str | None:
@@ -241,7 +256,7 @@ class ClickHouseSelected(Selected):
 
     @property
     def _is_of_visits(self) -> bool:
-        return bool(self.query.filters_on((*VISIT_FIELDS, GOAL_FIELD)))
+        return bool(self.query.filters_on(VISIT_FIELDS))
 
     @property
     def left_out(self) -> Gaps:
@@ -294,11 +309,30 @@ class ClickHouseSelected(Selected):
         days = self._days_of_hits()
         begun = of_website("views", *days, "view = visit", *self._entries, final=False)
         conditions = ["visit > 0", *days, f"visit IN (SELECT visit FROM {begun})"]
-        if self._exits:
-            rows = of_website("views", *days, "visit > 0", final=False)
-            exits = f"{rows} GROUP BY visit HAVING {every(self._exits)}"
-            conditions.append(f"visit IN (SELECT visit FROM {exits})")
+        whole = [*self._exits, *self._behaviour(days)]
+        if whole:
+            rows = of_website("views", *days, "visit > 0")
+            visits = f"{rows} GROUP BY visit HAVING {every(whole)}"
+            conditions.append(f"visit IN (SELECT visit FROM {visits})")
         return conditions + [self.reaches(goal, days) for goal in self.query.goals]
+
+    def _behaviour(self, days: Sequence[str]) -> list[str]:
+        """Return the conditions on what a visit that matches consists of, which aggregate views."""
+        conditions = [
+            _within(sum_of_views, bounds)
+            for field_, sum_of_views in _BEHAVIOUR.items()
+            if (bounds := Bounds.of(self.query, field_)) is not None
+        ]
+        for bounced in self.query.filters_on((BOUNCE_FIELD,)):
+            has_bounced = f"(count() = 1 AND NOT visit IN ({self._engaged(days)}))"
+            is_wanted = bounced.values == BOUNCES[:1]
+            conditions.append(has_bounced if is_wanted else f"NOT {has_bounced}")
+        return conditions
+
+    def _engaged(self, days: Sequence[str]) -> str:
+        """Return the visits with an event later than the load of its view."""
+        late = self.reader.of_website("events", *days, "visit > 0", "late", final=False)
+        return f"SELECT visit FROM {late}"
 
     def reaches(self, goal: Goal, days: Sequence[str]) -> str:
         """Return the condition that the visit of a row reached a goal; it began on some days."""
@@ -356,7 +390,7 @@ class ClickHouseSelected(Selected):
     def _selecting(self) -> list[str]:
         """Return the conditions that a visit which began in the period has a selected view."""
         conditions = [*begun_in(self.period), "visit > 0", *self._visit_conditions()]
-        if self.query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS)):
+        if self.query.filters_on(VIEW_CONDITIONS):
             rows = self.reader.of_website(
                 "views",
                 "visit > 0",
@@ -386,8 +420,8 @@ class ClickHouseSelected(Selected):
         began = "anyIf(time_ms, view = visit)"
         begun = [each.replace("time_ms", began) for each in during(self.period)]
         rows = of_website("views", *self._selecting(), *conditions)
-        late = of_website("events", *begun_in(self.period), "visit > 0", "late", final=False)
-        is_engaged = f", visit IN (SELECT visit FROM {late}) AS engaged" if engaged else ""
+        late = self._engaged(begun_in(self.period))
+        is_engaged = f", visit IN ({late}) AS engaged" if engaged else ""
         return (
             f"(SELECT visit, {_OF_VISIT}, {columns}{is_engaged} FROM {rows} GROUP BY visit"
             f" HAVING {every(('min(view) = visit', *begun))})"
@@ -641,7 +675,7 @@ class ClickHouseSelected(Selected):
         """Return the conditions on a view whose hits convert, and whether hits without one do."""
         query = self.query
         without_view = matches_without_view(query) and not query.has_property_filter
-        if not query.with_visits or not query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS)):
+        if not query.with_visits or not query.filters_on(VIEW_CONDITIONS):
             return self._own_conditions(), without_view
         days = self._days_of_hits()
         rows = self.reader.of_website(
@@ -775,6 +809,10 @@ class ClickHouseSelected(Selected):
         counts = [f"countIf(m{place} < {never}) AS steps{place}" for place in range(len(goals))]
         found = self.reader.run(f"SELECT {', '.join(counts)} FROM {steps}")
         return np.array([int(found[f"steps{place}"][0]) for place in range(len(goals))], np.int64)
+
+
+def _within(number: str, bounds: Bounds) -> str:
+    return f"{number} BETWEEN {bounds.least} AND {bounds.greatest}"
 
 
 def _column(found: Found, name: str) -> NDArray[np.int64]:
