@@ -99,16 +99,16 @@ def servers(folder: Path, count: int) -> Iterator[Sequence[Server]]:
         for number in range(count):
             here = folder / str(number)
             here.mkdir()
-            (here / "config.xml").write_text(_config(ports[count:]))
+            (here / "config.xml").write_text(server_config(ports[count:]))
             started.append(
-                running.enter_context(_server(here, ports[number], ports[count + number]))
+                running.enter_context(server_in(here, ports[number], ports[count + number]))
             )
         for server in started:
-            _await(server)
+            await_answer(server)
         yield started
 
 
-def _config(tcp_ports: Sequence[int]) -> str:
+def server_config(tcp_ports: Sequence[int]) -> str:
     shards = "".join(
         f"<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>"
         for port in tcp_ports
@@ -120,7 +120,7 @@ def _config(tcp_ports: Sequence[int]) -> str:
 
 
 @contextmanager
-def _server(folder: Path, http_port: int, tcp_port: int) -> Iterator[Server]:
+def server_in(folder: Path, http_port: int, tcp_port: int) -> Iterator[Server]:
     arguments = (
         f"--config-file={folder / 'config.xml'}",
         f"--path={folder / 'data'}",
@@ -145,7 +145,7 @@ def _server(folder: Path, http_port: int, tcp_port: int) -> Iterator[Server]:
         server.kill()
 
 
-def _await(server: Server) -> None:
+def await_answer(server: Server) -> None:
     client, until = server.client("default"), time.monotonic() + PATIENCE_S
     while True:
         assert server.process.poll() is None, "the server has ended"
