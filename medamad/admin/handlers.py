@@ -97,6 +97,7 @@ class AdminHandlers:
         pipeline, store, now = backend.pipeline, backend.store, backend.clock()
         websites, figures = store.websites.all(), store.figures()
         now_ms = int(now * 1000)
+        # Of this collector alone: the cluster may not answer, or slowly.
         visitors = await backend.run_query(
             lambda: sum(store.live_visitors(website, now_ms) for website in websites)
         )

@@ -2,12 +2,17 @@
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
-from support.clickhouse.daemon import command, durations, leave, send
-from support.clickhouse.servers import Server
-from support.daemon import Client, Daemon, until
+from support.clickhouse.daemon import command, durations, initialized, leave, send
+from support.clickhouse.servers import CLUSTER, Server, servers
+from support.daemon import HIT, Client, Daemon, until
+
+from medamad.clickhouse import client as clickhouse
+from medamad.query.reports import STATISTICS
 
 CONFIGURED = """
 [cluster]
@@ -56,3 +61,99 @@ def test_hits_reach_the_cluster(server: Server, daemon: Daemon) -> None:
     assert "medamad_cluster_rows_waiting 0.0" in metrics
     assert "medamad_cluster_failures_total 0.0" in metrics
     assert "degraded" not in Client(daemon.port).get("/health")
+
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0"
+CHROME = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko)"
+    " Chrome/141.0.0.0 Safari/537.36"
+)
+PARAMETERS: tuple[dict[str, str], ...] = (
+    {},
+    {"visits": "true"},
+    {"views": "true"},
+    {"path[eq]": "/1"},
+    {"browser[eq]": "Firefox", "visits": "true"},
+)
+
+
+def browse(daemon: Daemon) -> None:
+    """Let five visitors look around: three pages each, some events."""
+    client = Client(daemon.port)
+    for visitor in range(5):
+        agent = FIREFOX if visitor % 2 else CHROME
+        headers = {"User-Agent": agent, "Accept-Language": f"{'en,de'[3 * (visitor > 2) :]},fr"}
+        for page in range(3):
+            beacon = f"v{visitor}p{page}"
+            load = HIT | {
+                "b": beacon,
+                "u": f"https://example.com/{(visitor + page) % 4}?utm_source=s{visitor % 2}",
+                "r": "https://search.example/" if page == 0 else f"https://example.com/{page}",
+                "p": page == 0,
+                "q": page < 2,
+            }
+            event = {"e": "custom", "b": beacon, "g": "example.com", "d": {"clicked": f"c{visitor}"}}
+            leave_page = {"e": "unload", "b": beacon, "m": 1_000 * visitor + page + 1}
+            for body in (load, *([event] if page == 1 else []), leave_page):
+                answer = client.request("POST", "/api/event/hit", body, headers)
+                assert answer.status == 204, answer
+
+
+def test_the_figures_are_those_of_a_daemon_without_a_cluster(
+    shards: tuple[Server, Server], tmp_path: Path
+) -> None:
+    text = configured("equal_figures", *shards, more=f'name = "{CLUSTER}"\nquorum = 1\n')
+    both = Daemon(tmp_path / "with", configuration=text), Daemon(tmp_path / "without")
+    initialized(both[0])
+    for daemon in both:
+        daemon.start()
+    try:
+        clients = [daemon.client() for daemon in both]
+        for client in clients:
+            client.add_website("example.com")
+        for daemon in both:
+            browse(daemon)
+        cluster = shards[0].client("equal_figures")
+        until(lambda: len(rows_of(cluster, "events", "event")) == 5)
+        lasted = sum(1_000 * visitor + page + 1 for visitor in range(5) for page in range(3))
+        until(lambda: sum(rows_of(cluster, "views", "duration_ms")) == lasted)
+        names = ("summary", "live", *(statistic.name for statistic in STATISTICS))
+        for name, parameters in product(names, PARAMETERS):
+            path = f"/api/website/example.com/{name}?{urlencode(parameters)}"
+            with_cluster, without = [client.request("GET", path) for client in clients]
+            assert with_cluster.status == without.status, (name, parameters)
+            assert with_cluster.json == without.json, (name, parameters)
+        path = "/api/websites?summary=true"
+        summaries = [client.get(path)[0]["summary"] for client in clients]
+        assert summaries[0] == summaries[1]
+        assert summaries[0]["visitors"] == 5
+    finally:
+        for daemon in both:
+            daemon.stop()
+
+
+def rows_of(client: clickhouse.Client, table: str, column: str) -> list[int]:
+    found = client.query(f"SELECT {column} AS found FROM {client.table(table)} FINAL")
+    return [int(number) for number in found.get("found", [])]
+
+
+def test_statistics_are_unavailable_while_a_shard_is_down(tmp_path: Path) -> None:
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    with servers(folder, 2) as (first, second):
+        text = configured("one_down", first, second, more=f'name = "{CLUSTER}"\nquorum = 1\n')
+        daemon = Daemon(tmp_path / "daemon", configuration=text)
+        initialized(daemon)
+        daemon.start()
+        try:
+            client, path = daemon.client(), "/api/website/example.com/summary"
+            client.add_website("example.com")
+            send(daemon, 1)
+            until(lambda: client.get(path)["current"]["visitors"] == 1)
+            second.kill()
+            answer = client.request("GET", path)
+            assert answer.status == 503
+            assert int(answer.headers["retry-after"]) > 0
+            send(daemon, 2)
+        finally:
+            daemon.stop()

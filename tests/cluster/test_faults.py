@@ -86,7 +86,7 @@ def play(rounds: int, seed: int, killed: KilledServer, daemon: Daemon) -> None:
             send(daemon, number)
             expected[f"/{number}"] = 0
         for _ in range(chance.randrange(20)):
-            number, duration_ms = chance.randrange(1, len(expected) + 1), chance.randrange(9_000)
+            number, duration_ms = chance.randrange(1, len(expected) + 1), chance.randrange(1, 9_000)
             leave(daemon, number, duration_ms)
             expected[f"/{number}"] = max(expected[f"/{number}"], duration_ms)
     proxy.cuts = 0.0
