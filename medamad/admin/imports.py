@@ -20,7 +20,7 @@ from medamad.admin.import_requests import (
 )
 from medamad.admin.protocol import AdminRequest
 from medamad.admin.server import ReportProgress
-from medamad.domain.errors import ApiError, NotFound
+from medamad.domain.errors import ApiError, Conflict, NotFound
 from medamad.domain.websites import Website
 from medamad.storage.import_batches import ImportBatch, Span
 from medamad.storage.import_content import DayCounts
@@ -123,7 +123,12 @@ class ImportHandlers:
     _log = Logger()
 
     async def begin(self, request: BeginImport, _report: ReportProgress) -> Begun:
-        """Begin a batch. One whose command has exited is abandoned."""
+        """Begin a batch. One whose command has exited is abandoned.
+
+        Raises Conflict if the hits are in a cluster.
+        """
+        if self._store.spool is not None:
+            raise Conflict("the hits are in a cluster, into which nothing can be imported yet")
         website = self._website(request.website)
         for left in list(self._incoming.values()):
             if left.website.number == website.number and not left.is_held:

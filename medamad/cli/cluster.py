@@ -28,7 +28,7 @@ from medamad.clickhouse.client import ClickHouseError, Client
 from medamad.clickhouse.tables import Layout, OtherTables, create_tables
 from medamad.config.schema import INSTALLED, Config, ConfigError
 from medamad.config.settings import ClusterSettings, cluster_settings
-from medamad.daemon.shipping import client_of
+from medamad.daemon.shipping import client_of, layout_of
 
 EXAMPLES: Final = (
     ("medamad cluster init --config /etc/medamad/medamad.toml", "make the tables, once"),
@@ -80,9 +80,9 @@ def _init(arguments: Namespace) -> int:
         cluster = _settings(read_config(arguments, os.environ, by_file=True))
     except ConfigError as error:
         return report_config_error(error)
-    layout = Layout(cluster.name, is_replicated=cluster.quorum > 1)
+    layout = layout_of(cluster)
     try:
-        for client in _clients(cluster):
+        for client in _clients(cluster, layout):
             create_tables(client, layout)
             client.close()
     except (ClickHouseError, OtherTables) as error:
@@ -99,9 +99,9 @@ def _settings(config: Config) -> ClusterSettings:
     return cluster
 
 
-def _clients(cluster: ClusterSettings) -> Iterator[Client]:
+def _clients(cluster: ClusterSettings, layout: Layout) -> Iterator[Client]:
     """Return a client of the cluster; where its servers share nothing, one of each."""
-    if not cluster.name or cluster.quorum > 1:
+    if not layout.cluster or layout.is_on_cluster:
         yield client_of(cluster)
         return
     for url in cluster.urls:

@@ -216,11 +216,16 @@ class Layout:
     cluster: str = ""
     is_replicated: bool = True
 
+    @property
+    def is_on_cluster(self) -> bool:
+        """Whether statements for all servers can be sent to one of them."""
+        return bool(self.cluster) and self.is_replicated
+
 
 def definitions(client: Client, layout: Layout) -> Iterator[str]:
     """Return the statements that make all tables that are not there yet."""
     database = quoted(client.connecting.database)
-    on = f" ON CLUSTER {quoted(layout.cluster)}" if layout.cluster and layout.is_replicated else ""
+    on = f" ON CLUSTER {quoted(layout.cluster)}" if layout.is_on_cluster else ""
     yield f"CREATE DATABASE IF NOT EXISTS {database}{on}"
     for table in TABLES:
         local = f"{table.name}_local" if layout.cluster else table.name
@@ -251,7 +256,7 @@ def _columns(table: Table) -> Iterator[str]:
 
 
 def _engine(client: Client, table: Table, layout: Layout) -> str:
-    if not layout.cluster or not layout.is_replicated:
+    if not layout.is_on_cluster:
         return f"ReplacingMergeTree({table.version})"
     path = f"/clickhouse/tables/{{shard}}/{client.connecting.database}/{table.name}"
     of = ", ".join((f"{_literal(path)}, '{{replica}}'", *filter(None, [table.version])))

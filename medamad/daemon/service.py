@@ -336,12 +336,13 @@ class Daemon(Service):
         cluster = settings.cluster_settings(self.config, self.environ)
         if cluster is None:
             return {}
-        from medamad.daemon.shipping import SHIP_S, Shipping  # noqa: PLC0415 - only for a cluster
+        from medamad.daemon import shipping as ships  # noqa: PLC0415 - only with a cluster
 
-        shipping = Shipping.start(store, cluster, self.reactor, self.clock)
+        shipping = ships.Shipping.start(store, cluster, self.reactor, self.clock)
         backend.cluster = shipping.state
         self._opened.callback(shipping.stop)
-        self._repeat(SHIP_S, shipping.ship, now=True)
+        self._repeat(ships.SHIP_S, shipping.ship, now=True)
+        self._repeat(ships.REMOVE_S, shipping.remove)
         return {ResendHits: shipping.resend}
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:

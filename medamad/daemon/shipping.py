@@ -11,7 +11,8 @@ from twisted.logger import Logger
 from medamad.admin.protocol import Progress, ResendHits
 from medamad.admin.server import ReportProgress
 from medamad.clickhouse.client import ClickHouseError, Client, Connecting
-from medamad.clickhouse.tables import OtherTables
+from medamad.clickhouse.tables import Layout, OtherTables, day_of
+from medamad.cluster.removal import Removal
 from medamad.cluster.shipper import MOST_NUMBERS, CannotSend, Shipper, Stopped
 from medamad.config.settings import ClusterSettings
 from medamad.daemon.thread_pool import Pool
@@ -22,6 +23,8 @@ from medamad.storage.store import Store
 
 SHIP_S: Final = 1.0
 """How often what is new is sent."""
+REMOVE_S: Final = 60.0
+"""How often it is looked for what is to be deleted in the cluster."""
 _RETRY_AFTER_S: Final = 10
 _REASONS: Final = (ClickHouseError, OtherTables, CannotSend)
 """Why hits cannot be sent at the moment; `str(error)` is for the operator."""
@@ -42,11 +45,17 @@ def client_of(cluster: ClusterSettings) -> Client:
     )
 
 
+def layout_of(cluster: ClusterSettings) -> Layout:
+    """Return how the tables of a cluster are made."""
+    return Layout(cluster.name, is_replicated=cluster.quorum > 1)
+
+
 @define(eq=False, kw_only=True)
 class Shipping:
     """Sends what the store has, and keeps a ClusterState up to date."""
 
     state: ClusterState
+    _removal: Removal
     _store: Store
     _spool: Spool
     _shipper: Shipper
@@ -61,16 +70,18 @@ class Shipping:
         """Return what ships the hits of a store that is kept for a cluster."""
         if store.spool is None:
             raise ValueError("the store is not kept for a cluster")
+        client = client_of(cluster)
         shipper = Shipper(
             store=store,
             spool=store.spool,
-            client=client_of(cluster),
+            client=client,
             collector=cluster.collector,
             quorum=cluster.quorum,
             now_ms=lambda: int(clock() * 1000),
         )
         return cls(
             state=ClusterState(cluster.collector, behind_since=clock()),
+            removal=Removal(client, layout_of(cluster)),
             store=store,
             spool=store.spool,
             shipper=shipper,
@@ -106,6 +117,25 @@ class Shipping:
             state.behind_since = begun if progress.left else None
             if not await self._move_marks(progress.marks):
                 return
+
+    async def remove(self) -> None:
+        """Delete in the cluster what is deleted here, and what is past its retention."""
+        store, deleted = self._store, self._spool.marks.deleted
+        if self.state.failure or not self._spool.marks.collector:
+            # It may be the cluster of others.
+            return
+        trusted_ms = store.clock.trusted_ms(int(self._clock() * 1000))
+        expired = {
+            website: day_of(before_ms)
+            for website, before_ms in store.maintenance.retained_since_ms(trusted_ms).items()
+        }
+        try:
+            if deleted:
+                await self._in_thread(partial(self._removal.remove_websites, deleted))
+                await store.forget_deleted(deleted)
+            await self._in_thread(partial(self._removal.remove_days, expired))
+        except (ClickHouseError, Unavailable) as error:
+            self._log.warn("what is to be deleted stays in the cluster: {why}", why=str(error))
 
     async def resend(self, request: ResendHits, report: ReportProgress) -> int:
         """Send all hits since a time again; return how many rows these are.

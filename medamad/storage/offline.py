@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from medamad.domain.accounts import Settings
 from medamad.domain.alerts import SERVICE, Alerts
-from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.storage import alerts, grants
@@ -25,6 +25,7 @@ from medamad.storage.environment.environment import (
     open_to_read,
 )
 from medamad.storage.environment.files import store_errors
+from medamad.storage.environment.meta import MARKS
 from medamad.storage.environment.trusted_clock import read_trusted
 from medamad.storage.errors import Damaged, DamagedSegment, NoStore, StoreError
 from medamad.storage.grants import G, GrantKind
@@ -143,6 +144,14 @@ class StoreReader:
         access = WriterAccess(self._txn)
         reader = SnapshotReader(access, self._environment.databases, report_damage)
         return evolve(self._partition(website).publish(), reader=reader)
+
+    def check_is_whole(self) -> None:
+        """Raise Conflict if the hits are in a cluster, and here only for a while."""
+        if self._txn.get(MARKS, db=self._environment.databases.meta) is not None:
+            raise Conflict(
+                "the hits are in a cluster and stay here only for a while, so this would be"
+                " incomplete: ask the daemon for statistics instead"
+            )
 
     def forecast(self, website: Website, bound: Cutoff | None) -> Forecast:
         """Return how much of a website is kept, and how much of it a cutoff would delete."""

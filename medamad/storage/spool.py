@@ -8,12 +8,14 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 import msgspec
-from attrs import define, field
+from attrs import define, evolve, field
 
 from medamad.storage.compaction.retention import Cutoff
 from medamad.storage.environment.environment import Txn
 from medamad.storage.environment.files import Database
 from medamad.storage.environment.meta import MARKS, verified, with_checksum
+from medamad.storage.environment.writer import Transaction
+from medamad.storage.segments.format import SegmentHeader
 from medamad.storage.settings import LEAST_KEPT_HOURS
 
 _HOUR_MS: Final = 3_600_000
@@ -41,6 +43,8 @@ class Marks(msgspec.Struct, frozen=True, array_like=True):
     safe: int = 0
     safe_ms: int = 0
     """When what is up to `safe` had been stored."""
+    deleted: tuple[int, ...] = ()
+    """The websites whose rows are still to be deleted in the cluster."""
 
 
 @define(eq=False)
@@ -69,13 +73,28 @@ class Spool:
             self.marks = msgspec.msgpack.decode(verified(MARKS, stored), type=Marks)
         return stored is None
 
-    def write(self, txn: Txn, meta: Database, marks: Marks) -> None:
-        """Store the marks. `marks` is to be replaced once they are committed."""
-        txn.put(MARKS, with_checksum(MARKS, msgspec.msgpack.encode(marks)), db=meta)
+    def change(self, txn: Transaction, meta: Database, marks: Marks) -> None:
+        """Store marks, which replace those here once they are committed."""
+        value = with_checksum(MARKS, msgspec.msgpack.encode(marks))
+        txn.lmdb.put(MARKS, value, db=meta)
+        txn.after_commit(lambda: setattr(self, "marks", marks))
 
     def cutoff(self, now_ms: int) -> Cutoff:
         """Return which views and events may go: of those in the cluster, the old ones."""
         marks, kept_ms = self.marks, self.kept_hours * _HOUR_MS
         # What is not safe may be of a visit that began a day before, or correct a view of then.
         before_ms = min(now_ms - kept_ms, marks.safe_ms - LEAST_KEPT_HOURS * _HOUR_MS)
-        return Cutoff(before_ms, _UTC, keeps_rollups=False, numbers=(marks.since, marks.safe))
+
+        def includes(header: SegmentHeader) -> bool:
+            return header.first_sequence > marks.since and header.last_sequence <= marks.safe
+
+        return Cutoff(before_ms, _UTC, keeps_rollups=False, includes=includes, is_in_cluster=True)
+
+    def limited(self, cutoff: Cutoff) -> Cutoff:
+        """Return a cutoff for what was stored before there was a cluster alone."""
+        marks = self.marks
+
+        def includes(header: SegmentHeader) -> bool:
+            return header.first_sequence <= marks.since and header.last_sequence <= marks.safe
+
+        return evolve(cutoff, includes=includes)

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import lmdb
 from attrs import define, frozen
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
@@ -267,6 +268,7 @@ class Store:
             delete_reports_of(txn.lmdb, self.environment.databases, website.number)
             delete_alerts(txn.lmdb, self.environment.databases, website.number)
             delete_values(txn.lmdb, self.environment.databases, website.number)
+            self._delete_in_cluster(txn, [website.number])
             txn.after_commit(lambda: self._drop(website.number))
 
         await self.writer.submit(change)
@@ -283,6 +285,7 @@ class Store:
             delete_all_values(txn.lmdb, databases)
             write_account(txn.lmdb, databases, account)
             numbers = self.websites.clear(txn)
+            self._delete_in_cluster(txn, numbers)
             txn.after_commit(lambda: self._drop(*numbers))
             return numbers
 
@@ -312,16 +315,22 @@ class Store:
             await self.maintenance.run(now_ms, now_ms if trusted_ms is None else trusted_ms)
 
     async def move_marks(self, marks: Marks) -> None:
-        """Store how far the cluster has what is stored here."""
+        """Store how far the cluster has what is stored here, apart from what is to be deleted."""
+        await self._change_marks(lambda old: replace(marks, deleted=old.deleted))
+
+    async def forget_deleted(self, websites: Sequence[int]) -> None:
+        """Store that the cluster has nothing of some deleted websites any more."""
+        await self._change_marks(
+            lambda old: replace(
+                old, deleted=tuple(number for number in old.deleted if number not in websites)
+            )
+        )
+
+    async def _change_marks(self, change: Callable[[Marks], Marks]) -> None:
         spool = self.spool
-        if spool is None:
-            return
-
-        def change(txn: Transaction) -> None:
-            spool.write(txn.lmdb, self.environment.databases.meta, marks)
-            txn.after_commit(lambda: setattr(spool, "marks", marks))
-
-        await self.writer.submit(change)
+        if spool is not None:
+            meta = self.environment.databases.meta
+            await self.writer.submit(lambda txn: spool.change(txn, meta, change(spool.marks)))
 
     # In the writer thread
 
@@ -334,6 +343,13 @@ class Store:
             spool.unbound.update(batch.unbound)
             txn.after_commit(lambda: self._is_stored(spool))
         return batch
+
+    def _delete_in_cluster(self, txn: Transaction, websites: Sequence[int]) -> None:
+        spool = self.spool
+        if spool is not None:
+            deleted = (*spool.marks.deleted, *websites)
+            marks = replace(spool.marks, deleted=deleted)
+            spool.change(txn, self.environment.databases.meta, marks)
 
     def _is_stored(self, spool: Spool) -> None:
         spool.stored_up_to = self.wal.last_sequence

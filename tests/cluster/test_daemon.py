@@ -1,6 +1,7 @@
 """The real daemon with a cluster: hits over HTTP, and the commands."""
 
 import json
+import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -9,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from support.clickhouse.daemon import command, durations, initialized, leave, send
 from support.clickhouse.servers import CLUSTER, Server, servers
-from support.daemon import HIT, Client, Daemon, until
+from support.daemon import HIT, Client, Daemon, finished_fork, until
 
 from medamad.clickhouse import client as clickhouse
 from medamad.query.reports import STATISTICS
@@ -20,6 +21,16 @@ urls = [{urls}]
 database = "{database}"
 collector = 7
 """
+
+
+PRINTING_MODULES = (
+    sys.executable,
+    "-c",
+    """import atexit, sys
+from medamad.cli import main
+atexit.register(lambda: print("MODULES", *sys.modules))
+sys.exit(main())""",
+)
 
 
 def configured(database: str, *servers: Server, more: str = "") -> str:
@@ -92,7 +103,12 @@ def browse(daemon: Daemon) -> None:
                 "p": page == 0,
                 "q": page < 2,
             }
-            event = {"e": "custom", "b": beacon, "g": "example.com", "d": {"clicked": f"c{visitor}"}}
+            event = {
+                "e": "custom",
+                "b": beacon,
+                "g": "example.com",
+                "d": {"clicked": f"c{visitor}"},
+            }
             leave_page = {"e": "unload", "b": beacon, "m": 1_000 * visitor + page + 1}
             for body in (load, *([event] if page == 1 else []), leave_page):
                 answer = client.request("POST", "/api/event/hit", body, headers)
@@ -157,3 +173,38 @@ def test_statistics_are_unavailable_while_a_shard_is_down(tmp_path: Path) -> Non
             send(daemon, 2)
         finally:
             daemon.stop()
+
+
+def test_what_a_cluster_cannot_do_yet_is_refused(daemon: Daemon) -> None:
+    initialized(daemon)
+    daemon.start()
+    client = daemon.client()
+    client.add_website("example.com")
+    answer = client.request("GET", "/api/website/example.com/export")
+    assert answer.status == 409
+    assert "from which nothing can be exported yet" in answer.json["error"]["message"]
+    until(lambda: "rows since the start" in command(daemon, "status")[1])
+    here, refused = ["--data", str(daemon.data)], "the hits are in a cluster"
+    file = daemon.folder / "views.ndjson"
+    file.write_text("")
+    for arguments in (
+        ["export", "example.com"],
+        ["report", "--website", "example.com", "--week", "2026-W40"],
+        ["retention"],
+        ["import", "--website", "example.com", str(file)],
+    ):
+        done = finished_fork([*arguments, *here])
+        assert (done.returncode, refused in done.stderr) == (1, True), done
+
+
+def test_a_daemon_without_a_cluster_imports_nothing_of_it(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, command=(*PRINTING_MODULES, "run"))
+    daemon.start()
+    daemon.client().add_website("example.com")
+    send(daemon, 1)
+    assert daemon.client().get("/api/website/example.com/summary")["current"]["visitors"] == 1
+    daemon.stop()
+    loaded = daemon.log.partition("MODULES ")[2].split()
+    assert "medamad.query.embedded.engine" in loaded
+    cluster = ("medamad.cluster", "medamad.clickhouse", "medamad.query.clickhouse")
+    assert [name for name in loaded if name.startswith(cluster)] == []

@@ -124,17 +124,21 @@ class Maintenance:
             self._queued.discard(partition.website)
             if self._closing:
                 return
-            cutoff = None
+            cutoffs: Sequence[Cutoff | None] = ()
             if self._trusted_ms is not None:
-                cutoff = self._cutoffs(self._trusted_ms)(partition)
-            removed = Removed()
-            try:
-                while job := await self._compactor.run_next(partition, now_ms, cutoff):
-                    removed += job.removed()
-            finally:
-                if cutoff is not None and removed != Removed():
-                    self._log_removed(partition, cutoff, removed)
-                    self._vacuum_due.add(partition.website)
+                cutoffs = self._cutoffs(self._trusted_ms)(partition)
+            for cutoff in cutoffs or (None,):
+                await self._run_jobs(partition, now_ms, cutoff)
+
+    async def _run_jobs(self, partition: Partition, now_ms: int, cutoff: Cutoff | None) -> None:
+        removed = Removed()
+        try:
+            while job := await self._compactor.run_next(partition, now_ms, cutoff):
+                removed += job.removed()
+        finally:
+            if cutoff is not None and removed != Removed():
+                self._log_removed(partition, cutoff, removed)
+                self._vacuum_due.add(partition.website)
 
     def vacuum_after_removal(self, partition: Partition) -> None:
         """Delete the texts that a website no longer uses, once no query reads them any more."""
@@ -148,16 +152,25 @@ class Maintenance:
 
     def has_expired(self, now_ms: int) -> bool:
         """Return whether retention would delete something flushed at a moment."""
-        cutoff_of_partition = self._cutoffs(now_ms)
+        cutoffs_of_partition = self._cutoffs(now_ms)
         for partition in self._partitions.all():
-            cutoff = cutoff_of_partition(partition)
-            if cutoff is not None:
+            for cutoff in cutoffs_of_partition(partition):
                 segments = partition.leaves()
                 if not cutoff.keeps_rollups:
                     segments += partition.rollups
                 if any(map(cutoff.concerns, segments)):
                     return True
         return False
+
+    def retained_since_ms(self, now_ms: int) -> dict[int, int]:
+        """Return before when the views of a website are deleted, by its number, if they are."""
+        retention, hostnames = self.retention, self._websites.hostnames()
+        found: dict[int, int] = {}
+        for website in self._websites.all():
+            rule = retention.of(website.hostname, hostnames)
+            if (cutoff := cutoff_of(rule, retention.zone, now_ms)) is not None:
+                found[website.number] = cutoff.before_ms
+        return found
 
     def log_unregistered(self) -> None:
         """Log each retention table that names no registered website, once."""
@@ -232,22 +245,28 @@ class Maintenance:
 
     # Retention
 
-    def _cutoffs(self, now_ms: int) -> Callable[[Partition], Cutoff | None]:
-        """Return a function that returns a website's cutoff; equal rules are computed once."""
-        if self._spool is not None:
-            of_all = self._spool.cutoff(now_ms)
-            return lambda _: of_all
+    def _cutoffs(self, now_ms: int) -> Callable[[Partition], Sequence[Cutoff]]:
+        """Return a function that returns a website's cutoffs; equal rules are computed once.
+
+        There is one at most, and besides it one for what a cluster has, if there is one.
+        """
         retention = self.retention
         default = retention.of_others(self._websites.hostnames())
         cutoff_by_rule = cache(partial(cutoff_of, zone=retention.zone, now_ms=now_ms))
 
-        def cutoff(partition: Partition) -> Cutoff | None:
+        spool = self._spool
+        sent = () if spool is None else (spool.cutoff(now_ms),)
+
+        def cutoffs(partition: Partition) -> Sequence[Cutoff]:
             website = self._websites.by_number(partition.website)
             if website is None:
-                return None
-            return cutoff_by_rule(retention.websites.get(website.hostname, default))
+                return ()
+            own = cutoff_by_rule(retention.websites.get(website.hostname, default))
+            if own is None:
+                return sent
+            return (own if spool is None else spool.limited(own), *sent)
 
-        return cutoff
+        return cutoffs
 
     def _log_removed(self, partition: Partition, cutoff: Cutoff, removed: Removed) -> None:
         website = self._websites.by_number(partition.website)
@@ -280,6 +299,6 @@ class Maintenance:
 
 
 def _remains(cutoff: Cutoff) -> str:
-    if cutoff.numbers is not None:
+    if cutoff.is_in_cluster:
         return "the cluster has them"
     return "daily totals remain" if cutoff.keeps_rollups else "nothing of them remains"
