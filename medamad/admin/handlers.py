@@ -146,7 +146,7 @@ class AdminHandlers:
             degraded=state.degraded(now),
             rows=state.rows,
             failures=state.failures,
-            has_earlier=spool.marks.since > 0,
+            has_earlier=spool.marks.since > 0 or bool(backend.store.partitions.days_with_rollups()),
         )
 
     def _limit_warnings(self) -> Iterator[str]:

@@ -127,14 +127,17 @@ class ImportHandlers:
 
         Raises Conflict if the hits are in a cluster.
         """
-        if self._store.spool is not None:
-            raise Conflict("the hits are in a cluster, into which nothing can be imported yet")
+        self._check_no_cluster()
         website = self._website(request.website)
         for left in list(self._incoming.values()):
             if left.website.number == website.number and not left.is_held:
                 await self._abandon(left)
         batch: ImportBatch = await uncancelled(self._begin(website, request))
         return Begun(batch.number, batch.spans)
+
+    def _check_no_cluster(self) -> None:
+        if self._store.spool is not None:
+            raise Conflict("the hits are in a cluster, where imports cannot be made or undone yet")
 
     async def hold(self, request: HoldImport, _report: ReportProgress) -> Nothing:
         """Wait for the end of a batch or of its command."""
@@ -192,6 +195,7 @@ class ImportHandlers:
 
     async def undo(self, request: UndoImport, _report: ReportProgress) -> Ended:
         """Remove a batch."""
+        self._check_no_cluster()
         website = self._website(request.website)
         gone = await uncancelled(self._store.imports.undo(website, request.number))
         incoming = self._incoming.get(request.number)

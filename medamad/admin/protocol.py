@@ -151,6 +151,13 @@ class ResendHits(AdminRequest, frozen=True):
     since: int
 
 
+class LoadHits(AdminRequest, frozen=True):
+    """Request that the cluster gets all hits from before there was one.
+
+    The result is how many rows of views and events were sent.
+    """
+
+
 class GetConfiguration(AdminRequest, frozen=True):
     """Request what commands need to know of the configuration."""
 

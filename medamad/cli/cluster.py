@@ -14,7 +14,14 @@ import msgspec
 from attrs import evolve
 
 from medamad.admin.client import AdminConnection, RequestFailed, connect
-from medamad.admin.protocol import ClusterReport, DaemonState, ResendHits, Status
+from medamad.admin.protocol import (
+    AdminRequest,
+    ClusterReport,
+    DaemonState,
+    LoadHits,
+    ResendHits,
+    Status,
+)
 from medamad.cli.support import (
     ProgressLine,
     add_data,
@@ -30,8 +37,12 @@ from medamad.config.schema import INSTALLED, Config, ConfigError
 from medamad.config.settings import ClusterSettings, cluster_settings
 from medamad.daemon.shipping import client_of, layout_of
 
+_PATIENCE_S: Final = 120.0
+"""Longer than a block takes, of whose end the daemon says."""
+
 EXAMPLES: Final = (
     ("medamad cluster init --config /etc/medamad/medamad.toml", "make the tables, once"),
+    ("medamad cluster load --data /var/lib/medamad", "move to a cluster with all hits"),
     ("medamad cluster status --data /var/lib/medamad", "how far the cluster has the hits"),
     (
         "medamad cluster resend --since 2026-11-20 --data /var/lib/medamad",
@@ -48,6 +59,10 @@ def configure(parser: ArgumentParser) -> None:
     status = what.add_parser("status", help="show how far the cluster has the hits")
     add_json(status)
     status.set_defaults(work=_status)
+    load = what.add_parser(
+        "load", help="send the hits from before there was a cluster; can be repeated"
+    )
+    load.set_defaults(work=_load)
     resend = what.add_parser("resend", help="send hits again; none is there twice")
     resend.add_argument(
         "--since",
@@ -57,7 +72,7 @@ def configure(parser: ArgumentParser) -> None:
         help="the day, in UTC, of the first hits, such as 2026-11-20",
     )
     resend.set_defaults(work=_resend)
-    for each in (init, status, resend):
+    for each in (init, status, load, resend):
         add_data(each)
 
 
@@ -132,19 +147,27 @@ def lines_of(report: ClusterReport) -> Iterator[str]:
     yield f"waiting      {report.left:,} rows of the log, for {report.behind_s:.0f} s"
     yield f"unsafe       {report.unsafe:,} rows of the log are on too few replicas"
     if report.has_earlier:
-        yield "hits from before [cluster] was set are only on this machine"
+        yield "hits from before [cluster] was set are only on this machine: medamad cluster load"
     if report.degraded:
         yield f"needs attention: {report.degraded}"
 
 
+def _load(_arguments: Namespace, data_dir: Path) -> int:
+    return _send(data_dir, LoadHits(), "sent")
+
+
 def _resend(arguments: Namespace, data_dir: Path) -> int:
-    line = ProgressLine("sending", sys.stderr)
-    with connect(data_dir) as connection:
+    return _send(data_dir, ResendHits(arguments.since), "sent again")
+
+
+def _send(data_dir: Path, request: AdminRequest, done: str) -> int:
+    line = ProgressLine("rows", sys.stderr)
+    with connect(data_dir, _PATIENCE_S) as connection:
         _report(connection)
         begun = time.monotonic()
-        rows = connection.request(
-            ResendHits(arguments.since), int, lambda progress: line.update(progress.done, 0)
-        )
-        line.end()
-    print(f"{rows:,} rows were sent again in {time.monotonic() - begun:.0f} s.")
+        try:
+            rows = connection.request(request, int, lambda progress: line.update(progress.done))
+        finally:
+            line.end()
+    print(f"{rows:,} rows were {done} in {time.monotonic() - begun:.0f} s.")
     return 0

@@ -34,6 +34,8 @@ from medamad.storage.wal.records import (
 
 MOST_NUMBERS: Final = 20_000
 """How many numbers of the log a block covers."""
+EVER_MS: Final = -(1 << 62)
+"""Before all times."""
 BOUND_WITHIN_S: Final = 65.0
 """How long an event waits for its page load: a little longer than the store lets it."""
 _QUORUM_MS: Final = 10_000
@@ -160,23 +162,22 @@ class Shipper:
         )
 
     def resend(self, since_ms: int) -> Iterator[int]:
-        """Send all views and events since a time again; return the number of rows of each block.
+        """Send all views and events since a time; return the number of rows of each block.
 
-        Raises what `step` does.
+        Some may not have been sent before, some may be in the cluster. Raises what `step` does.
         """
         self._begin()
         self._known.texts.clear()
         for website in self._websites():
-            views, events = self._read_website(
-                website, lambda at: _numbers_since(at, since_ms)
-            ) or (
-                _NONE,
-                _NONE,
-            )
+            with self._reading:
+                self._check_not_stopped()
+                found = self._read_website(website, lambda at: _numbers_since(at, since_ms))
+            views, events = found or (_NONE, _NONE)
             for begin in range(0, max(len(views), len(events)), MOST_NUMBERS):
                 piece = _Piece(0, Block(self.collector, self._known))
                 end = begin + MOST_NUMBERS
                 with self._reading:
+                    self._check_not_stopped()
                     self._add(piece, website, views[begin:end], events[begin:end])
                 if lacking := self._send_safely(piece.block):
                     raise Unavailable(lacking)

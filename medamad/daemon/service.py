@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.first_login import FILE_NAME, FirstLogin, FirstLoginError
 from medamad.admin.handlers import AdminHandlers
-from medamad.admin.protocol import ResendHits
+from medamad.admin.protocol import LoadHits, ResendHits
 from medamad.admin.server import AdminServer, Handlers
 from medamad.config import settings
 from medamad.config.lists import Lists, load_lists
@@ -343,7 +343,7 @@ class Daemon(Service):
         self._opened.callback(shipping.stop)
         self._repeat(ships.SHIP_S, shipping.ship, now=True)
         self._repeat(ships.REMOVE_S, shipping.remove)
-        return {ResendHits: shipping.resend}
+        return {ResendHits: shipping.resend, LoadHits: shipping.load}
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
         queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))

@@ -8,16 +8,16 @@ from attrs import define
 from msgspec.structs import replace
 from twisted.logger import Logger
 
-from medamad.admin.protocol import Progress, ResendHits
+from medamad.admin.protocol import LoadHits, Progress, ResendHits
 from medamad.admin.server import ReportProgress
 from medamad.clickhouse.client import ClickHouseError, Client, Connecting
 from medamad.clickhouse.tables import Layout, OtherTables, day_of
 from medamad.cluster.removal import Removal
-from medamad.cluster.shipper import MOST_NUMBERS, CannotSend, Shipper, Stopped
+from medamad.cluster.shipper import EVER_MS, MOST_NUMBERS, CannotSend, Shipper, Stopped
 from medamad.config.settings import ClusterSettings
 from medamad.daemon.thread_pool import Pool
 from medamad.domain.cluster import ClusterState
-from medamad.domain.errors import Unavailable
+from medamad.domain.errors import Conflict, Unavailable
 from medamad.storage.spool import Marks, Spool
 from medamad.storage.store import Store
 
@@ -142,7 +142,32 @@ class Shipping:
 
         Raises Unavailable if the cluster does not take them.
         """
-        total, blocks = 0, self._shipper.resend(request.since * 1000)
+        return await self._resend(request.since * 1000, report)
+
+    async def load(self, _request: LoadHits, report: ReportProgress) -> int:
+        """Send all hits, also those from before there was a cluster; return how many rows.
+
+        Raises Conflict if there are days of which only daily totals are left, before anything is
+        sent; Unavailable if the cluster does not take the hits.
+        """
+        store = self._store
+        if days := store.partitions.days_with_rollups():
+            names = ", ".join(
+                f"{website.hostname} ({len(days[website.number])})"
+                for website in store.websites.all()
+                if website.number in days
+            )
+            raise Conflict(
+                f"of some days, only daily totals are left, which a cluster cannot have: {names}."
+                ' Remove them before, by raw_days and after = "nothing" in [retention], or by'
+                " undoing the import that brought them"
+            )
+        rows = await self._resend(EVER_MS, report)
+        await store.mark_loaded()
+        return rows
+
+    async def _resend(self, since_ms: int, report: ReportProgress) -> int:
+        total, blocks = 0, self._shipper.resend(since_ms)
         try:
             while (rows := await self._in_thread(partial(_next, blocks))) is not None:
                 total += rows

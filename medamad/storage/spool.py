@@ -86,7 +86,9 @@ class Spool:
         before_ms = min(now_ms - kept_ms, marks.safe_ms - LEAST_KEPT_HOURS * _HOUR_MS)
 
         def includes(header: SegmentHeader) -> bool:
-            return header.first_sequence > marks.since and header.last_sequence <= marks.safe
+            is_sent = header.first_sequence > marks.since and header.last_sequence <= marks.safe
+            # No cluster has the totals of a day.
+            return is_sent and header.day is None
 
         return Cutoff(before_ms, _UTC, keeps_rollups=False, includes=includes, is_in_cluster=True)
 

@@ -315,8 +315,12 @@ class Store:
             await self.maintenance.run(now_ms, now_ms if trusted_ms is None else trusted_ms)
 
     async def move_marks(self, marks: Marks) -> None:
-        """Store how far the cluster has what is stored here, apart from what is to be deleted."""
-        await self._change_marks(lambda old: replace(marks, deleted=old.deleted))
+        """Store how far the cluster has the log."""
+        await self._change_marks(lambda old: replace(marks, since=old.since, deleted=old.deleted))
+
+    async def mark_loaded(self) -> None:
+        """Store that the cluster also has what was stored here before there was one."""
+        await self._change_marks(lambda old: replace(old, since=0))
 
     async def forget_deleted(self, websites: Sequence[int]) -> None:
         """Store that the cluster has nothing of some deleted websites any more."""

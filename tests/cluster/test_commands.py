@@ -12,6 +12,8 @@ from support.daemon import Client, Daemon, free_port, until
 
 from medamad.clickhouse import tables
 
+pytestmark = pytest.mark.daemon
+
 
 def with_cluster(folder: Path, url: str, more: str = "") -> Daemon:
     return Daemon(folder, configuration=f'[cluster]\nurls = ["{url}"]\n{more}')

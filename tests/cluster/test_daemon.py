@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import pytest
 from support.clickhouse.daemon import command, durations, initialized, leave, send
 from support.clickhouse.servers import CLUSTER, Server, servers
-from support.daemon import HIT, Client, Daemon, finished_fork, until
+from support.daemon import HIT, Client, Daemon, finished, finished_fork, until
+from support.transfer.day_files import HOST, Plausible
 
 from medamad.clickhouse import client as clickhouse
 from medamad.query.reports import STATISTICS
@@ -21,6 +22,8 @@ urls = [{urls}]
 database = "{database}"
 collector = 7
 """
+
+pytestmark = pytest.mark.daemon
 
 
 PRINTING_MODULES = (
@@ -208,3 +211,49 @@ def test_a_daemon_without_a_cluster_imports_nothing_of_it(tmp_path: Path) -> Non
     assert "medamad.query.embedded.engine" in loaded
     cluster = ("medamad.cluster", "medamad.clickhouse", "medamad.query.clickhouse")
     assert [name for name in loaded if name.startswith(cluster)] == []
+
+
+def test_a_store_moves_to_a_cluster_with_its_hits(daemon: Daemon) -> None:
+    configuration, daemon.configuration = daemon.configuration, ""
+    daemon.start()
+    client = daemon.client()
+    client.add_website("example.com")
+    browse(daemon)
+    paths = [f"/api/website/example.com/{each.name}?visits=true" for each in STATISTICS]
+    before = [client.request("GET", path).json for path in paths]
+    daemon.stop()
+    daemon.configuration = configuration
+    initialized(daemon)
+    daemon.start()
+    earlier = "hits from before [cluster] was set are only on this machine"
+    until(lambda: earlier in command(daemon, "status")[1])
+    # What goes on meanwhile is not lost or counted twice.
+    leave(daemon, 1, 700)
+    for _ in range(2):
+        status, printed, error = command(daemon, "load")
+        assert (status, error) == (0, "")
+        assert printed.startswith("20 rows were sent in")
+    assert earlier not in command(daemon, "status")[1]
+    client = daemon.client()
+    assert [client.request("GET", path).json for path in paths] == before
+
+
+def test_days_of_which_only_totals_are_left_are_not_loaded(daemon: Daemon, tmp_path: Path) -> None:
+    configuration, daemon.configuration = daemon.configuration, ""
+    daemon.start()
+    daemon.client().add_website(HOST)
+    export = Plausible()
+    done = finished(
+        "import", daemon.data, str(export.zip(tmp_path / "export.zip")), "--website", HOST
+    )
+    assert done.returncode == 0, done
+    daemon.stop()
+    daemon.configuration = configuration
+    initialized(daemon)
+    daemon.start()
+    until(lambda: command(daemon, "status")[0] == 0)
+    status, _, error = command(daemon, "load")
+    assert status == 1
+    assert "only daily totals are left, which a cluster cannot have: " in error
+    assert f"{HOST} ({export.days})." in error
+    assert "hits from before" in command(daemon, "status")[1]

@@ -14,6 +14,8 @@ from support.daemon import Client, Daemon, free_port, until
 
 DATABASE = "faults"
 
+pytestmark = pytest.mark.daemon
+
 
 @define(eq=False)
 class KilledServer:
