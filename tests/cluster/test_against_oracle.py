@@ -2,21 +2,23 @@
 
 import random
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, product
 from zoneinfo import ZoneInfo
 
 import pytest
 from attrs import define, field
 from support.clickhouse.rows import send
 from support.clickhouse.servers import CLUSTER, Server
-from support.query.oracle import Oracle
-from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
+from support.query.hits import NOON, event, view
+from support.query.oracle import Entry, Oracle
+from support.query.random_queries import GOALS, INTERVALS, MOMENTS, VALUES, ZONES, RandomTraffic
 from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, answer
 
 from medamad.clickhouse.client import Client
 from medamad.clickhouse.tables import Layout, create_tables
 from medamad.query.clickhouse.engine import ClickHouseEngine
 from medamad.query.clickhouse.reader import ClickHouseReader
+from medamad.query.filters import FIELDS
 from medamad.query.request import Cancellation
 
 DATABASE = "against_oracle"
@@ -94,3 +96,68 @@ def test_random_queries_of_each_statistic_match_the_oracle(cluster: Cluster, end
     rng = random.Random(endpoint)  # noqa: S311
     traffic = RandomTraffic(rng, rng.choice(MOMENTS), "day")
     check(cluster, traffic, (200, 60), [endpoint] * 3)
+
+
+AWKWARD = (
+    "",
+    'it\'s "quoted" `so`',
+    "back\\slash \\N \\x00 \\' \\",
+    "NUL\x00 in \x00 between",
+    "tab\tline\nend\r\n",
+    "emoji 👩‍👩‍👧‍👦 and é",
+    "مرحبا بالعالم \u202e right to left",
+    '--boundary\r\nContent-Disposition: form-data; name="query"\r\n\r\nSELECT 2',
+    "{p:String} ? %s %00 &a=b#c set0",
+    "not UTF-8, as it is stored: \ufffd",
+    "long " * 13_000,
+)
+
+
+def awkward_hits() -> tuple[list[Entry], list[Entry]]:
+    """Return views that have each text in every place, each with an event that has it."""
+    views = [
+        {
+            **view(number, "pq", 1000),
+            **dict.fromkeys(VALUES, text),
+            "visit": number,
+        }
+        for number, text in enumerate(AWKWARD, 1)
+    ]
+    # NUL divides the name of a property from its value, so neither can have it.
+    events = [
+        event(number, number, **{text.replace("\0", "") or "x": text.replace("\0", "")})
+        for number, text in enumerate(AWKWARD, 1)
+    ]
+    return views, events
+
+
+@pytest.mark.parametrize("text", AWKWARD, ids=range(len(AWKWARD)))
+def test_awkward_texts_pass_through_every_filter(cluster: Cluster, text: str) -> None:
+    views, events = awkward_hits()
+    website = next(cluster.numbers)
+    send(cluster.client, website, views, events, random.Random(1))  # noqa: S311
+    oracle = Oracle(views, events, source_of=SOURCES.name_of, now_ms=NOON, goals=GOALS)
+    reader = cluster.reader(website)
+    found = 0
+    # Each field has each of these with some texts.
+    kinds = list(product(("eq", "not_contains", "in"), ("pages", "properties", "entries")))
+    for number, field_name in enumerate(FIELDS, AWKWARD.index(text)):
+        operator, endpoint = kinds[number % len(kinds)]
+        # A comma divides the values of a list.
+        value = text.partition(",")[0] if operator == "in" else text
+        query = [(f"{field_name}[{operator}]", value), ("visits", "true")]
+        rows = answer(reader, endpoint, query, now_ms=NOON)
+        assert rows == oracle.answer(endpoint, query), (endpoint, field_name, operator)
+        found += bool(rows)
+    assert found > len(FIELDS) / 3
+
+
+@pytest.mark.parametrize("text", AWKWARD, ids=range(len(AWKWARD)))
+def test_pages_beside_an_awkward_one_are_found(cluster: Cluster, text: str) -> None:
+    views = [{**view(number, "pq"), "visit": 1, "path": "/"} for number in range(1, 4)]
+    views[1]["path"] = text
+    website = next(cluster.numbers)
+    send(cluster.client, website, views, [], random.Random(1))  # noqa: S311
+    for endpoint, beside in (("next", "/"), ("previous", "/")):
+        (row,) = answer(cluster.reader(website), endpoint, [("of", text)])
+        assert (row["path"], row["views"]) == (beside, 1)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from medamad.clickhouse.client import Client
 from medamad.domain.dimensions import Dimension, property_text
 from medamad.domain.goals import Goal
+from medamad.domain.zones import DAY_MS
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.clickhouse.sql import (
@@ -272,27 +273,32 @@ class ClickHouseSelected(Selected):
     def _find_gaps(self) -> Gaps:
         """Return the days in the period on which views are without a visit.
 
-        That is, all those of an import, or all others.
+        That is, all views that an import has of a day, or all others.
         """
-        reader = self.reader
-        slots = f"SELECT DISTINCT batch, intDiv(time_ms, {_SLOT_MS}) AS slot FROM "
-        of_period = partial(reader.of_website, "views", *during(self.period), final=False)
-        without = self._days(reader.run(slots + of_period("visit = 0")))
+        without = self._batches_by_day("visit = 0", *during(self.period))
         if not without:
             return NO_GAPS
         # Few views of a website belong to no visit: only then do the others matter.
-        batches = sorted({batch for batch, _ in without})
-        of_batches = f"batch IN ({', '.join(map(str, batches))})"
-        having = self._days(reader.run(slots + of_period("visit > 0", of_batches)))
+        batches = ", ".join(sorted({str(batch) for batch, _ in without}))
+        start_ms, end_ms = self.period.start_ms, self.period.end_ms
+        whole_days = Period(
+            None if start_ms is None else start_ms - DAY_MS,
+            None if end_ms is None else end_ms + DAY_MS,
+        )
+        having = self._batches_by_day("visit > 0", *during(whole_days), f"batch IN ({batches})")
         return Gaps((Gap.VISITS, day) for _, day in without - having)
 
-    def _days(self, found: Found) -> set[tuple[int, int]]:
-        """Return the batches in a result, each with a day."""
-        pairs = zip(found.get("batch", ()), found.get("slot", ()), strict=True)
+    def _batches_by_day(self, *conditions: str) -> set[tuple[int, int]]:
+        """Return the batches of some views, each with a local day that it has some on."""
+        found = self.reader.run(
+            f"SELECT DISTINCT batch, toInt64(floor(time_ms / {_SLOT_MS})) AS slot"
+            f" FROM {self.reader.of_website('views', *conditions, final=False)}"
+        )
+        zone = Period(zone=self.period.zone)
         return {
-            (int(batch), day)
-            for batch, slot in pairs
-            for day in self.period.days_of(int(slot) * _SLOT_MS, int(slot) * _SLOT_MS)
+            (batch, day)
+            for batch, slot in zip(_column(found, "batch"), _column(found, "slot"), strict=True)
+            for day in zone.days_of(int(slot) * _SLOT_MS, int(slot) * _SLOT_MS)
         }
 
     def during(self, period: Period, gap: Gap = Gap.FIGURES) -> Self:  # noqa: ARG002 - no rollups
