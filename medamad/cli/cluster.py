@@ -60,7 +60,7 @@ def configure(parser: ArgumentParser) -> None:
     add_json(status)
     status.set_defaults(work=_status)
     load = what.add_parser(
-        "load", help="send the hits from before there was a cluster; can be repeated"
+        "load", help="send the hits from before there was a cluster; goes on where it was cut off"
     )
     load.set_defaults(work=_load)
     resend = what.add_parser("resend", help="send hits again; none is there twice")

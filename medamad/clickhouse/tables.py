@@ -193,6 +193,11 @@ def number_at(collector: int, sequence: int) -> int:
     return collector << _SEQUENCE_BITS | sequence if sequence else 0
 
 
+def sequence_in(number: int) -> int:
+    """Return the number that a collector has for what has a number in the cluster."""
+    return number & (1 << _SEQUENCE_BITS) - 1
+
+
 def day_of(time_ms: int) -> int:
     """Return the day of a time in UTC, as a `Date` has it: days since 1970, within its bounds.
 

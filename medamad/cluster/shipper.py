@@ -16,7 +16,16 @@ from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from medamad.clickhouse.client import Client, Unavailable
-from medamad.clickhouse.tables import COLLECTORS, EVENTS, TEXTS, VIEWS, check_tables, insert
+from medamad.clickhouse.tables import (
+    COLLECTORS,
+    EVENTS,
+    TEXTS,
+    VIEWS,
+    check_tables,
+    insert,
+    number_at,
+    sequence_in,
+)
 from medamad.cluster.block import Block, Known, Numbers, events_of
 from medamad.domain.errors import NotFound
 from medamad.storage.environment.environment import Txn
@@ -34,7 +43,7 @@ from medamad.storage.wal.records import (
 
 MOST_NUMBERS: Final = 20_000
 """How many numbers of the log a block covers."""
-EVER_MS: Final = -(1 << 62)
+_EVER_MS: Final = -(1 << 62)
 """Before all times."""
 BOUND_WITHIN_S: Final = 65.0
 """How long an event waits for its page load: a little longer than the store lets it."""
@@ -182,6 +191,46 @@ class Shipper:
                 if lacking := self._send_safely(piece.block):
                     raise Unavailable(lacking)
                 yield piece.block.rows
+
+    def load(self) -> Iterator[int]:
+        """Send what was stored before there was a cluster; return the rows of each block.
+
+        It goes on where an earlier call was cut off. Raises what `step` does.
+        """
+        self._begin()
+        self._known.texts.clear()
+        since = self.spool.marks.since
+        for website in self._websites():
+            with self._reading:
+                self._check_not_stopped()
+                found = self._read_website(website, lambda at: _numbers_since(at, _EVER_MS))
+            views, events = found or (_NONE, _NONE)
+            hits = np.union1d(views, events)
+            hits = hits[hits <= since]
+            # Of the last block, only views may be there: they are sent before its events.
+            reached = np.searchsorted(hits, self._greatest_view(website, since), side="right")
+            for begin in range(max(int(reached) - MOST_NUMBERS, 0), len(hits), MOST_NUMBERS):
+                bounds = hits[begin], hits[min(begin + MOST_NUMBERS, len(hits)) - 1]
+                piece = _Piece(0, Block(self.collector, self._known))
+                with self._reading:
+                    self._check_not_stopped()
+                    self._add(piece, website, _between(views, bounds), _between(events, bounds))
+                if lacking := self._send_safely(piece.block):
+                    raise Unavailable(lacking)
+                yield piece.block.rows
+
+    def _greatest_view(self, website: int, since: int) -> int:
+        """Return the greatest number up to `since` of a view that the cluster has, 0 for none."""
+        found = self.client.query(
+            f"SELECT max(view) AS view FROM {self.client.table(VIEWS.name)}"
+            " WHERE website = {website:UInt32} AND view > {first:UInt64} AND view <= {last:UInt64}",
+            parameters={
+                "website": website,
+                "first": number_at(self.collector, 1) - 1,
+                "last": number_at(self.collector, since or 1),
+            },
+        )
+        return sequence_in(int(found["view"][0]))
 
     # The beginning
 
@@ -381,6 +430,12 @@ def _numbers_since(snapshot: Snapshot, since_ms: int) -> tuple[Numbers, Numbers]
         events += [_events_since(each, since_ms) for each in (leaf.own, leaf.loose)]
     events += [_events_since(piece, since_ms) for piece in snapshot.events]
     return np.unique(np.concatenate(views)), np.unique(np.concatenate(events))
+
+
+def _between(numbers: Numbers, bounds: tuple[np.uint64, np.uint64]) -> Numbers:
+    """Return those of some ascending numbers that are within bounds."""
+    begin, end = np.searchsorted(numbers, bounds[0]), np.searchsorted(numbers, bounds[1], "right")
+    return numbers[begin:end]
 
 
 def _events_since(events: EventColumns, since_ms: int) -> Numbers:

@@ -13,7 +13,7 @@ from medamad.admin.server import ReportProgress
 from medamad.clickhouse.client import ClickHouseError, Client, Connecting
 from medamad.clickhouse.tables import Layout, OtherTables, day_of
 from medamad.cluster.removal import Removal
-from medamad.cluster.shipper import EVER_MS, MOST_NUMBERS, CannotSend, Shipper, Stopped
+from medamad.cluster.shipper import MOST_NUMBERS, CannotSend, Shipper, Stopped
 from medamad.config.settings import ClusterSettings
 from medamad.daemon.thread_pool import Pool
 from medamad.domain.cluster import ClusterState
@@ -142,10 +142,10 @@ class Shipping:
 
         Raises Unavailable if the cluster does not take them.
         """
-        return await self._resend(request.since * 1000, report)
+        return await self._send(self._shipper.resend(request.since * 1000), report)
 
     async def load(self, _request: LoadHits, report: ReportProgress) -> int:
-        """Send all hits, also those from before there was a cluster; return how many rows.
+        """Send the hits from before there was a cluster; return how many rows.
 
         Raises Conflict if there are days of which only daily totals are left, before anything is
         sent; Unavailable if the cluster does not take the hits.
@@ -162,12 +162,12 @@ class Shipping:
                 ' Remove them before, by raw_days and after = "nothing" in [retention], or by'
                 " undoing the import that brought them"
             )
-        rows = await self._resend(EVER_MS, report)
+        rows = await self._send(self._shipper.load(), report)
         await store.mark_loaded()
         return rows
 
-    async def _resend(self, since_ms: int, report: ReportProgress) -> int:
-        total, blocks = 0, self._shipper.resend(since_ms)
+    async def _send(self, blocks: Iterator[int], report: ReportProgress) -> int:
+        total = 0
         try:
             while (rows := await self._in_thread(partial(_next, blocks))) is not None:
                 total += rows
