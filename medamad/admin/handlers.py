@@ -18,6 +18,7 @@ from medamad.admin.imports import (
     UndoImport,
 )
 from medamad.admin.protocol import (
+    ClusterReport,
     Configuration,
     DaemonState,
     GetConfiguration,
@@ -105,6 +106,7 @@ class AdminHandlers:
         pipeline, store, now = backend.pipeline, backend.store, backend.clock()
         websites, figures = store.websites.all(), store.figures()
         now_ms = int(now * 1000)
+        # Of this collector alone: the cluster may not answer, or slowly.
         visitors = await backend.run_query(
             lambda: sum(store.live_visitors(website, now_ms) for website in websites)
         )
@@ -133,10 +135,27 @@ class AdminHandlers:
             backup_failure=backend.backups.failure,
             damage=store.damage,
             unavailable_reasons=tuple(self.site.unavailable_reasons()),
+            cluster=self._cluster(),
             warnings=(
                 *await self.config_warnings(),
                 *self._warnings(figures.used_bytes, figures.map_bytes),
             ),
+        )
+
+    def _cluster(self) -> ClusterReport | None:
+        backend = self.site.backend
+        state, spool, now = backend.cluster, backend.store.spool, backend.clock()
+        if state is None or spool is None:
+            return None
+        return ClusterReport(
+            collector=state.collector,
+            left=state.left,
+            behind_s=state.behind_s(now),
+            unsafe=state.unsafe,
+            degraded=state.degraded(now),
+            rows=state.rows,
+            failures=state.failures,
+            has_earlier=spool.marks.since > 0 or bool(backend.store.partitions.days_with_rollups()),
         )
 
     def _limit_warnings(self) -> Iterator[str]:

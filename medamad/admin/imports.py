@@ -21,7 +21,7 @@ from medamad.admin.import_requests import (
 )
 from medamad.admin.protocol import AdminRequest
 from medamad.admin.server import ReportProgress
-from medamad.domain.errors import ApiError, NotFound
+from medamad.domain.errors import ApiError, Conflict, NotFound
 from medamad.domain.websites import Website
 from medamad.storage.import_batches import ImportBatch, Span
 from medamad.storage.import_content import DayCounts
@@ -133,13 +133,21 @@ class ImportHandlers:
     _log = Logger()
 
     async def begin(self, request: BeginImport, _report: ReportProgress) -> Begun:
-        """Begin a batch. One whose command has exited is abandoned."""
+        """Begin a batch. One whose command has exited is abandoned.
+
+        Raises Conflict if the hits are in a cluster.
+        """
+        self._check_no_cluster()
         website = self._website(request.website)
         for left in list(self._incoming.values()):
             if left.website.number == website.number and not left.is_held:
                 await self._abandon(left)
         batch: ImportBatch = await uncancelled(self._begin(website, request))
         return Begun(batch.number, batch.spans)
+
+    def _check_no_cluster(self) -> None:
+        if self._store.spool is not None:
+            raise Conflict("the hits are in a cluster, where imports cannot be made or undone yet")
 
     async def hold(self, request: HoldImport, _report: ReportProgress) -> Nothing:
         """Wait for the end of a batch or of its command."""
@@ -205,6 +213,7 @@ class ImportHandlers:
 
     async def undo(self, request: UndoImport, _report: ReportProgress) -> Ended:
         """Remove a batch."""
+        self._check_no_cluster()
         website = self._website(request.website)
         gone = await uncancelled(self._store.imports.undo(website, request.number))
         incoming = self._incoming.get(request.number)

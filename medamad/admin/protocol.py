@@ -66,6 +66,26 @@ class Status(AdminRequest, frozen=True):
     """Request the state of the daemon."""
 
 
+class ClusterReport(Struct, frozen=True, kw_only=True):
+    """How far the cluster has the hits of this collector."""
+
+    collector: int
+    left: int
+    """How many rows of the log wait to be sent."""
+    behind_s: float
+    """For how long something has waited."""
+    unsafe: int
+    """How many rows of the log are on too few replicas."""
+    degraded: str
+    """What needs attention, "" for nothing."""
+    rows: int
+    """How many rows of views and events were sent since the start."""
+    failures: int
+    """How often sending has failed since the start."""
+    has_earlier: bool
+    """Whether there are hits from before there was a cluster, which are not sent."""
+
+
 class DaemonState(Struct, frozen=True, kw_only=True):
     """The state of a running daemon. Times are whole Unix seconds, sizes bytes."""
 
@@ -105,6 +125,8 @@ class DaemonState(Struct, frozen=True, kw_only=True):
     unavailable_reasons: tuple[str, ...] = msgspec.field(name="lacks")
     """Why no hits are accepted; empty if they are."""
     warnings: tuple[str, ...]
+    cluster: ClusterReport | None = None
+    """None without a cluster."""
 
 
 class ReportDamage(AdminRequest, frozen=True):
@@ -118,6 +140,22 @@ class SendTestMail(AdminRequest, frozen=True):
     """Request a mail to an address, which says that mails arrive."""
 
     address: str
+
+
+class ResendHits(AdminRequest, frozen=True):
+    """Request that all hits since a time, in Unix seconds, are sent to the cluster again.
+
+    The result is how many rows these were.
+    """
+
+    since: int
+
+
+class LoadHits(AdminRequest, frozen=True):
+    """Request that the cluster gets all hits from before there was one.
+
+    The result is how many rows of views and events were sent.
+    """
 
 
 class GetConfiguration(AdminRequest, frozen=True):

@@ -15,15 +15,13 @@ from medamad.domain.dimensions import OTHER
 from medamad.domain.errors import NotFound
 from medamad.domain.goals import Definitions
 from medamad.domain.zones import offset_at
-from medamad.lookup.referrers import Sources
 from medamad.query.chance import Chance, Compared, dispersions
 from medamad.query.changes import ChangesOptions, changes, largest_parts
-from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.goal_reports import preview_of_goal
 from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.reports import ROW_REPORTS
-from medamad.query.request import Cancellation, Filter, Query
+from medamad.query.request import Filter, Query
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.visitors import newest_ms
@@ -64,14 +62,14 @@ class Looked:
     listening_since_ms: int
     quiet_since: int | None
     zone: tzinfo
-    sources: Sources
     definitions: Definitions
     keeps_visits: bool
 
 
-def look(snapshot: Snapshot, rules: Sequence[Rule], looked: Looked) -> dict[str, Findings]:
+def look(
+    snapshot: Snapshot, reader: Reader, rules: Sequence[Rule], looked: Looked
+) -> dict[str, Findings]:
     """Return what each rule of a website finds, by its id."""
-    reader = EmbeddedReader(snapshot, looked.sources, Cancellation())
     find = {
         "quiet": partial(_quiet, snapshot),
         "spike": partial(_unusual, snapshot, reader, sign=1),

@@ -46,6 +46,7 @@ COMMANDS: Final = {
     "settings": "export the goals, funnels, annotations and alerts of a website, or import them",
     "annotate": "add, list, import, change and remove the annotations of a website",
     "compare": "compare the hours since a deploy with the same hours of earlier weeks",
+    "cluster": "make the tables of a ClickHouse cluster, load it, and show what was sent to it",
     "service": "install the daemon as a systemd service, or remove it",
     "completion": "print a shell completion script",
     "version": "show the version",

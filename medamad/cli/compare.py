@@ -121,6 +121,7 @@ def _compare(data_dir: Path, arguments: Namespace) -> int:
     with as_invoker() if arguments.config is not None else nullcontext():
         lists = load_lists(config)
     with open_reader(data_dir) as reader:
+        reader.check_is_whole()
         snapshot = reader.sound_snapshot(reader.website(arguments.website))
         engine = EmbeddedReader(snapshot, sources(lists), Cancellation())
         found = comparison(engine, Query(), options=options).content

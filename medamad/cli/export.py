@@ -143,6 +143,7 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         _naming(str(data_dir)),
         open_reader(data_dir) as reader,
     ):
+        reader.check_is_whole()
         website = reader.website(arguments.hostname)
         exported = ExportSource(
             snapshot=reader.sound_snapshot(website),

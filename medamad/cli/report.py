@@ -109,6 +109,7 @@ def _report(data_dir: Path, arguments: Namespace) -> int:
     with as_invoker() if arguments.config is not None else nullcontext():
         names = sources(load_lists(config))
     with open_reader(data_dir) as reader:
+        reader.check_is_whole()
         counted = Counted(config.events.visits, config.events.unique != "none")
         websites = [reader.website(hostname) for hostname in dict.fromkeys(arguments.website)]
         report = Report(

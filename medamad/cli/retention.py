@@ -80,6 +80,7 @@ def _show(data_dir: Any, arguments: Namespace) -> int:
     lines: list[str] = []
     damaged, has_past = 0, False
     with open_reader(data_dir) as reader:
+        reader.check_is_whole()
         websites = reader.websites()
         registered = {website.hostname for website in websites}
         left_ms = reader.doubt_left_ms(now_ms)

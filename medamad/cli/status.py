@@ -135,6 +135,8 @@ def lines_of(state: DaemonState, data_dir: Path, now: int) -> Iterator[str]:
         yield f"backup       {made} ({_period(now - state.last_backup)} ago)"
     if state.backup_failure:
         yield f"backups need attention: {state.backup_failure}"
+    if state.cluster is not None and state.cluster.degraded:
+        yield f"the cluster needs attention: {state.cluster.degraded}"
     if state.damage:
         yield f"the store is damaged: {state.damage}"
     for reason in state.unavailable_reasons:

@@ -14,6 +14,8 @@ from msgspec import Meta, Struct
 
 from medamad.config.values import (
     BasePath,
+    ClusterName,
+    DatabaseName,
     Endpoints,
     EventName,
     Hostname,
@@ -26,6 +28,7 @@ from medamad.config.values import (
     Proxy,
     PublicUrl,
     ScriptName,
+    ServerUrl,
     Size,
     UserName,
     endpoint_text,
@@ -33,7 +36,7 @@ from medamad.config.values import (
 )
 from medamad.domain.hits import BotRule, OriginRule
 from medamad.mail.settings import TLS_CHOICES, Tls
-from medamad.storage.settings import After
+from medamad.storage.settings import LEAST_KEPT_HOURS, After
 from medamad.web.settings import ProxyHeader
 
 LogFormat: TypeAlias = Literal["text", "json"]
@@ -221,6 +224,20 @@ class MailSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
             )
 
 
+class ClusterSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[cluster]: the ClickHouse servers that hits go to and statistics come from."""
+
+    urls: tuple[ServerUrl, ...] = ()
+    database: DatabaseName = DatabaseName("medamad")
+    user: UserName = UserName("default")
+    password_file: PathText = PathText("")
+    ca_file: PathText = PathText("")
+    name: ClusterName = ClusterName("")
+    quorum: Annotated[int, Meta(ge=1, le=100)] = 2
+    collector: Annotated[int, Meta(ge=1, le=65_535)] = 1
+    keep: Annotated[int, Meta(ge=LEAST_KEPT_HOURS, le=100_000)] = 72
+
+
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[log]: the format and level of the log."""
 
@@ -240,6 +257,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     backup: BackupSection = BackupSection()
     alerts: AlertsSection = AlertsSection()
     mail: MailSection = MailSection()
+    cluster: ClusterSection = ClusterSection()
     log: LogSection = LogSection()
 
 
@@ -263,6 +281,7 @@ class Config:
     backup: BackupSection = field(factory=BackupSection)
     alerts: AlertsSection = field(factory=AlertsSection)
     mail: MailSection = field(factory=MailSection)
+    cluster: ClusterSection = field(factory=ClusterSection)
     log: LogSection = field(factory=LogSection)
     file: Path | None = None
     warnings: tuple[str, ...] = field(default=(), eq=False)
@@ -314,6 +333,7 @@ def load(file: Path | None) -> Config:
         backup=document.backup,
         alerts=document.alerts,
         mail=document.mail,
+        cluster=document.cluster,
         log=document.log,
         file=file,
         warnings=(*retired, *_trusts_everybody(file, document.server)),

@@ -5,11 +5,18 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Self
 
-from attrs import frozen
+from attrs import field, frozen
 
 from medamad.build import commit
 from medamad.config.lists import Lists, load_lists
-from medamad.config.schema import INSTALLED, Config, ConfigError, LogSection, public_url
+from medamad.config.schema import (
+    INSTALLED,
+    ClusterSection,
+    Config,
+    ConfigError,
+    LogSection,
+    public_url,
+)
 from medamad.domain.backups import BackupPlan
 from medamad.domain.dimensions import Dimension
 from medamad.ingest.networks import Networks
@@ -33,8 +40,11 @@ _UTM = (
 
 CREDENTIAL = "medamad.mail-password"
 """The systemd credential with the password of the mail server's user."""
+CLUSTER_CREDENTIAL = "medamad.cluster-password"
+"""The systemd credential with the password of the user of the ClickHouse servers."""
 
 RESTART_KEYS = (
+    *(("cluster", key) for key in ClusterSection.__struct_fields__),
     ("server", "listen"),
     ("server", "data_dir"),
     ("store", "map_size"),
@@ -58,6 +68,7 @@ def store_settings(config: Config) -> StoreSettings:
         },
         other_new_values=limits.new_values,
         retention=retention(config),
+        spool_hours=config.cluster.keep if config.cluster.urls else 0,
         visits=VisitSettings(
             is_on=config.events.visits,
             timeout_ms=config.events.visit_timeout * 60_000,
@@ -185,16 +196,81 @@ def mail_settings(config: Config, environ: Mapping[str, str]) -> MailSettings:
     )
 
 
+@frozen(kw_only=True)
+class ClusterSettings:
+    """The ClickHouse servers of a cluster, and what a collector sends to them."""
+
+    urls: tuple[str, ...]
+    database: str
+    user: str
+    password: str = field(repr=False)
+    ca_file: str | None
+    name: str
+    """What the servers call the cluster, "" for a single server."""
+    quorum: int
+    """How many replicas must have a row: 1 without replicas."""
+    collector: int
+
+
+def cluster_settings(config: Config, environ: Mapping[str, str]) -> ClusterSettings | None:
+    """Return how the cluster is reached, None without one, and read the password.
+
+    Raises ConfigError.
+    """
+    cluster = config.cluster
+    if not cluster.urls:
+        if cluster != ClusterSection():
+            raise ConfigError(_file(config), "cluster.urls", "required, since [cluster] is there")
+        return None
+    _check_retention(config)
+    password = ""
+    if cluster.password_file or Path(_credential(environ, CLUSTER_CREDENTIAL)).is_file():
+        key, named = "cluster.password_file", cluster.password_file
+        credential = _credential(environ, CLUSTER_CREDENTIAL)
+        password = _secret_in(config, key, config.path(named) if named else Path(credential))
+    return ClusterSettings(
+        urls=tuple(map(str, cluster.urls)),
+        database=str(cluster.database),
+        user=str(cluster.user),
+        password=password,
+        ca_file=str(config.path(cluster.ca_file)) if cluster.ca_file else None,
+        name=str(cluster.name),
+        quorum=cluster.quorum if cluster.name else 1,
+        collector=cluster.collector,
+    )
+
+
+def _check_retention(config: Config) -> None:
+    """Raise ConfigError if daily totals are to remain of views: a cluster makes none."""
+    kept = retention(config)
+    rules = {"retention": kept.others} | {
+        f"retention.websites.{hostname}": rule for hostname, rule in kept.websites.items()
+    }
+    for key, rule in rules.items():
+        if rule.raw_days and rule.after == "sums":
+            reason = (
+                'expected "nothing", since [cluster] is set: a cluster makes no daily totals'
+                " (or raw_days = 0, to keep all views)"
+            )
+            raise ConfigError(_file(config), f"{key}.after", reason)
+
+
+def _credential(environ: Mapping[str, str], name: str) -> str:
+    folder = environ.get("CREDENTIALS_DIRECTORY")
+    return str(Path(folder, name)) if folder else ""
+
+
 def _password(config: Config, environ: Mapping[str, str]) -> str:
     key, named = "mail.password_file", config.mail.password_file
-    credentials = environ.get("CREDENTIALS_DIRECTORY")
-    if named:
-        file = config.path(named)
-    elif credentials:
-        file = Path(credentials, CREDENTIAL)
-    else:
+    credential = _credential(environ, CREDENTIAL)
+    if not named and not credential:
         reason = f"expected a file, or a systemd credential {CREDENTIAL}, since mail.user is set"
         raise ConfigError(_file(config), key, reason)
+    return _secret_in(config, key, config.path(named) if named else Path(credential))
+
+
+def _secret_in(config: Config, key: str, file: Path) -> str:
+    """Return the password in a file. Raises ConfigError, naming the key that names the file."""
     try:
         password = file.read_text("utf-8").removesuffix("\n").removesuffix("\r")
     except (OSError, UnicodeDecodeError) as error:
@@ -224,6 +300,7 @@ class Replaceable:
     web: WebSettings
     backups: BackupPlan
     mail: MailSettings
+    cluster: ClusterSettings | None
     log: LogSection
 
     @classmethod
@@ -241,6 +318,7 @@ class Replaceable:
             web=web_settings(config, lists, data_dir),
             backups=backup_plan(config, data_dir),
             mail=mail_settings(config, environ),
+            cluster=cluster_settings(config, environ),
             log=config.log,
         )
 

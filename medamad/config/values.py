@@ -17,6 +17,7 @@ _MOST_BYTES: Final = 1 << 60
 _MAP_SIZES: Final = (16 << 20, 64 << 40)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _BASE_PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}\Z")
+_DATABASE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _MAIL_HOST: Final = re.compile(r"[A-Za-z0-9.-]{,253}\Z")
 _PORT: Final = re.compile(
     r"((?P<ipv4>[0-9]+(\.[0-9]+){3}):|localhost:|\[(?P<ipv6>[0-9A-Fa-f:.]+)\]:)?(?P<port>[0-9]{1,5})\Z"
@@ -68,6 +69,24 @@ class MailAddress(str):
 
 class MailHost(str):
     """A hostname, or an IP address; "" where none is named."""
+
+    __slots__ = ()
+
+
+class ServerUrl(str):
+    """The address of a server: scheme, host and port."""
+
+    __slots__ = ()
+
+
+class DatabaseName(str):
+    """The name of a database or a cluster, which becomes a part of statements and paths."""
+
+    __slots__ = ()
+
+
+class ClusterName(DatabaseName):
+    """The name of a cluster; "" where none is named."""
 
     __slots__ = ()
 
@@ -236,6 +255,29 @@ def _read_network(value: object) -> Network:
     raise ValueError("expected an address or a network")
 
 
+def _read_server_url(value: object) -> ServerUrl:
+    try:
+        if isinstance(value, str) and value.isascii():
+            parts = urlsplit(value)
+            rest = (parts.path.rstrip("/"), parts.query, parts.fragment, parts.username)
+            is_whole = parts.scheme in {"http", "https"} and parts.hostname and parts.port
+            if is_whole and not any(rest):
+                return ServerUrl(value.rstrip("/"))
+    except ValueError:  # a port that is no number
+        pass
+    raise ValueError('expected an address such as "https://clickhouse.example.com:8443"')
+
+
+def _read_database_name(value: object) -> DatabaseName:
+    if isinstance(value, str) and _DATABASE.match(value):
+        return DatabaseName(value)
+    raise ValueError("expected a name of letters, digits and underscores")
+
+
+def _read_cluster_name(value: object) -> ClusterName:
+    return ClusterName(value and _read_database_name(value))
+
+
 def _read_script_name(value: object) -> ScriptName:
     return ScriptName(_read_segment(value, "script.js"))
 
@@ -286,6 +328,9 @@ _READERS: Final[Mapping[type, Callable[[object], object]]] = {
     MailAddress: _read_mail_address,
     MailHost: _read_mail_host,
     UserName: _read_user_name,
+    ServerUrl: _read_server_url,
+    DatabaseName: _read_database_name,
+    ClusterName: _read_cluster_name,
     PublicUrl: _read_public_url,
     Hostname: _read_hostname,
     Proxy: _read_proxy,

@@ -38,6 +38,8 @@ from medamad.domain.zones import zone_named
 from medamad.ingest.networks import Networks
 from medamad.mail.alert_mails import alert_letter
 from medamad.mail.settings import MailFailed
+from medamad.query.reader import Reader
+from medamad.query.request import Cancellation
 from medamad.web.backend import Backend, Trial
 
 ENDS_AFTER_S: Final = 600
@@ -154,13 +156,18 @@ class AlertWatch:
             listening_since_ms=self._listening_since_ms,
             quiet_since=backend.quiet.get(number),
             zone=backend.pipeline.rules.zone,
-            sources=backend.settings.sources,
             definitions=backend.store.goals.of(number),
             keeps_visits=backend.store.settings.visits.is_on,
         )
+
+        def findings(reader: Reader) -> Mapping[str, Findings]:
+            return backend.store.read(
+                website, partial(look, reader=reader, rules=rules, looked=looked)
+            )
+
+        sources = backend.settings.sources
         return await backend.run_query(
-            lambda: backend.store.read(website, partial(look, rules=rules, looked=looked)),
-            client=_CLIENT,
+            lambda: backend.engine.read(website, sources, Cancellation(), findings), client=_CLIENT
         )
 
     async def _note(self, number: int, rule: Rule, findings: Findings) -> None:

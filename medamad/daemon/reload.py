@@ -12,7 +12,12 @@ from twisted.logger import Logger
 
 from medamad.config.lists import load_lists
 from medamad.config.schema import Config, ConfigError, load, raise_all
-from medamad.config.settings import Replaceable, mail_settings, needing_restart
+from medamad.config.settings import (
+    Replaceable,
+    cluster_settings,
+    mail_settings,
+    needing_restart,
+)
 from medamad.daemon import runtime
 from medamad.daemon.backup_watch import BackupWatch
 from medamad.daemon.listen import ListenEndpoint, configured_endpoints, renew
@@ -149,6 +154,10 @@ def checked_endpoints(file: Path) -> list[ListenEndpoint]:
             mail_settings(config, os.environ)
         except ConfigError as error:
             errors.append(error)
+    try:
+        cluster_settings(config, os.environ)
+    except ConfigError as error:
+        errors.append(error)
     try:
         endpoints = configured_endpoints(config, reactor)
     except ConfigError as error:

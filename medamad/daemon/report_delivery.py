@@ -20,7 +20,6 @@ from medamad.mail.message import Letter
 from medamad.mail.settings import MailFailed
 from medamad.mail.spans import Span, due_span
 from medamad.mail.subscription_mails import report_letter
-from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.request import Cancellation
 from medamad.web.backend import Backend
 
@@ -103,10 +102,12 @@ class ReportDelivery:
         counted = Counted(store.settings.visits.is_on, backend.pipeline.rules.has_visitors)
         websites = filter(None, map(store.websites.by_number, subscription.websites))
         figures = [
-            store.read(
+            backend.engine.read(
                 website,
-                lambda snapshot, website=website: website_figures(  # type: ignore[misc]
-                    EmbeddedReader(snapshot, sources, Cancellation()),
+                sources,
+                Cancellation(),
+                lambda reader, website=website: website_figures(  # type: ignore[misc]
+                    reader,
                     website.hostname,
                     span,
                     goals=store.goals.of(website.number).goals,

@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.first_login import FILE_NAME, FirstLogin, FirstLoginError
 from medamad.admin.handlers import AdminHandlers
+from medamad.admin.protocol import LoadHits, ResendHits
 from medamad.admin.server import AdminServer, Handlers
 from medamad.config import settings
 from medamad.config.lists import Lists, load_lists
@@ -53,6 +54,7 @@ from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
 from medamad.mail.mailer import Mailer
+from medamad.query.engine import Engine
 from medamad.storage.compact import compaction_asked
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
@@ -203,6 +205,7 @@ class Daemon(Service):
         listening = listen_endpoints(self.config, self.reactor)
         web_settings = settings.web_settings(self.config, lists, data_dir)
         mail_settings = settings.mail_settings(self.config, self.environ)
+        cluster = settings.cluster_settings(self.config, self.environ)
         try:
             store = await self._open_store(data_dir, passwords)
         except DamagedStore as error:
@@ -227,6 +230,7 @@ class Daemon(Service):
             settings=runtime.limit_connections(web_settings, runtime.file_limit()),
             clock=self.clock,
             reactor=self.reactor,
+            engine=None if cluster is None else self._engine_over(cluster),
         )
         if self.prepare is not None:
             await self.prepare(site.backend)
@@ -241,7 +245,7 @@ class Daemon(Service):
             config_warnings=self._config_warnings,
             login_file=data_dir / FILE_NAME,
         )
-        self._serve_commands(data_dir, handlers.handlers())
+        self._serve_commands(data_dir, {**handlers.handlers(), **self._ship(store, site.backend)})
         self._repeat(self.tidy_s, self._tidy(store, accounts, site))
         self._repeat(self.return_s, partial(_return_memory, store, queries))
         presence = self._watch_for_silence(data_dir, site.backend)
@@ -318,6 +322,29 @@ class Daemon(Service):
             await alongside.look()
             self._repeat(LOOK_S, alongside.look)
         return store
+
+    def _engine_over(self, cluster: settings.ClusterSettings) -> Engine:
+        # Only for a cluster.
+        from medamad.daemon.shipping import client_of  # noqa: PLC0415
+        from medamad.query.clickhouse.engine import ClickHouseEngine  # noqa: PLC0415
+
+        client = client_of(cluster)
+        self._opened.callback(client.close)
+        return ClickHouseEngine(client)
+
+    def _ship(self, store: Store, backend: Backend) -> Handlers:
+        """Send hits to the cluster, if there is one; return the handlers that this adds."""
+        cluster = settings.cluster_settings(self.config, self.environ)
+        if cluster is None:
+            return {}
+        from medamad.daemon import shipping as ships  # noqa: PLC0415 - only with a cluster
+
+        shipping = ships.Shipping.start(store, cluster, self.reactor, self.clock)
+        backend.cluster = shipping.state
+        self._opened.callback(shipping.stop)
+        self._repeat(ships.SHIP_S, shipping.ship, now=True)
+        self._repeat(ships.REMOVE_S, shipping.remove)
+        return {ResendHits: shipping.resend, LoadHits: shipping.load}
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
         queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))

@@ -10,7 +10,7 @@ from attrs import evolve, field, frozen
 from medamad.domain.accounts import Settings
 from medamad.domain.alerts import SERVICE
 from medamad.domain.annotations import Annotations
-from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.errors import BadRequest, Conflict, NotFound
 from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
 from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
@@ -26,6 +26,7 @@ from medamad.storage.environment.environment import (
     open_to_read,
 )
 from medamad.storage.environment.files import store_errors
+from medamad.storage.environment.meta import MARKS
 from medamad.storage.environment.trusted_clock import read_trusted
 from medamad.storage.errors import Damaged, DamagedSegment, NoStore, StoreError
 from medamad.storage.grants import REPORTS, G, GrantKind
@@ -156,6 +157,14 @@ class StoreReader:
     def sound_snapshot(self, website: Website) -> Snapshot:
         """Read all that is stored of a website, and return what is sound."""
         return self.snapshot(website, lambda error: self.damaged.append(str(error))).verified()
+
+    def check_is_whole(self) -> None:
+        """Raise Conflict if the hits are in a cluster, and here only for a while."""
+        if self._txn.get(MARKS, db=self._environment.databases.meta) is not None:
+            raise Conflict(
+                "the hits are in a cluster and stay here only for a while, so this would be"
+                " incomplete: ask the daemon for statistics instead"
+            )
 
     def forecast(self, website: Website, bound: Cutoff | None) -> Forecast:
         """Return how much of a website is kept, and how much of it a cutoff would delete."""

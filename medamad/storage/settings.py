@@ -18,6 +18,9 @@ NEW_VALUES: Final[Mapping[Dimension, int]] = {
     Dimension.PROPERTY: 1_000,
 }
 OTHER_NEW_VALUES: Final = 1_000
+LEAST_KEPT_HOURS: Final = 50
+"""How long hits stay at least once a cluster has them: a view is corrected for a day, and its visit
+began a day before it at most."""
 _UTC: Final = ZoneInfo("UTC")
 
 
@@ -100,5 +103,7 @@ class StoreSettings:
     """How many beacons may wait for a page load that has not arrived yet."""
     retention: Retention = Retention()
     """How long views are kept."""
+    spool_hours: int = 0
+    """How long hits stay once a cluster has them; 0 without a cluster. Applied at start."""
     visits: VisitSettings = field(factory=VisitSettings)
     """What a visit is."""

@@ -1,5 +1,6 @@
 """Open a store: construct its components, connect them and load what is on disk."""
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -22,7 +23,7 @@ from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
 from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.free_space import FreeSpace
-from medamad.storage.environment.meta import IGNORED
+from medamad.storage.environment.meta import IGNORED, MARKS
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import CallsFromThread, Writer
 from medamad.storage.grants import REPORTS, SHARES, TOKENS, Grants
@@ -34,11 +35,17 @@ from medamad.storage.robots import Robots, delete_imported
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import StoreSettings
+from medamad.storage.spool import Spool, least_number
 from medamad.storage.store import Store
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, secret_of
 from medamad.storage.wal.log import WriteAheadLog
 from medamad.storage.wal.named_visitors import NamedVisitors
-from medamad.storage.wal.records import RecordKind, sound_rows_of_websites, website_of
+from medamad.storage.wal.records import (
+    RecordKind,
+    sound_rows_of_websites,
+    unflushed_records,
+    website_of,
+)
 from medamad.storage.wal.visits import LiveVisits
 from medamad.storage.website_values import (
     ALL_ALERTS,
@@ -99,13 +106,15 @@ def _build(
         UnmatchedBeacons(settings.early_beacons),
         NamedVisitors(environment),
         LiveVisits(settings.visits),
+        logs_corrections=bool(settings.spool_hours),
     )
     leases = Leases(reactor)
     partitions = Partitions(environment, sizes.chunk_views, leases)
     purge_queue = PurgeQueue(environment, leases)
+    spool = Spool(settings.spool_hours) if settings.spool_hours else None
     planner = Planner(environment, purge_queue, sizes)
     compactor = Compactor(
-        environment, writer.submit, partitions.publish, planner, purge_queue, wal.beacons
+        environment, writer.submit, partitions.publish, planner, purge_queue, wal.beacons, spool
     )
     website_purge = WebsitePurge(environment, writer.submit, leases)
     segments_lock = DeferredLock()
@@ -123,6 +132,7 @@ def _build(
         partitions=partitions,
         website_purge=website_purge,
         compactor=compactor,
+        spool=spool,
         segments_lock=segments_lock,
     )
     imports = Imports(
@@ -167,6 +177,7 @@ def _build(
         compactor=compactor,
         website_purge=website_purge,
         maintenance=maintenance,
+        spool=spool,
     )
 
 
@@ -184,24 +195,43 @@ def _load(store: Store, txn: Txn) -> list[Partition]:
         _log.error("data that belongs to no website is ignored: {place}", place=place)
     store.compactor.purge_queue.load(txn)
     # All at once: to decode the few records of a small website costs as much as that of many.
-    with txn.cursor(db=environment.databases.wal) as cursor:
-        logged, damaged_keys = sound_rows_of_websites(cursor)
+    if store.spool is None:
+        with txn.cursor(db=environment.databases.wal) as cursor:
+            logged, damaged_keys = sound_rows_of_websites(cursor)
+    else:
+        logged, damaged_keys = sound_rows_of_websites(unflushed_records(txn, environment))
     to_trim, views = [], []
     for website in store.websites.all():
         rows = logged.get(website.number, {})
         damaged = [key for key in damaged_keys if website_of(key) == website.number]
         store.imports.load_all(txn, website)
-        if store.partitions.load(txn, website.number, rows, damaged):
+        if store.partitions.load(txn, website.number, rows, damaged) or store.spool is not None:
             to_trim.append(store.partitions.get_or_create(website.number))
         if RecordKind.VIEW in rows:
             views.append((website.number, rows[RecordKind.VIEW]))
     store.wal.skip_to(store.partitions.greatest_sequence)
+    _load_marks(store, txn)
     # Only the writer uses them, so it loads them before it does anything else.
     loading = store.writer.submit(lambda begun: store.wal.beacons.load(begun.lmdb, views))
     # Unavailable if the store has failed, which the writer reports.
     loading.addErrback(lambda failure: failure.trap(Unavailable))
     loading.addErrback(lambda failure: _log.failure("beacons could not be loaded", failure))
     return to_trim
+
+
+def _load_marks(store: Store, txn: Txn) -> None:
+    """Read how far the cluster has what is stored, or forget it where there is none any more."""
+    meta = store.environment.databases.meta
+    if store.spool is not None:
+        is_new = store.spool.load(txn, meta, store.wal.last_sequence)
+        store.wal.skip_to(least_number(time.time()))
+        store.spool.stored_up_to = store.wal.last_sequence
+        if is_new:
+            store.maintenance.start(store.move_marks(store.spool.marks))
+    elif txn.get(MARKS, db=meta) is not None:
+        # From now on the log is cut without regard to the cluster.
+        forgotten = store.writer.submit(lambda begun: begun.lmdb.delete(MARKS, db=meta))
+        forgotten.addErrback(lambda failure: failure.trap(Unavailable))
 
 
 def _deleted(store: Store, txn: Txn) -> Iterator[int]:

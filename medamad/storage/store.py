@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import lmdb
 from attrs import define, frozen
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
@@ -39,6 +40,7 @@ from medamad.storage.segments.damage import WAYS_OUT
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
+from medamad.storage.spool import Marks, Spool
 from medamad.storage.wal.log import Outcome, WriteAheadLog, WriteBatch
 from medamad.storage.website_values import (
     WebsiteValues,
@@ -98,6 +100,8 @@ class Store:
     website_purge: WebsitePurge
     compactor: Compactor
     maintenance: Maintenance
+    spool: Spool | None = None
+    """What stays until a cluster has it; None without one."""
 
     async def close(self, within_s: float | None = None) -> None:
         """Finish the writes submitted so far, then close the file.
@@ -297,6 +301,7 @@ class Store:
             delete_shares_of(txn.lmdb, self.environment.databases, website.number)
             delete_reports_of(txn.lmdb, self.environment.databases, website.number)
             delete_values(txn.lmdb, self.environment.databases, website.number)
+            self._delete_in_cluster(txn, [website.number])
             txn.after_commit(lambda: self._drop(website.number))
 
         await self.writer.submit(change)
@@ -312,6 +317,7 @@ class Store:
             delete_all_values(txn.lmdb, databases)
             ACCOUNT.write(txn.lmdb, databases, b"", account)
             numbers = self.websites.clear(txn)
+            self._delete_in_cluster(txn, numbers)
             txn.after_commit(lambda: self._drop(*numbers))
             return numbers
 
@@ -340,6 +346,28 @@ class Store:
         finally:
             await self.maintenance.run(now_ms, now_ms if trusted_ms is None else trusted_ms)
 
+    async def move_marks(self, marks: Marks) -> None:
+        """Store how far the cluster has the log."""
+        await self._change_marks(lambda old: replace(marks, since=old.since, deleted=old.deleted))
+
+    async def mark_loaded(self) -> None:
+        """Store that the cluster also has what was stored here before there was one."""
+        await self._change_marks(lambda old: replace(old, since=0))
+
+    async def forget_deleted(self, websites: Sequence[int]) -> None:
+        """Store that the cluster has nothing of some deleted websites any more."""
+        await self._change_marks(
+            lambda old: replace(
+                old, deleted=tuple(number for number in old.deleted if number not in websites)
+            )
+        )
+
+    async def _change_marks(self, change: Callable[[Marks], Marks]) -> None:
+        spool = self.spool
+        if spool is not None:
+            meta = self.environment.databases.meta
+            await self.writer.submit(lambda txn: spool.change(txn, meta, change(spool.marks)))
+
     # In the writer thread
 
     def _append(self, txn: Transaction, hits: Sequence[Hit]) -> WriteBatch:
@@ -347,7 +375,20 @@ class Store:
         batch = self.wal.write(txn.lmdb, hits, self.websites.has_number, self.partitions)
         txn.after_commit(batch.remember)
         txn.after_commit(lambda: self.partitions.extend(batch))
+        if (spool := self.spool) is not None:
+            spool.unbound.update(batch.unbound)
+            txn.after_commit(lambda: self._is_stored(spool))
         return batch
+
+    def _delete_in_cluster(self, txn: Transaction, websites: Sequence[int]) -> None:
+        spool = self.spool
+        if spool is not None:
+            deleted = (*spool.marks.deleted, *websites)
+            marks = replace(spool.marks, deleted=deleted)
+            spool.change(txn, self.environment.databases.meta, marks)
+
+    def _is_stored(self, spool: Spool) -> None:
+        spool.stored_up_to = self.wal.last_sequence
 
     def _drop(self, *numbers: int) -> None:
         self.partitions.drop(numbers)

@@ -17,6 +17,8 @@ from medamad.domain.errors import ApiError, Unavailable
 from medamad.ingest.pipeline import Pipeline, load_tables
 from medamad.ingest.write_queue import Reactor
 from medamad.mail.mailer import Mailer
+from medamad.query.embedded.engine import EmbeddedEngine
+from medamad.query.engine import Engine
 from medamad.storage.store import Store
 from medamad.web import cors
 from medamad.web.backend import Backend, RunQuery
@@ -149,13 +151,17 @@ def make_site(
     settings: WebSettings,
     clock: Callable[[], float],
     reactor: Reactor,
+    engine: Engine | None = None,
 ) -> Site:
     """Return the site. Its backend's `settings` may be replaced while it runs.
+
+    Statistics are answered from the store, unless by another engine.
 
     Raises FileNotFoundError if the package was built without the front end.
     """
     backend = Backend(
         store=store,
+        engine=engine or EmbeddedEngine(store),
         pipeline=pipeline,
         accounts=accounts,
         tokens=Tokens(store.tokens, clock),

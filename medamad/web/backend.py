@@ -11,9 +11,11 @@ from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
 from medamad.domain.backups import BackupState
+from medamad.domain.cluster import ClusterState
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
 from medamad.mail.mailer import Mailer
+from medamad.query.engine import Engine
 from medamad.storage.store import Store
 from medamad.web.server.limits import UnsentResponses
 from medamad.web.settings import WebSettings
@@ -70,6 +72,8 @@ class Backend:
     """
 
     store: Store
+    engine: Engine
+    """Answers statistics: from the store, or from a cluster."""
     pipeline: Pipeline
     accounts: Accounts
     tokens: Tokens
@@ -89,6 +93,8 @@ class Backend:
     backups: BackupState = field(factory=BackupState)
     alerts: AlertWatching | None = None
     """What looks at the alerts; None before that begins."""
+    cluster: ClusterState | None = None
+    """How far a cluster has the hits; None without one."""
     report_failures: MutableMapping[str, str] = field(factory=dict)
     """Why the last attempt to mail a report failed, by its id."""
     import_failures: MutableMapping[int, str] = field(factory=dict)

@@ -14,6 +14,8 @@ from support.query.snapshots import SOURCES, Cuts, snapshot_of
 from medamad.alerts.conditions import UNKNOWN, Findings, Looked, look
 from medamad.domain.alerts import Cause, ChangedPart, Facts, Part, Rule
 from medamad.domain.goals import Definitions, Goal
+from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.request import Cancellation
 from medamad.storage.segments.snapshot import Snapshot
 
 HOUR = 3_600_000
@@ -27,7 +29,6 @@ LOOKED = Looked(
     listening_since_ms=0,
     quiet_since=None,
     zone=UTC,
-    sources=SOURCES,
     definitions=Definitions((CART,)),
     keeps_visits=True,
 )
@@ -38,7 +39,8 @@ def rule_of(kind: str, **members: object) -> Rule:
 
 
 def found(snapshot: Snapshot, rule: Rule, looked: Looked = LOOKED) -> Findings:
-    return look(snapshot, [rule], looked)["rule"]
+    reader = EmbeddedReader(snapshot, SOURCES, Cancellation())
+    return look(snapshot, reader, [rule], looked)["rule"]
 
 
 def views(times: Iterable[int], **members: object) -> list[Entry]:

@@ -36,7 +36,7 @@ def test_the_shipped_file_documents_every_key_and_default(tmp_path: Path) -> Non
     sections = (
         *(defaults.server, defaults.store, defaults.events, defaults.limits),
         *(defaults.privacy, defaults.retention, defaults.backup),
-        *(defaults.alerts, defaults.mail, defaults.log),
+        *(defaults.alerts, defaults.mail, defaults.cluster, defaults.log),
     )
     # Tables of websites are shown as an example.
     tables = {"websites"}
@@ -123,6 +123,8 @@ ORIGIN = 'expected an origin such as "https://app.example.com"'
 PROXY = 'expected an address, a network or "unix"'
 ENDPOINT = 'expected a port, an endpoint such as "tcp:8080", or a list of them'
 PATH = "expected a path as text without NUL"
+SERVER = 'expected an address such as "https://clickhouse.example.com:8443"'
+DATABASE = "expected a name of letters, digits and underscores"
 NAME = "expected a name of letters, digits, dots, hyphens and underscores"
 OWN = "is a path of the interface"
 
@@ -146,7 +148,15 @@ OWN = "is a path of the interface"
             'unique = "none" and returning = true contradict each other',
         ),
         ('[events]\nunique = "day"', "events.unique", "expected one of cache, none"),
-        ("colour = 1", "colour", "unknown key"),
+        ('[cluster]\nurls = ["clickhouse:8123"]', "cluster.urls[0]", SERVER),
+        ('[cluster]\nurls = ["http://clickhouse"]', "cluster.urls[0]", SERVER),
+        ('[cluster]\nurls = ["http://ada@clickhouse:8123"]', "cluster.urls[0]", SERVER),
+        ('[cluster]\nurls = ["http://clickhouse:8123/?user=ada"]', "cluster.urls[0]", SERVER),
+        ('[cluster]\ndatabase = "a-b"', "cluster.database", DATABASE),
+        ('[cluster]\nname = "it\'s"', "cluster.name", DATABASE),
+        ("[cluster]\ncollector = 65536", "cluster.collector", "expected int <= 65535"),
+        ("[cluster]\nkeep = 49", "cluster.keep", "expected int >= 50"),
+        ("flavour = 1", "flavour", "unknown key"),
         ("[colours]\nred = 1", "colours", "unknown key"),
         ("[server]\ncolour = 1", "server.colour", "unknown key"),
         ("server = 3", "server", "expected object, got int"),

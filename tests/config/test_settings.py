@@ -253,3 +253,83 @@ def test_what_is_missing_for_mails_is_named(
     with pytest.raises(ConfigError) as failed:
         settings.mail_settings(config_of(tmp_path, text), {})
     assert reason in str(failed.value)
+
+
+def test_without_a_cluster_there_is_none(tmp_path: Path) -> None:
+    config = config_of(tmp_path, '[events]\nbots = "off"')
+    assert settings.cluster_settings(config, {}) is None
+    assert settings.store_settings(config).spool_hours == 0
+
+
+def test_a_cluster_reaches_the_store_and_the_shipper(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("open\n", "utf-8")
+    config = config_of(
+        tmp_path,
+        """
+        [cluster]
+        urls = ["http://one:8123/", "https://two:8443"]
+        database = "stats"
+        user = "ada"
+        password_file = "secret"
+        ca_file = "ca.pem"
+        name = "all"
+        quorum = 3
+        collector = 7
+        keep = 100
+        """,
+    )
+    assert settings.cluster_settings(config, {}) == settings.ClusterSettings(
+        urls=("http://one:8123", "https://two:8443"),
+        database="stats",
+        user="ada",
+        password="open",
+        ca_file=str(tmp_path / "ca.pem"),
+        name="all",
+        quorum=3,
+        collector=7,
+    )
+    assert settings.store_settings(config).spool_hours == 100
+    changed = config_of(tmp_path, '[cluster]\nurls = ["http://one:8123"]')
+    assert "cluster.urls" in settings.needing_restart(config, changed)
+
+
+def test_a_single_server_has_no_replicas_and_may_have_no_password(tmp_path: Path) -> None:
+    config = config_of(tmp_path, '[cluster]\nurls = ["http://one:8123"]')
+    found = settings.cluster_settings(config, {"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    assert found is not None
+    assert (found.quorum, found.password) == (1, "")
+    (tmp_path / settings.CLUSTER_CREDENTIAL).write_text("open", "utf-8")
+    found = settings.cluster_settings(config, {"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    assert found is not None
+    assert found.password == "open"
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "reason"),
+    [
+        ("collector = 2", "cluster.urls", "required, since [cluster] is there"),
+        (
+            'urls = ["http://one:8123"]\n[retention]\nraw_days = 90',
+            "retention.after",
+            'expected "nothing", since [cluster] is set',
+        ),
+        (
+            'urls = ["http://one:8123"]\n[retention.websites."example.com"]\nraw_days = 90',
+            "retention.websites.example.com.after",
+            'expected "nothing", since [cluster] is set',
+        ),
+        (
+            'urls = ["http://one:8123"]\npassword_file = "none"',
+            "cluster.password_file",
+            "No such file",
+        ),
+    ],
+)
+def test_what_a_cluster_cannot_have_is_reported_by_name(
+    tmp_path: Path, text: str, key: str, reason: str
+) -> None:
+    config = config_of(tmp_path, f"[cluster]\n{text}")
+    with pytest.raises(ConfigError) as raised:
+        settings.cluster_settings(config, {})
+    assert raised.value.key == key
+    assert reason in raised.value.reason

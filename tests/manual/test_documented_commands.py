@@ -253,6 +253,10 @@ NEEDS: Final[tuple[tuple[str, Need], ...]] = (
     (r"twistd? .*medamad\b", until_it_is_stopped),
     (r"medamad (check|restore)\b", when_it_is_stopped),
     (r"medamad import .* views.ndjson events.ndjson$", on_an_empty_store),  # of an earlier build
+    (
+        r"medamad cluster ",
+        run_by("tests/cluster/test_daemon.py", '"init"', '"status"', '"load"', '"resend"'),
+    ),
     (r"medamad ", on_a_daemon),
     (r"curl ", on_a_daemon),
     (r"mkdocs build --strict$", run_by("tests/manual/test_site.py", '"build", "--strict"')),

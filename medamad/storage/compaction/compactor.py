@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from attrs import define
+from attrs import define, field
 from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
@@ -33,6 +33,7 @@ from medamad.storage.segments.corrections import (
 )
 from medamad.storage.segments.format import Segment, encode_header, header_key
 from medamad.storage.segments.partition import Partition
+from medamad.storage.spool import Spool
 from medamad.storage.wal.beacons import BeaconIndex
 from medamad.storage.wal.records import wal_key_from, write_watermark
 
@@ -56,6 +57,9 @@ class Compactor:
     planner: Planner
     purge_queue: PurgeQueue
     _beacons: BeaconIndex
+    _spool: Spool | None = None
+    _trimmed: dict[int, int] = field(factory=dict)
+    """By website, up to which number its records have been deleted."""
 
     async def run_next(
         self, partition: Partition, now_ms: int, cutoff: Cutoff | None = None
@@ -146,10 +150,16 @@ class Compactor:
     # What accompanies jobs
 
     async def trim_wal(self, partition: Partition) -> None:
-        """Delete the records of the write-ahead log up to the watermark: segments have them."""
-        while not partition.is_deleted:
-            if await self._submit(partial(self._trim_some, partition)):
-                break
+        """Delete the records of the write-ahead log up to the watermark: segments have them.
+
+        Those that the cluster may not have yet stay.
+        """
+        up_to = partition.watermark
+        if self._spool is not None:
+            up_to = min(up_to, self._spool.marks.safe)
+        while not partition.is_deleted and self._trimmed.get(partition.website) != up_to:
+            if await self._submit(partial(self._trim_some, partition, up_to)):
+                self._trimmed[partition.website] = up_to
 
     async def _index_beacons(self, watermark: int) -> None:
         """Write the beacons of views up to a watermark to disk, before the log loses them."""
@@ -261,9 +271,9 @@ class Compactor:
     def _discard(self, job: Job) -> None:
         self.purge_queue.allow_deletion(draft.key for draft in job.drafts)
 
-    def _trim_some(self, partition: Partition, txn: Transaction) -> bool:
-        """Delete some of the records whose rows are all flushed; return whether none is left."""
-        end = wal_key_from(partition.website, partition.watermark + 1)
+    def _trim_some(self, partition: Partition, up_to: int, txn: Transaction) -> bool:
+        """Delete some of the records up to a number; return whether none is left."""
+        end = wal_key_from(partition.website, up_to + 1)
         with txn.lmdb.cursor(db=self._environment.databases.wal) as cursor:
             cursor.set_range(wal_key_from(partition.website, 0))
             for _ in range(_STEP_RECORDS):

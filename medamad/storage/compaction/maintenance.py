@@ -24,6 +24,7 @@ from medamad.storage.robots import delete_before, has_before
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import Retention, unregistered_warning
+from medamad.storage.spool import Spool
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons
 from medamad.storage.wal.named_visitors import NamedVisitors
 from medamad.storage.wal.visits import LiveVisits
@@ -49,6 +50,7 @@ class Maintenance:
     _partitions: Partitions
     _website_purge: WebsitePurge
     _compactor: Compactor
+    _spool: Spool | None = None
     segments_lock: DeferredLock
     """Held while segments are written, or while new texts wait for the segment that uses them."""
     postponed: Sequence[Partition] | None = None
@@ -105,6 +107,7 @@ class Maintenance:
             *(partial(self._recount_visitors, partition, now_ms) for partition in partitions),
             *(partial(self.run_due_jobs, partition, now_ms) for partition in partitions),
             partial(self._expire_robots, trusted_ms),
+            *(partial(self._trim_log, partition) for partition in partitions if self._spool),
             partial(self._vacuum_daily, now_ms // DAY_MS),
         )
         failure: Unavailable | None = None
@@ -125,17 +128,21 @@ class Maintenance:
             self._queued.discard(partition.website)
             if self._closing:
                 return
-            cutoff = None
+            cutoffs: Sequence[Cutoff | None] = ()
             if self._trusted_ms is not None:
-                cutoff = self._cutoffs(self._trusted_ms)(partition.website)
-            removed = Removed()
-            try:
-                while job := await self._compactor.run_next(partition, now_ms, cutoff):
-                    removed += job.removed()
-            finally:
-                if cutoff is not None and removed != Removed():
-                    self._log_removed(partition, cutoff, removed)
-                    self._vacuum_due.add(partition.website)
+                cutoffs = self._cutoffs(self._trusted_ms)(partition.website)
+            for cutoff in cutoffs or (None,):
+                await self._run_jobs(partition, now_ms, cutoff)
+
+    async def _run_jobs(self, partition: Partition, now_ms: int, cutoff: Cutoff | None) -> None:
+        removed = Removed()
+        try:
+            while job := await self._compactor.run_next(partition, now_ms, cutoff):
+                removed += job.removed()
+        finally:
+            if cutoff is not None and removed != Removed():
+                self._log_removed(partition, cutoff, removed)
+                self._vacuum_due.add(partition.website)
 
     def vacuum_after_removal(self, partition: Partition) -> None:
         """Delete the texts that a website no longer uses, once no query reads them any more."""
@@ -149,16 +156,25 @@ class Maintenance:
 
     def has_expired(self, now_ms: int) -> bool:
         """Return whether retention would delete something flushed at a moment."""
-        cutoff_of_website = self._cutoffs(now_ms)
+        cutoffs_of_website = self._cutoffs(now_ms)
         for partition in self._partitions.all():
-            cutoff = cutoff_of_website(partition.website)
-            if cutoff is not None:
+            for cutoff in cutoffs_of_website(partition.website):
                 segments = partition.leaves()
                 if not cutoff.keeps_rollups:
                     segments += partition.rollups
                 if any(map(cutoff.concerns, segments)):
                     return True
         return bool(self._old_robots(now_ms))
+
+    def retained_since_ms(self, now_ms: int) -> dict[int, int]:
+        """Return before when the views of a website are deleted, by its number, if they are."""
+        retention, hostnames = self.retention, self._websites.hostnames()
+        found: dict[int, int] = {}
+        for website in self._websites.all():
+            rule = retention.of(website.hostname, hostnames)
+            if (cutoff := cutoff_of(rule, retention.zone, now_ms)) is not None:
+                found[website.number] = cutoff.before_ms
+        return found
 
     def log_unregistered(self) -> None:
         """Log each retention table that names no registered website, once."""
@@ -201,14 +217,13 @@ class Maintenance:
 
     def _old_robots(self, now_ms: int) -> list[tuple[int, int]]:
         """Return the websites with totals of robots to delete, and the first day to keep."""
-        cutoff_of_website = self._cutoffs(now_ms)
-        cutoffs = [(each.number, cutoff_of_website(each.number)) for each in self._websites.all()]
+        cutoffs_of_website = self._cutoffs(now_ms)
         with self._environment.reading() as txn:
             return [
                 (number, cutoff.day)
-                for number, cutoff in cutoffs
-                if cutoff is not None
-                and not cutoff.keeps_rollups
+                for number in (website.number for website in self._websites.all())
+                for cutoff in cutoffs_of_website(number)
+                if not (cutoff.keeps_rollups or cutoff.is_in_cluster)
                 and has_before(txn, self._environment.databases, number, cutoff.day)
             ]
 
@@ -227,6 +242,11 @@ class Maintenance:
             partition.website, now_ms
         ):
             await self._submit(partial(self._partitions.count_visitors, partition, now_ms=now_ms))
+
+    async def _trim_log(self, partition: Partition) -> None:
+        """Delete what was flushed before the cluster had it."""
+        async with self.segments_lock:
+            await self._compactor.trim_wal(partition)
 
     async def _vacuum_daily(self, day: int) -> None:
         """Vacuum every dictionary once a day, and those again that there was no room for."""
@@ -247,22 +267,28 @@ class Maintenance:
 
     # Retention
 
-    def _cutoffs(self, now_ms: int) -> Callable[[int], Cutoff | None]:
-        """Return a function from a website's number to its cutoff.
+    def _cutoffs(self, now_ms: int) -> Callable[[int], Sequence[Cutoff]]:
+        """Return a function from a website's number to its cutoffs; equal rules are computed once.
 
-        Equal rules are computed once.
+        There is one at most, and besides it one for what a cluster has, if there is one.
         """
         retention = self.retention
         default = retention.of_others(self._websites.hostnames())
         cutoff_by_rule = cache(partial(cutoff_of, zone=retention.zone, now_ms=now_ms))
 
-        def cutoff(number: int) -> Cutoff | None:
+        spool = self._spool
+        sent = () if spool is None else (spool.cutoff(now_ms),)
+
+        def cutoffs(number: int) -> Sequence[Cutoff]:
             website = self._websites.by_number(number)
             if website is None:
-                return None
-            return cutoff_by_rule(retention.websites.get(website.hostname, default))
+                return ()
+            own = cutoff_by_rule(retention.websites.get(website.hostname, default))
+            if own is None:
+                return sent
+            return (own if spool is None else spool.limited(own), *sent)
 
-        return cutoff
+        return cutoffs
 
     def _log_removed(self, partition: Partition, cutoff: Cutoff, removed: Removed) -> None:
         website = self._websites.by_number(partition.website)
@@ -276,9 +302,7 @@ class Maintenance:
                 views=removed.views,
                 events=removed.events,
                 date=before.isoformat(),
-                remains=(
-                    "daily totals remain" if cutoff.keeps_rollups else "nothing of them remains"
-                ),
+                remains=_remains(cutoff),
             )
         if removed.days:
             self._log.info(
@@ -298,3 +322,9 @@ class Maintenance:
 
 def _delete_robots(databases: Databases, website: int, day: int, txn: Transaction) -> int:
     return delete_before(txn.lmdb, databases, website, day, _STEP_BEACONS)
+
+
+def _remains(cutoff: Cutoff) -> str:
+    if cutoff.is_in_cluster:
+        return "the cluster has them"
+    return "daily totals remain" if cutoff.keeps_rollups else "nothing of them remains"

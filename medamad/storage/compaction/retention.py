@@ -16,7 +16,7 @@ from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.errors import DamagedSegment
 from medamad.storage.segments.build import Content, content_of
 from medamad.storage.segments.day_visits import BegunVisits, VisitsContent
-from medamad.storage.segments.format import Segment
+from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.parts import NO_TIME
 from medamad.storage.segments.read import open_segment
@@ -29,6 +29,10 @@ _MAX_DAYS: Final = 31
 """Days that one job expires."""
 
 
+def _includes_all(_header: SegmentHeader) -> bool:
+    return True
+
+
 @frozen
 class Cutoff:
     """Views and events before a local midnight are deleted."""
@@ -37,6 +41,10 @@ class Cutoff:
     zone: tzinfo
     keeps_rollups: bool
     """Whether a rollup of each of their days remains."""
+    includes: Callable[[SegmentHeader], bool] = _includes_all
+    """Whether it is for a segment."""
+    is_in_cluster: bool = False
+    """Whether a cluster has what is deleted."""
 
     @property
     def day(self) -> int:
@@ -51,7 +59,7 @@ class Cutoff:
         """Return whether a segment may have hits before the cutoff."""
         header = segment.header
         earliest_ms = min(header.time_bounds[0], header.event_time_bounds[0])
-        return earliest_ms < self.before_ms
+        return earliest_ms < self.before_ms and self.includes(header)
 
 
 @frozen

@@ -33,11 +33,14 @@ STORE_ID: Final = b"store-id"
 """The random identifier of a store, by which exported views name it."""
 INDEXED_BEACONS: Final = b"indexed-beacons"
 """The sequence number up to which the beacons of views are in the index on disk."""
+MARKS: Final = b"cluster-marks"
+"""How far a cluster has what is stored; see `medamad.storage.spool`."""
 TRUSTED_TIME: Final = b"trusted-time"
 """The time by which retention deletes; see `trusted_clock`."""
 KNOWN_NAMES: Final = frozenset(
     (
-        *(FORMAT_KEY, PROGRAM, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS, b"account"),
+        *(FORMAT_KEY, PROGRAM, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS, MARKS),
+        b"account",
         *(b"beacon-secret", b"last-website", b"last-segment", b"last-batch", b"sequence"),
     )
 )

@@ -118,6 +118,18 @@ class Partitions:
             partition = self._partitions.setdefault(website, created)
         return partition
 
+    def days_with_rollups(self) -> dict[int, set[int]]:
+        """Return the days of which rollups are left, by the number of the website, if any are."""
+        found = {
+            partition.website: {
+                rollup.header.day.number
+                for rollup in partition.rollups
+                if rollup.header.day is not None
+            }
+            for partition in self.all()
+        }
+        return {website: days for website, days in found.items() if days}
+
     def evict_texts(self, max_bytes: int) -> None:
         """Drop the least recently used texts until the rest fit into `max_bytes`."""
         keep_within(max_bytes, [partition.texts for partition in self.all()])

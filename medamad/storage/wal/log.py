@@ -76,6 +76,8 @@ class WriteAheadLog:
     unmatched: UnmatchedBeacons
     named: NamedVisitors
     visits: LiveVisits = field(factory=LiveVisits)
+    logs_corrections: bool = False
+    """Whether there are also rows of what corrects flushed hits, for who follows the log."""
     _sequence: int = 0
     """The last number handed out. Grows even when a transaction fails: none is used twice."""
 
@@ -102,6 +104,11 @@ class WriteAheadLog:
         batch.write_records()
         self.write_sequence(txn)
         return batch
+
+    @property
+    def last_sequence(self) -> int:
+        """The last number handed out."""
+        return self._sequence
 
     def next_sequence(self) -> int:
         """Return a number that no record of this store has or will have."""
@@ -138,6 +145,8 @@ class WriteBatch:
     """By website and kind, once the records are written."""
     corrections: dict[int, dict[tuple[Corrected, int], int]] = field(factory=dict)
     """Corrections of flushed hits: by website, the value by kind and sequence number."""
+    unbound: list[int] = field(factory=list)
+    """The numbers of the events whose page load may still arrive."""
     _locations: dict[bytes, ViewLocation] = field(factory=dict)
     """What this batch adds to the beacon index, by digest."""
     _durations: dict[int, int] = field(factory=dict)
@@ -218,11 +227,11 @@ class WriteBatch:
         if duration_ms:
             self._put_duration(location, time_ms, duration_ms)
         for event in unmatched.events(digest, website, time_ms):
-            if self._stored.is_flushed(website, event):
-                self._correct(website, Corrected.VIEW, event, view)
-            else:
-                row = (self._wal.next_sequence(), time_ms, event, view)
-                self._put(website, RecordKind.BINDING, row)
+            is_flushed = self._stored.is_flushed(website, event)
+            if is_flushed and not self._correct(website, Corrected.VIEW, event, view):
+                continue
+            row = (self._wal.next_sequence(), time_ms, event, view)
+            self._put(website, RecordKind.BINDING, row)
 
     def _add_unload(self, unload: Unload) -> Outcome:
         digest = self._wal.beacons.digest(unload.beacon)
@@ -242,12 +251,13 @@ class WriteBatch:
         """Write the duration of a view if it is the longest so far."""
         website, view = location.website, location.sequence
         if self._stored.is_flushed(website, view):
-            self._correct(website, Corrected.DURATION, view, duration_ms)
-            return
-        longest_ms = self._durations.get(view) or self._stored.duration_ms(website, view)
-        if duration_ms <= longest_ms:
-            return
-        self._durations[view] = duration_ms
+            if not self._correct(website, Corrected.DURATION, view, duration_ms):
+                return
+        else:
+            longest_ms = self._durations.get(view) or self._stored.duration_ms(website, view)
+            if duration_ms <= longest_ms:
+                return
+            self._durations[view] = duration_ms
         row = (self._wal.next_sequence(), time_ms, view, duration_ms)
         self._put(website, RecordKind.DURATION, row)
 
@@ -270,6 +280,7 @@ class WriteBatch:
         number = self._put_event(event.website, happened_ms, view, event.properties)
         if digest is not None and location is None:
             self._wal.unmatched.add_event(digest, event.time_ms, event.website, number)
+            self.unbound.append(number)
         return Outcome.STORED
 
     def _put_event(self, website: int, time_ms: int, view: int, properties: Properties) -> int:
@@ -289,8 +300,11 @@ class WriteBatch:
                 return None
         return location
 
-    def _correct(self, website: int, kind: Corrected, sequence: int, value: int) -> None:
-        """Write a correction of a flushed hit, if its value is the greatest so far."""
+    def _correct(self, website: int, kind: Corrected, sequence: int, value: int) -> bool:
+        """Write a correction of a flushed hit, if its value is the greatest so far.
+
+        Returns whether it was written and is to be logged, too.
+        """
         corrections = self.corrections.setdefault(website, {})
         stored = self._stored.correction(website, kind, sequence)
         if value > corrections.get((kind, sequence), stored):
@@ -298,6 +312,8 @@ class WriteBatch:
             correction = Correction(kind, sequence, value)
             database = self._wal.databases.corrections
             write_correction(self._txn, database, website, correction)
+            return self._wal.logs_corrections
+        return False
 
     def _put(self, website: int, kind: RecordKind, row: Row) -> None:
         self._added.setdefault((website, kind), []).append(row)

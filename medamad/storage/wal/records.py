@@ -21,6 +21,7 @@ segments, before all of them.
 import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from itertools import chain, compress, product, starmap
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -30,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag, ViewNumber
-from medamad.storage.environment.environment import Environment, Txn
+from medamad.storage.environment.environment import Databases, Environment, Txn
 from medamad.storage.errors import Damaged
 from medamad.storage.segments.format import header_key
 from medamad.storage.varints import (
@@ -362,6 +363,36 @@ def read_watermark(txn: Txn, environment: Environment, website: int) -> int:
     if crc != _checksum(key, watermark):
         raise Damaged("its checksum does not match")
     return int(watermark)
+
+
+def unflushed_records(txn: Txn, environment: Environment) -> Iterator[Record]:
+    """Return the records of all websites after their watermarks, or all where that is damaged.
+
+    While a cluster is down, there are many before.
+    """
+    with txn.cursor(db=environment.databases.wal) as cursor:
+        found = cursor.first()
+        while found:
+            website = website_of(cursor.key())
+            with suppress(Damaged):
+                watermark = read_watermark(txn, environment, website)
+                found = cursor.set_range(wal_key_from(website, watermark + 1))
+            while found and website_of(cursor.key()) == website:
+                yield cursor.item()
+                found = cursor.next()
+
+
+def records_between(
+    txn: Txn, databases: Databases, website: int, numbers: tuple[int, int]
+) -> Iterator[Record]:
+    """Return a website's records whose last number is after one number and up to another."""
+    low, high = numbers
+    with txn.cursor(db=databases.wal) as cursor:
+        found = cursor.set_range(wal_key_from(website, low + 1))
+        end = wal_key_from(website, high + 1)
+        while found and cursor.key() < end:
+            yield cursor.item()
+            found = cursor.next()
 
 
 def _checksum(key: bytes, watermark: int) -> int:

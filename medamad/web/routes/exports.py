@@ -10,7 +10,7 @@ from typing import Final
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
-from medamad.domain.errors import TooMany, Unavailable
+from medamad.domain.errors import Conflict, TooMany, Unavailable
 from medamad.domain.websites import Website
 from medamad.query.filters import parse_filters
 from medamad.query.period import parse_period
@@ -117,6 +117,8 @@ def request_from(call: Call, website: Website) -> ExportRequest:
 async def export(call: Call, hostname: str) -> Response:
     """Send the views, the events or the statistics of a website as a file."""
     backend, website = call.backend, call.website(hostname)
+    if backend.store.spool is not None:
+        raise Conflict("the hits are in a cluster, from which nothing can be exported yet")
     request = request_from(call, website)
     network = sender_network(call.request, backend)
     if backend.exports[network] >= MAX_EXPORTS_PER_NETWORK:

@@ -47,6 +47,7 @@ class Metrics(Collector):
         yield from self._hits()
         yield from self._store()
         yield from self._backups()
+        yield from self._cluster()
 
     def _service(self) -> Iterator[Metric]:
         site, backend = self._site, self._site.backend
@@ -91,6 +92,31 @@ class Metrics(Collector):
             "backup_last_timestamp_seconds",
             "When the newest backup in the folder of [backup] was made; 0 for none.",
             backups.newest or 0,
+        )
+
+    def _cluster(self) -> Iterator[Metric]:
+        backend = self._site.backend
+        state = backend.cluster
+        if state is None:
+            return
+        yield _counter(
+            "cluster_rows_sent", "Rows of views and events sent to the cluster.", state.rows
+        )
+        yield _gauge("cluster_rows_waiting", "Rows of the log that wait to be sent.", state.left)
+        yield _gauge(
+            "cluster_lag_seconds",
+            "For how long something has waited to be sent to the cluster.",
+            state.behind_s(backend.clock()),
+        )
+        yield _gauge(
+            "cluster_rows_unsafe",
+            "Rows of the log that are in the cluster, but on too few replicas.",
+            state.unsafe,
+        )
+        yield _counter(
+            "cluster_failures",
+            "How often sending to the cluster has failed; the log has the reason.",
+            state.failures,
         )
 
     def _hits(self) -> Iterator[Metric]:
@@ -227,8 +253,11 @@ def health(site: Site, _call: Call) -> Response:
     reasons = site.unavailable_reasons()
     if reasons:
         raise Unavailable(f"not ready: {'; '.join(reasons)}", retry_after=_RETRY_AFTER_S)
-    damage = site.backend.store.damage
-    return json_response({"live": True, "ready": True, **({"degraded": damage} if damage else {})})
+    backend = site.backend
+    cluster = "" if backend.cluster is None else backend.cluster.degraded(backend.clock())
+    degraded = "; ".join(filter(None, (backend.store.damage, cluster)))
+    more = {"degraded": degraded} if degraded else {}
+    return json_response({"live": True, "ready": True, **more})
 
 
 def liveness(_call: Call) -> Response:

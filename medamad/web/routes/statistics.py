@@ -21,7 +21,6 @@ from medamad.query.comparison import (
     parse_metrics,
     parse_share,
 )
-from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.filters import VISIT_FIELDS, VISITOR_FIELD, parse_filters
 from medamad.query.goal_reports import (
     GoalOptions,
@@ -140,8 +139,8 @@ async def _respond(call: Call, website: Website, query: Query, report: RunReport
     cancellation = Cancellation()
 
     def response() -> Response:
-        result = backend.store.read(
-            website, lambda snapshot: report(EmbeddedReader(snapshot, sources, cancellation), query)
+        result = backend.engine.read(
+            website, sources, cancellation, lambda reader: report(reader, query)
         )
         cancellation.check()
         encoded = json_response(result.content)
@@ -328,7 +327,12 @@ async def count_live_visitors(call: Call, hostname: str) -> Response:
     if call.parameters.boolean("lists", default=False):
         return await _respond(call, website, Query(), _live_report(backend))
     now_ms = int(backend.clock() * 1000)
-    visitors = await call.run_query(lambda: backend.store.live_visitors(website, now_ms))
+    sources = backend.settings.sources
+    visitors = await call.run_query(
+        lambda: backend.engine.read(
+            website, sources, Cancellation(), lambda reader: reader.open_pages(now_ms)
+        )
+    )
     return json_response({"visitors": visitors})
 
 

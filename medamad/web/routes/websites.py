@@ -8,11 +8,9 @@ import msgspec
 
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.domain.zones import DAY_MS
-from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.period import Period
 from medamad.query.request import Cancellation
 from medamad.query.visit_reports import visits_in
-from medamad.storage.segments.snapshot import Snapshot
 from medamad.web.auth import Access
 from medamad.web.backend import Backend
 from medamad.web.call import Call
@@ -63,15 +61,16 @@ async def list_websites(call: Call) -> Response:
 
     last_day = Period(now_ms - DAY_MS, now_ms)
 
-    def count_visits(snapshot: Snapshot) -> int:
-        reader = EmbeddedReader(snapshot, backend.settings.sources, Cancellation())
-        return visits_in(reader, last_day)
-
     def with_visitors() -> Response:
         for website, shown in zip(websites, details, strict=True):
-            shown["summary"] = {"visitors": store.visitors_last_day(website, now_ms)}
+            shown["summary"] = {"visitors": backend.engine.visitors_last_day(website, now_ms)}
             if not has_visitors:
-                shown["summary"]["visits"] = store.read(website, count_visits)
+                shown["summary"]["visits"] = backend.engine.read(
+                    website,
+                    backend.settings.sources,
+                    Cancellation(),
+                    lambda reader: visits_in(reader, last_day),
+                )
         return json_response(details)
 
     return await call.run_query(with_visitors)

@@ -1,0 +1,322 @@
+"""Our tables in ClickHouse: how they are made, and how their rows are sent.
+
+A row is identified by its sorting key, and of the rows with one key the greatest duration counts,
+so that sending rows twice, in any order, changes nothing. `view`, `visit` and `event` are sequence
+numbers with the number of the collector in front (`number_at`), 0 if there is none.
+
+On a cluster, each table is one for each shard, `views_local`, and one over all shards, `views`. The
+views of a visit and their events are on one shard, as are an event and its view without a visit.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from medamad.clickhouse.client import Client, Refused, quoted
+from medamad.clickhouse.native import Values
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
+from medamad.domain.hits import NUMBERS_OF_HITS
+from medamad.domain.zones import DAY_MS
+
+VERSION: Final = 1
+"""The version of the tables. Whoever changes them raises it."""
+
+_LAST_DAY: Final = (1 << 16) - 1
+_SEQUENCE_BITS: Final = 48
+
+TEXT: Final = "LowCardinality(String)"
+
+
+@frozen
+class Column:
+    """A column: its type, and how the server compresses it."""
+
+    type: str
+    codec: str = ""
+
+    @property
+    def sent_type(self) -> str:
+        """The type in which it is sent."""
+        return "String" if self.type == TEXT else self.type
+
+
+_NUMBERS: Final = "Delta, ZSTD"
+_TEXTS: Final = {each.attribute: Column(TEXT, "ZSTD") for each in VIEW_DIMENSIONS}
+
+
+@frozen(kw_only=True)
+class Table:
+    """A table. `shard_key` says which rows are on one shard, and `version` which of several counts.
+
+    Without a `version`, rows with the same key are the same.
+    """
+
+    name: str
+    columns: Mapping[str, Column]
+    order: str
+    shard_key: str
+    version: str = ""
+    by_month: str = ""
+    """The date by whose months it is divided."""
+    has_times: bool = False
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The types in which rows are sent, by column."""
+        return {name: column.sent_type for name, column in self.columns.items() if name != "added"}
+
+
+VIEWS: Final = Table(
+    name="views",
+    columns={
+        "website": Column("UInt32"),
+        "visit_day": Column("Date"),
+        "visit": Column("UInt64", _NUMBERS),
+        "view": Column("UInt64", _NUMBERS),
+        "time_ms": Column("Int64", _NUMBERS),
+        **{flag.attribute: Column("UInt8") for flag in ViewFlag},
+        **{each.attribute: Column(f"UInt{8 * each.bytes}") for each in NUMBERS_OF_HITS},
+        "duration_ms": Column("UInt32", "ZSTD"),
+        "batch": Column("UInt32"),
+        **_TEXTS,
+    },
+    order="website, visit_day, visit, view",
+    shard_key="intHash64(if(visit > 0, visit, view))",
+    version="duration_ms",
+    by_month="visit_day",
+    has_times=True,
+)
+"""Views. `visit_day` is the `day_of` the first view of the visit, of a view without one its own."""
+
+EVENTS: Final = Table(
+    name="events",
+    columns={
+        "website": Column("UInt32"),
+        "visit_day": Column("Date"),
+        "visit": Column("UInt64", _NUMBERS),
+        "view": Column("UInt64", _NUMBERS),
+        "event": Column("UInt64", _NUMBERS),
+        "place": Column("UInt8"),
+        "late": Column("UInt8"),
+        "time_ms": Column("Int64", _NUMBERS),
+        "batch": Column("UInt32"),
+        "name": Column(TEXT, "ZSTD"),
+        "value": Column(TEXT, "ZSTD"),
+    },
+    order="website, visit_day, visit, view, event, place",
+    shard_key="intHash64(multiIf(visit > 0, visit, view > 0, view, event))",
+    by_month="visit_day",
+    has_times=True,
+)
+"""The properties of events, a row for each, with the `place` of each in its event.
+
+`visit` and `visit_day` are those of the view; `view` is 0 if it is unknown, and then `visit_day`
+is the event's own. An event is `late` if it is not of its view's load (`are_late`), so that its
+visit did not bounce.
+"""
+
+TEXTS: Final = Table(
+    name="texts",
+    columns={
+        "website": Column("UInt32"),
+        "dimension": Column("UInt8"),
+        "text": Column("String"),
+        "added": Column("DateTime DEFAULT now()"),
+    },
+    order="website, dimension, text",
+    shard_key="intHash64(website)",
+)
+"""The texts of views by `Dimension`, and those of PROPERTY.
+
+A text is sent before the rows that have it.
+"""
+
+VISITS: Final = Table(
+    name="visits",
+    columns={
+        "website": Column("UInt32"),
+        "visit_day": Column("Date"),
+        "visit": Column("UInt64", _NUMBERS),
+        "time_ms": Column("Int64", _NUMBERS),
+        "views": Column("UInt32"),
+        "duration_ms": Column("UInt64", "ZSTD"),
+        "engaged": Column("UInt8"),
+        "settled": Column("UInt64"),
+        "exit_path": Column(TEXT, "ZSTD"),
+        **_TEXTS,
+    },
+    order="website, visit_day, visit",
+    shard_key="intHash64(visit)",
+    version="settled",
+    by_month="visit_day",
+    has_times=True,
+)
+"""The visits of settled days, with the time and the texts of their first view.
+
+They are derived from the views and events. `settled` is when a day was, in milliseconds.
+"""
+
+SETTLED: Final = Table(
+    name="settled",
+    columns={
+        "website": Column("UInt32"),
+        "visit_day": Column("Date"),
+        "settled": Column("UInt64"),
+    },
+    order="website, visit_day",
+    shard_key="intHash64(website)",
+    version="settled",
+)
+"""The days whose visits are in `visits`; 0 if one no longer is, since something old was added."""
+
+COLLECTORS: Final = Table(
+    name="collectors",
+    columns={
+        "collector": Column("UInt16"),
+        "store": Column("String"),
+        "added": Column("DateTime DEFAULT now()"),
+    },
+    order="collector, store",
+    shard_key="intHash64(collector)",
+)
+"""Which store sends with the number of a collector: the one that was added first."""
+
+TABLES: Final = (VIEWS, EVENTS, TEXTS, VISITS, SETTLED, COLLECTORS)
+_VERSION_VIEW: Final = "tables_version"
+
+
+def number_at(collector: int, sequence: int) -> int:
+    """Return a number of a collector as it is in the cluster; 0 stays 0."""
+    return collector << _SEQUENCE_BITS | sequence if sequence else 0
+
+
+def sequence_in(number: int) -> int:
+    """Return the number that a collector has for what has a number in the cluster."""
+    return number & (1 << _SEQUENCE_BITS) - 1
+
+
+def day_of(time_ms: int) -> int:
+    """Return the day of a time in UTC, as a `Date` has it: days since 1970, within its bounds.
+
+    It is no local day, so that a row keeps its key when the configured zone changes.
+    """
+    return min(max(time_ms // DAY_MS, 0), _LAST_DAY)
+
+
+def days_of(time_ms: NDArray[np.int64]) -> NDArray[np.uint16]:
+    """Return the `day_of` of each time."""
+    return np.clip(time_ms // DAY_MS, 0, _LAST_DAY).astype(np.uint16)
+
+
+@frozen
+class Layout:
+    """How tables are made: on one server, or on all of a cluster that its servers have defined.
+
+    The servers of a shard are replicas of each other unless `is_replicated` is false.
+    """
+
+    cluster: str = ""
+    is_replicated: bool = True
+
+    @property
+    def is_on_cluster(self) -> bool:
+        """Whether statements for all servers can be sent to one of them."""
+        return bool(self.cluster) and self.is_replicated
+
+
+def definitions(client: Client, layout: Layout) -> Iterator[str]:
+    """Return the statements that make all tables that are not there yet."""
+    database = quoted(client.connecting.database)
+    on = f" ON CLUSTER {quoted(layout.cluster)}" if layout.is_on_cluster else ""
+    yield f"CREATE DATABASE IF NOT EXISTS {database}{on}"
+    for table in TABLES:
+        local = f"{table.name}_local" if layout.cluster else table.name
+        yield (
+            f"CREATE TABLE IF NOT EXISTS {client.table(local)}{on}"
+            f" ({', '.join(_columns(table))}) ENGINE = {_engine(client, table, layout)}"
+            + (f" PARTITION BY toYYYYMM({table.by_month})" if table.by_month else "")
+            + f" ORDER BY ({table.order})"
+            # ClickHouse leaves it to the system when rows reach the disk.
+            + ("" if layout.cluster else " SETTINGS fsync_after_insert = 1")
+        )
+        if layout.cluster:
+            over = f"{quoted(layout.cluster)}, {database}, {quoted(local)}, {table.shard_key}"
+            yield (
+                f"CREATE TABLE IF NOT EXISTS {client.table(table.name)}{on}"
+                f" AS {client.table(local)} ENGINE = Distributed({over})"
+            )
+    view = client.table(_VERSION_VIEW)
+    yield f"CREATE VIEW IF NOT EXISTS {view}{on} AS SELECT toUInt32({VERSION}) AS version"
+
+
+def _columns(table: Table) -> Iterator[str]:
+    for name, column in table.columns.items():
+        codec = f" CODEC({column.codec})" if column.codec else ""
+        yield f"{quoted(name)} {column.type}{codec}"
+    if table.has_times:
+        yield "INDEX times time_ms TYPE minmax GRANULARITY 1"
+
+
+def _engine(client: Client, table: Table, layout: Layout) -> str:
+    if not layout.is_on_cluster:
+        return f"ReplacingMergeTree({table.version})"
+    path = f"/clickhouse/tables/{{shard}}/{client.connecting.database}/{table.name}"
+    of = ", ".join((f"{_literal(path)}, '{{replica}}'", *filter(None, [table.version])))
+    return f"ReplicatedReplacingMergeTree({of})"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+class OtherTables(Exception):
+    """The database has no tables of ours, or those of another version."""
+
+
+def create_tables(client: Client, layout: Layout) -> None:
+    """Make the database and the tables, unless they are there.
+
+    Raises OtherTables if those of another version are there, and ClickHouseError.
+    """
+    found = _version(client)
+    if found not in (None, VERSION):
+        raise _other(client, found)
+    for statement in definitions(client, layout):
+        client.run(statement, settings={"allow_suspicious_low_cardinality_types": 1})
+
+
+def check_tables(client: Client) -> None:
+    """Raise OtherTables unless all tables of this version are there; and ClickHouseError."""
+    if (found := _version(client)) != VERSION:
+        raise _other(client, found)
+
+
+def _other(client: Client, version: int | None) -> OtherTables:
+    database = client.connecting.database
+    if version is None:
+        return OtherTables(f"the database {database} has no tables: run medamad cluster init")
+    return OtherTables(
+        f"the tables of the database {database} have the version {version}, and not {VERSION}"
+    )
+
+
+_NONE_THERE: Final = (60, 81)
+"""UNKNOWN_TABLE, UNKNOWN_DATABASE"""
+
+
+def _version(client: Client) -> int | None:
+    try:
+        found: dict[str, Any] = client.query(f"SELECT version FROM {client.table(_VERSION_VIEW)}")
+    except Refused as error:
+        if error.code in _NONE_THERE:
+            return None
+        raise
+    return int(found["version"][0])
+
+
+def insert(client: Client, table: Table, columns: Mapping[str, Values], **settings: int) -> None:
+    """Insert rows, given as columns. Raises ClickHouseError."""
+    client.insert(table.name, table.types, columns, settings=settings)

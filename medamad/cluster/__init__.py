@@ -1,0 +1,1 @@
+"""Sending what a collector has stored to ClickHouse. Not imported without [cluster]."""

@@ -1,0 +1,442 @@
+"""The shipper: follows the log of a collector, and sends what is new to ClickHouse.
+
+It runs in a thread of its own. The log says which views and events are new or have changed, and the
+store what they are now: sending something again sends the same, or what it has become. Rows are
+identified by collector and number, so that nothing is there twice, however often it is sent.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+from attrs import define, field, frozen
+from twisted.logger import Logger
+
+from medamad.clickhouse.client import Client, Unavailable
+from medamad.clickhouse.tables import (
+    COLLECTORS,
+    EVENTS,
+    TEXTS,
+    VIEWS,
+    check_tables,
+    insert,
+    number_at,
+    sequence_in,
+)
+from medamad.cluster.block import Block, Known, Numbers, events_of
+from medamad.domain.errors import NotFound
+from medamad.storage.environment.environment import Txn
+from medamad.storage.segments.parts import EventColumns
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.spool import Marks, Spool
+from medamad.storage.store import Store
+from medamad.storage.wal.records import (
+    RecordKind,
+    Rows,
+    records_between,
+    sequence_of,
+    sound_rows,
+)
+
+MOST_NUMBERS: Final = 20_000
+"""How many numbers of the log a block covers."""
+_EVER_MS: Final = -(1 << 62)
+"""Before all times."""
+BOUND_WITHIN_S: Final = 65.0
+"""How long an event waits for its page load: a little longer than the store lets it."""
+_QUORUM_MS: Final = 10_000
+"""How long an insert waits for the other replicas."""
+_WITHOUT_QUORUM: Final = frozenset((0, 285, 286, 319))
+"""Errors after which an insert may succeed without a quorum: no answer, too few replicas, and
+that it is unknown of an earlier insert, or of this one, where it arrived."""
+_SETTINGS: Final = {"insert_deduplicate": 0}
+"""A block that a server has seen is not safe only because of that."""
+_NONE: Final[Numbers] = np.zeros(0, np.uint64)
+
+_log: Final = Logger()
+
+
+class CannotSend(Exception):
+    """The cluster is not for this store as it is configured. `str(error)` is for the operator."""
+
+
+class Stopped(Exception):
+    """The store is about to be closed."""
+
+
+@frozen(kw_only=True)
+class Progress:
+    """How far a step has come."""
+
+    marks: Marks
+    left: int = 0
+    """How many numbers of the log are left."""
+    unsafe: int = 0
+    """How many are sent, but not on enough replicas."""
+    lacking: str = ""
+    """Why too few replicas have what was sent, "" if enough have."""
+    rows: int = 0
+    """How many rows of views and events were sent."""
+
+
+@frozen
+class _Held:
+    """An event whose page load may still arrive."""
+
+    website: int
+    until: float
+
+
+@define(eq=False)
+class _Piece:
+    """What the log has up to a number."""
+
+    high: int
+    block: Block
+    arrived_ms: int = 0
+    """When the last of it was stored, 0 if unknown."""
+    events: set[int] = field(factory=set)
+    """The events in the block."""
+    held: dict[int, _Held] = field(factory=dict)
+    """Events that are not in the block yet."""
+
+
+@define(eq=False, kw_only=True)
+class Shipper:
+    """One thread at a time may use it; `stop` is for any."""
+
+    store: Store
+    spool: Spool
+    client: Client
+    collector: int
+    quorum: int = 1
+    """How many replicas must have a row before it may go from here."""
+    now_ms: Callable[[], int]
+    seconds: Callable[[], float] = time.monotonic
+    _known: Known = field(factory=Known, init=False)
+    _held: dict[int, _Held] = field(factory=dict, init=False)
+    _sent: int = field(default=0, init=False)
+    """What is up to this number is sent, apart from what is held."""
+    _safe: int = field(default=0, init=False)
+    _safe_ms: int = field(default=0, init=False)
+    _has_begun: bool = field(default=False, init=False)
+    _reading: Lock = field(factory=Lock, init=False)
+    """Held while the store is read."""
+    _is_stopped: bool = field(default=False, init=False)
+
+    def stop(self) -> None:
+        """Let nothing be read of the store from now on. What is being sent may still arrive."""
+        with self._reading:
+            self._is_stopped = True
+
+    def step(self) -> Progress:
+        """Send what is next in the log, and some of what is not safe again.
+
+        Raises ClickHouseError and CannotSend, after which it can be called again, and Stopped.
+        """
+        self._begin()
+        lacking, rows = "", 0
+        if self._safe < self._sent:
+            piece = self._read(self._safe, self._sent)
+            lacking = self._send_safely(piece.block)
+            if not lacking:
+                self._is_safe(piece)
+            rows = piece.block.rows
+        read_ms, stored = self.now_ms(), self.spool.stored_up_to
+        if self._sent < stored or self._held:
+            piece = self._read(self._sent, stored)
+            is_safe = self._safe == self._sent and not lacking
+            if is_safe:
+                lacking = self._send_safely(piece.block)
+            if lacking or not is_safe:
+                self._send(piece.block, _SETTINGS)
+            self._is_sent(piece)
+            if is_safe and not lacking:
+                self._is_safe(piece)
+            elif piece.events:
+                # One that was held is from before what is sent.
+                self._safe = min(self._safe, min(piece.events) - 1)
+            rows += piece.block.rows
+        if self._safe == stored:
+            self._safe_ms = read_ms
+        return Progress(
+            marks=self._marks(),
+            left=stored - self._sent,
+            unsafe=self._sent - self._safe,
+            lacking=lacking,
+            rows=rows,
+        )
+
+    def resend(self, since_ms: int) -> Iterator[int]:
+        """Send all views and events since a time; return the number of rows of each block.
+
+        Some may not have been sent before, some may be in the cluster. Raises what `step` does.
+        """
+        self._begin()
+        self._known.texts.clear()
+        for website in self._websites():
+            with self._reading:
+                self._check_not_stopped()
+                found = self._read_website(website, lambda at: _numbers_since(at, since_ms))
+            views, events = found or (_NONE, _NONE)
+            for begin in range(0, max(len(views), len(events)), MOST_NUMBERS):
+                piece = _Piece(0, Block(self.collector, self._known))
+                end = begin + MOST_NUMBERS
+                with self._reading:
+                    self._check_not_stopped()
+                    self._add(piece, website, views[begin:end], events[begin:end])
+                if lacking := self._send_safely(piece.block):
+                    raise Unavailable(lacking)
+                yield piece.block.rows
+
+    def load(self) -> Iterator[int]:
+        """Send what was stored before there was a cluster; return the rows of each block.
+
+        It goes on where an earlier call was cut off. Raises what `step` does.
+        """
+        self._begin()
+        self._known.texts.clear()
+        since = self.spool.marks.since
+        for website in self._websites():
+            with self._reading:
+                self._check_not_stopped()
+                found = self._read_website(website, lambda at: _numbers_since(at, _EVER_MS))
+            views, events = found or (_NONE, _NONE)
+            hits = np.union1d(views, events)
+            hits = hits[hits <= since]
+            # Of the last block, only views may be there: they are sent before its events.
+            reached = np.searchsorted(hits, self._greatest_view(website, since), side="right")
+            for begin in range(max(int(reached) - MOST_NUMBERS, 0), len(hits), MOST_NUMBERS):
+                bounds = hits[begin], hits[min(begin + MOST_NUMBERS, len(hits)) - 1]
+                piece = _Piece(0, Block(self.collector, self._known))
+                with self._reading:
+                    self._check_not_stopped()
+                    self._add(piece, website, _between(views, bounds), _between(events, bounds))
+                if lacking := self._send_safely(piece.block):
+                    raise Unavailable(lacking)
+                yield piece.block.rows
+
+    def _greatest_view(self, website: int, since: int) -> int:
+        """Return the greatest number up to `since` of a view that the cluster has, 0 for none."""
+        found = self.client.query(
+            f"SELECT max(view) AS view FROM {self.client.table(VIEWS.name)}"
+            " WHERE website = {website:UInt32} AND view > {first:UInt64} AND view <= {last:UInt64}",
+            parameters={
+                "website": website,
+                "first": number_at(self.collector, 1) - 1,
+                "last": number_at(self.collector, since or 1),
+            },
+        )
+        return sequence_in(int(found["view"][0]))
+
+    # The beginning
+
+    def _begin(self) -> None:
+        """Find out whether the cluster is ready for this store, and where to go on."""
+        if self._has_begun:
+            return
+        check_tables(self.client)
+        marks = self.spool.marks
+        if marks.collector not in (0, self.collector):
+            raise CannotSend(
+                f"cluster.collector: this store has sent its hits as collector {marks.collector},"
+                f" and cannot go on as {self.collector}"
+            )
+        self._claim_number()
+        self._sent, self._safe, self._safe_ms = marks.sent, marks.safe, marks.safe_ms
+        self._has_begun = True
+
+    def _claim_number(self) -> None:
+        """Make sure that no other store sends with our number. Raises CannotSend."""
+        with self._reading:
+            self._check_not_stopped()
+            with self.store.environment.reading() as txn:
+                own = self.store.environment.store_id(txn)
+        if (owner := self._owner()) is None:
+            insert(self.client, COLLECTORS, {"collector": [self.collector], "store": [own]})
+            owner = self._owner()
+        if owner != own:
+            raise CannotSend(
+                f"cluster.collector: {self.collector} is the number of another store ({owner}):"
+                " choose one that was never used"
+            )
+
+    def _owner(self) -> str | None:
+        found = self.client.query(
+            f"SELECT store FROM {self.client.table(COLLECTORS.name)}"
+            " WHERE collector = {collector:UInt16} ORDER BY added, store LIMIT 1",
+            parameters={"collector": self.collector},
+        )
+        stores = found.get("store", [])
+        return str(stores[0]) if len(stores) else None
+
+    # Reading
+
+    def _check_not_stopped(self) -> None:
+        if self._is_stopped:
+            raise Stopped
+
+    def _websites(self) -> list[int]:
+        return [website.number for website in self.store.websites.all()]
+
+    def _read(self, low: int, limit: int) -> _Piece:
+        """Read what the log has after a number, up to `limit` at most."""
+        with self._reading:
+            self._check_not_stopped()
+            with self.store.environment.reading() as txn:
+                high, by_website = self._log_between(txn, low, limit)
+            piece = _Piece(high, Block(self.collector, self._known))
+            for website, rows in by_website.items():
+                views = _numbers_in(
+                    rows, {RecordKind.VIEW: "sequence", RecordKind.DURATION: "view"}
+                )
+                events = _numbers_in(
+                    rows, {RecordKind.PROPERTY: "event", RecordKind.BINDING: "event"}
+                )
+                piece.arrived_ms = max(piece.arrived_ms, _arrived_ms(rows))
+                self._add(piece, website, views, events)
+            now = self.seconds()
+            due: dict[int, list[int]] = {}
+            for event, held in self._held.items():
+                if held.until <= now and event not in piece.events:
+                    due.setdefault(held.website, []).append(event)
+            for website, of_website in due.items():
+                self.spool.unbound.difference_update(of_website)
+                self._add(piece, website, _NONE, np.array(sorted(of_website), np.uint64))
+                piece.events.update(of_website)
+            return piece
+
+    def _log_between(
+        self, txn: Txn, low: int, limit: int
+    ) -> tuple[int, dict[int, Mapping[RecordKind, Rows]]]:
+        """Return up to which number the log was read, and the rows of each website."""
+        databases, websites = self.store.environment.databases, self._websites()
+        high = min(limit, low + MOST_NUMBERS)
+        found: dict[int, Mapping[RecordKind, Rows]] = {}
+        for website in websites:
+            records = list(records_between(txn, databases, website, (low, high)))
+            if records:
+                found[website], damaged = sound_rows(records)
+                if damaged:
+                    _log.error("damaged records ({count}) are not sent", count=len(damaged))
+        if not found and high < limit:
+            # Imports take millions of numbers at once.
+            following = (
+                sequence_of(key)
+                for website in websites
+                for key, _ in islice(records_between(txn, databases, website, (high, limit)), 1)
+            )
+            high = min(following, default=limit + 1) - 1
+        return high, found
+
+    def _add(self, piece: _Piece, website: int, views: Numbers, events: Numbers) -> None:
+        """Add views and events of a website to a piece, apart from events that have to wait."""
+
+        def add(snapshot: Snapshot) -> None:
+            piece.block.add_views(website, snapshot, views)
+            properties = events_of(snapshot, events)
+            waiting = [
+                event
+                for event in np.unique(properties.event[properties.view == 0]).tolist()
+                if event in self.spool.unbound
+            ]
+            until = self.seconds() + BOUND_WITHIN_S
+            piece.held |= {event: _Held(website, until) for event in waiting}
+            if waiting:
+                properties = properties.select(~np.isin(properties.event, waiting))
+            if len(properties):
+                piece.block.add_events(website, snapshot, properties)
+                piece.events.update(properties.event.tolist())
+
+        self._read_website(website, add)
+
+    def _read_website(self, website: int, read: Callable[[Snapshot], Any]) -> Any:
+        """Return what `read` returns; None if the website has been deleted."""
+        try:
+            return self.store.partitions.read(website, read)
+        except NotFound:
+            return None
+
+    # Sending
+
+    def _send_safely(self, block: Block) -> str:
+        """Send a block to enough replicas; return why they were too few, "" if not."""
+        if self.quorum <= 1:
+            self._send(block, _SETTINGS)
+            self._known.add(block)
+            return ""
+        quorum = {"insert_quorum": self.quorum, "insert_quorum_timeout": _QUORUM_MS}
+        try:
+            self._send(block, {**_SETTINGS, **quorum})
+        except Unavailable as error:
+            if error.code not in _WITHOUT_QUORUM:
+                raise
+            return str(error)
+        self._known.add(block)
+        return ""
+
+    def _send(self, block: Block, settings: Mapping[str, int]) -> None:
+        if block.new_texts:
+            # Before the rows that use them.
+            insert(self.client, TEXTS, block.texts(), **settings)
+        if block.views:
+            insert(self.client, VIEWS, block.columns(VIEWS), **settings)
+        if block.events:
+            insert(self.client, EVENTS, block.columns(EVENTS), **settings)
+
+    def _is_sent(self, piece: _Piece) -> None:
+        self._sent = piece.high
+        for event in piece.events:
+            self._held.pop(event, None)
+        self.spool.unbound.difference_update(piece.events)
+        self._held |= {event: held for event, held in piece.held.items() if event not in self._held}
+
+    def _is_safe(self, piece: _Piece) -> None:
+        self._safe = max(self._safe, piece.high)
+        self._safe_ms = max(self._safe_ms, piece.arrived_ms)
+
+    def _marks(self) -> Marks:
+        # What is held is only in the log.
+        most = min(self._held, default=self._sent + 1) - 1
+        return Marks(
+            collector=self.collector,
+            since=self.spool.marks.since,
+            sent=min(self._sent, most),
+            safe=min(self._safe, most),
+            safe_ms=self._safe_ms,
+        )
+
+
+def _numbers_in(rows: Mapping[RecordKind, Rows], names: Mapping[RecordKind, str]) -> Numbers:
+    """Return numbers in rows of some kinds, by the name of the field, ascending."""
+    found = [rows[kind][name] for kind, name in names.items() if kind in rows]
+    return np.unique(np.concatenate(found)) if found else _NONE
+
+
+def _arrived_ms(rows: Mapping[RecordKind, Rows]) -> int:
+    """Return when the last of some rows was stored, 0 if they do not say."""
+    times = _numbers_in(rows, {RecordKind.VIEW: "arrived_ms", RecordKind.DURATION: "time_ms"})
+    return int(times[-1]) if len(times) else 0
+
+
+def _numbers_since(snapshot: Snapshot, since_ms: int) -> tuple[Numbers, Numbers]:
+    """Return the numbers of the views and of the events since a time, ascending."""
+    views, events = [_NONE], [_NONE]
+    for leaf in snapshot.leaves():
+        views.append(leaf.sequence[leaf.time_ms >= since_ms].copy())
+        events += [_events_since(each, since_ms) for each in (leaf.own, leaf.loose)]
+    events += [_events_since(piece, since_ms) for piece in snapshot.events]
+    return np.unique(np.concatenate(views)), np.unique(np.concatenate(events))
+
+
+def _between(numbers: Numbers, bounds: tuple[np.uint64, np.uint64]) -> Numbers:
+    """Return those of some ascending numbers that are within bounds."""
+    begin, end = np.searchsorted(numbers, bounds[0]), np.searchsorted(numbers, bounds[1], "right")
+    return numbers[begin:end]
+
+
+def _events_since(events: EventColumns, since_ms: int) -> Numbers:
+    return events.event[events.time_ms >= since_ms].astype(np.uint64)

@@ -1,0 +1,202 @@
+"""Ship hits to the cluster: run the shipper in its thread, and keep what it has done."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from attrs import define
+from msgspec.structs import replace
+from twisted.logger import Logger
+
+from medamad.admin.protocol import LoadHits, Progress, ResendHits
+from medamad.admin.server import ReportProgress
+from medamad.clickhouse.client import ClickHouseError, Client, Connecting
+from medamad.clickhouse.tables import Layout, OtherTables, day_of
+from medamad.cluster.removal import Removal
+from medamad.cluster.shipper import MOST_NUMBERS, CannotSend, Shipper, Stopped
+from medamad.config.settings import ClusterSettings
+from medamad.daemon.thread_pool import Pool
+from medamad.domain.cluster import ClusterState
+from medamad.domain.errors import Conflict, Unavailable
+from medamad.storage.spool import Marks, Spool
+from medamad.storage.store import Store
+
+SHIP_S: Final = 1.0
+"""How often what is new is sent."""
+REMOVE_S: Final = 60.0
+"""How often it is looked for what is to be deleted in the cluster."""
+_RETRY_AFTER_S: Final = 10
+_REASONS: Final = (ClickHouseError, OtherTables, CannotSend)
+"""Why hits cannot be sent at the moment; `str(error)` is for the operator."""
+_MARKED_MS: Final = 60_000
+"""How often it is stored up to when everything was sent if nothing is."""
+
+
+def client_of(cluster: ClusterSettings) -> Client:
+    """Return a client of the servers of a cluster."""
+    return Client(
+        Connecting(
+            urls=cluster.urls,
+            database=cluster.database,
+            user=cluster.user,
+            password=cluster.password,
+            ca_file=cluster.ca_file,
+        )
+    )
+
+
+def layout_of(cluster: ClusterSettings) -> Layout:
+    """Return how the tables of a cluster are made."""
+    return Layout(cluster.name, is_replicated=cluster.quorum > 1)
+
+
+@define(eq=False, kw_only=True)
+class Shipping:
+    """Sends what the store has, and keeps a ClusterState up to date."""
+
+    state: ClusterState
+    _removal: Removal
+    _store: Store
+    _spool: Spool
+    _shipper: Shipper
+    _in_thread: Pool
+    _clock: Callable[[], float]
+    _log = Logger()
+
+    @classmethod
+    def start(
+        cls, store: Store, cluster: ClusterSettings, reactor: Any, clock: Callable[[], float]
+    ) -> "Shipping":
+        """Return what ships the hits of a store that is kept for a cluster."""
+        if store.spool is None:
+            raise ValueError("the store is not kept for a cluster")
+        client = client_of(cluster)
+        shipper = Shipper(
+            store=store,
+            spool=store.spool,
+            client=client,
+            collector=cluster.collector,
+            quorum=cluster.quorum,
+            now_ms=lambda: int(clock() * 1000),
+        )
+        return cls(
+            state=ClusterState(cluster.collector, behind_since=clock()),
+            removal=Removal(client, layout_of(cluster)),
+            store=store,
+            spool=store.spool,
+            shipper=shipper,
+            # Never stopped: a stop would wait for a server that does not answer.
+            in_thread=Pool.start("cluster", 1, reactor),
+            clock=clock,
+        )
+
+    def stop(self) -> None:
+        """Read nothing more of the store."""
+        self._shipper.stop()
+
+    async def ship(self) -> None:
+        """Send what is new, until less than a block is left."""
+        left = MOST_NUMBERS
+        while left >= MOST_NUMBERS:
+            begun = self._clock()
+            try:
+                progress = await self._in_thread(self._shipper.step)
+            except Stopped:
+                return
+            except _REASONS as error:
+                self._failed(str(error))
+                return
+            state, left = self.state, progress.left
+            if state.failure:
+                self._log.info("the cluster takes hits again")
+            if progress.lacking and not state.lacking:
+                self._log.warn("hits are on too few replicas: {why}", why=progress.lacking)
+            state.failure, state.lacking = "", progress.lacking
+            state.left, state.unsafe = progress.left, progress.unsafe
+            state.rows += progress.rows
+            state.behind_since = begun if progress.left else None
+            if not await self._move_marks(progress.marks):
+                return
+
+    async def remove(self) -> None:
+        """Delete in the cluster what is deleted here, and what is past its retention."""
+        store, deleted = self._store, self._spool.marks.deleted
+        if self.state.failure or not self._spool.marks.collector:
+            # It may be the cluster of others.
+            return
+        trusted_ms = store.clock.trusted_ms(int(self._clock() * 1000))
+        expired = {
+            website: day_of(before_ms)
+            for website, before_ms in store.maintenance.retained_since_ms(trusted_ms).items()
+        }
+        try:
+            if deleted:
+                await self._in_thread(partial(self._removal.remove_websites, deleted))
+                await store.forget_deleted(deleted)
+            await self._in_thread(partial(self._removal.remove_days, expired))
+        except (ClickHouseError, Unavailable) as error:
+            self._log.warn("what is to be deleted stays in the cluster: {why}", why=str(error))
+
+    async def resend(self, request: ResendHits, report: ReportProgress) -> int:
+        """Send all hits since a time again; return how many rows these are.
+
+        Raises Unavailable if the cluster does not take them.
+        """
+        return await self._send(self._shipper.resend(request.since * 1000), report)
+
+    async def load(self, _request: LoadHits, report: ReportProgress) -> int:
+        """Send the hits from before there was a cluster; return how many rows.
+
+        Raises Conflict if there are days of which only daily totals are left, before anything is
+        sent; Unavailable if the cluster does not take the hits.
+        """
+        store = self._store
+        if days := store.partitions.days_with_rollups():
+            names = ", ".join(
+                f"{website.hostname} ({len(days[website.number])})"
+                for website in store.websites.all()
+                if website.number in days
+            )
+            raise Conflict(
+                f"of some days, only daily totals are left, which a cluster cannot have: {names}."
+                ' Remove them before, by raw_days and after = "nothing" in [retention], or by'
+                " undoing the import that brought them"
+            )
+        rows = await self._send(self._shipper.load(), report)
+        await store.mark_loaded()
+        return rows
+
+    async def _send(self, blocks: Iterator[int], report: ReportProgress) -> int:
+        total = 0
+        try:
+            while (rows := await self._in_thread(partial(_next, blocks))) is not None:
+                total += rows
+                report(Progress(text="sending", done=total))
+        except _REASONS as error:
+            raise Unavailable(str(error), retry_after=_RETRY_AFTER_S) from error
+        return total
+
+    async def _move_marks(self, marks: Marks) -> bool:
+        """Store how far the cluster has everything; return whether it could be stored."""
+        known = self._spool.marks
+        is_other = replace(marks, safe_ms=0) != replace(known, safe_ms=0)
+        if is_other or marks.safe_ms - known.safe_ms >= _MARKED_MS:
+            try:
+                await self._store.move_marks(marks)
+            except Unavailable:
+                # The writer reports it. What was sent is sent again after a start.
+                return False
+        return True
+
+    def _failed(self, reason: str) -> None:
+        state = self.state
+        state.failures += 1
+        if state.behind_since is None:
+            state.behind_since = self._clock()
+        if reason != state.failure:
+            self._log.error("the cluster takes no hits, they stay here: {reason}", reason=reason)
+        state.failure = reason
+
+
+def _next(blocks: Iterator[int]) -> int | None:
+    return next(blocks, None)

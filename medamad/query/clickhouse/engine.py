@@ -1,0 +1,77 @@
+"""The engine over ClickHouse, for the daemon."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from medamad.clickhouse.client import ClickHouseError, Client
+from medamad.domain.errors import Unavailable
+from medamad.domain.websites import Website
+from medamad.domain.zones import DAY_MS
+from medamad.lookup.referrers import Sources
+from medamad.query.clickhouse.reader import ClickHouseReader
+from medamad.query.clickhouse.texts import TextsOfWebsites
+from medamad.query.engine import Engine
+from medamad.query.period import Period
+from medamad.query.reader import Reader
+from medamad.query.request import Cancellation, Query
+
+T = TypeVar("T")
+
+_RETRY_AFTER_S: Final = 10
+
+
+@define(eq=False)
+class ClickHouseEngine(Engine):
+    """Answers from a cluster."""
+
+    client: Client
+    _texts: TextsOfWebsites = field(init=False)
+    _failure: str = field(default="", init=False)
+    """Why the latest question had no answer, "" if it had one."""
+    _log = Logger()
+
+    def __attrs_post_init__(self) -> None:
+        self._texts = TextsOfWebsites(self.client)
+
+    def read(
+        self,
+        website: Website,
+        sources: Sources,
+        cancellation: Cancellation,
+        report: Callable[[Reader], T],
+    ) -> T:
+        """Call `report` with a reader of a website, and return what it returns.
+
+        Raises Unavailable while a server that is needed does not answer.
+        """
+        try:
+            found = report(self.reader(website.number, sources, cancellation))
+        except ClickHouseError as error:
+            if str(error) != self._failure:
+                self._failure = str(error)
+                self._log.error("the cluster answers no questions: {reason}", reason=self._failure)
+            # The reason names servers, which are nobody's business.
+            message = "the cluster does not answer at the moment"
+            raise Unavailable(message, retry_after=_RETRY_AFTER_S) from error
+        self._failure = ""
+        return found
+
+    def reader(
+        self, website: int, sources: Sources, cancellation: Cancellation
+    ) -> ClickHouseReader:
+        """Return the reader of a website, by its number, for one request."""
+        texts = self._texts.of(website, cancellation.check)
+        return ClickHouseReader(self.client, website, sources, cancellation, texts)
+
+    def visitors_last_day(self, website: Website, now_ms: int) -> int:
+        """Count the visitors of the last 24 hours. Raises Unavailable."""
+        last_day = Query(Period(now_ms - DAY_MS, now_ms))
+        return self.read(
+            website,
+            Sources({}),
+            Cancellation(),
+            lambda reader: int(reader.select(last_day).total().tally.day_visitors[0]),
+        )

@@ -1,0 +1,32 @@
+"""What the daemon asks of an engine, of any website."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from medamad.domain.websites import Website
+from medamad.lookup.referrers import Sources
+from medamad.query.request import Cancellation
+
+if TYPE_CHECKING:
+    from medamad.query.reader import Reader  # the daemon starts without
+
+T = TypeVar("T")
+
+
+class Engine(Protocol):
+    """Answers statistics, in any thread."""
+
+    def read(
+        self,
+        website: Website,
+        sources: Sources,
+        cancellation: Cancellation,
+        report: "Callable[[Reader], T]",
+    ) -> T:
+        """Call `report` with a reader of a website, and return what it returns.
+
+        Raises Unavailable if the engine cannot answer at the moment.
+        """
+
+    def visitors_last_day(self, website: Website, now_ms: int) -> int:
+        """Count the visitors of the last 24 hours."""

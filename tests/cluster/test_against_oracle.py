@@ -1,0 +1,163 @@
+"""Every statistic over random hits in ClickHouse, compared with the naive oracle."""
+
+import random
+from collections.abc import Iterator
+from itertools import count, product
+from zoneinfo import ZoneInfo
+
+import pytest
+from attrs import define, field
+from support.clickhouse.rows import send
+from support.clickhouse.servers import CLUSTER, Server
+from support.query.hits import NOON, event, view
+from support.query.oracle import Entry, Oracle
+from support.query.random_queries import GOALS, INTERVALS, MOMENTS, VALUES, ZONES, RandomTraffic
+from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, answer
+
+from medamad.clickhouse.client import Client
+from medamad.clickhouse.tables import Layout, create_tables
+from medamad.query.clickhouse.engine import ClickHouseEngine
+from medamad.query.clickhouse.reader import ClickHouseReader
+from medamad.query.filters import FIELDS
+from medamad.query.request import Cancellation
+
+DATABASE = "against_oracle"
+
+
+@define(eq=False)
+class Cluster:
+    """Tables in which each example has a website of its own."""
+
+    client: Client
+    engine: ClickHouseEngine
+    numbers: Iterator[int] = field(factory=lambda: count(1))
+
+    def reader(self, website: int) -> ClickHouseReader:
+        return self.engine.reader(website, SOURCES, Cancellation())
+
+
+def cluster_of(client: Client) -> Cluster:
+    return Cluster(client, ClickHouseEngine(client))
+
+
+@pytest.fixture(scope="module", params=["one server", "two shards"])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    if request.param == "one server":
+        server: Server = request.getfixturevalue("server")
+        client = server.client(DATABASE)
+        create_tables(client, Layout())
+        return cluster_of(client)
+    shards: tuple[Server, Server] = request.getfixturevalue("shards")
+    for each in shards:
+        create_tables(each.client(DATABASE), Layout(CLUSTER, is_replicated=False))
+    return cluster_of(shards[0].client(DATABASE))
+
+
+def check(
+    cluster: Cluster, traffic: RandomTraffic, sizes: tuple[int, int], endpoints: list[str]
+) -> None:
+    """Compare some statistics of the same hits, each with a query of its own."""
+    rng = traffic.rng
+    views = traffic.views(sizes[0])
+    events = traffic.events(sizes[1], views)
+    now_ms = traffic.now_ms
+    website = next(cluster.numbers)
+    send(cluster.client, website, views, events, rng)
+    for endpoint in endpoints:
+        query = traffic.query(endpoint)
+        name = rng.choice([None, *ZONES[:2], dict(query).get("timezone")])
+        zone = None if name is None else ZoneInfo(name)
+        oracle = Oracle(
+            views,
+            events,
+            source_of=SOURCES.name_of,
+            now_ms=now_ms,
+            goals=GOALS,
+            returning_zone=zone,
+        )
+        reader = cluster.reader(website)
+        found = answer(reader, endpoint, query, now_ms=now_ms, returning_zone=zone)
+        assert found == oracle.answer(endpoint, query), (endpoint, query)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 200))]
+)
+def test_random_queries_match_the_oracle(cluster: Cluster, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - the same each time
+    for moment in MOMENTS:
+        traffic = RandomTraffic(rng, moment, rng.choice(INTERVALS))
+        endpoints = rng.sample([*ENDPOINTS, *GOAL_ENDPOINTS], 6)
+        check(cluster, traffic, (rng.randint(0, 60), rng.randint(0, 30)), endpoints)
+
+
+@pytest.mark.parametrize("endpoint", [*ENDPOINTS, *GOAL_ENDPOINTS])
+def test_random_queries_of_each_statistic_match_the_oracle(cluster: Cluster, endpoint: str) -> None:
+    rng = random.Random(endpoint)  # noqa: S311
+    traffic = RandomTraffic(rng, rng.choice(MOMENTS), "day")
+    check(cluster, traffic, (200, 60), [endpoint] * 3)
+
+
+AWKWARD = (
+    "",
+    'it\'s "quoted" `so`',
+    "back\\slash \\N \\x00 \\' \\",
+    "NUL\x00 in \x00 between",
+    "tab\tline\nend\r\n",
+    "emoji 👩‍👩‍👧‍👦 and é",
+    "مرحبا بالعالم \u202e right to left",
+    '--boundary\r\nContent-Disposition: form-data; name="query"\r\n\r\nSELECT 2',
+    "{p:String} ? %s %00 &a=b#c set0",
+    "not UTF-8, as it is stored: \ufffd",
+    "long " * 13_000,
+)
+
+
+def awkward_hits() -> tuple[list[Entry], list[Entry]]:
+    """Return views that have each text in every place, each with an event that has it."""
+    views = [
+        {
+            **view(number, "pq", 1000),
+            **dict.fromkeys(VALUES, text),
+            "visit": number,
+        }
+        for number, text in enumerate(AWKWARD, 1)
+    ]
+    # NUL divides the name of a property from its value, so neither can have it.
+    events = [
+        event(number, number, **{text.replace("\0", "") or "x": text.replace("\0", "")})
+        for number, text in enumerate(AWKWARD, 1)
+    ]
+    return views, events
+
+
+@pytest.mark.parametrize("text", AWKWARD, ids=range(len(AWKWARD)))
+def test_awkward_texts_pass_through_every_filter(cluster: Cluster, text: str) -> None:
+    views, events = awkward_hits()
+    website = next(cluster.numbers)
+    send(cluster.client, website, views, events, random.Random(1))  # noqa: S311
+    oracle = Oracle(views, events, source_of=SOURCES.name_of, now_ms=NOON, goals=GOALS)
+    reader = cluster.reader(website)
+    found = 0
+    # Each field has each of these with some texts.
+    kinds = list(product(("eq", "not_contains", "in"), ("pages", "properties", "entries")))
+    for number, field_name in enumerate(FIELDS, AWKWARD.index(text)):
+        operator, endpoint = kinds[number % len(kinds)]
+        # A comma divides the values of a list.
+        value = text.partition(",")[0] if operator == "in" else text
+        query = [(f"{field_name}[{operator}]", value), ("visits", "true")]
+        rows = answer(reader, endpoint, query, now_ms=NOON)
+        assert rows == oracle.answer(endpoint, query), (endpoint, field_name, operator)
+        found += bool(rows)
+    assert found > len(FIELDS) / 3
+
+
+@pytest.mark.parametrize("text", AWKWARD, ids=range(len(AWKWARD)))
+def test_pages_beside_an_awkward_one_are_found(cluster: Cluster, text: str) -> None:
+    views = [{**view(number, "pq"), "visit": 1, "path": "/"} for number in range(1, 4)]
+    views[1]["path"] = text
+    website = next(cluster.numbers)
+    send(cluster.client, website, views, [], random.Random(1))  # noqa: S311
+    for endpoint, beside in (("next", "/"), ("previous", "/")):
+        (row,) = answer(cluster.reader(website), endpoint, [("of", text)])
+        assert (row["path"], row["views"]) == (beside, 1)

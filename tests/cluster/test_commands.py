@@ -1,0 +1,150 @@
+"""`medamad cluster`: what it says if something is wrong."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from support.clickhouse.daemon import command, initialized
+from support.clickhouse.servers import CLUSTER, Server
+from support.daemon import Client, Daemon, free_port, until
+
+from medamad.clickhouse import tables
+
+pytestmark = pytest.mark.daemon
+
+
+def with_cluster(folder: Path, url: str, more: str = "") -> Daemon:
+    return Daemon(folder, configuration=f'[cluster]\nurls = ["{url}"]\n{more}')
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """Answers as ClickHouse does to a wrong password."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        known = (self.headers["X-ClickHouse-User"], self.headers["X-ClickHouse-Key"])
+        assert known == ("ada", "wrong")
+        body = b"Code: 516. DB::Exception: ada: Authentication failed: password is incorrect."
+        self.send_response(403)
+        self.send_header("X-ClickHouse-Exception-Code", "516")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def guarded() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Guarded)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_without_a_cluster_there_is_nothing_to_make(tmp_path: Path) -> None:
+    status, _, error = command(Daemon(tmp_path), "init")
+    assert status == 78
+    assert error.endswith("cluster.urls: no server is named\n")
+
+
+def test_without_a_cluster_there_is_no_state(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+    assert command(daemon, "status")[0] == 1
+    daemon.start()
+    for arguments in (["status"], ["resend", "--since", "2026-01-01"]):
+        status, _, error = command(daemon, *arguments)
+        assert status == 1
+        assert "the daemon has no [cluster] in its configuration" in error
+    daemon.stop()
+
+
+def test_no_server_answers(tmp_path: Path) -> None:
+    status, _, error = command(with_cluster(tmp_path, f"http://127.0.0.1:{free_port()}"), "init")
+    assert status == 1
+    assert "Connection refused" in error
+
+
+def test_the_password_is_wrong(tmp_path: Path, guarded: str) -> None:
+    (tmp_path / "secret").write_text("wrong")
+    daemon = with_cluster(tmp_path, guarded, 'user = "ada"\npassword_file = "secret"\n')
+    status, _, error = command(daemon, "init")
+    assert status == 1
+    assert "ada: Authentication failed: password is incorrect." in error
+    daemon.start()
+    client = Client(daemon.port)
+    until(lambda: "Authentication failed" in client.get("/health").get("degraded", ""))
+    status, printed, _ = command(daemon, "status")
+    assert status == 1
+    assert "needs attention: " in printed
+    daemon.stop()
+    assert "wrong" not in daemon.log
+
+
+def test_tables_of_another_version_are_refused(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = server.client("of_another")
+    with monkeypatch.context() as changed:
+        changed.setattr(tables, "VERSION", 9)
+        tables.create_tables(client, tables.Layout())
+    daemon = with_cluster(tmp_path, server.url, 'database = "of_another"\n')
+    status, _, error = command(daemon, "init")
+    assert status == 1
+    assert "the tables of the database of_another have the version 9, and not 1" in error
+
+
+def test_a_database_without_tables_says_how_they_are_made(server: Server, tmp_path: Path) -> None:
+    daemon = with_cluster(tmp_path, server.url, 'database = "no_tables"\n')
+    daemon.start()
+    client = Client(daemon.port)
+    until(lambda: "run medamad cluster init" in client.get("/health").get("degraded", ""))
+    # It goes on by itself.
+    initialized(daemon)
+    until(lambda: "degraded" not in client.get("/health"))
+    daemon.stop()
+
+
+def test_a_number_in_use_is_refused(server: Server, tmp_path: Path) -> None:
+    both = [
+        with_cluster(tmp_path / name, server.url, 'database = "in_use"\ncollector = 9\n')
+        for name in ("one", "two")
+    ]
+    initialized(both[0])
+    both[0].start()
+    until(lambda: "degraded" not in Client(both[0].port).get("/health"))
+    until(lambda: command(both[0], "status")[0] == 0)
+    until(lambda: len(server.client("in_use").query("SELECT store FROM in_use.collectors")) > 0)
+    both[1].start()
+    client = Client(both[1].port)
+    until(lambda: "9 is the number of another store" in client.get("/health").get("degraded", ""))
+    for daemon in both:
+        daemon.stop()
+
+
+def test_servers_that_share_nothing_each_get_their_tables(
+    shards: tuple[Server, Server], tmp_path: Path
+) -> None:
+    urls = '", "'.join(each.url for each in shards)
+    more = f'database = "nothing_shared"\nname = "{CLUSTER}"\nquorum = 1\n'
+    daemon = with_cluster(tmp_path, urls, more)
+    for _ in range(2):
+        initialized(daemon)
+    for each in shards:
+        tables.check_tables(each.client("nothing_shared"))
+        found = each.client("nothing_shared").query(
+            "SELECT count() AS n FROM nothing_shared.views_local"
+        )
+        assert found["n"].tolist() == [0]
+
+
+def test_a_date_is_checked(tmp_path: Path) -> None:
+    status, _, error = command(Daemon(tmp_path), "resend", "--since", "yesterday")
+    assert status == 64
+    assert "yesterday is no date such as 2026-11-20" in error

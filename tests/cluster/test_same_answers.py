@@ -1,0 +1,194 @@
+"""What the interface answers from the store and from ClickHouse: the same, byte for byte."""
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import pytest_twisted
+from attrs import frozen
+from support.clickhouse.servers import CLUSTER, Server
+from support.recorded_requests import RECORDED
+from support.web.client import Answer, Browser
+from support.web.daemon_in_memory import NOW, build_server
+from support.web.daemon_in_memory import Server as Daemon
+from twisted.internet.defer import Deferred
+
+from medamad.clickhouse.client import Client, Connecting
+from medamad.clickhouse.tables import Layout, create_tables
+from medamad.cluster.shipper import Shipper
+from medamad.demo.sites import SITES
+from medamad.demo.traffic import TrafficPlan, fill
+from medamad.domain.hits import View
+from medamad.query.clickhouse.engine import ClickHouseEngine
+from medamad.query.embedded.engine import EmbeddedEngine
+from medamad.query.engine import Engine
+from medamad.query.reports import STATISTICS
+from medamad.storage.spool import Spool
+
+COLLECTOR = 5
+SITE = SITES[1]
+FILTERS = (
+    (),
+    ("path[starts_with]=/shop", "browser[neq]=Firefox"),
+    ("referrer[contains]=goo",),
+    ("country=Germany", "visit_views[gte]=2"),
+    ("entry_page=/", "visit_bounce=false"),
+    ("prop_name[contains]=a",),
+    ("duration[gte]=5000", "language[not_in]=German,French"),
+    ("visitor=new",),
+    ("goal=<goal>", "exit_page[neq]=/"),
+    ("path=/nowhere",),
+)
+PERIODS = (
+    (),
+    ("start=2025-06-01T00:00:00%2B02:00", "end=2025-06-14T23:59:59%2B02:00"),
+    ("start=2025-03-30T00:00:00%2B01:00", "end=2025-04-02T11:30:00%2B02:00"),
+    ("end=2025-05-01T00:00:00Z",),
+    ("start=2025-06-14T15:00:00.5Z",),
+)
+OPTIONS = ("limit=3", "offset=1", "visits=true", "views=true", "summary=true", "order=visits")
+LISTS = tuple(each.name for each in STATISTICS)
+
+
+def recorded() -> Iterator[str]:
+    """Return the paths of recorded requests for statistics, of the only website."""
+    for each in RECORDED.values():
+        for ask in each.asked:
+            asks = re.match(r"/api/website/[^/]+/(?!export|ignored)(.*)", ask.path)
+            if ask.method == "GET" and asks is not None:
+                yield f"/api/website/{SITE.hostname}/{asks[1]}"
+
+
+@frozen(eq=False)
+class Both:
+    """A daemon, and the engines that it can ask."""
+
+    daemon: Daemon
+    owner: Browser
+    engines: tuple[Engine, Engine]
+
+    async def ask(self, path: str) -> Answer:
+        """Return the answer from the cluster, which is that from the store."""
+        answers = []
+        for engine in self.engines:
+            self.daemon.site.backend.engine = engine
+            answers.append(await self.owner.ask("GET", path))
+        stored, found = answers
+        assert found.status == stored.status, path
+        assert found.body == stored.body, path
+        partial = "X-Medamad-Partial"
+        assert found.header(partial) == stored.header(partial), path
+        return found
+
+
+def finish(of: Any) -> Any:
+    return pytest_twisted.blockon(Deferred.fromCoroutine(of))
+
+
+async def fill_store(daemon: Daemon) -> None:
+    """Store traffic of months, and views that belong to no visit."""
+    plan = TrafficPlan(until_ms=NOW * 1000, days=140, views=2_000)
+    (website,) = await fill(daemon.store, plan, (SITE,))
+    for number in range(20):
+        view = View(
+            website=website.number,
+            time_ms=NOW * 1000 - number * 3_600_000,
+            beacon=f"without a visit {number}",
+            first_today=number % 2 == 0,
+            first_of_page=True,
+            path="/of no visit",
+        )
+        await daemon.store.append([view])
+
+
+@pytest.fixture(scope="module", params=["one server", "two shards"])
+def both(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
+    if request.param == "one server":
+        server: Server = request.getfixturevalue("server")
+        client = server.client("same_answers")
+        create_tables(client, Layout())
+    else:
+        shards: tuple[Server, Server] = request.getfixturevalue("shards")
+        for each in shards:
+            create_tables(each.client("same_answers"), Layout(CLUSTER, is_replicated=False))
+        client = shards[0].client("same_answers")
+    daemon = finish(build_server(tmp_path_factory.mktemp("daemon")))
+    finish(fill_store(daemon))
+    shipper = Shipper(
+        store=daemon.store,
+        spool=Spool(72),
+        client=client,
+        collector=COLLECTOR,
+        now_ms=lambda: NOW * 1000,
+    )
+    assert sum(shipper.resend(0)) > 2_000
+    engines = (EmbeddedEngine(daemon.store), ClickHouseEngine(client))
+    yield Both(daemon, finish(daemon.owner()), engines)
+    finish(daemon.store.close())
+
+
+@pytest_twisted.ensureDeferred
+async def test_recorded_requests_have_the_same_answers(both: Both) -> None:
+    goals = both.daemon.store.goals.of(1)
+    filled = 0
+    for path in dict.fromkeys(recorded()):
+        asked = path.replace("<funnel>", goals.funnels[0].id)
+        asked = re.sub("<(page|order)>", goals.goals[0].id, asked)
+        asked = re.sub("<day-[0-9]>", "2025-06-12", asked)
+        found = await both.ask(asked)
+        filled += found.status == 200 and len(found.body) > 2
+    assert filled > 50
+
+
+def random_path(rng: random.Random, goal: str) -> str:
+    """Return the path of a request for a statistic."""
+    kind = rng.random()
+    asked = [*rng.choice(PERIODS), *rng.choice(FILTERS)]
+    if kind < 0.2:
+        asked += rng.sample(("visits=true", "interval=day", "timezone=Europe/Berlin"), 2)
+        if asked[0].startswith("start") and asked[1].startswith("end"):
+            asked.append("previous=true")
+        name = "summary"
+    elif kind < 0.3:
+        asked += rng.sample(("interval=week", "timezone=America/New_York"), rng.randint(0, 2))
+        name = "goals"
+    elif kind < 0.35:
+        name = "changes"
+    elif kind < 0.4:
+        name, asked = rng.choice(("next", "previous")), [*asked, "of=/"]
+    else:
+        name = rng.choice(LISTS)
+        asked += rng.sample(OPTIONS, rng.randint(0, 3))
+        if rng.random() < 0.3:
+            asked.append(f"conversions={goal}")
+    query = "&".join(asked).replace("<goal>", goal)
+    return f"/api/website/{SITE.hostname}/{name}?{query}"
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(3_000, marks=pytest.mark.slow)])
+@pytest_twisted.ensureDeferred
+async def test_random_requests_have_the_same_answers(both: Both, count: int) -> None:
+    rng = random.Random(count)  # noqa: S311 - the same each time
+    goals = both.daemon.store.goals.of(1).goals
+    for _ in range(count):
+        await both.ask(random_path(rng, rng.choice(goals).id))
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_list_of_websites_has_the_same_visitors(both: Both) -> None:
+    found = await both.ask("/api/websites?summary=true")
+    assert found.json[0]["summary"]["visitors"] > 0  # type: ignore[index]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_server_that_is_down_is_an_error_for_now(both: Both) -> None:
+    client = Client(Connecting(urls=["http://127.0.0.1:1"]))
+    both.daemon.site.backend.engine = ClickHouseEngine(client)
+    found = await both.owner.ask("GET", f"/api/website/{SITE.hostname}/pages")
+    assert found.status == 503
+    assert found.header("Retry-After") == "10"
+    assert found.error == "the cluster does not answer at the moment"

@@ -1,0 +1,207 @@
+"""Our tables on real servers, and what reaches them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.clickhouse.servers import CLUSTER, Server
+
+from medamad.clickhouse import client as clients
+from medamad.clickhouse import tables
+from medamad.clickhouse.client import Client, Connecting, Refused, Unavailable, Upload
+from medamad.clickhouse.native import CodedTexts, NotNative, decode_blocks, encode_text
+from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.zones import DAY_MS
+
+Row = dict[str, Any]
+AWKWARD = (
+    "",
+    'it\'s "quoted" `so`',
+    "back\\slash \\N \\x00 \\' \\",
+    "NUL\x00 in \x00 between",
+    "tab\tline\nend\r\n",
+    "emoji 👩‍👩‍👧‍👦 and é",
+    "مرحبا بالعالم \u202e right to left",
+    '--boundary\r\nContent-Disposition: form-data; name="query"\r\n\r\nSELECT 2',
+    "{p:String} ? %s %00 &a=b#c",
+    "not UTF-8: \udcff\udc80",
+    "long " * 13_000,
+)
+
+
+def a_view(view: int, duration_ms: int = 0, *, visit: int = 0, path: str = "/") -> Row:
+    row: Row = dict.fromkeys((each.attribute for each in VIEW_DIMENSIONS), "")
+    row |= dict.fromkeys((name for name, of in tables.VIEWS.types.items() if of != "String"), 1)
+    return {**row, "visit": visit, "view": view, "duration_ms": duration_ms, "path": path}
+
+
+def insert(client: Client, *rows: Row) -> None:
+    columns = {name: [row[name] for row in rows] for name in tables.VIEWS.types}
+    tables.insert(client, tables.VIEWS, columns)
+
+
+@pytest.fixture(scope="module")
+def single(server: Server) -> Client:
+    client = server.client("it's `a` database")
+    tables.create_tables(client, tables.Layout())
+    return client
+
+
+def sharded(shards: tuple[Server, Server], database: str) -> Client:
+    layout = tables.Layout(CLUSTER, is_replicated=False)
+    for each in shards:
+        tables.create_tables(each.client(database), layout)
+    return shards[0].client(database)
+
+
+def test_a_view_is_there_once_with_its_longest_duration(single: Client) -> None:
+    first, second = a_view(1), a_view(1, 700)
+    insert(single, second, a_view(2))
+    insert(single, first, first)
+    insert(single, a_view(1, 300))
+    views = single.table("views")
+    found = single.query(f"SELECT view, duration_ms FROM {views} FINAL ORDER BY view")
+    assert found["view"].tolist() == [1, 2]
+    assert found["duration_ms"].tolist() == [700, 0]
+
+
+def test_views_of_a_visit_are_on_one_shard(shards: tuple[Server, Server]) -> None:
+    client = sharded(shards, "views of a visit")
+    insert(client, *(a_view(view, visit=view % 10 + 1) for view in range(1, 101)))
+    local = [
+        each.client("views of a visit")
+        .query(f"SELECT DISTINCT visit FROM {client.table('views_local')} ORDER BY visit")["visit"]
+        .tolist()
+        for each in shards
+    ]
+    assert all(local)
+    assert sorted([*local[0], *local[1]]) == list(range(1, 11))
+    everywhere = client.query(f"SELECT count() AS views FROM {client.table('views')}")
+    assert everywhere["views"].tolist() == [100]
+
+
+def test_tables_are_made_once_and_checked(server: Server) -> None:
+    client = server.client("made twice")
+    with pytest.raises(tables.OtherTables, match="run medamad cluster init"):
+        tables.check_tables(client)
+    for _ in range(2):
+        tables.create_tables(client, tables.Layout())
+    tables.check_tables(client)
+
+
+def test_tables_of_another_version_are_refused(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = server.client("of another version")
+    tables.create_tables(client, tables.Layout())
+    monkeypatch.setattr(tables, "VERSION", 7)
+    for check in (
+        lambda: tables.create_tables(client, tables.Layout()),
+        lambda: tables.check_tables(client),
+    ):
+        with pytest.raises(tables.OtherTables, match="have the version 1, and not 7"):
+            check()
+
+
+@pytest.mark.parametrize("text", AWKWARD, ids=range(len(AWKWARD)))
+def test_awkward_texts_arrive_as_they_are(single: Client, text: str) -> None:
+    insert(single, a_view(1000, path=text))
+    upload = Upload({"text": "String"}, {"text": [text, "another"]})
+    found = single.query(
+        f"SELECT CAST(path AS String) AS text, CAST(path = {{given:String}} AS UInt8) AS is_given"
+        f" FROM {single.table('views')} WHERE view = 1000 AND path IN wanted",
+        uploads={"wanted": upload},
+        parameters={"given": text},
+    )
+    assert found["text"] == [text]
+    assert found["is_given"].tolist() == [1]
+    single.run(f"TRUNCATE TABLE {single.table('views')}")
+
+
+def test_pairs_of_texts_are_found(single: Client) -> None:
+    pairs = Upload(
+        {"name": "String", "value": "String"},
+        {
+            "name": CodedTexts(np.array([1, 0]), [encode_text("a"), encode_text("b\0")]),
+            "value": ["x", "y'"],
+        },
+    )
+    found = single.query(
+        "SELECT count() AS n FROM values('n String, v String', ('a', 'y\\''), ('a', 'x'))"
+        " WHERE (n, v) IN pairs",
+        uploads={"pairs": pairs},
+    )
+    assert found["n"].tolist() == [1]
+
+
+def test_an_error_has_its_code_and_message(server: Server) -> None:
+    with pytest.raises(Refused, match=r"(?i)division by zero") as caught:
+        server.client("default").query("SELECT intDiv(1, number) FROM numbers(2)")
+    assert caught.value.code == 153
+
+
+def test_an_error_after_the_first_rows_is_no_short_result(server: Server) -> None:
+    with pytest.raises(Refused, match="too late"):
+        server.client("default").query(
+            "SELECT throwIf(number = 3000000, 'too late') AS n FROM numbers(3000001)",
+            settings={"max_block_size": 1000, "max_threads": 1},
+        )
+
+
+def test_the_next_server_answers_if_one_is_down(server: Server) -> None:
+    client = server.client_of(Connecting(urls=["http://127.0.0.1:1", server.url]))
+    for _ in range(2):
+        assert client.query("SELECT 1 AS one")["one"].tolist() == [1]
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1: .*refused"):
+        Client(Connecting(urls=["http://127.0.0.1:1"])).query("SELECT 1")
+
+
+def test_a_query_that_nobody_waits_for_ends(server: Server) -> None:
+    class Gone(Exception):
+        pass
+
+    def check() -> None:
+        raise Gone
+
+    client = server.client("default")
+    with pytest.raises(Gone):
+        client.query("SELECT sleepEachRow(1) FROM numbers(3)", check=check)
+    assert client.query("SELECT 1 AS one")["one"].tolist() == [1]
+
+
+def test_a_result_in_several_blocks_is_one(server: Server) -> None:
+    found = server.client("default").query(
+        "SELECT number, toString(number) AS text FROM numbers(10000)",
+        settings={"max_block_size": 1000},
+    )
+    assert found["number"].tolist() == list(range(10_000))
+    assert found["text"] == [str(number) for number in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\x01", b"\x01\x02", b"\x01\x02\x01a\x05UInt8\x01", b"\x01\x01\x01a\x06String\x05abc"],
+)
+def test_a_cut_result_is_an_error(data: bytes) -> None:
+    with pytest.raises(NotNative):
+        decode_blocks(data)
+
+
+def test_a_result_of_another_type_is_an_error() -> None:
+    with pytest.raises(NotNative, match="Array"):
+        decode_blocks(b"\x01\x01\x01a\x0cArray(UInt8)" + bytes(9))
+
+
+def test_names_cannot_end_an_identifier() -> None:
+    assert clients.quoted("a`b\\") == "`a\\`b\\\\`"
+
+
+def test_an_identifier_has_its_collector_in_front() -> None:
+    assert tables.number_at(3, 7) == 3 << 48 | 7
+    assert tables.number_at(3, 0) == 0
+
+
+def test_days_are_those_that_a_date_can_have() -> None:
+    moments = np.array([-1, 0, DAY_MS, 10**16], np.int64)
+    assert tables.days_of(moments).tolist() == [0, 0, 1, 65_535]
+    assert [tables.day_of(moment) for moment in moments.tolist()] == [0, 0, 1, 65_535]
