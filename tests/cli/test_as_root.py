@@ -15,7 +15,7 @@ from support.daemon import finished
 from medamad.admin.protocol import Configuration
 from medamad.cli import main
 from medamad.domain.accounts import Account
-from medamad.storage.accounts import write_account
+from medamad.storage.accounts import ACCOUNT
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME, open_environment
 from medamad.storage.environment.writer import Transaction
 from medamad.storage.websites import Websites
@@ -144,7 +144,7 @@ def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Planted]
         with environment.lmdb.begin(write=True) as txn:
             Websites(environment.databases).add(Transaction(txn), "example.com", 1)
             account = Account(username="admin", password_hash="", created=1, updated=1)
-            write_account(txn, environment.databases, account)
+            ACCOUNT.write(txn, environment.databases, b"", account)
         environment.close()
         assert main(["backup", str(backup), "--data", str(data)]) == 0
         planted = Planted(data, roots, backup)
