@@ -5,7 +5,7 @@ from io import BytesIO
 from typing import Any, Final
 
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.error import ConnectError, ConnectingCancelledError, DNSLookupError
 from twisted.internet.protocol import Factory, connectionDone
 from twisted.internet.ssl import VerificationError, optionsForClientTLS
@@ -17,6 +17,7 @@ from twisted.mail.smtp import (
     PLAINAuthenticator,
     SMTPClientError,
 )
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
 from medamad.mail.settings import USUAL_PATIENCE, MailFailed, MailSettings, Patience
@@ -42,11 +43,13 @@ async def send_mail(
     endpoint: Any = HostnameEndpoint(
         reactor, settings.host.encode("ascii"), settings.port, patience.connection_s
     )
-    if settings.tls == "implicit":
-        endpoint = wrapClientTLS(context, endpoint)
     client = _Client(content, to, settings, context, patience)
+    factory: Any = Factory.forProtocol(lambda: client)
+    if settings.tls == "implicit":
+        # Not by Twisted's endpoints, which know no TLS where they were imported without it.
+        factory = TLSMemoryBIOFactory(context, True, factory)
     try:
-        await endpoint.connect(Factory.forProtocol(lambda: client))
+        await endpoint.connect(factory)
     except ConnectingCancelledError:
         raise CancelledError from None
     except (ConnectError, DNSLookupError) as error:
@@ -82,6 +85,7 @@ class _Client(ESMTPClient):
         self.requireAuthentication = bool(user)
         self.timeout = patience.response_s
         self.done: Deferred[None] = Deferred(lambda _: self._cancel())
+        self._context = context
         self._mail = content
         self._sender: str | None = settings.sender
         self._to = to
@@ -119,7 +123,14 @@ class _Client(ESMTPClient):
             self._end(MailFailed("it sent more than a response to STARTTLS"))
             self.transport.abortConnection()
             return
-        super().esmtpState_starttls(code, resp)
+        # As Twisted's sockets do it, which know no TLS where they were imported without it.
+        connection, nothing = self.transport, Factory()  # no further protocol is built
+        factory = TLSMemoryBIOFactory(self._context, True, nothing)  # type: ignore[arg-type]
+        tls = TLSMemoryBIOProtocol(factory, self, False)
+        connection.protocol = self.transport = tls
+        tls.makeConnection(connection)
+        self._tlsMode = True
+        self.esmtpState_ehlo(code, resp)
 
     def sendError(self, exc: SMTPClientError) -> None:
         """End with an error, in the server's words if these are its."""

@@ -1,9 +1,10 @@
 from email.message import EmailMessage
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.daemon import configure, finished, running, until
+from support.daemon import RUN, configure, finished, running, until
 from support.mail_server import PASSWORD, USER, MailServer, answer, mail_server
 
 mail = partial(finished, "mail")
@@ -45,6 +46,22 @@ def test_a_test_mail_is_sent_in_the_accounts_language(
             assert wrong.stderr.startswith("medamad: address: expected an address")
             assert TO not in daemon.log
             assert PASSWORD not in daemon.log
+
+
+@pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
+@pytest.mark.parametrize("tls", ["starttls", "implicit"])
+def test_a_daemon_that_was_started_without_tls_sends_by_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: Any
+) -> None:
+    """Started, not forked: this process has imported OpenSSL."""
+    with mail_server(tmp_path / "mail", tls) as server:
+        monkeypatch.setenv("SSL_CERT_FILE", str(server.trusted))
+        with_tls = configuration(server, tmp_path) + f'tls = "{tls}"\n'
+        with running(tmp_path, configuration=with_tls, command=RUN) as daemon:
+            sent = mail(daemon.data, "test", TO)
+            assert (sent.returncode, sent.stderr) == (0, "")
+            assert server.received.recipients == [TO]
+            assert "Traceback" not in daemon.log
 
 
 def test_a_reload_applies_the_mail_settings(

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 import pytest_twisted
+from aiosmtpd.smtp import SMTP
 from attrs import evolve
 from support.mail_server import PASSWORD, USER, MailServer, accept, answer, mail_server, stall
 from support.storage.hits import a_view
@@ -204,10 +206,16 @@ async def test_a_daemon_that_was_stopped_while_it_mailed_does_so_once_more(
 ) -> None:
     server = await build_server(tmp_path)
     await subscribe(server)
-    mails.received.on_mail = stall
+    being_taken = Event()
+
+    async def take_and_stall(connection: SMTP) -> str:
+        being_taken.set()
+        return await stall(connection)
+
+    mails.received.on_mail = take_and_stall
     server.now = DUE
     mailing = Deferred.fromCoroutine(connect(server, mails.port).look())
-    await _until_tried(server)
+    await _until(being_taken)
     mailing.cancel()
     with pytest.raises(CancelledError):
         await mailing
@@ -222,8 +230,9 @@ async def test_a_daemon_that_was_stopped_while_it_mailed_does_so_once_more(
     assert len(mails.received.mails) == 1
 
 
-async def _until_tried(server: Server) -> None:
-    while not subscription(server).tries:
+async def _until(happened: Event) -> None:
+    """Wait until something has happened in the thread of the mail server."""
+    while not happened.is_set():
         waiting: Deferred[None] = Deferred()
         reactor.callLater(0.01, waiting.callback, None)
         await waiting
