@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pytest
 from support.certificates import Authority
-from support.daemon import configure, running, until
+from support.daemon import RUN, configure, running, until
 
 pytestmark = pytest.mark.daemon
 
@@ -59,7 +59,8 @@ def test_tls_is_verified_by_the_certificates_of_the_system(
     configuration = '[alerts]\nwebhook_networks = ["127.0.0.1"]\n'
     with (
         receiver(authority) as (port, received),
-        running(tmp_path, configuration=configuration) as daemon,
+        # Started, not forked: this process has imported OpenSSL.
+        running(tmp_path, configuration=configuration, command=RUN) as daemon,
     ):
         client = daemon.client()
 
