@@ -8,6 +8,7 @@ The time of a hit counts from when it was due.
 """
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import tempfile
@@ -108,6 +109,7 @@ def add_reports(data: Path, names: list[str]) -> None:
 def measure(folder: Path, names: list[str], rate: float, seconds: float) -> Measured:
     """Return the times of hits, alone and while the reports of all websites are mailed."""
     measured = Measured()
+    logging.getLogger("mail.log").setLevel(logging.ERROR)
     spawned = multiprocessing.get_context("spawn")
     with mail_server(folder / "mail") as server, ProcessPoolExecutor(1, spawned) as other:
         os.environ["SSL_CERT_FILE"] = str(server.trusted)
