@@ -6,10 +6,11 @@ killed in between is it sent again, under the same id.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import cache, partial
 from itertools import islice
 from typing import Any, Final, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from attrs import define, field, frozen
 from twisted.internet.defer import CancelledError, Deferred
@@ -260,7 +261,7 @@ class AlertWatch:
         backend = self._backend
         website = self._website(number)
         if rule.format == MAIL:
-            await self._mail(rule, notice, text, self._link(website))
+            await self._mail(rule, notice, text, self._link(website, notice.facts))
             return
         message = Message(
             id=notice.id,
@@ -270,7 +271,7 @@ class AlertWatch:
             rule=rule,
             facts=notice.facts,
             text=text,
-            link=self._link(website),
+            link=self._link(website, notice.facts),
         )
         try:
             secret = self.secret_of(rule.url).encode()
@@ -303,11 +304,16 @@ class AlertWatch:
         reports = (each for _, each in self._backend.store.reports.all())
         return next((each for each in reports if each.id == rule.report), None)
 
-    def _link(self, website: Website | None) -> str:
+    def _link(self, website: Website | None, facts: Facts) -> str:
+        """Return the address of the page that shows what a rule found, "" if it is unknown."""
         settings = self._backend.settings
         if not settings.public_url:
             return ""
         page = "settings/usage" if website is None else f"websites/{quote(website.hostname)}"
+        if isinstance(hour := facts.get("hour"), int):
+            zone = self._backend.pipeline.rules.zone
+            day = datetime.fromtimestamp(hour, zone).date()
+            page += f"?{urlencode({'from': day, 'to': day, 'zone': zone})}"
         return f"{settings.public_url}{settings.base_path}/dashboard/{page}"
 
     def _speaker(self, rule: Rule) -> Speaker:

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 
 from medamad.daemon.alert_watch import ENDS_AFTER_S, GIVE_UP_S, AlertWatch
 from medamad.daemon.silence import Watch
-from medamad.domain.alerts import SERVICE, Alerts, Rule
+from medamad.domain.alerts import SERVICE, Alerts, Facts, Rule
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound, Unavailable
 from medamad.domain.subscriptions import Every, Subscription
@@ -126,6 +126,23 @@ async def test_what_is_sent_is_signed_for_its_receiver_and_names_the_page(server
     assert content["facts"] == {"last": NOW}
     assert (content["event"], content["website"]) == ("began", "example.com")
     assert posted.headers["X-Medamad-Timestamp"] == str(NOW + 4 * HOUR)
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_unusual_hour_links_to_its_day(server: Server) -> None:
+    website = await server.store.add_website("example.com", NOW)
+    rule = Rule(id="rule", kind="drop", threshold=50, url=URL)
+    server.set(public_url="https://stats.example.com")
+    facts: Facts = {"hour": NOW - HOUR, "views": 2, "usual": 9, "percent": 78}
+    begun = Alerts((rule,)).with_findings("rule", {"": facts}, [], now=NOW, ids=["notice"])
+    await server.store.alerts.change(website.number, lambda _: begun)
+    watch_of(server).send_due()
+    await sent(server)
+    (posted,) = server.receiver.posted
+    assert posted.json["link"] == (
+        "https://stats.example.com/dashboard/websites/example.com"
+        "?from=2025-06-15&to=2025-06-15&zone=UTC"
+    )
 
 
 @pytest_twisted.ensureDeferred
