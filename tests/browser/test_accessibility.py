@@ -111,6 +111,11 @@ def key(name: str) -> Callable[[Page], None]:
     return act
 
 
+def edited(page: Page) -> None:
+    page.get_by_role("listitem").get_by_role("button", name="Edit: ").first.click()
+    page.get_by_role("dialog").locator("select").first.wait_for()
+
+
 def counting(page: Page) -> None:
     page.get_by_role("button", name="Counting").first.click()
     page.get_by_role("dialog").locator("textarea").first.wait_for()
@@ -190,6 +195,8 @@ SCENES: Final = {
         for name in ("account", "websites", "reports", "tracker", "usage", "about")
     },
     "settings: alerts": Scene("settings/alerts", alert, whose="owner"),
+    "alert dialog": Scene("settings/alerts", edited, DIALOG, whose="owner"),
+    "report dialog": Scene("settings/reports", edited, DIALOG),
     "settings: tokens": Scene("settings/tokens", token, whose="owner"),
     "setup, waiting": Scene(f"websites/{LONG_HOSTNAME}/setup", waiting, whose="owner"),
     "filtered": Scene(
