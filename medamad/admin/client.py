@@ -64,6 +64,10 @@ class AdminConnection:
     ) -> T:
         """Send a request and return its result. Raises RequestFailed."""
         self.send(request)
+        return self.result(result, progress)
+
+    def result(self, result: type[T], progress: Callable[[Progress], None] = ignore_progress) -> T:
+        """Wait for the result of the oldest request sent. Raises RequestFailed."""
         with _connection_errors():
             while isinstance(response := self._receive(), Progress):
                 progress(response)

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import frozen
 
+from medamad.admin.followed_logs import AddLines, FindPlace, FollowHandlers
 from medamad.admin.import_requests import ImportDays, ImportRobots, ImportRows
 from medamad.admin.imports import (
     BeginImport,
@@ -62,6 +63,7 @@ class AdminHandlers:
         """Return the handler of each kind of request."""
         backend = self.site.backend
         imports = ImportHandlers(backend.store, backend.clock, failures=backend.import_failures)
+        follow = FollowHandlers(backend.store)
         return {
             Status: self.status,
             GetConfiguration: self.configuration,
@@ -74,6 +76,8 @@ class AdminHandlers:
             ImportRobots: imports.robots,
             FinishImport: imports.finish,
             UndoImport: imports.undo,
+            FindPlace: follow.find,
+            AddLines: follow.add,
             ImportFailed: imports.failed,
         }
 

@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "report": "print the report of a week or month, as it is mailed",
     "mail": "send a test mail",
     "import": "import exported data into a website, or undo an import",
+    "follow": "count the robots in a web server's log as it grows",
     "passwd": "change the password of the account",
     "retention": "show how long views are kept, and what would be removed",
     "token": "create, list and revoke API tokens",

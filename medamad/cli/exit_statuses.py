@@ -67,6 +67,11 @@ _OWN: Final = {
         **USUAL,
         1: "it failed, or left out a damaged part, as described on standard error",
     },
+    "follow": {
+        **USUAL,
+        0: "with --once: all lines have been counted",
+        1: "with --once: it failed; the reason is on standard error",
+    },
     "retention": {
         **USUAL,
         1: "it failed, or a part is damaged, as described on standard error",

@@ -18,7 +18,8 @@ SERVICE: Final = "medamad.service"
 SOCKET: Final = "medamad.socket"
 BACKUP_SERVICE: Final = "medamad-backup.service"
 BACKUP_TIMER: Final = "medamad-backup.timer"
-ALL_UNITS: Final = (SOCKET, SERVICE, BACKUP_TIMER, BACKUP_SERVICE)
+FOLLOW_SERVICE: Final = "medamad-follow@.service"
+ALL_UNITS: Final = (SOCKET, SERVICE, BACKUP_TIMER, BACKUP_SERVICE, FOLLOW_SERVICE)
 CONFIGURATION: Final = Path("/etc/medamad")
 UNITS: Final = Path("/etc/systemd/system")
 PACKAGED: Final = Path("/usr/lib/systemd/system")
@@ -77,7 +78,7 @@ class Installation:
     def names(self) -> list[str]:
         """The units to enable: those that are installed and not masked.
 
-        The timer of the backups is the operator's choice.
+        The timer of the backups, and logs to follow, are the operator's choice.
         """
         found = {name: self._read(name) for name in (SOCKET, SERVICE)}
         return [name for name, path in found.items() if path.is_file()]
@@ -129,7 +130,7 @@ class Installation:
     def _install_units(self, run: str, listen: Sequence[str]) -> Iterator[str]:
         texts = {
             name: shipped_unit(name).read_text("utf-8").replace(_PROGRAM, run)
-            for name in (SERVICE, BACKUP_SERVICE, BACKUP_TIMER)
+            for name in (SERVICE, BACKUP_SERVICE, BACKUP_TIMER, FOLLOW_SERVICE)
         }
         if listen:
             unit = shipped_unit(SOCKET).read_text("utf-8")

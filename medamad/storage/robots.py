@@ -32,7 +32,9 @@ MAX_PATHS: Final = 1_000
 MAX_PATH: Final = 512
 """Characters of a path. Longer ones are rare, and would make the values large."""
 
-_ROBOTS: Final = 1
+ROBOTS: Final = 1
+LOADS: Final = 2
+"""The kinds: what robots read, and the page loads in followed logs, by browser in place of name."""
 HITS: Final = 0
 """The source of what the daemon received; import batches are numbered from 1."""
 FOLLOWED: Final = 0xFFFF_FFFF
@@ -82,7 +84,9 @@ class Robots:
             self._check_space(txn.lmdb)
             for (website, day), more in counts.items():
                 if self._has_website(website):
-                    add_counts(txn.lmdb, self._environment.databases, (website, day, HITS), more)
+                    add_counts(
+                        txn.lmdb, self._environment.databases, (website, ROBOTS, day, HITS), more
+                    )
 
         await self._submit(change)
 
@@ -95,9 +99,16 @@ class Robots:
             self._check_space(txn.lmdb)
             if read_batch(txn.lmdb, self._environment.databases, website, batch) is not None:
                 for day, more in counts.items():
-                    add_counts(txn.lmdb, self._environment.databases, (website, day, batch), more)
+                    add_counts(
+                        txn.lmdb, self._environment.databases, (website, ROBOTS, day, batch), more
+                    )
 
         await self._submit(change)
+
+    def loads(self, website: int, first_day: int | None, last_day: int | None) -> RobotDays:
+        """Return the page loads in followed logs. For any thread."""
+        with self._environment.reading() as txn:
+            return loads_of(txn, self._environment.databases, website, first_day, last_day)
 
     def of(self, website: int, first_day: int | None, last_day: int | None) -> RobotDays:
         """Return what robots read from one day to another. For any thread."""
@@ -106,11 +117,11 @@ class Robots:
 
 
 def add_counts(
-    txn: Txn, databases: Databases, place: tuple[int, int, int], more: RobotCounts
+    txn: Txn, databases: Databases, place: tuple[int, int, int, int], more: RobotCounts
 ) -> None:
-    """Add counts to those of a website, day and source; a damaged value is replaced."""
-    website, day, source = place
-    key = _KEY.pack(website, _ROBOTS, max(day, 0), source)
+    """Add counts to those of a website, kind, day and source; a damaged value is replaced."""
+    website, kind, day, source = place
+    key = _KEY.pack(website, kind, max(day, 0), source)
     stored = txn.get(key, db=databases.robots)
     counts: dict[str, dict[str, int]] = {}
     if stored is not None:
@@ -161,7 +172,9 @@ def delete_imported(txn: Txn, databases: Databases, website: int, batch: int) ->
 
 def delete_before(txn: Txn, databases: Databases, website: int, day: int, most: int) -> int:
     """Delete at most `most` values of days before one; return how many were deleted."""
-    keys = (key for key, _ in _stored(txn, databases, website))
+    keys = (
+        key for kind in (ROBOTS, LOADS) for key, _ in _stored(txn, databases, website, kind=kind)
+    )
     expired = list(islice((key for key in keys if _KEY.unpack(key)[2] < day), most))
     for key in expired:
         txn.delete(key, db=databases.robots)
@@ -170,19 +183,40 @@ def delete_before(txn: Txn, databases: Databases, website: int, day: int, most: 
 
 def has_before(txn: Txn, databases: Databases, website: int, day: int) -> bool:
     """Return whether there are counts of a day before one."""
-    first = next(_stored(txn, databases, website), None)
-    return first is not None and _KEY.unpack(first[0])[2] < day
+    firsts = (next(_stored(txn, databases, website, kind=kind), None) for kind in (ROBOTS, LOADS))
+    return any(first is not None and _KEY.unpack(first[0])[2] < day for first in firsts)
+
+
+def loads_of(
+    txn: Txn,
+    databases: Databases,
+    website: int,
+    first_day: int | None = None,
+    last_day: int | None = None,
+) -> RobotDays:
+    """Return the page loads in followed logs by day: by browser, "" for robots, and path."""
+    days = {}
+    damaged = set()
+    for key, stored in _stored(txn, databases, website, first_day or 0, LOADS):
+        day = _KEY.unpack(key)[2]
+        if last_day is not None and day > last_day:
+            break
+        try:
+            days[day] = _decode(key, stored)
+        except Damaged:
+            damaged.add(day)
+    return RobotDays(days, frozenset(damaged))
 
 
 def _stored(
-    txn: Txn, databases: Databases, website: int, first_day: int = 0
+    txn: Txn, databases: Databases, website: int, first_day: int = 0, kind: int = ROBOTS
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Return the keys and values of a website from a day on, by day."""
+    """Return the keys and values of a kind and website from a day on, by day."""
     if databases.robots is None:
         return
-    prefix = struct.pack(">IB", website, _ROBOTS)
+    prefix = struct.pack(">IB", website, kind)
     with txn.cursor(db=databases.robots) as cursor:
-        found = cursor.set_range(_DAY_KEY.pack(website, _ROBOTS, min(max(first_day, 0), _LAST_DAY)))
+        found = cursor.set_range(_DAY_KEY.pack(website, kind, min(max(first_day, 0), _LAST_DAY)))
         while found and cursor.key().startswith(prefix):
             yield cursor.item()
             found = cursor.next()

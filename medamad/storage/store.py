@@ -33,6 +33,7 @@ from medamad.storage.environment.tree_check import DamagedValue
 from medamad.storage.environment.trusted_clock import TrustedClock
 from medamad.storage.environment.writer import StallWatch, Transaction, Writer
 from medamad.storage.errors import DamagedSegment, Lost
+from medamad.storage.followed_logs import LogCounts, LogPosition, advance_log, read_position
 from medamad.storage.grants import Grants, delete_reports_of, delete_shares_of
 from medamad.storage.imports import Imports
 from medamad.storage.robots import Robots
@@ -232,6 +233,11 @@ class Store:
             memtable_views=sum(len(partition.memtable) for partition in partitions),
         )
 
+    def log_position(self, log: str) -> LogPosition:
+        """Return how far a log was read."""
+        with self.environment.reading() as txn:
+            return read_position(txn, self.environment.databases, log)
+
     def unregistered_tables(self) -> list[str]:
         """Return the hostnames of retention tables that are not registered."""
         return self.settings.retention.unregistered(self.websites.hostnames())
@@ -248,7 +254,28 @@ class Store:
 
     async def append(self, hits: Sequence[Hit]) -> list[Outcome]:
         """Store hits in order; return the outcome of each once all are committed and synced."""
-        batch = await self.writer.submit(lambda txn: self._append(txn, hits))
+        return self._appended(await self.writer.submit(lambda txn: self._append(txn, hits)), hits)
+
+    async def follow_log(
+        self, to: LogPosition, counts: LogCounts, hits: Sequence[Hit] = ()
+    ) -> None:
+        """Store what some lines of a log add, and the position after them, all at once.
+
+        Raises Conflict unless the position follows the stored one.
+        """
+
+        def change(txn: Transaction) -> WriteBatch | None:
+            self.free_space.check(txn.lmdb)
+            batch = self._append(txn, hits) if hits else None
+            databases = self.environment.databases
+            advance_log(txn.lmdb, databases, to, counts, self.websites.has_number)
+            return batch
+
+        if batch := await self.writer.submit(change):
+            self._appended(batch, hits)
+
+    def _appended(self, batch: WriteBatch, hits: Sequence[Hit]) -> list[Outcome]:
+        """Start what is due after some hits were stored; return the outcome of each."""
         for website in batch.rows:
             partition = self.partitions.find(website)
             if partition is not None and self.compactor.planner.is_memtable_full(partition):

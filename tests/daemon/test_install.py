@@ -37,6 +37,7 @@ def test_missing_files_are_written(installation: Installation, tmp_path: Path) -
         "/etc/systemd/system/medamad.service",
         "/etc/systemd/system/medamad-backup.service",
         "/etc/systemd/system/medamad-backup.timer",
+        "/etc/systemd/system/medamad-follow@.service",
         "/etc/systemd/system/medamad.socket",
     ]
     for name in ALL_UNITS:

@@ -91,7 +91,9 @@ def test_the_units_are_valid(tmp_path: Path) -> None:
 
 
 @needs_systemd
-@pytest.mark.parametrize("name", ["medamad.service", "medamad-backup.service"])
+@pytest.mark.parametrize(
+    "name", ["medamad.service", "medamad-backup.service", "medamad-follow@.service"]
+)
 def test_the_services_are_sandboxed(name: str) -> None:
     ran = subprocess.run(
         [
@@ -127,14 +129,26 @@ def test_the_service_names_the_configuration() -> None:
     assert not any(line.startswith("ProcSubset=") for line in unit)
 
 
-def test_the_backup_runs_as_the_user_of_the_daemon() -> None:
-    daemon, backup = (
+def test_the_others_run_as_the_user_of_the_daemon() -> None:
+    units = [
         (UNITS / name).read_text("utf-8").splitlines()
-        for name in ("medamad.service", "medamad-backup.service")
-    )
+        for name in ("medamad.service", "medamad-backup.service", "medamad-follow@.service")
+    ]
     for line in ("DynamicUser=yes", "User=medamad", "StateDirectory=medamad"):
-        assert line in daemon
-        assert line in backup
+        assert all(line in unit for unit in units)
+
+
+def test_the_follower_may_read_logs_and_writes_no_line_to_disk() -> None:
+    unit = (UNITS / "medamad-follow@.service").read_text("utf-8").splitlines()
+    for line in (
+        "ExecStart=/opt/medamad/bin/medamad follow $OPTIONS --config %E/medamad/medamad.toml %f",
+        "SupplementaryGroups=adm",
+        "ProtectSystem=strict",
+        "MemorySwapMax=0",
+        "LimitCORE=0",
+        "PrivateNetwork=yes",
+    ):
+        assert line in unit
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ test("long lists are shown whole on request", async () => {
 test("a period without robots says how they are counted", async () => {
   const shown = showRobots({ robots: [] });
   await shown.findByText("No robots in this period");
-  await shown.findByText(/all others are counted when/);
+  await shown.findByText(/all others are counted in/);
   assert.equal(shown.queryByRole("table"), null);
 });
 

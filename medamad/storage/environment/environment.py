@@ -71,7 +71,18 @@ ANNOTATIONS: Final = b"annotations:"
 """The prefix, in meta, of annotations; the number of the website follows, as u32."""
 ALERTS: Final = b"alerts:"
 """The prefix, in meta, of alerts; the number of the website, or 0, follows as u32."""
-_PREFIXES_IN_META: Final = (TOMBSTONE, TOKEN, SHARE, REPORT, GOALS, ANNOTATIONS, ALERTS)
+FOLLOWED_LOG: Final = b"log:"
+"""The prefix, in meta, of how far followed logs were read; a hash of the path follows."""
+_PREFIXES_IN_META: Final = (
+    TOMBSTONE,
+    TOKEN,
+    SHARE,
+    REPORT,
+    GOALS,
+    ANNOTATIONS,
+    ALERTS,
+    FOLLOWED_LOG,
+)
 _STORE_ID_BYTES: Final = 8
 _LOCK_TRIES: Final = 5
 _LOCK_PAUSE_S: Final = 0.02
@@ -88,7 +99,8 @@ class Databases:
     with a checksum.
 
     - meta: name → format version, account, counters, tokens, share links, mailed reports,
-      goals and funnels, annotations, alerts, tombstones of websites, the trusted time
+      goals and funnels, annotations, alerts, positions in followed logs, tombstones of websites,
+      the trusted time
     - logins: SHA-256 of the token → since u64, last seen u64
     - websites: website u32 → the website
     - dictionary: website u32, dimension u8, code u32 → day u16, text; website u32, 0 u8,

@@ -100,13 +100,13 @@ def _view(
 ) -> ViewRow | SkipReason:
     """Return the view that a request stands for, or why it is none."""
     user_agent = context.agent_of(request.user_agent)
-    viewed = _viewed_page(request, target)
+    viewed = viewed_page(request, target)
     if isinstance(viewed, SkipReason):
         return viewed
     page, host = viewed
     if _is_blocked(request, target):
         return SkipReason.BLOCKED
-    if _is_program(user_agent, target.rules.bots):
+    if is_program(user_agent, target.rules.bots):
         context.count_robot(request.time_ms, robot_name(user_agent or ""), page.path)
         return SkipReason.PROGRAMS
     referrer = target.referrer(request.referrer, page.host)
@@ -127,7 +127,7 @@ def _view(
     )
 
 
-def _viewed_page(request: LoggedRequest, target: ImportTarget) -> tuple[Page, str] | SkipReason:
+def viewed_page(request: LoggedRequest, target: ImportTarget) -> tuple[Page, str] | SkipReason:
     """Return the page of the website that was viewed, and its host if the log has it."""
     if request.method != "GET" or request.status not in _VIEWED:
         return SkipReason.NO_VIEW
@@ -154,7 +154,7 @@ def _split_target(request: LoggedRequest) -> tuple[str, str, str]:
 
 
 @lru_cache(_CACHED)
-def _is_program(user_agent: str | None, rule: BotRule) -> bool:
+def is_program(user_agent: str | None, rule: BotRule) -> bool:
     """Return whether the client was not a person's browser.
 
     This is stricter than for hits: there, an HTTP client that sends one means it to count.

@@ -27,7 +27,7 @@ _VIRTUAL_HOST: Final = (
 Also nginx's $server_name, which may be empty and is any text after a `~`, and its $http_host, which
 is `-` if the client sent none.
 """
-_LINE: Final = re.compile(
+LINE: Final = re.compile(
     _VIRTUAL_HOST
     + rb"(\S+) \S+ .+?\[([^\[\]]{20,40})\] "
     + _QUOTED
@@ -101,7 +101,7 @@ class LoggedRequest:
 def is_log_line(line: bytes) -> bool:
     """Return whether a line looks like one of an access log, even if parts of it are invalid."""
     if not line.startswith(b"{"):
-        return _LINE.match(line) is not None
+        return LINE.match(line) is not None
     try:
         record = _decode_json(line)
     except LogLineError:
@@ -116,7 +116,7 @@ def parse_log_line(line: bytes) -> LoggedRequest | None:
     """
     if line.startswith(b"{"):
         return _parse_json(line)
-    match = _LINE.match(line)
+    match = LINE.match(line)
     if match is None:
         raise LogLineError("line", "not a line of an access log in the common or combined format")
     host, address, time, request, status, referrer, agent = match.groups()

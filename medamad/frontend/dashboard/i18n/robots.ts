@@ -33,7 +33,7 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     apart: "They are in none of the other figures.",
     none: "No robots in this period",
     noneText:
-      "Robots that run scripts are counted by the script; all others are counted when an access log is imported.",
+      "Robots that run scripts are counted by the script; all others are counted in an access log that is imported or followed.",
     purposes: "Purposes",
     robots: "Robots",
     pages: "Pages",
@@ -59,7 +59,7 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     apart: "In den übrigen Zahlen sind sie nicht enthalten.",
     none: "Keine Bots in diesem Zeitraum",
     noneText:
-      "Bots, die Skripte ausführen, zählt das Skript; alle anderen werden gezählt, wenn ein Zugriffsprotokoll importiert wird.",
+      "Bots, die Skripte ausführen, zählt das Skript; alle anderen werden in einem Zugriffsprotokoll gezählt, das importiert oder fortlaufend gelesen wird.",
     purposes: "Zwecke",
     robots: "Bots",
     pages: "Seiten",
@@ -85,7 +85,7 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     apart: "Ils ne figurent dans aucun autre chiffre.",
     none: "Aucun robot sur cette période",
     noneText:
-      "Les robots qui exécutent des scripts sont comptés par le script ; tous les autres le sont à l’importation d’un journal d’accès.",
+      "Les robots qui exécutent des scripts sont comptés par le script ; tous les autres le sont dans un journal d’accès importé ou suivi.",
     purposes: "Finalités",
     robots: "Robots",
     pages: "Pages",
@@ -111,7 +111,7 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     apart: "No figuran en ninguna otra cifra.",
     none: "Ningún bot en este período",
     noneText:
-      "El script cuenta los bots que lo ejecutan; los demás se cuentan al importar un registro de acceso.",
+      "El script cuenta los bots que lo ejecutan; los demás se cuentan en un registro de acceso importado o seguido.",
     purposes: "Finalidades",
     robots: "Bots",
     pages: "Páginas",
@@ -137,7 +137,7 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     apart: "ほかの数値には含まれていません。",
     none: "この期間のボットはありません",
     noneText:
-      "スクリプトを実行するボットはスクリプトが計測します。その他のボットは、アクセスログをインポートすると計測されます。",
+      "スクリプトを実行するボットはスクリプトが計測します。その他のボットは、インポートまたは追跡したアクセスログから計測されます。",
     purposes: "目的",
     robots: "ボット",
     pages: "ページ",
@@ -162,7 +162,7 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     requests: "机器人读取了 {n} 个页面",
     apart: "其他数据均不包含机器人。",
     none: "该时段内没有机器人",
-    noneText: "会执行脚本的机器人由脚本统计；其他机器人在导入访问日志时统计。",
+    noneText: "会执行脚本的机器人由脚本统计；其他机器人从导入或持续读取的访问日志中统计。",
     purposes: "用途",
     robots: "机器人",
     pages: "页面",

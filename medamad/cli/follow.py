@@ -1,0 +1,173 @@
+"""`medamad follow`: count the robots in a web server's log as it grows."""
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from attrs import define, field
+
+from medamad.admin.client import AdminConnection, NotRunning, RequestFailed, connect
+from medamad.admin.followed_logs import AddLines, FindPlace, Followed
+from medamad.cli.support import add_data, effective_config, on_data, print_error, print_warning
+from medamad.config.lists import load_lists
+from medamad.config.settings import rules
+from medamad.domain.errors import BadRequest
+from medamad.domain.websites import canonical_hostname
+from medamad.storage.environment.owner import as_invoker, is_of_owner
+from medamad.transfer.followed_lines import LineCounter
+from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.log_files import LogFiles
+
+_BYTES: Final = 2 << 20
+"""What is read at a time. What it counts fits into one request."""
+_LOOK_EVERY_S: Final = 1.0
+_RETRY_AFTER_S: Final = 5.0
+_ANSWERS_WITHIN_S: Final = 300.0
+"""A request usually takes far less, but the disk may be slow or busy."""
+
+EXAMPLES: Final = (
+    (
+        "medamad follow /var/log/nginx/access.log --website example.com",
+        "count the robots in the log of one website",
+    ),
+    ("medamad follow /var/log/apache2/other_vhosts_access.log", "in a log that has host names"),
+    ("medamad follow access.log --website example.com --once", "what is there, then end"),
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("log", type=Path, metavar="LOG", help="the log, which need not exist yet")
+    parser.add_argument(
+        "--website",
+        metavar="HOSTNAME",
+        help="the website that lines without a host name belong to; lines of other hosts are left"
+        " out (default: lines belong to the website of their host name)",
+    )
+    parser.add_argument(
+        "--once", action="store_true", help="end once all lines that are there have been counted"
+    )
+    add_data(parser)
+    parser.epilog = (
+        "Counts what robots read; people are counted by the tracker. The first time, it begins\n"
+        "with the first line that the log has; from then on where it stopped, also after the log\n"
+        "was rotated, by renaming it or by emptying it (copytruncate). Formats are those of\n"
+        "`medamad import`. While no daemon runs, it waits for one.\n\n"
+        f"{parser.epilog}"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Follow a log until it is interrupted."""
+    return on_data(arguments, lambda data_dir: _run(data_dir, arguments), by_file=True)
+
+
+def _run(data_dir: Path, arguments: Namespace) -> int:
+    log = Path(os.path.abspath(arguments.log))  # noqa: PTH100 - follows no link
+    if is_of_owner(log, data_dir):
+        raise BadRequest(
+            f"{log}: expected a log outside the data directory, in which its owner may put links"
+        )
+    website = "" if arguments.website is None else canonical_hostname(arguments.website)
+    follower = Follower(data_dir, log, website, arguments.config)
+    if arguments.once:
+        follower.follow(is_once=True)
+        return 0
+    while True:
+        try:
+            follower.follow(is_once=False)
+        except (NotRunning, RequestFailed, OSError) as error:
+            follower.complain(str(error))
+            time.sleep(_RETRY_AFTER_S)
+
+
+@define(eq=False)
+class Follower:
+    """Reads a log, and sends what it counts to the daemon."""
+
+    _data_dir: Path
+    _log: Path
+    _website: str
+    _config: Path | None
+    _sleep: Callable[[float], None] = time.sleep
+    _complaint: str = field(default="", init=False)
+
+    def complain(self, text: str) -> None:
+        """Print what is wrong, once for each time that it begins."""
+        if text != self._complaint:
+            print_error(text)
+        self._complaint = text
+
+    def follow(self, *, is_once: bool) -> None:
+        """Count lines until an error; with `is_once`, until there are none.
+
+        Raises NotRunning, RequestFailed, ConfigError and OSError. The next call goes on where the
+        daemon says that this one has come to.
+        """
+        counter = self._counter()
+        files = LogFiles(self._log, time.monotonic)
+        try:
+            with connect(self._data_dir, _ANSWERS_WITHIN_S) as daemon:
+                found = daemon.request(FindPlace(str(self._log)), Followed)
+                self._check_website(found)
+                counter.use_websites(found.websites)
+                with as_invoker():
+                    files.resume(found.files)
+                if files.lost:
+                    print_warning(
+                        f"{self._log}: what was read last is not there any more, so lines may be"
+                        " missing"
+                    )
+                self._follow(daemon, files, counter, found, is_once=is_once)
+        finally:
+            files.close()
+
+    def _follow(
+        self,
+        daemon: AdminConnection,
+        files: LogFiles,
+        counter: LineCounter,
+        found: Followed,
+        *,
+        is_once: bool,
+    ) -> None:
+        version, sent = found.version, found.files
+        is_waiting = False
+        while True:
+            with as_invoker():
+                lines = files.read(_BYTES)
+            places = files.places()
+            counter.count(lines)
+            # The next lines are counted while the daemon stores the last ones.
+            if is_waiting:
+                counter.use_websites(daemon.result(Followed).websites)
+                self._complaint = ""
+                is_waiting = False
+            if places != sent:
+                version, sent = version + 1, places
+                daemon.send(
+                    AddLines(
+                        log=str(self._log), version=version, files=places, counts=counter.take()
+                    )
+                )
+                is_waiting = True
+            if counter.invalid:
+                self.complain(f"{self._log}: there are lines that are not of an access log")
+                counter.invalid = 0
+            if not lines and not is_waiting:
+                if is_once:
+                    return
+                self._sleep(_LOOK_EVERY_S)
+
+    def _counter(self) -> LineCounter:
+        effective = effective_config(self._data_dir, self._config)
+        effective.check_zone()
+        config = effective.config
+        return LineCounter(ImportTarget(self._website, rules(config, load_lists(config))), {})
+
+    def _check_website(self, found: Followed) -> None:
+        if self._website and self._website not in found.websites:
+            raise RequestFailed(f"--website: no website {self._website} is registered")

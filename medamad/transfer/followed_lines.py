@@ -1,0 +1,192 @@
+"""Counts the lines of an access log that is followed: what robots read, and page loads by browser.
+
+A page load is a GET request for a page that was answered with 200; see `sources.access_log` for
+what a page is, and which requests are robots'. No line and no address is kept.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Final, NamedTuple, TypeAlias
+
+from attrs import define, field
+
+from medamad.domain.zones import DAY_S, day_at
+from medamad.ingest.networks import address_of
+from medamad.ingest.user_agent import describe, robot_name
+from medamad.storage.followed_logs import LogCounts
+from medamad.storage.robots import merge_counts
+from medamad.transfer.import_context import ImportTarget, SkipReason
+from medamad.transfer.sources.access_log import is_program, viewed_page
+from medamad.transfer.sources.log_lines import LINE, LoggedRequest, LogLineError, parse_log_line
+
+_KEPT: Final = 1 << 16
+"""What is kept of lines that were counted, as most repeat: all of it is forgotten at this size."""
+_TO_MINUTE: Final = len("10/Oct/2000:13:55")
+_ZONE: Final = len(" +0000")
+
+
+_Key: TypeAlias = tuple[bytes | str | None, ...]
+"""What decides what a line counts as, but its day and its address."""
+
+
+class _Counted(NamedTuple):
+    """What a line counts as: a request of a robot, of a browser, or both that and a page load."""
+
+    website: int
+    name: str
+    """Of the robot; "" for people."""
+    browser: str
+    path: str
+    is_load: bool
+
+
+@define(eq=False)
+class LineCounter:
+    """Counts lines until `take`. All of them belong to `hostname`, "" for what their hosts say."""
+
+    target: ImportTarget
+    websites: Mapping[str, int]
+    """The numbers of websites by hostname; may be replaced."""
+    _clock: Callable[[], float] = time.time
+    invalid: int = 0
+    """How many lines are not in a known format, of those that were not seen before."""
+    _counts: Counter[tuple[_Counted, int]] = field(factory=Counter)
+    """By what a line counts as, and by day."""
+    _known: dict[_Key, _Counted | None] = field(factory=dict)
+    _days: dict[bytes, int] = field(factory=dict)
+    """Days by the times of lines, up to the minute."""
+    _blocked: dict[bytes, bool] = field(factory=dict)
+
+    def count(self, lines: bytes) -> None:
+        """Count some lines."""
+        has_blocked = len(self.target.rules.blocked) > 0
+        for line in lines.split(b"\n"):
+            if not line:
+                continue
+            match = LINE.match(line)
+            if match is None:
+                self._count_other(line)
+                continue
+            host, address, moment, request, status, _, agent = match.groups()
+            if has_blocked and self._is_blocked(address):
+                continue
+            key = (host, request, status, agent)
+            try:
+                counted = self._known[key]
+            except KeyError:
+                counted = self._learn(key, line)
+            if counted is not None:
+                day = self._days.get(moment[:_TO_MINUTE] + moment[-_ZONE:])
+                if day is None and (day := self._learn_day(moment, line)) is None:
+                    continue
+                self._counts[counted, day] += 1
+
+    def take(self) -> LogCounts:
+        """Return what was counted, and begin anew."""
+        counts, self._counts = self._counts, Counter()
+        taken = LogCounts(robots={}, loads={})
+        for (counted, day), number in counts.items():
+            more = {counted.path: number}
+            if counted.name:
+                of_day = taken.robots.setdefault(counted.website, {}).setdefault(day, {})
+                merge_counts(of_day, {counted.name: more})
+            if counted.is_load:
+                of_day = taken.loads.setdefault(counted.website, {}).setdefault(day, {})
+                merge_counts(of_day, {counted.browser: more})
+        return taken
+
+    def use_websites(self, websites: Mapping[str, int]) -> None:
+        """Replace the websites."""
+        if websites != self.websites:
+            self.websites = websites
+            self._known.clear()
+
+    def _count_other(self, line: bytes) -> None:
+        """Count a line that is not in the common or combined format."""
+        if not line.strip():
+            return
+        request = self._parsed(line)
+        if request is None or self._is_blocked(request.address.encode()):
+            return
+        key = (
+            *(request.host, request.method, request.target, request.user_agent),
+            *(str(request.status), request.content_type),
+        )
+        try:
+            counted = self._known[key]
+        except KeyError:
+            counted = self._keep(key, self._counted(request))
+        day = self._day(request) if counted is not None else None
+        if counted is not None and day is not None:
+            self._counts[counted, day] += 1
+
+    def _learn(self, key: _Key, line: bytes) -> _Counted | None:
+        request = self._parsed(line)
+        if request is None:
+            return None
+        return self._keep(key, self._counted(request))
+
+    def _keep(self, key: _Key, counted: _Counted | None) -> _Counted | None:
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        self._known[key] = counted
+        return counted
+
+    def _learn_day(self, moment: bytes, line: bytes) -> int | None:
+        request = self._parsed(line)
+        day = None if request is None else self._day(request)
+        if day is not None:
+            if len(self._days) >= _KEPT:
+                self._days.clear()
+            self._days[moment[:_TO_MINUTE] + moment[-_ZONE:]] = day
+        return day
+
+    def _day(self, request: LoggedRequest) -> int | None:
+        """Return the day of a request, None if it is too far in the future."""
+        time_s = request.time_ms // 1000
+        return None if time_s > self._clock() + DAY_S else day_at(self.target.rules.zone, time_s)
+
+    def _parsed(self, line: bytes) -> LoggedRequest | None:
+        try:
+            return parse_log_line(line)
+        except LogLineError:
+            self.invalid += 1
+            return None
+
+    def _counted(self, request: LoggedRequest) -> _Counted | None:
+        viewed = viewed_page(request, self.target)
+        if isinstance(viewed, SkipReason):
+            return None
+        page, host = viewed
+        website = self._website(self.target.hostname or host)
+        if website is None:
+            return None
+        agent = request.user_agent
+        is_robot = is_program(agent, self.target.rules.bots)
+        is_load = request.status == HTTPStatus.OK
+        if not is_robot and not is_load:
+            return None
+        return _Counted(
+            website,
+            robot_name(agent or "") if is_robot else "",
+            "" if is_robot else describe(agent or "").browser,
+            page.path,
+            is_load,
+        )
+
+    def _website(self, host: str) -> int | None:
+        bare = host.removeprefix("www.")
+        other = bare if bare != host else f"www.{host}"
+        return self.websites.get(host, self.websites.get(other))
+
+    def _is_blocked(self, address: bytes) -> bool:
+        known = self._blocked.get(address)
+        if known is None:
+            if len(self._blocked) >= _KEPT:
+                self._blocked.clear()
+            packed = address_of(address.decode("ascii", "replace"))
+            known = packed is not None and packed in self.target.rules.blocked
+            self._blocked[address] = known
+        return known

@@ -1,0 +1,100 @@
+"""What the lines of a log that is followed count as."""
+
+from datetime import date
+from zoneinfo import ZoneInfo
+
+import pytest
+from attrs import evolve
+from support.transfer.log_samples import CRAWLER, FIREFOX, RULES, caddy, line, nginx
+
+from medamad.ingest.pipeline import Rules
+from medamad.storage.followed_logs import LogCounts
+from medamad.transfer.followed_lines import LineCounter
+from medamad.transfer.import_context import ImportTarget
+
+DAY = (date(2026, 2, 1) - date(1970, 1, 1)).days
+GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
+WEBSITES = {"example.com": 1, "www.other.example": 2}
+
+
+def counter(hostname: str = "example.com", rules: Rules = RULES) -> LineCounter:
+    return LineCounter(ImportTarget(hostname, rules), WEBSITES, lambda: (DAY + 10) * 86_400.0)
+
+
+def counts(content: str, hostname: str = "example.com", rules: Rules = RULES) -> LogCounts:
+    made = counter(hostname, rules)
+    made.count(content.encode())
+    return made.take()
+
+
+def test_robots_and_page_loads_are_counted() -> None:
+    content = "".join(
+        line(agent=agent, request=f"GET {target} HTTP/1.1", status=status)
+        for agent, target, status in (
+            (FIREFOX, "/", 200), (FIREFOX, "/?a=1", 200), (FIREFOX, "/", 304), (FIREFOX, "/x", 404),
+            (GPTBOT, "/", 200), (GPTBOT, "/", 304), (GPTBOT, "/logo.png", 200), (GPTBOT, "/y", 404),
+            ("curl/8.5.0", "/a", 200), ("-", "/a", 200),
+        )
+    )  # fmt: skip
+    found = counts(content)
+    assert found.robots == {1: {DAY: {"GPTBot": {"/": 2}, "curl": {"/a": 1}, "Unknown": {"/a": 1}}}}
+    assert found.loads == {1: {DAY: {"Firefox": {"/": 2}, "": {"/": 1, "/a": 2}}}}
+
+
+def test_a_line_counts_as_in_an_import_in_every_format() -> None:
+    json = caddy() + nginx() + nginx(http_user_agent=GPTBOT) + caddy(headers={})
+    found = counts(json)
+    assert found.loads == {
+        1: {DAY - 1: {"Firefox": {"/docs": 1, "/x": 1}, "": {"/x": 1, "/docs": 1}}}
+    }
+    assert found.robots == {1: {DAY - 1: {"GPTBot": {"/x": 1}, "Unknown": {"/docs": 1}}}}
+
+
+def test_each_line_belongs_to_the_website_of_its_host_unless_one_is_named() -> None:
+    hosts = ("example.com", "www.example.com", "other.example", "elsewhere.example")
+    content = "".join(f"{host}:443 {line(agent=GPTBOT)}" for host in hosts) + line(agent=GPTBOT)
+    assert {
+        website: sum(days[DAY]["GPTBot"].values())
+        for website, days in counts(content, "").robots.items()
+    } == {1: 2, 2: 1}
+    alone = counts(content, "example.com").robots
+    assert {website: sum(days[DAY]["GPTBot"].values()) for website, days in alone.items()} == {1: 3}
+
+
+def test_a_new_website_counts_from_then_on() -> None:
+    made = counter("")
+    content = f"new.example:443 {line(agent=GPTBOT)}".encode()
+    made.count(content)
+    assert made.take() == LogCounts(robots={}, loads={})
+    made.use_websites(WEBSITES | {"new.example": 3})
+    made.count(content)
+    assert list(made.take().robots) == [3]
+
+
+def test_days_are_those_of_the_configured_zone() -> None:
+    content = line(agent=GPTBOT, time="31/Jan/2026:23:30:00 +0000")
+    content += line(agent=GPTBOT, time="31/Jan/2026:23:30:00 -0100")
+    rules = evolve(RULES, zone=ZoneInfo("Asia/Tokyo"))
+    assert list(counts(content, rules=rules).robots[1]) == [DAY]
+    assert list(counts(content).robots[1]) == [DAY - 1, DAY]
+
+
+def test_blocked_networks_the_far_future_and_what_is_no_line_do_not_count() -> None:
+    content = line(agent=GPTBOT, address="203.0.113.9")
+    content += line(agent=GPTBOT, time="31/Jan/2027:23:30:00 +0000")
+    content += 'no line\n\n{"level": "info", "msg": "x"}\n{broken\n'
+    made = counter()
+    made.count(content.encode())
+    assert made.take() == LogCounts(robots={}, loads={})
+    assert made.invalid == 2
+
+
+@pytest.mark.parametrize("agent", [CRAWLER, GPTBOT])
+def test_nobody_is_a_robot_if_bots_count(agent: str) -> None:
+    found = counts(line(agent=agent), rules=Rules(bots="off"))
+    assert found.robots == {}
+    assert list(found.loads) == [1]
+
+
+def test_repeated_lines_are_counted_as_often_as_they_occur() -> None:
+    assert counts(line(agent=GPTBOT) * 500).robots[1][DAY]["GPTBot"] == {"/a": 500}
