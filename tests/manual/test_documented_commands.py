@@ -153,6 +153,12 @@ def on_a_daemon(command: Command, scene: Scene) -> None:
     assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
 
 
+def for_what_is_there(command: Command, scene: Scene) -> None:
+    """Run it on a daemon, to end with the lines that are there."""
+    once = command.text if command.inline else f"{command.text} --once"
+    on_a_daemon(evolve(command, text=once), scene)
+
+
 def on_an_empty_store(command: Command, scene: Scene) -> None:
     """Run it while another daemon is on a store with nothing but a website."""
     with running(scene.folder / "empty") as daemon:
@@ -257,6 +263,7 @@ NEEDS: Final[tuple[tuple[str, Need], ...]] = (
         r"medamad cluster ",
         run_by("tests/cluster/test_daemon.py", '"init"', '"status"', '"load"', '"resend"'),
     ),
+    (r"medamad follow ", for_what_is_there),
     (r"medamad ", on_a_daemon),
     (r"curl ", on_a_daemon),
     (r"mkdocs build --strict$", run_by("tests/manual/test_site.py", '"build", "--strict"')),
