@@ -1,12 +1,15 @@
 """The requests of `medamad follow` and their handlers."""
 
+from zlib import crc32
+
+import msgspec
 from attrs import frozen
 from msgspec import Struct
 
 from medamad.admin.imports import uncancelled
 from medamad.admin.protocol import AdminRequest
 from medamad.admin.server import ReportProgress
-from medamad.storage.followed_logs import FilePlace, LogCounts, LogPosition
+from medamad.storage.followed_logs import FilePlace, FollowedWebsite, LogCounts, LogPosition
 from medamad.storage.store import Store
 
 
@@ -26,14 +29,18 @@ class AddLines(AdminRequest, frozen=True, kw_only=True):
     version: int
     files: tuple[FilePlace, ...]
     counts: LogCounts
+    known: int
+    """`Followed.known` of the last response."""
 
 
 class Followed(Struct, frozen=True):
-    """How far a log was read, and the numbers of the websites by hostname."""
+    """How far a log was read, and the websites by hostname, None for those that are known."""
 
     version: int
     files: tuple[FilePlace, ...]
-    websites: dict[str, int]
+    known: int
+    """A checksum of the websites."""
+    websites: dict[str, FollowedWebsite] | None
 
 
 @frozen(eq=False)
@@ -45,13 +52,19 @@ class FollowHandlers:
     async def find(self, request: FindPlace, _report: ReportProgress) -> Followed:
         """Return how far a log was read."""
         position = self._store.log_position(request.log)
-        return Followed(position.version, position.files, self._websites())
+        return self._followed(position, 0)
 
     async def add(self, request: AddLines, _report: ReportProgress) -> Followed:
         """Add what some lines count. Raises Conflict, Unavailable."""
         position = LogPosition(request.log, request.version, request.files)
         await uncancelled(self._store.follow_log(position, request.counts))
-        return Followed(position.version, position.files, self._websites())
+        return self._followed(position, request.known)
 
-    def _websites(self) -> dict[str, int]:
-        return {website.hostname: website.number for website in self._store.websites.all()}
+    def _followed(self, position: LogPosition, known: int) -> Followed:
+        websites = {
+            website.hostname: FollowedWebsite(website.number, website.settings)
+            for website in self._store.websites.all()
+        }
+        now = crc32(msgspec.msgpack.encode(websites))
+        is_known = now == known
+        return Followed(position.version, position.files, now, None if is_known else websites)

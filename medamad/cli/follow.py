@@ -113,7 +113,7 @@ class Follower:
             with connect(self._data_dir, _ANSWERS_WITHIN_S) as daemon:
                 found = daemon.request(FindPlace(str(self._log)), Followed)
                 self._check_website(found)
-                counter.use_websites(found.websites)
+                counter.use_websites(found.websites or {})
                 with as_invoker():
                     files.resume(found.files)
                 if files.lost:
@@ -134,7 +134,7 @@ class Follower:
         *,
         is_once: bool,
     ) -> None:
-        version, sent = found.version, found.files
+        version, sent, known = found.version, found.files, found.known
         is_waiting = False
         while True:
             with as_invoker():
@@ -143,14 +143,21 @@ class Follower:
             counter.count(lines)
             # The next lines are counted while the daemon stores the last ones.
             if is_waiting:
-                counter.use_websites(daemon.result(Followed).websites)
+                answer = daemon.result(Followed)
+                if answer.websites is not None:
+                    counter.use_websites(answer.websites)
+                    known = answer.known
                 self._complaint = ""
                 is_waiting = False
             if places != sent:
                 version, sent = version + 1, places
                 daemon.send(
                     AddLines(
-                        log=str(self._log), version=version, files=places, counts=counter.take()
+                        log=str(self._log),
+                        version=version,
+                        files=places,
+                        counts=counter.take(),
+                        known=known,
                     )
                 )
                 is_waiting = True
@@ -169,5 +176,5 @@ class Follower:
         return LineCounter(ImportTarget(self._website, rules(config, load_lists(config))), {})
 
     def _check_website(self, found: Followed) -> None:
-        if self._website and self._website not in found.websites:
+        if self._website and self._website not in (found.websites or {}):
             raise RequestFailed(f"--website: no website {self._website} is registered")

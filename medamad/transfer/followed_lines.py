@@ -15,7 +15,8 @@ from attrs import define, field
 from medamad.domain.zones import DAY_S, day_at
 from medamad.ingest.networks import address_of
 from medamad.ingest.user_agent import describe, robot_name
-from medamad.storage.followed_logs import LogCounts
+from medamad.ingest.website_rules import WebsiteRules
+from medamad.storage.followed_logs import FollowedWebsite, LogCounts
 from medamad.storage.robots import merge_counts
 from medamad.transfer.import_context import ImportTarget, SkipReason
 from medamad.transfer.sources.access_log import is_program, viewed_page
@@ -47,14 +48,15 @@ class LineCounter:
     """Counts lines until `take`. All of them belong to `hostname`, "" for what their hosts say."""
 
     target: ImportTarget
-    websites: Mapping[str, int]
-    """The numbers of websites by hostname; may be replaced."""
+    websites: Mapping[str, FollowedWebsite]
+    """The websites by hostname; may be replaced."""
     _clock: Callable[[], float] = time.time
     invalid: int = 0
     """How many lines are not in a known format, of those that were not seen before."""
     _counts: Counter[tuple[_Counted, int]] = field(factory=Counter)
     """By what a line counts as, and by day."""
     _known: dict[_Key, _Counted | None] = field(factory=dict)
+    _rules: dict[int, WebsiteRules] = field(factory=dict)
     _days: dict[bytes, int] = field(factory=dict)
     """Days by the times of lines, up to the minute."""
     _blocked: dict[bytes, bool] = field(factory=dict)
@@ -97,11 +99,11 @@ class LineCounter:
                 merge_counts(of_day, {counted.browser: more})
         return taken
 
-    def use_websites(self, websites: Mapping[str, int]) -> None:
+    def use_websites(self, websites: Mapping[str, FollowedWebsite]) -> None:
         """Replace the websites."""
-        if websites != self.websites:
-            self.websites = websites
-            self._known.clear()
+        self.websites = websites
+        self._known.clear()
+        self._rules.clear()
 
     def _count_other(self, line: bytes) -> None:
         """Count a line that is not in the common or combined format."""
@@ -163,20 +165,27 @@ class LineCounter:
         website = self._website(self.target.hostname or host)
         if website is None:
             return None
-        agent = request.user_agent
-        is_robot = is_program(agent, self.target.rules.bots)
+        own = self._rules_of(website)
+        agent, bots = request.user_agent, own.settings.bots
+        is_robot = is_program(agent, self.target.rules.bots if bots is None else bots)
         is_load = request.status == HTTPStatus.OK
-        if not is_robot and not is_load:
+        if not is_robot and (not is_load or own.excludes(page.path)):
             return None
         return _Counted(
-            website,
+            website.number,
             robot_name(agent or "") if is_robot else "",
             "" if is_robot else describe(agent or "").browser,
-            page.path,
+            own.stored_path(page.path, request.target),
             is_load,
         )
 
-    def _website(self, host: str) -> int | None:
+    def _rules_of(self, website: FollowedWebsite) -> WebsiteRules:
+        known = self._rules.get(website.number)
+        if known is None:
+            known = self._rules[website.number] = WebsiteRules.of(website.settings)
+        return known
+
+    def _website(self, host: str) -> FollowedWebsite | None:
         bare = host.removeprefix("www.")
         other = bare if bare != host else f"www.{host}"
         return self.websites.get(host, self.websites.get(other))

@@ -7,14 +7,15 @@ import pytest
 from attrs import evolve
 from support.transfer.log_samples import CRAWLER, FIREFOX, RULES, caddy, line, nginx
 
+from medamad.domain.website_settings import WebsiteSettings
 from medamad.ingest.pipeline import Rules
-from medamad.storage.followed_logs import LogCounts
+from medamad.storage.followed_logs import FollowedWebsite, LogCounts
 from medamad.transfer.followed_lines import LineCounter
 from medamad.transfer.import_context import ImportTarget
 
 DAY = (date(2026, 2, 1) - date(1970, 1, 1)).days
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
-WEBSITES = {"example.com": 1, "www.other.example": 2}
+WEBSITES = {"example.com": FollowedWebsite(1), "www.other.example": FollowedWebsite(2)}
 
 
 def counter(hostname: str = "example.com", rules: Rules = RULES) -> LineCounter:
@@ -66,7 +67,7 @@ def test_a_new_website_counts_from_then_on() -> None:
     content = f"new.example:443 {line(agent=GPTBOT)}".encode()
     made.count(content)
     assert made.take() == LogCounts(robots={}, loads={})
-    made.use_websites(WEBSITES | {"new.example": 3})
+    made.use_websites(WEBSITES | {"new.example": FollowedWebsite(3)})
     made.count(content)
     assert list(made.take().robots) == [3]
 
@@ -98,3 +99,23 @@ def test_nobody_is_a_robot_if_bots_count(agent: str) -> None:
 
 def test_repeated_lines_are_counted_as_often_as_they_occur() -> None:
     assert counts(line(agent=GPTBOT) * 500).robots[1][DAY]["GPTBot"] == {"/a": 500}
+
+
+def test_the_settings_of_a_website_hold_for_its_lines() -> None:
+    settings = WebsiteSettings(
+        bots="off",
+        excluded_paths=("/admin",),
+        redacted_paths=("/reset/*",),
+        kept_parameters=("t",),
+    )
+    made = counter()
+    made.use_websites({"example.com": FollowedWebsite(1, settings)})
+    for target in ("/reset/secret", "/view?s=1&t=2", "/admin"):
+        made.count(line(agent=GPTBOT, request=f"GET {target} HTTP/1.1").encode())
+    found = made.take()
+    assert found.robots == {}
+    (loads,) = found.loads[1][DAY].values()
+    assert loads == {"/reset/…": 1, "/view?t=2": 1}
+    made.use_websites({"example.com": FollowedWebsite(1, evolve(settings, bots=None))})
+    made.count(line(agent=GPTBOT, request="GET /reset/secret HTTP/1.1").encode())
+    assert made.take().robots == {1: {DAY: {"GPTBot": {"/reset/…": 1}}}}
