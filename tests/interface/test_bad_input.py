@@ -116,6 +116,7 @@ def test_the_hostname_of_another_website(sender: Any) -> None:
         ("GET", "/website/{}/live"),
         ("GET", "/website/{}/ignored"),
         ("GET", "/website/{}/robots"),
+        ("GET", "/website/{}/blind-spot"),
     ],
 )
 @cases({name: text for name, text in BAD_HOSTNAMES.items() if text and len(text) < 4_000})

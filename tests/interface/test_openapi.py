@@ -85,6 +85,7 @@ OURS = {
     "GET /website/{hostname}/live",
     "GET /website/{hostname}/ignored",
     "GET /website/{hostname}/robots",
+    "GET /website/{hostname}/blind-spot",
     "GET /website/{hostname}/export",
     "GET /event/pixel.gif",
     "GET /event/opt-out.js",
@@ -182,6 +183,7 @@ QUERIES = {
     "/website/{hostname}/live": {"lists"},
     "/website/{hostname}/export": {"what", "format", "start", "end"} | FILTERS | OTHER_FILTERS,
     "/website/{hostname}/ignored": set(),
+    "/website/{hostname}/blind-spot": {"by", "start", "end", "limit"},
     "/website/{hostname}/robots": {"by", "name", "operator", "purpose", "path"}
     | {"start", "end", "limit", "offset"},
 }

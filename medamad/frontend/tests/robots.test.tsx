@@ -33,7 +33,11 @@ function showRobots(answers: Answers = {}, query = WEEK): Shown {
       <Route default component={NoSuchPage} />
     </Router>,
     `websites/${HOSTNAME}/robots${query}`,
-    { robots: ({ query }: Asked) => ROWS[query.get("by") ?? ""] ?? [], ...answers },
+    {
+      robots: ({ query }: Asked) => ROWS[query.get("by") ?? ""] ?? [],
+      "blind-spot": { loads: 0, robots: 0, counted: 0, unseen: 0, rows: [] },
+      ...answers,
+    },
   );
 }
 
@@ -42,7 +46,9 @@ async function rowsOf(shown: Shown, list: string): Promise<string[]> {
   const panel = await shown.findByRole("region", { name: list });
   await within(panel).findByRole("table");
   return [...panel.querySelectorAll("tbody tr")].map((one) =>
-    [...one.querySelectorAll("bdi, .robots-day, td")].map((cell) => cell.textContent).join(" "),
+    [one.querySelector("bdi, .robots-day"), ...one.querySelectorAll("td")]
+      .map((cell) => cell?.textContent)
+      .join(" "),
   );
 }
 
@@ -119,8 +125,47 @@ test("a period without robots says how they are counted", async () => {
   assert.equal(shown.queryByRole("table"), null);
 });
 
+test("page loads that the script did not see are shown if a log is followed", async () => {
+  const rows: Record<string, object[]> = {
+    browser: [{ browser: "Firefox", loads: 50, counted: 40, unseen: 10 }],
+    path: [{ path: "(other)", loads: 50, counted: 60, unseen: 0 }],
+    day: [
+      { date: "2026-03-01", loads: 20, counted: 20, unseen: 0 },
+      { date: "2026-03-02", loads: 30, counted: 20, unseen: 10 },
+    ],
+  };
+  const shown = showRobots({
+    "blind-spot": ({ query }: Asked) => ({
+      ...{ first: "2026-03-01", last: "2026-03-02", loads: 100 },
+      ...{ robots: 50, counted: 40, unseen: 10, rows: rows[query.get("by") ?? ""] },
+    }),
+  });
+  const title = "What the script doesn’t see";
+  const panel = within(await shown.findByRole("region", { name: title }));
+  panel.getByText(/of 100 page loads .* 50 were made by robots and 40 were .* 10 \(10%\) weren’t/);
+  assert.deepEqual(await rowsOf(shown, title), ["Firefox 50 40 10 (20%)"]);
+  await shown.person.click(panel.getByRole("tab", { name: "Pages" }));
+  await panel.findByText("(other)");
+  await shown.person.click(panel.getByRole("tab", { name: "Days" }));
+  await panel.findByText("Mar 2, 2026");
+  assert.deepEqual(await rowsOf(shown, title), [
+    "Mar 2, 2026 30 20 10 (33%)",
+    "Mar 1, 2026 20 20 0 (0%)",
+  ]);
+});
+
+test("nothing is said of what the script sees without a followed log", async () => {
+  const shown = showRobots();
+  await shown.findByText("10 pages were read by robots");
+  await waitFor(() => assert.ok(shown.asked.some(({ path }) => path.endsWith("blind-spot"))));
+  assert.equal(shown.queryByText("What the script doesn’t see"), null);
+});
+
 test("a website that is not registered is named", async () => {
-  const shown = showRobots({ robots: () => refusal(404, "hostname: no website") });
+  const shown = showRobots({
+    robots: () => refusal(404, "hostname: no website"),
+    "blind-spot": () => refusal(404, "hostname: no website"),
+  });
   await shown.findByText(new RegExp(HOSTNAME));
 });
 

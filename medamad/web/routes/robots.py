@@ -1,18 +1,23 @@
-"""Robots, which are counted apart from people, over HTTP."""
+"""Robots, which are counted apart from people, and page loads in followed logs, over HTTP."""
+
+from typing import Any
 
 from attrs import evolve
 
 from medamad.domain.errors import BadRequest
 from medamad.lookup.robots import Purpose
+from medamad.query.blind_spot import PARTS as BLIND_SPOT_PARTS
+from medamad.query.blind_spot import blind_spot, damaged_gaps, followed_days
 from medamad.query.period import parse_period
-from medamad.query.request import MAX_ROWS
+from medamad.query.reader import Reader
+from medamad.query.request import MAX_ROWS, Query, Result
 from medamad.query.robots import FIELDS, PARTS, PURPOSE, RobotQuery, days_touched, robot_rows
 from medamad.web.auth import Access
 from medamad.web.call import Call
 from medamad.web.dispatch import Routes
 from medamad.web.parameters import QueryParameters
 from medamad.web.responses import Response, json_response, partial_headers
-from medamad.web.routes.statistics import MAX_OFFSET
+from medamad.web.routes.statistics import MAX_OFFSET, respond
 
 
 def query_from(parameters: QueryParameters) -> RobotQuery:
@@ -52,6 +57,29 @@ async def list_robots(call: Call, hostname: str) -> Response:
     return await call.run_query(response)
 
 
+async def show_blind_spot(call: Call, hostname: str) -> Response:
+    """Return the page loads in followed logs, and how many of them the tracker has not seen."""
+    backend, website, parameters = call.backend, call.website(hostname), call.parameters
+    for key, _ in parameters.pairs:
+        if key.endswith("]"):
+            raise BadRequest(f"{key}: page loads in logs cannot be filtered")
+    by = parameters.choice("by", BLIND_SPOT_PARTS) or BLIND_SPOT_PARTS[0]
+    limit = parameters.integer("limit", 1, MAX_ROWS) or MAX_ROWS
+    zone = backend.pipeline.rules.zone
+    bounds = days_touched(parse_period(parameters.text("start"), parameters.text("end")), zone)
+    now_ms = int(backend.clock() * 1000)
+
+    def report(reader: Reader, _query: Query) -> Result[Any]:
+        # All days, as the first one is left out, whatever the period is.
+        known = backend.store.robots.loads(website.number, None, None)
+        loads = {day: known.counts[day] for day in followed_days(known, *bounds)}
+        found = blind_spot(reader, loads, zone, by=by, limit=limit, now_ms=now_ms)
+        return Result(found.content, found.gaps | damaged_gaps(known))
+
+    return await respond(call, website, Query(), report)
+
+
 def add_to(routes: Routes) -> None:
-    """Add the route."""
+    """Add the routes."""
     routes.add("GET", "/website/<hostname>/robots", list_robots, Access.STATISTICS)
+    routes.add("GET", "/website/<hostname>/blind-spot", show_blind_spot, Access.STATISTICS)

@@ -130,7 +130,7 @@ def _wanted_goal(call: Call, website: Website, goal_id: str | None) -> Goal | No
         raise NotFound(f"conversions: {error}") from None
 
 
-async def _respond(call: Call, website: Website, query: Query, report: RunReport) -> Response:
+async def respond(call: Call, website: Website, query: Query, report: RunReport) -> Response:
     """Make a report in the query pool, where it is also encoded and compressed."""
     backend = call.backend
     sources = backend.settings.sources
@@ -183,7 +183,7 @@ async def summarise(call: Call, hostname: str) -> Response:
             return Result(uncounted, result.gaps)
         return result
 
-    return await _respond(call, website, query, report)
+    return await respond(call, website, query, report)
 
 
 async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response:
@@ -197,7 +197,7 @@ async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response
         _check_visits(call)
     query = query_from(call, website, statistic)
     _check_parameters_of_visits(call, query)
-    return await _respond(call, website, query, report)
+    return await respond(call, website, query, report)
 
 
 async def list_pages_beside(call: Call, hostname: str, step: Literal[1, -1]) -> Response:
@@ -208,7 +208,7 @@ async def list_pages_beside(call: Call, hostname: str, step: Literal[1, -1]) -> 
     if not path:
         raise BadRequest("of: required, the path of a page")
     report = partial(pages_beside, path=path, step=step)
-    return await _respond(call, website, _query_of_rows(call, website), report)
+    return await respond(call, website, _query_of_rows(call, website), report)
 
 
 async def list_goal_figures(call: Call, hostname: str) -> Response:
@@ -227,7 +227,7 @@ async def list_goal_figures(call: Call, hostname: str) -> Response:
             timezone=timezone,
         ),
     )
-    return await _respond(call, website, query, report)
+    return await respond(call, website, query, report)
 
 
 def _query_of_goals(call: Call, query: Query) -> Query:
@@ -241,7 +241,7 @@ async def preview_goal(call: Call, hostname: str) -> Response:
     query = _query_of_goals(call, _query_without_rows(call, website))
     members = msgspec.structs.asdict(call.parameters.json("definition", _GOAL))
     report = partial(preview_of_goal, goal=checked_goal(Goal(id="", name="", **members)))
-    return await _respond(call, website, query, report)
+    return await respond(call, website, query, report)
 
 
 async def show_funnel(call: Call, hostname: str, funnel: str) -> Response:
@@ -251,7 +251,7 @@ async def show_funnel(call: Call, hostname: str, funnel: str) -> Response:
     query = _query_without_rows(call, website)
     definitions = _goals(call, website)
     report = partial(funnel_figures, funnel=definitions.funnel(funnel), definitions=definitions)
-    return await _respond(call, website, query, report)
+    return await respond(call, website, query, report)
 
 
 async def preview_funnel(call: Call, hostname: str) -> Response:
@@ -263,7 +263,7 @@ async def preview_funnel(call: Call, hostname: str) -> Response:
     definitions = _goals(call, website)
     definitions.check_steps(goals)
     report = partial(preview_of_funnel, goals=[definitions.goal(each) for each in goals])
-    return await _respond(call, website, query, report)
+    return await respond(call, website, query, report)
 
 
 async def list_changes(call: Call, hostname: str) -> Response:
@@ -291,7 +291,7 @@ async def list_changes(call: Call, hostname: str) -> Response:
         compared=parse_compared(parameters.text("compare_start"), parameters.text("compare_end")),
         limit=parameters.integer("limit", 1, MAX_ROWS) or PARTS,
     )
-    return await _respond(call, website, query, partial(changes, options=options))
+    return await respond(call, website, query, partial(changes, options=options))
 
 
 async def compare(call: Call, hostname: str) -> Response:
@@ -318,14 +318,14 @@ async def compare(call: Call, hostname: str) -> Response:
         ),
         worse_than=None if share is None else parse_share(share, "worse_than"),
     )
-    return await _respond(call, website, Query(), partial(comparison, options=options))
+    return await respond(call, website, Query(), partial(comparison, options=options))
 
 
 async def count_live_visitors(call: Call, hostname: str) -> Response:
     """Return the number of pages open now, which stand for visitors, and lists on demand."""
     backend, website = call.backend, call.website(hostname)
     if call.parameters.boolean("lists", default=False):
-        return await _respond(call, website, Query(), _live_report(backend))
+        return await respond(call, website, Query(), _live_report(backend))
     now_ms = int(backend.clock() * 1000)
     sources = backend.settings.sources
     visitors = await call.run_query(

@@ -71,6 +71,24 @@ export const PURPOSES = [
 ] as const;
 export type Purpose = (typeof PURPOSES)[number];
 
+/** Page loads in followed logs; the days are missing if there are none to compare. */
+export interface BlindSpot {
+  first?: string;
+  last?: string;
+  loads: number;
+  robots: number;
+  counted: number;
+  unseen: number;
+  rows: {
+    browser?: string;
+    path?: string;
+    date?: string;
+    loads: number;
+    counted: number;
+    unseen: number;
+  }[];
+}
+
 /** Pages that robots read: the row has what is counted by. */
 export interface RobotRow {
   name?: string;

@@ -22,6 +22,11 @@ export interface RobotTexts extends Record<PurposeText, string> {
   all: string;
   showAll: string;
   more: string;
+  blindSpot: string;
+  blindSpotText: string;
+  loads: string;
+  counted: string;
+  unseen: string;
 }
 
 export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
@@ -43,6 +48,12 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     all: "Count all robots",
     showAll: "Show all",
     more: "{list}: show all",
+    blindSpot: "What the script doesn’t see",
+    blindSpotText:
+      "{days}: of {loads} page loads in the server’s log, {robots} were made by robots and {counted} were counted as views. {unseen} ({share}) weren’t seen by the script.",
+    loads: "Page loads",
+    counted: "Counted",
+    unseen: "Not seen",
     "purpose.search": "Search",
     "purpose.ai-training": "AI training",
     "purpose.ai-answer": "AI answering a person",
@@ -69,6 +80,12 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     all: "Alle Bots zählen",
     showAll: "Alle anzeigen",
     more: "{list}: alle anzeigen",
+    blindSpot: "Was das Skript nicht sieht",
+    blindSpotText:
+      "{days}: Von {loads} Seitenabrufen im Protokoll des Webservers stammen {robots} von Bots, {counted} wurden als Aufrufe gezählt. {unseen} ({share}) hat das Skript nicht gesehen.",
+    loads: "Seitenabrufe",
+    counted: "Gezählt",
+    unseen: "Nicht gesehen",
     "purpose.search": "Suche",
     "purpose.ai-training": "KI-Training",
     "purpose.ai-answer": "KI, die jemandem antwortet",
@@ -95,6 +112,12 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     all: "Compter tous les robots",
     showAll: "Tout afficher",
     more: "{list} : tout afficher",
+    blindSpot: "Ce que le script ne voit pas",
+    blindSpotText:
+      "{days} : sur {loads} chargements de pages dans le journal du serveur, {robots} viennent de robots et {counted} ont été comptés comme vues. Le script n’en a pas vu {unseen} ({share}).",
+    loads: "Chargements",
+    counted: "Comptés",
+    unseen: "Non vus",
     "purpose.search": "Recherche",
     "purpose.ai-training": "Entraînement d’IA",
     "purpose.ai-answer": "IA répondant à une personne",
@@ -121,6 +144,12 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     all: "Contar todos los bots",
     showAll: "Mostrar todo",
     more: "{list}: mostrar todo",
+    blindSpot: "Lo que el script no ve",
+    blindSpotText:
+      "{days}: de {loads} cargas de páginas en el registro del servidor, {robots} son de bots y {counted} se contaron como vistas. El script no vio {unseen} ({share}).",
+    loads: "Cargas",
+    counted: "Contadas",
+    unseen: "No vistas",
     "purpose.search": "Búsqueda",
     "purpose.ai-training": "Entrenamiento de IA",
     "purpose.ai-answer": "IA que responde a una persona",
@@ -147,6 +176,12 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     all: "すべてのボットを集計",
     showAll: "すべて表示",
     more: "{list}：すべて表示",
+    blindSpot: "スクリプトに見えないもの",
+    blindSpotText:
+      "{days}：サーバーのログにあるページ読み込み{loads}件のうち、{robots}件はボットによるもので、{counted}件がビューとして計測されました。{unseen}件（{share}）はスクリプトに見えませんでした。",
+    loads: "読み込み",
+    counted: "計測済み",
+    unseen: "未計測",
     "purpose.search": "検索",
     "purpose.ai-training": "AIの学習",
     "purpose.ai-answer": "人に回答するAI",
@@ -172,6 +207,12 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
     all: "统计所有机器人",
     showAll: "显示全部",
     more: "{list}：显示全部",
+    blindSpot: "脚本看不到的部分",
+    blindSpotText:
+      "{days}：服务器日志中有 {loads} 次页面加载，其中 {robots} 次来自机器人，{counted} 次已计为浏览量，{unseen} 次（{share}）脚本未能看到。",
+    loads: "加载次数",
+    counted: "已统计",
+    unseen: "未看到",
     "purpose.search": "搜索",
     "purpose.ai-training": "AI 训练",
     "purpose.ai-answer": "AI 回答用户",

@@ -23,6 +23,7 @@ import { PartialNote } from "../view/partial-note.tsx";
 import { spanUntilNow, writeSpan } from "../view/periods.ts";
 import { comparedLabel, dateLabel, daysLabel } from "../view/spans.ts";
 import { Change } from "../view/tiles.tsx";
+import { BlindSpotPanel } from "./blind-spot.tsx";
 import { Days } from "./days.tsx";
 import { robotsPath } from "./path.ts";
 import "../style/robots.css" with { type: "css" };
@@ -88,6 +89,7 @@ function Page() {
           </button>
         </p>
       )}
+      <BlindSpotPanel />
       {days.data && (days.data.length > 0 || isNarrowed) && (
         <div class="panels">
           {(["purpose", "name", "path", "date"] as const).map((by) => (

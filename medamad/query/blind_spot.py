@@ -1,0 +1,119 @@
+"""The blind spot: page loads in followed logs that neither robots made nor the tracker counted.
+
+Both are totals. The log has the page loads of each day by browser and path, and the store has the
+views; their difference says how much the tracker misses, not whom. The first day that a log was
+followed is left out, as it may have begun late, and so is what is before a day without any loads.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import date, tzinfo
+from typing import Any, Final, TypeAlias
+
+from medamad.domain.zones import start_of_day
+from medamad.query.period import Period
+from medamad.query.reader import Reader
+from medamad.query.reports import ROW_REPORTS, SummaryOptions, summary
+from medamad.query.request import NO_GAPS, Gap, Gaps, Query, Result
+from medamad.storage.robots import RobotCounts, RobotDays
+
+PARTS: Final = ("browser", "path", "day")
+"""What loads can be compared by. The first is the default."""
+BlindSpot: TypeAlias = dict[str, Any]
+_REPORTS: Final = {"browser": "browsers", "path": "pages"}
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+
+
+def followed_days(loads: RobotDays, first: int | None, last: int | None) -> list[int]:
+    """Return the latest days without a gap, within two bounds, that were followed from midnight."""
+    begun = min(loads.counts, default=0)
+    wanted = [
+        day
+        for day in sorted(loads.counts)
+        if day > begun and (first is None or day >= first) and (last is None or day <= last)
+    ]
+    days: list[int] = []
+    for day in reversed(wanted):
+        if days and day != days[-1] - 1:
+            break
+        days.append(day)
+    return days[::-1]
+
+
+def blind_spot(
+    reader: Reader,
+    loads: Mapping[int, RobotCounts],
+    zone: tzinfo,
+    *,
+    by: str,
+    limit: int,
+    now_ms: int,
+) -> Result[BlindSpot]:
+    """Return the page loads of some days in a row: counted, robots', and not seen by the tracker.
+
+    Rows have those of people by browser, path or day, most loads first, but days in their order.
+    """
+    if not loads:
+        return Result({"loads": 0, "robots": 0, "counted": 0, "unseen": 0, "rows": []}, NO_GAPS)
+    first, last = min(loads), max(loads)
+    period = Period(start_of_day(zone, first) * 1000, start_of_day(zone, last + 1) * 1000 - 1, zone)
+    query = Query(period=period)
+    robots = sum(sum(of_day.get("", {}).values()) for of_day in loads.values())
+    people = _people(loads, by)
+    counted, gaps = _counted(reader, query, by, now_ms)
+    total = summary(reader, query, options=SummaryOptions(now_ms=now_ms))
+    current: Any = total.content["current"]
+    ordered = sorted(people) if by == "day" else sorted(people, key=lambda key: (-people[key], key))
+    rows = [
+        {
+            "date" if by == "day" else by: key,
+            "loads": people[key],
+            "counted": counted.get(key, 0),
+            "unseen": max(0, people[key] - counted.get(key, 0)),
+        }
+        for key in ordered[:limit]
+    ]
+    content: BlindSpot = {
+        "first": _date(first),
+        "last": _date(last),
+        "loads": people.total() + robots,
+        "robots": robots,
+        "counted": current.pageviews,
+        "unseen": max(0, people.total() - current.pageviews),
+        "rows": rows,
+    }
+    return Result(content, gaps | total.gaps)
+
+
+def damaged_gaps(loads: RobotDays) -> Gaps:
+    """Return the days whose page loads are damaged."""
+    return Gaps((Gap.DAMAGED, day) for day in loads.damaged)
+
+
+def _people(loads: Mapping[int, RobotCounts], by: str) -> Counter[str]:
+    people: Counter[str] = Counter()
+    for day, of_day in loads.items():
+        for browser, by_path in of_day.items():
+            if browser:
+                for path, count in by_path.items():
+                    key = {"browser": browser, "path": path}.get(by) or _date(day)
+                    people[key] += count
+    return people
+
+
+def _counted(reader: Reader, query: Query, by: str, now_ms: int) -> tuple[dict[str, int], Gaps]:
+    """Return the views that the tracker has counted by the same."""
+    if by == "day":
+        options = SummaryOptions(now_ms=now_ms, interval="day")
+        series = summary(reader, query, options=options)
+        days: Any = series.content["interval"]
+        return {row.date[:10]: row.pageviews for row in days}, series.gaps
+    found = ROW_REPORTS[_REPORTS[by]](
+        reader, Query(period=query.period, with_views=True, order="pageviews")
+    )
+    rows: Any = found.content
+    return {getattr(row, by): row.pageviews for row in rows}, found.gaps
+
+
+def _date(day: int) -> str:
+    return date.fromordinal(_EPOCH_DAY + day).isoformat()

@@ -1,0 +1,106 @@
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import pytest_twisted
+from support.web.client import Browser
+from support.web.daemon_in_memory import Server
+
+from medamad.storage.followed_logs import LogCounts, LogPosition
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+DAY_S = 86_400
+LOADS = {"Firefox": {"/": 3, "/a": 2}, "Chrome": {"/": 4}, "": {"/": 6}}
+
+pytestmark = pytest.mark.usefixtures("website")
+
+
+async def followed(server: Server, *ages: int) -> None:
+    """Store the page loads of days, by how long ago they were."""
+    (website,) = server.store.websites.all()
+    today = int(server.now) // DAY_S
+    counts = LogCounts(loads={website.number: {today - age: LOADS for age in ages}})
+    await server.store.follow_log(LogPosition("/log", 1), counts)
+
+
+async def view(visitor: Browser, number: int, path: str) -> None:
+    body = {"e": "load", "b": f"b{number}", "u": f"https://example.com{path}", "p": True, "q": True}
+    answer = await visitor.ask("POST", "/event/hit", body, headers={"User-Agent": FIREFOX})
+    assert answer.status == 204
+
+
+async def blind_spot(server: Server, query: str = "") -> Any:
+    answer = await (await server.owner()).ask("GET", f"/website/example.com/blind-spot?{query}")
+    assert answer.status == 200, answer.error
+    return answer.json
+
+
+def day(server: Server, age: int = 0) -> str:
+    return datetime.fromtimestamp(server.now - age * DAY_S, UTC).date().isoformat()
+
+
+@pytest_twisted.ensureDeferred
+async def test_without_a_followed_log_there_is_nothing_to_compare(server: Server) -> None:
+    nothing = {"loads": 0, "robots": 0, "counted": 0, "unseen": 0, "rows": []}
+    assert await blind_spot(server) == nothing
+    # The first day may have begun late.
+    await followed(server, 0)
+    assert await blind_spot(server) == nothing
+
+
+@pytest_twisted.ensureDeferred
+async def test_page_loads_are_counted_robots_or_unseen(server: Server, visitor: Browser) -> None:
+    await followed(server, 2, 1, 0)
+    for number, path in enumerate(("/", "/", "/a", "/a", "/a", "/b")):
+        await view(visitor, number, path)
+    found = await blind_spot(server)
+    assert {name: value for name, value in found.items() if name != "rows"} == {
+        "first": day(server, 1),
+        "last": day(server),
+        "loads": 30,
+        "robots": 12,
+        "counted": 6,
+        "unseen": 12,
+    }
+    assert found["rows"] == [
+        {"browser": "Firefox", "loads": 10, "counted": 6, "unseen": 4},
+        {"browser": "Chrome", "loads": 8, "counted": 0, "unseen": 8},
+    ]
+    assert (await blind_spot(server, "by=path"))["rows"] == [
+        {"path": "/", "loads": 14, "counted": 2, "unseen": 12},
+        {"path": "/a", "loads": 4, "counted": 3, "unseen": 1},
+    ]
+    assert (await blind_spot(server, "by=day"))["rows"] == [
+        {"date": day(server, 1), "loads": 9, "counted": 0, "unseen": 9},
+        {"date": day(server), "loads": 9, "counted": 6, "unseen": 3},
+    ]
+    assert len((await blind_spot(server, "by=path&limit=1"))["rows"]) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_views_before_a_gap_and_outside_the_period_are_left_out(
+    server: Server, visitor: Browser
+) -> None:
+    await view(visitor, 1, "/")
+    server.now += 2 * DAY_S
+    await followed(server, 5, 4, 3, 1, 0)
+    await view(visitor, 2, "/")
+    found = await blind_spot(server)
+    assert (found["first"], found["last"]) == (day(server, 1), day(server))
+    assert (found["loads"], found["counted"]) == (30, 1)
+    found = await blind_spot(server, f"end={day(server, 3)}T12:00:00Z")
+    assert (found["first"], found["last"]) == (day(server, 4), day(server, 3))
+    assert (found["loads"], found["counted"]) == (30, 0)
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("by=os", "by: expected one of browser, path, day"),
+        ("browser[eq]=x", "browser[eq]: page loads in logs cannot be filtered"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_wrong_parameters_are_named(owner: Browser, query: str, error: str) -> None:
+    answer = await owner.ask("GET", f"/website/example.com/blind-spot?{query}")
+    assert (answer.status, answer.error) == (400, error)
