@@ -29,7 +29,8 @@ from medamad.domain.hits import Event, Hit, Properties, Unload, View
 from medamad.domain.subscriptions import Subscription, new_secret, new_subscription_id
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
-from medamad.storage.robots import RobotCounts
+from medamad.storage.followed_logs import LogCounts, LogPosition
+from medamad.storage.robots import RobotCounts, merge_counts
 
 _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
@@ -54,6 +55,9 @@ _NEXT_VISIT_MS: Final = 35 * _MINUTE_MS
 _CAMPAIGN_BOUNCES: Final = 0.7
 """How many bounces visits from campaigns have, relative to those from elsewhere."""
 _LIVE_FACTOR: Final = 6
+_UNSEEN: Final = {"Firefox": 0.21, "Brave": 0.4, "Opera": 0.15, "Safari": 0.05}
+_UNSEEN_BY_OTHERS: Final = 0.08
+"""Page loads that the tracker does not see, for each that it does, by browser."""
 
 
 @frozen(kw_only=True)
@@ -199,6 +203,9 @@ class WebsiteStore(HitStore, Protocol):
     def robots(self) -> RobotStore:
         """The robots of all websites."""
 
+    async def follow_log(self, to: LogPosition, counts: LogCounts) -> None:
+        """Store what some lines of a log count."""
+
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website at a time in Unix seconds."""
 
@@ -223,9 +230,17 @@ async def fill(
     for report in _reports(numbers, began, plan.until_ms // 1000):
         await store.reports.add(report.id.encode("ascii"), report)
     invented = hits(plan, numbers, sites)
+    loads: dict[int, dict[int, dict[str, dict[str, int]]]] = {}
     while some := list(islice(invented, _HITS_AT_ONCE)):
         await store.append(some)
-    await store.robots.add(robots(plan.until_ms, plan.days, plan.views, numbers, sites))
+        _add_loads(loads, some)
+    read = robots(plan.until_ms, plan.days, plan.views, numbers, sites)
+    await store.robots.add(read)
+    for (number, day), by_name in read.items():
+        for by_path in by_name.values():
+            merge_counts(loads.setdefault(number, {}).setdefault(day, {}), {"": by_path})
+    followed = LogPosition("the demonstration's log", 1)
+    await store.follow_log(followed, LogCounts(loads=loads))
     return websites
 
 
@@ -246,6 +261,16 @@ def _reports(numbers: Mapping[str, int], began: int, now: int) -> Iterator[Subsc
                 created=began,
                 confirmed=now if each.is_confirmed else None,
             )
+
+
+def _add_loads(loads: dict[int, dict[int, dict[str, dict[str, int]]]], some: Sequence[Hit]) -> None:
+    """Count page loads as a web server's log has them: some more than there are views."""
+    for hit in some:
+        if isinstance(hit, View):
+            of_day = loads.setdefault(hit.website, {}).setdefault(hit.time_ms // DAY_MS, {})
+            unseen = _UNSEEN.get(hit.browser, _UNSEEN_BY_OTHERS)
+            count = 1 + (int(hit.beacon[-4:], 16) < unseen * 0x1_0000)
+            merge_counts(of_day, {hit.browser: {hit.path: count}})
 
 
 def _with_definitions(added: Definitions, definitions: Definitions) -> Definitions:

@@ -187,7 +187,7 @@ SCENES: Final = {
     "campaigns": Scene(BUSY, menu("Campaigns by: "), MENU),
     "setup": Scene(f"{BUSY}/setup"),
     "a demo's account": Scene("settings/account", section),
-    "robots": Scene(f"{BUSY}/robots?period=7d", robots, ".robots-total, .panels"),
+    "robots": Scene(f"{BUSY}/robots?period=7d", robots, ".robots-page section"),
     "no page": Scene("nowhere"),
     "adding a website": Scene("add", whose="owner"),
     **{

@@ -14,6 +14,7 @@ from medamad.domain.subscriptions import Every, Subscription
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
 from medamad.lookup.robots import public_list
+from medamad.storage.followed_logs import LogCounts, LogPosition
 from medamad.storage.robots import RobotCounts
 
 PLAN = TrafficPlan(until_ms=1_790_000_000_123, days=4, views=3_000)
@@ -87,12 +88,17 @@ class Recording:
     annotations: RecordedAnnotations = field(factory=RecordedAnnotations)
     reports: RecordedReports = field(factory=RecordedReports)
     robots: RecordedRobots = field(factory=RecordedRobots)
+    loads: dict[int, dict[int, dict[str, dict[str, int]]]] = field(factory=dict)
     hits: list[Hit] = field(factory=list)
     batches: list[int] = field(factory=list)
 
     async def add_website(self, hostname: str, now: int) -> Website:
         self.websites.append(Website(len(self.websites) + 5, hostname, now, now))
         return self.websites[-1]
+
+    async def follow_log(self, to: LogPosition, counts: LogCounts) -> None:
+        assert to.version == 1
+        self.loads = counts.loads
 
     async def append(self, hits: Sequence[Hit]) -> None:
         self.batches.append(len(hits))
@@ -158,6 +164,26 @@ def test_robots_of_the_public_list_read_pages_of_each_website_on_each_day() -> N
         assert of_day.keys() <= names
     requests = sum(sum(by.values()) for of_day in counts.values() for by in of_day.values())
     assert 0.3 * PLAN.views < requests < 0.8 * PLAN.views
+
+
+def test_page_loads_are_those_of_robots_and_some_more_than_there_are_views() -> None:
+    store = Recording()
+    with pytest.raises(StopIteration):
+        fill(store, PLAN).send(None)
+    loads = [
+        (browser, sum(by_path.values()))
+        for days in store.loads.values()
+        for of_day in days.values()
+        for browser, by_path in of_day.items()
+    ]
+    robots = sum(
+        sum(by_path.values())
+        for of_day in store.robots.counts.values()
+        for by_path in of_day.values()
+    )
+    assert sum(count for browser, count in loads if not browser) == robots
+    people = sum(count for browser, count in loads if browser)
+    assert 1.03 * PLAN.views < people < 1.3 * PLAN.views
 
 
 def test_websites_are_created_at_their_first_hit() -> None:

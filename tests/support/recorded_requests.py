@@ -600,6 +600,7 @@ def _statistics() -> Iterator[Ask]:
     yield _read("ignored", "/api/website/example.com/ignored")
     # When what robots read enters the store depends on the time.
     yield _read("robots", "/api/website/example.com/robots?name=NoSuchBot")
+    yield _read("blind spot without a followed log", "/api/website/example.com/blind-spot")
     yield _read("robots by an unknown column", f"{PAST}/robots?by=country")
     yield _read("ignored at the root", "/website/past.example/ignored")
     yield _read("days of sums", "/api/website/days.example/pages")
