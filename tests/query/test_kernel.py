@@ -20,6 +20,7 @@ from medamad.query.embedded.loops import (
     OwnEvents,
     PartViews,
     RowMask,
+    ViewsInVisits,
     same_number,
 )
 from medamad.query.embedded.numpy_loops import NumpyLoops
@@ -421,3 +422,36 @@ def test_a_column_with_gaps_is_refused() -> None:
     views = PartViews(0, 3, [np.zeros(6, np.uint8)[::2]])
     with pytest.raises(ValueError, match="must follow each other"):
         LOOPS.select(views, [ONES])
+
+
+@given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([1, 5, 300]), st.booleans())
+def test_the_views_beside_others_are_counted(
+    seed: int, size: int, greatest: int, has_left_out: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    dtype, of_codes = rng.choice(np.array(DTYPES), 2)
+    offsets = rng.integers(0, min(greatest, np.iinfo(dtype).max), size, dtype, endpoint=True)
+    codes = rng.integers(0, 7, size, of_codes)
+    begins = np.flatnonzero(offsets == 1)
+    left_out = begins[rng.random(len(begins)) < 0.3 * has_left_out]
+    # Views of a mask, with the codes 2 and 5.
+    table = CodeTable(np.isin(np.arange(6), (2, 5)))
+    mask = RowMask.of_none(size).with_rows(np.flatnonzero(rng.random(size) < 0.7))
+    views = PartViews(size // 9, size, [mask, codes])
+    visits: dict[int, list[int]] = {row: [] for row in set(begins.tolist()) - {*left_out.tolist()}}
+    for row, offset in enumerate(offsets.tolist()):
+        if offset and row + 1 - offset in visits:
+            visits[row + 1 - offset].append(row)
+    expected = {step: [0] * 6 for step in (1, -1)}
+    asked = set(naive_rows(views, [ONES, table]))
+    for rows in visits.values():
+        for step, counts in expected.items():
+            ordered = rows[::step]
+            for row, after in zip(ordered, [*ordered[1:], None], strict=True):
+                if row in asked:
+                    counts[5 if after is None else min(int(codes[after]), 5)] += 1
+    part = ViewsInVisits(views, offsets, codes, left_out)
+    for loops in BOTH:
+        for step in (1, -1):
+            found = loops.count_beside([part, part], [ONES, table], step, 5)
+            assert found.tolist() == [2 * count for count in expected[step]]

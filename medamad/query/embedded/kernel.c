@@ -733,6 +733,64 @@ int64_t medamad_visits_with(const void *offsets, int64_t width, int64_t size, co
     return visits;
 }
 
+static inline uint64_t number_of(column of, int64_t row) {
+    const void *number = at(of, row);
+    switch (of.width) {
+        case 1: return *(const uint8_t *)number;
+        case 2: return *(const number16 *)number;
+        case 4: return *(const number32 *)number;
+        default: return *(const number64 *)number;
+    }
+}
+
+static inline int has(const uint64_t *mask, uint64_t row) { return mask[row >> 6] >> (row & 63) & 1; }
+
+static inline void set(uint64_t *mask, uint64_t row) { mask[row >> 6] |= (uint64_t)1 << (row & 63); }
+
+/* visits has a bit for the first view of each visit that is asked about, of which beside has the row
+   of the view that was last come by, -1 for none. */
+#define COUNT_BESIDE(TYPE)                                                                         \
+    do {                                                                                           \
+        const TYPE *numbers = (const TYPE *)offsets;                                               \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            uint64_t row = (uint64_t)rows[i], before = (uint64_t)numbers[row] - 1;                 \
+            if (before > row || numbers[row - before] != 1) continue;                              \
+            set(asked, row);                                                                       \
+            set(visits, row - before);                                                             \
+            beside[row - before] = -1;                                                             \
+        }                                                                                          \
+        for (int64_t i = 0; i < left_out_count; i++)                                               \
+            visits[left_out[i] >> 6] &= ~((uint64_t)1 << (left_out[i] & 63));                      \
+        for (uint64_t i = 0; i < (uint64_t)size; i++) {                                            \
+            uint64_t row = step < 0 ? i : (uint64_t)size - 1 - i;                                  \
+            uint64_t before = (uint64_t)numbers[row] - 1;                                          \
+            if (before > row || !has(visits, row - before)) continue;                              \
+            int32_t *last = beside + (row - before);                                               \
+            if (has(asked, row)) {                                                                 \
+                uint64_t code = *last < 0 ? UINT64_MAX : number_of(*of, *last);                    \
+                counts[code < (uint64_t)count_size ? code : (uint64_t)count_size]++;               \
+            }                                                                                      \
+            *last = (int32_t)row;                                                                  \
+        }                                                                                          \
+    } while (0)
+
+/* For each of n views of a part, count the code of its visit's next view, or with a step of -1 of the
+   one before, and at count_size those that have none. Visits that begin in some rows are left out.
+   asked and visits have a zero for each row, beside has room for a number for each. */
+void medamad_count_beside(const void *offsets, int64_t width, int64_t size, const int64_t *codes,
+                          const int64_t *rows, int64_t n, const int64_t *left_out,
+                          int64_t left_out_count, int64_t step, uint64_t *restrict asked,
+                          uint64_t *restrict visits, int32_t *restrict beside,
+                          int64_t *restrict counts, int64_t count_size) {
+    const column *of = (const column *)codes;
+    switch (width) {
+        case 1: COUNT_BESIDE(uint8_t); break;
+        case 2: COUNT_BESIDE(number16); break;
+        case 4: COUNT_BESIDE(number32); break;
+        default: COUNT_BESIDE(number64);
+    }
+}
+
 #define WIDEN(TYPE)                                                                                \
     for (int64_t i = 0; i < n; i++) out[i] = ((const TYPE *)at(of, first))[i]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Lock, local
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -29,6 +29,7 @@ from medamad.query.embedded.loops import (
     PartRows,
     PartViews,
     RowMask,
+    ViewsInVisits,
     address_of,
     describe_column,
 )
@@ -38,7 +39,7 @@ from medamad.query.sums import Quartiles
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.format import Integers
 
-T = TypeVar("T", PartViews, OwnEvents)
+T = TypeVar("T", PartViews, OwnEvents, ViewsInVisits)
 _BUCKETS: Final = 64
 """The BUCKETS of kernel.c."""
 _SLOTS: Final = 6
@@ -124,6 +125,12 @@ class CompiledLoops:
             (library.medamad_first_rows, None, *of_rows, array),
             (library.medamad_visits_with, number, *of_rows, array, number, *(array,) * 3),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
+            (
+                library.medamad_count_beside,
+                *(None, array, number, number, array, array, number, array, number, number),
+                *(array,) * 4,
+                number,
+            ),
             (library.medamad_mark_views, None, array, number, array, array, number),
             (library.medamad_count_events, number, array, number, array, array, number),
             (library.medamad_count_durations, None, *of_groups, array),
@@ -237,6 +244,41 @@ class CompiledLoops:
             begins,
         )
         return ChosenVisits(index[:visits].copy(), begins[:visits].copy(), place_of)
+
+    def count_beside(
+        self,
+        parts: Sequence[ViewsInVisits],
+        tables: Sequence[CodeTable],
+        step: Literal[1, -1],
+        size: int,
+    ) -> NDArray[np.int64]:
+        """Count the codes of the views that come after matching ones in their visits, or before."""
+        counts = np.zeros((2, size + 1), np.int64)
+
+        def count(half: int, parts: Sequence[ViewsInVisits]) -> None:
+            for part in parts:
+                rows = self.select(part.views, tables)
+                if len(rows):
+                    masks = np.zeros((2, len(part) // 64 + 1), np.uint64)
+                    self._library.medamad_count_beside(
+                        part.offsets,
+                        part.offsets.itemsize,
+                        len(part),
+                        describe_column(part.codes),
+                        rows,
+                        len(rows),
+                        part.left_out,
+                        len(part.left_out),
+                        step,
+                        *masks,
+                        self._rows(len(part)),
+                        counts[half],
+                        size,
+                    )
+
+        self._helper.do_halves(count, parts)
+        total: NDArray[np.int64] = counts.sum(axis=0)
+        return total
 
     def add_by_code(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
@@ -262,6 +262,23 @@ class ChosenVisits:
     place_of: NDArray[np.int32]
 
 
+@frozen(eq=False)
+class ViewsInVisits:
+    """Views of a part of n views, and what tells the visits that all of its views belong to.
+
+    `offsets` are those of `parts.VisitColumns` and `codes` what the views have, shape (n,). The
+    visits that begin in the rows `left_out` do not count.
+    """
+
+    views: PartViews
+    offsets: Integers
+    codes: Integers
+    left_out: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
 Batch: TypeAlias = Sequence[PartViews]
 """Views of some parts."""
 Batches: TypeAlias = Callable[[], Iterable[Batch]]
@@ -293,6 +310,19 @@ class Loops(Protocol):
         """Return the visits that begin in a part and have some of its views.
 
         Those that begin in the rows `left_out` do not count.
+        """
+
+    def count_beside(
+        self,
+        parts: Sequence[ViewsInVisits],
+        tables: Sequence[CodeTable],
+        step: Literal[1, -1],
+        size: int,
+    ) -> NDArray[np.int64]:
+        """Count the codes of the views that come after matching ones in their visits.
+
+        With a step of -1, before them. Shape (size + 1,): the last count is that of matching views
+        after which there is none.
         """
 
     def add_by_code(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from attrs import frozen
@@ -19,6 +19,7 @@ from medamad.query.embedded.loops import (
     PartRows,
     PartViews,
     RowMask,
+    ViewsInVisits,
     place_table,
 )
 from medamad.query.embedded.quantiles import WINDOWS, GroupedDurations, NearDurations
@@ -64,6 +65,30 @@ class NumpyLoops:
         index = np.flatnonzero(is_chosen[begins])
         begins = begins[index]
         return ChosenVisits(index, begins, place_table(begins, len(offsets)))
+
+    def count_beside(
+        self,
+        parts: Sequence[ViewsInVisits],
+        tables: Sequence[CodeTable],
+        step: Literal[1, -1],
+        size: int,
+    ) -> NDArray[np.int64]:
+        """Count the codes of the views that come after matching ones in their visits, or before."""
+        counts = np.zeros(size + 1, np.int64)
+        for part in parts:
+            rows = self.select(part.views, tables)
+            chosen = self.visits_with(part.offsets, rows, part.left_out)
+            of_visits, places = self.views_of_visits(part.offsets, chosen.place_of)
+            # The views of each visit follow each other.
+            order = np.lexsort((of_visits, places))[::step]
+            of_visits, places = of_visits[order], places[order]
+            asked = np.flatnonzero(np.isin(of_visits, rows))
+            are_last = np.append(places[1:] != places[:-1], np.ones(min(len(places), 1), np.bool_))
+            are_last = are_last[asked]
+            beside = part.codes[of_visits[asked[~are_last] + 1]].astype(np.intp)
+            counts += np.bincount(np.minimum(beside, size), minlength=size + 1)
+            counts[size] += np.count_nonzero(are_last)
+        return counts
 
     def add_by_code(
         self,

@@ -1,6 +1,6 @@
 """The figures of the selected visits by bucket, by dimension, and by the pages at their ends."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,6 +10,8 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.buckets import Buckets
 from medamad.query.embedded.goals import GoalSearch
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import CodeTable, PartViews, ViewsInVisits
 from medamad.query.embedded.rollup_visits import (
     visits_by_beginning,
     visits_by_code,
@@ -17,8 +19,13 @@ from medamad.query.embedded.rollup_visits import (
     with_rollups,
 )
 from medamad.query.embedded.scan import Selection
-from medamad.query.embedded.view_filter import SelectedViews
-from medamad.query.embedded.visit_groups import FindViews, selecting_views, visits_in_groups
+from medamad.query.embedded.view_filter import MASKS
+from medamad.query.embedded.visit_groups import (
+    FindViews,
+    of_whole_visits,
+    selecting_views,
+    visits_in_groups,
+)
 from medamad.query.embedded.visit_sums import (
     Amounts,
     Beginnings,
@@ -33,9 +40,9 @@ from medamad.query.embedded.visit_sums import (
     split_keys,
     sum_visits,
 )
-from medamad.query.embedded.visits import count_pages_beside
+from medamad.query.embedded.visits import find_ascending
 from medamad.query.filters import cached_mask
-from medamad.query.period import ALWAYS, Period
+from medamad.query.period import Period
 from medamad.query.request import Gaps
 from medamad.query.sums import (
     BOUNCES,
@@ -236,13 +243,12 @@ def pages_beside(selection: Selection, path: str, step: Literal[1, -1]) -> NDArr
         selection.cancellation,
     )
 
-    def views_of_page(selection: Selection) -> Iterator[SelectedViews]:
-        for selected in selection.views():
-            places = np.flatnonzero(is_page.take(selected.codes(Dimension.PATH)))
-            if len(places):
-                yield SelectedViews(selected.part, selected.rows_of(places))
-
-    counts = np.zeros(size + 1, np.int64)
-    for visits, views in visits_in_groups(selection, views_of_page, ALWAYS):
-        counts += count_pages_beside(visits, views, step=step, size=size)
-    return counts
+    parts = []
+    for among, left_out in of_whole_visits(selection):
+        for candidates in among.all_candidates():
+            part, views = candidates.part, candidates.views()
+            paths = part.codes(Dimension.PATH)
+            of_page = PartViews(views.begin, views.end, [*views.matching, paths])
+            others = find_ascending(part, left_out)[1]
+            parts.append(ViewsInVisits(of_page, part.visits().offsets, paths, others))
+    return LOOPS.count_beside(parts, [*MASKS, CodeTable(is_page)], step, size)

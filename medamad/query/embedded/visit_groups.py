@@ -84,16 +84,25 @@ def visits_in_groups(
             return all_visits(texts, selected.part, left_out)
         return visits_with(texts, selected, left_out)
 
+    for among, others in of_whole_visits(selection):
+        for selected in find_views(among):
+            visits = visits_of(selected, others).begun_in(period)
+            if len(visits):
+                yield visits, selected
+
+
+def of_whole_visits(selection: Selection) -> Iterator[tuple[Selection, Numbers]]:
+    """Return selections whose parts have all of their visits, but for some: these, ascending.
+
+    Each visit is in one of them.
+    """
     shared: SharedVisits | None = selection.gathered.get(selection.snapshot)
     if shared is None:
         shared = find_shared(selection.snapshot, ALWAYS, selection.cancellation)
         selection.gathered[selection.snapshot] = shared
     for snapshot, others in shared.snapshots():
         is_all = snapshot is selection.snapshot
-        for selected in find_views(selection if is_all else evolve(selection, snapshot=snapshot)):
-            visits = visits_of(selected, others).begun_in(period)
-            if len(visits):
-                yield visits, selected
+        yield selection if is_all else evolve(selection, snapshot=snapshot), others
 
 
 @frozen(eq=False)

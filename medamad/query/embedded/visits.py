@@ -6,7 +6,7 @@ which views belong to which visit.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from attrs import define, evolve, field
@@ -149,32 +149,6 @@ def first_rows(columns: VisitColumns, rows: NDArray[np.intp] | slice) -> NDArray
     It is -1 if the part does not have it, or the visit is unknown.
     """
     return LOOPS.first_rows(columns.offsets, rows)
-
-
-def count_pages_beside(
-    visits: PartVisits, selected: SelectedViews, *, step: Literal[1, -1], size: int
-) -> NDArray[np.int64]:
-    """Count the pages that come next after some views of visits or, with a step of -1, before them.
-
-    The visits and the views are of one part. Returns the counts by code of Dimension.PATH, and at
-    `size` that of views which end, or begin, their visit.
-    """
-    counts = np.zeros(size + 1, np.int64)
-    part = visits.part
-    rows, places = visits.views()
-    # The views of each visit follow each other. Sorting keys is faster than sorting rows.
-    keys = places.astype(np.int64) << 32 | rows
-    keys.sort()
-    keys = keys[::step]
-    rows, of_rows = keys & 0xFFFF_FFFF, keys >> 32
-    is_in_question = np.zeros(len(part), np.bool_)
-    is_in_question[selected.rows] = True
-    found = np.flatnonzero(is_in_question[rows])
-    is_last = np.append(of_rows[1:] != of_rows[:-1], True)[found]
-    beside = rows[found[~is_last] + 1]
-    counts[:size] += np.bincount(part.codes(Dimension.PATH)[beside], minlength=size)
-    counts[size] += np.count_nonzero(is_last)
-    return counts
 
 
 def visit_numbers(part: ViewColumns, rows: NDArray[np.intp]) -> Numbers:
