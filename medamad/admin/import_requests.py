@@ -15,8 +15,8 @@ from medamad.storage.imports import ImportedHits
 from medamad.storage.robots import MAX_PATHS, RobotCounts
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS
-from medamad.storage.segments.day_visits import VISIT_SUMS
 from medamad.storage.segments.parts import EVENT_DTYPES, VIEW_DTYPES, EventRows
+from medamad.storage.segments.visit_counters import VISIT_SUMS
 
 TEXT_BYTES: Final = 64
 """The memory of a text besides its characters."""

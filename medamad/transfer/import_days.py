@@ -19,7 +19,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import BadRequest
 from medamad.domain.zones import day_at, start_of_day
 from medamad.storage.import_content import Counted, DayCounts
-from medamad.storage.segments import day_visits
+from medamad.storage.segments import visit_counters
 from medamad.storage.segments.counters import (
     BOUNCES,
     DURATION_MS,
@@ -230,7 +230,7 @@ def _combine(parts: Iterable[_Part]) -> dict[_DimensionOrTotal, _Coded]:
 def _combine_visits(
     parts: Sequence[_Part],
 ) -> Iterator[tuple[Counted, dict[_DimensionOrTotal, _Coded]]]:
-    """Yield the sums of visits of each dimension, in the order of `storage.segments.day_visits`.
+    """Yield the sums of visits of each dimension, in the order of `segments.visit_counters`.
 
     Nothing is known of them without the total, and of pages nothing without the first ones.
     """
@@ -247,13 +247,13 @@ def _combine_visits(
     codes, figures = begun[Dimension.PATH]
     first = dict(zip(codes.tolist(), figures[_VISITS].tolist(), strict=True))
     for kind, row, figure in (
-        (Counted.PAGES, day_visits.LATER + day_visits.VISITS, _PAGE_VISITS),
-        (Counted.EXITS, day_visits.EXITS, _EXITS),
+        (Counted.PAGES, visit_counters.LATER + visit_counters.VISITS, _PAGE_VISITS),
+        (Counted.EXITS, visit_counters.EXITS, _EXITS),
     ):
         if Dimension.PATH not in found[kind]:
             continue
         codes, figures = found[kind][Dimension.PATH]
-        sums = np.zeros((day_visits.VISIT_SUMS, len(codes)), np.int64)
+        sums = np.zeros((visit_counters.VISIT_SUMS, len(codes)), np.int64)
         sums[row] = figures[figure]
         if kind is Counted.PAGES:
             of_first = np.array([first.get(code, 0) for code in codes.tolist()], np.int64)
@@ -264,11 +264,13 @@ def _combine_visits(
 def _visit_sums(coded: _Coded) -> _Coded:
     """Return a rollup's sums of visits by their first views."""
     codes, figures = coded
-    sums = np.zeros((day_visits.VISIT_SUMS, len(codes)), np.int64)
-    sums[day_visits.FIRST + day_visits.VISITS] = figures[_VISITS]
-    sums[day_visits.FIRST + day_visits.VIEWS] = figures[_VISIT_VIEWS]
-    sums[day_visits.FIRST + day_visits.BOUNCES] = np.minimum(figures[_BOUNCES], figures[_VISITS])
-    sums[day_visits.FIRST + day_visits.DURATION_MS] = figures[_VISIT_S] * 1000
+    sums = np.zeros((visit_counters.VISIT_SUMS, len(codes)), np.int64)
+    sums[visit_counters.FIRST + visit_counters.VISITS] = figures[_VISITS]
+    sums[visit_counters.FIRST + visit_counters.VIEWS] = figures[_VISIT_VIEWS]
+    sums[visit_counters.FIRST + visit_counters.BOUNCES] = np.minimum(
+        figures[_BOUNCES], figures[_VISITS]
+    )
+    sums[visit_counters.FIRST + visit_counters.DURATION_MS] = figures[_VISIT_S] * 1000
     return codes, sums
 
 

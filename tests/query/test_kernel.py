@@ -425,7 +425,7 @@ def test_a_column_with_gaps_is_refused() -> None:
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([1, 5, 300]), st.booleans())
-def test_the_views_beside_others_are_counted(
+def test_the_views_of_some_visits_are_marked_and_those_beside_others_counted(
     seed: int, size: int, greatest: int, has_left_out: bool
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -451,7 +451,14 @@ def test_the_views_beside_others_are_counted(
                 if row in asked:
                     counts[5 if after is None else min(int(codes[after]), 5)] += 1
     part = ViewsInVisits(views, offsets, codes, left_out)
+    of_left_out = sorted(
+        row
+        for row, offset in enumerate(offsets.tolist())
+        if 0 < offset <= row + 1 and row + 1 - offset in left_out
+    )
     for loops in BOTH:
+        mask = loops.mask_visits(offsets, left_out)
+        assert np.flatnonzero(mask.unpacked()).tolist() == of_left_out
         for step in (1, -1):
             found = loops.count_beside([part, part], [ONES, table], step, 5)
             assert found.tolist() == [2 * count for count in expected[step]]

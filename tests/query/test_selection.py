@@ -8,10 +8,10 @@ from support.query.snapshots import SOURCES, Cuts, answer, query_from, snapshot_
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.selection import filter_key, matching_visits
 from medamad.query.embedded.visit_groups import FoundVisits
-from medamad.query.embedded.visits import visit_numbers
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_numbers import visit_numbers
 
 HOUR_MS = 3_600_000
 PATHS = {1: "/a", 2: "/b", 3: "/c", 4: "/d", 5: "/b", 6: "/a", 7: "/e"}

@@ -34,7 +34,6 @@ from medamad.query.embedded.visit_sums import (
     VisitSums,
     sum_visits,
 )
-from medamad.query.embedded.visits import visit_numbers
 from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reports import SummaryOptions, summary
@@ -42,6 +41,7 @@ from medamad.query.request import Cancellation, Filter, Query
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.segments.counters import SUMS, VIEWS, keys_of, sums_of
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_numbers import visit_numbers
 from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]

@@ -25,6 +25,7 @@ from medamad.query.period import ALWAYS
 from medamad.query.request import DayGap, Gap, Gaps, Query
 from medamad.query.sums import Amounts, Conversions, ReachedGoals
 from medamad.storage.segments.parts import EventColumns, ViewColumns
+from medamad.storage.segments.snapshot import Snapshot
 
 
 @define(eq=False)
@@ -119,12 +120,16 @@ def find_conversions(
     """
     with_times, with_visits = buckets is not None, query.with_visits
     found = [_look_for(goal, selection) for goal in goals]
-    search, reached = search_of(found), None
+    search, reached = search_of(found, selection.snapshot), None
     loose = selection
     without_view = matches_without_view(query) and not query.has_property_filter
     if with_visits and query.filters_on(VIEW_CONDITIONS):
-        reached = count_reached(selection, buckets, search)
         loose, without_view = whole_visits(selection), False
+        # If it selects all views that match, these are visits that have one in the period.
+        are_all = all(
+            selection.period.contains(*part.time_bounds) for part in selection.snapshot.parts
+        )
+        reached = count_reached(loose if are_all else selection, buckets, search)
         for _ in add_selected_views(loose, search, found, with_times, loose):
             pass
     elif selection.filter.matches_all:
@@ -164,9 +169,9 @@ def _any(masks: Sequence[Mask]) -> Mask:
     return union
 
 
-def search_of(goals: Sequence[FoundConversions]) -> GoalSearch:
+def search_of(goals: Sequence[FoundConversions], snapshot: Snapshot) -> GoalSearch:
     """Return the search for the visits that reach some goals."""
-    return GoalSearch([each.goal for each in goals], [each.reaching for each in goals])
+    return GoalSearch([each.goal for each in goals], [each.reaching for each in goals], snapshot)
 
 
 def add_all(
@@ -189,7 +194,8 @@ def add_all(
             each.counted.append(CountedConversions(int(views[codes].sum())))
         others = _add_kept_events(selection, events)
     for scanned, some in ((selection, pages), (others, events)):
-        for _ in _add_parts(scanned, search_of(some), some, with_times=with_times):
+        search = search_of(some, selection.snapshot)
+        for _ in _add_parts(scanned, search, some, with_times=with_times):
             pass
     return others
 
@@ -213,7 +219,8 @@ def _add_kept_events(selection: Selection, goals: Sequence[FoundConversions]) ->
 def _count_events(selection: Selection, goal: FoundConversions) -> CountedConversions:
     """Return the events in the period that reach a goal."""
     found = FoundConversions(goal.goal, goal.reaching, goal.revenue)
-    for _ in _add_parts(selection, search_of([found]), [found], with_times=False):
+    search = search_of([found], selection.snapshot)
+    for _ in _add_parts(selection, search, [found], with_times=False):
         pass
     add_loose_events(selection, [found], without_view=True, with_times=False)
     codes = [np.repeat(each.amounts, each.times) for each in found.counted]

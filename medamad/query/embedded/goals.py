@@ -1,6 +1,7 @@
 """Goals: which visits reached them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, pairwise, starmap
 from typing import Any, Final, TypeAlias
 
@@ -8,7 +9,7 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, PartViews
@@ -20,6 +21,9 @@ from medamad.query.filters import Mask, goal_mask
 from medamad.query.request import Cancellation
 from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.parts import ViewColumns
+from medamad.storage.segments.read import OpenSegment
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_numbers import sequences_of, visit_numbers
 
 Moments: TypeAlias = NDArray[np.int64]
 """Milliseconds since 1970, and below these _NUMBER_BITS for how many views and events there were
@@ -36,7 +40,7 @@ def _moments(part: ViewColumns, rows: NDArray[np.intp], events: NDArray[np.intp]
 
     `rows` has the rows of the views and `events` those of the events, None if the views did.
     """
-    hits = part.numbers(ViewNumber.VISIT_OFFSET)[rows].astype(np.int64)
+    hits = sequences_of(part, rows) + 1 - visit_numbers(part, rows)
     time_ms = part.time_ms[rows] if events is None else part.own.time_ms[events]
     if events is not None:
         hits += part.own.event[events].astype(np.int64) - part.sequence[rows].astype(np.int64)
@@ -51,6 +55,8 @@ class GoalSearch:
 
     goals: Sequence[Goal]
     masks: Sequence[Mask]
+    snapshot: Snapshot | None = None
+    """What the parts are of, if what is found of them is cached."""
     _tables: Sequence[CodeTable] = field(init=False)
     _part: ViewColumns | None = field(default=None, init=False)
     _found: dict[int, tuple[NDArray[np.intp], NDArray[np.intp] | None]] = field(
@@ -64,10 +70,14 @@ class GoalSearch:
 
     @classmethod
     def of(
-        cls, goals: Sequence[Goal], texts: CodeTexts, cancellation: Cancellation
+        cls,
+        goals: Sequence[Goal],
+        texts: CodeTexts,
+        cancellation: Cancellation,
+        snapshot: Snapshot | None = None,
     ) -> "GoalSearch":
         """Return the search for goals."""
-        return cls(goals, [goal_mask(texts, goal, cancellation) for goal in goals])
+        return cls(goals, [goal_mask(texts, goal, cancellation) for goal in goals], snapshot)
 
     def rows_in(
         self, part: ViewColumns, place: int
@@ -110,10 +120,20 @@ class GoalSearch:
     def _find_rows(
         self, part: ViewColumns, place: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+        goal, find = self.goals[place], partial(self._select, part, place)
+        if self.snapshot is not None and isinstance(part, OpenSegment):
+            rows = self.snapshot.kept_mask(part, (GoalSearch, goal), find).astype(np.intp)
+        else:
+            rows = find().astype(np.intp)
+        return (
+            (rows, None) if goal.path is not None else (part.own.view[rows].astype(np.intp), rows)
+        )
+
+    def _select(self, part: ViewColumns, place: int) -> NDArray[np.uint32]:
         is_page = self.goals[place].path is not None
         codes = part.codes(Dimension.PATH) if is_page else part.own.property
         rows = LOOPS.select(PartViews(0, len(codes), [codes]), [self._tables[place]])
-        return (rows, None) if is_page else (part.own.view[rows].astype(np.intp), rows)
+        return rows.astype(np.uint32)
 
 
 def find_amounts(visits: PartVisits, goal: Goal) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
@@ -157,7 +177,8 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     may reach several in order.
     """
     counts = np.zeros(len(goals), np.int64)
-    search = GoalSearch.of(goals, selection.snapshot.texts, selection.cancellation)
+    snapshot = selection.snapshot
+    search = GoalSearch.of(goals, snapshot.texts, selection.cancellation, snapshot)
 
     def reaching_first(selection: Selection) -> Iterator[SelectedViews]:
         return search.reaching_first(selection.parts_in_period())

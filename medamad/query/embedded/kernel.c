@@ -747,6 +747,33 @@ static inline int has(const uint64_t *mask, uint64_t row) { return mask[row >> 6
 
 static inline void set(uint64_t *mask, uint64_t row) { mask[row >> 6] |= (uint64_t)1 << (row & 63); }
 
+/* Write a bit for each view of a part: whether its visit begins in one of n rows. visits has a zero
+   for each row, and so has mask. */
+#define MASK_VISITS(TYPE)                                                                          \
+    do {                                                                                           \
+        const TYPE *numbers = (const TYPE *)offsets;                                               \
+        for (int64_t first = 0; first < size; first += 64) {                                       \
+            int64_t count = size - first < 64 ? size - first : 64;                                 \
+            uint64_t word = 0;                                                                     \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                uint64_t row = (uint64_t)(first + i), before = (uint64_t)numbers[first + i] - 1;   \
+                word |= (uint64_t)has(visits, before <= row ? row - before : (uint64_t)size) << i; \
+            }                                                                                      \
+            mask[first / 64] = word;                                                               \
+        }                                                                                          \
+    } while (0)
+
+void medamad_mask_visits(const void *offsets, int64_t width, int64_t size, const int64_t *begins,
+                         int64_t n, uint64_t *restrict visits, uint64_t *restrict mask) {
+    for (int64_t i = 0; i < n; i++) set(visits, (uint64_t)begins[i]);
+    switch (width) {
+        case 1: MASK_VISITS(uint8_t); break;
+        case 2: MASK_VISITS(number16); break;
+        case 4: MASK_VISITS(number32); break;
+        default: MASK_VISITS(number64);
+    }
+}
+
 /* visits has a bit for the first view of each visit that is asked about, of which beside has the row
    of the view that was last come by, -1 for none. */
 #define COUNT_BESIDE(TYPE)                                                                         \

@@ -125,6 +125,7 @@ class CompiledLoops:
             (library.medamad_first_rows, None, *of_rows, array),
             (library.medamad_visits_with, number, *of_rows, array, number, *(array,) * 3),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
+            (library.medamad_mask_visits, None, array, number, number, array, number, array, array),
             (
                 library.medamad_count_beside,
                 *(None, array, number, number, array, array, number, array, number, number),
@@ -244,6 +245,15 @@ class CompiledLoops:
             begins,
         )
         return ChosenVisits(index[:visits].copy(), begins[:visits].copy(), place_of)
+
+    def mask_visits(self, offsets: Integers, begins: NDArray[np.intp]) -> RowMask:
+        """Return which views of a part belong to the visits that begin in some rows."""
+        size = len(offsets)
+        visits, mask = np.zeros(size // 64 + 1, np.uint64), RowMask.of_none(size)
+        self._library.medamad_mask_visits(
+            offsets, offsets.itemsize, size, begins, len(begins), visits, mask.bits
+        )
+        return mask
 
     def count_beside(
         self,

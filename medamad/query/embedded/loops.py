@@ -312,6 +312,9 @@ class Loops(Protocol):
         Those that begin in the rows `left_out` do not count.
         """
 
+    def mask_visits(self, offsets: Integers, begins: NDArray[np.intp]) -> RowMask:
+        """Return which views of a part belong to the visits that begin in some rows."""
+
     def count_beside(
         self,
         parts: Sequence[ViewsInVisits],

@@ -66,6 +66,13 @@ class NumpyLoops:
         begins = begins[index]
         return ChosenVisits(index, begins, place_table(begins, len(offsets)))
 
+    def mask_visits(self, offsets: Integers, begins: NDArray[np.intp]) -> RowMask:
+        """Return which views of a part belong to the visits that begin in some rows."""
+        is_begin = np.zeros(len(offsets) + 1, np.bool_)
+        is_begin[begins] = True
+        mask = is_begin[self.first_rows(offsets, slice(None))]
+        return RowMask.of_none(len(offsets)).with_rows(np.flatnonzero(mask))
+
     def count_beside(
         self,
         parts: Sequence[ViewsInVisits],

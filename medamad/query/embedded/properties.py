@@ -21,7 +21,6 @@ from medamad.query.embedded.selection import (
 )
 from medamad.query.embedded.view_filter import ViewFilter, event_codes
 from medamad.query.embedded.visit_groups import visits_in_groups
-from medamad.query.embedded.visits import find_ascending
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
@@ -40,6 +39,7 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_numbers import find_ascending
 
 _AT_ONCE: Final = 32
 """The events of this many parts are counted at a time."""

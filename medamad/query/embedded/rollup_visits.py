@@ -18,7 +18,8 @@ from medamad.query.filters import Mask
 from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.sums import VisitSums
 from medamad.storage.segments.counters import Counters, merge
-from medamad.storage.segments.day_visits import (
+from medamad.storage.segments.parts import DayVisits, Rollup
+from medamad.storage.segments.visit_counters import (
     EXITS,
     FIRST,
     LATER,
@@ -27,7 +28,6 @@ from medamad.storage.segments.day_visits import (
     VISIT_SUMS,
     VISITS,
 )
-from medamad.storage.segments.parts import DayVisits, Rollup
 
 _ALL_GROUPS = (FIRST, LATER, OUTSIDE)
 _NOTHING = Counters(np.zeros(0, np.uint32), (np.zeros(0, np.int64),) * VISIT_SUMS)

@@ -8,7 +8,7 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
@@ -99,7 +99,7 @@ def matching_visits(
     )
     search = _VisitSearch.during(snapshot, query.period, cancellation)
     exiting = next(iter(exits.values()), None)
-    goals = GoalSearch.of(query.goals, snapshot.texts, cancellation)
+    goals = GoalSearch.of(query.goals, snapshot.texts, cancellation, snapshot)
 
     def find_views(among: Selection) -> Iterator[SelectedViews]:
         here = evolve(search, snapshot=among.snapshot)
@@ -242,7 +242,7 @@ class _VisitSearch:
     def begins(self, filter_: ViewFilter) -> Iterator[SelectedViews]:
         """Return the views that match codes and begin a visit, part by part."""
         for part, remaining in self._parts(self.snapshot.parts, filter_):
-            matching = [*map(part.codes, remaining.codes), part.numbers(ViewNumber.VISIT_OFFSET)]
+            matching = [*map(part.codes, remaining.codes), part.visits().offsets]
             tables = [*map(remaining.table, remaining.codes), ONES]
             rows = LOOPS.select(PartViews(0, len(part), matching), tables)
             if len(rows):

@@ -146,11 +146,8 @@ class VisitFilter(Protocol):
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a matching view, without looking at its views."""
 
-    def mask(self, part: ViewColumns) -> Mask:
-        """Return which views of a part match, shape (n,)."""
-
-    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
-        """Return which of some views of a part match."""
+    def mask(self, part: ViewColumns) -> RowMask:
+        """Return which views of a part match."""
 
 
 @frozen(eq=False)
@@ -190,13 +187,13 @@ class ViewFilter:
         """Whether there are filters on what `matching` leaves out."""
         return self.visits is not None or self.durations is not None
 
-    def mask_of_changing(self, part: ViewColumns) -> Mask | None:
+    def mask_of_changing(self, part: ViewColumns) -> RowMask | Mask | None:
         """Return which views of a part match visits and durations, which hits may still change."""
-        mask = None if self.visits is None else self.visits.mask(part)
+        of_visits = None if self.visits is None else self.visits.mask(part)
         if self.durations is None:
-            return mask
+            return of_visits
         of_durations = self.durations.mask(part)
-        return of_durations if mask is None else mask & of_durations
+        return of_durations if of_visits is None else of_visits.unpacked() & of_durations
 
     @property
     def only_visits(self) -> VisitFilter | None:
@@ -214,6 +211,8 @@ class ViewFilter:
         matching = self.matching(part, snapshot)
         mask = None if matching is None else matching.unpacked()
         changing = self.mask_of_changing(part)
+        if isinstance(changing, RowMask):
+            changing = changing.unpacked()
         if mask is None or changing is None:
             return changing if mask is None else mask
         return mask & changing
@@ -261,8 +260,12 @@ class ViewFilter:
     def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
         """Return which of some views of a part match, which is fast for few of them."""
         mask = self._codes_match(part, rows)
-        for filter_ in self._by_view:
-            mask &= filter_.mask_of(part, rows)
+        if self.properties is not None:
+            mask &= self.properties.mask_of(part, rows)
+        if self.visits is not None:
+            mask &= self.visits.mask(part).of(rows)
+        if self.durations is not None:
+            mask &= self.durations.mask_of(part, rows)
         return mask
 
     def remaining(self, part: Part | Rollup) -> "ViewFilter | None":
@@ -283,13 +286,15 @@ class ViewFilter:
     def candidates(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> "Candidates":
         """Return the views of a part, of which those that match and are in a period count."""
         window = slice(0, len(part))
-        mask = self.mask_of_changing(part)
+        mask = changing = self.mask_of_changing(part)
         if not period.contains(*part.time_bounds):
             if part.ascends:
                 window = period.slice_of(part.time_ms)
             else:
                 is_in = period.mask(part.time_ms)
-                mask = is_in if mask is None else mask & is_in
+                if isinstance(changing, RowMask):
+                    changing = changing.unpacked()
+                mask = is_in if changing is None else changing & is_in
         return Candidates(part, window, self.matching(part, snapshot), mask)
 
     def select(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> SelectedViews | None:
@@ -304,7 +309,7 @@ class Candidates:
     part: ViewColumns
     window: slice
     matching: RowMask | None
-    mask: Mask | None
+    mask: RowMask | Mask | None
 
     def selected(self) -> SelectedViews | None:
         """Return the views that match, or None if there are none."""

@@ -40,7 +40,6 @@ from medamad.query.embedded.visit_sums import (
     split_keys,
     sum_visits,
 )
-from medamad.query.embedded.visits import find_ascending
 from medamad.query.filters import cached_mask
 from medamad.query.period import Period
 from medamad.query.request import Gaps
@@ -53,6 +52,7 @@ from medamad.query.sums import (
     VisitSums,
 )
 from medamad.storage.segments.counters import SLOT_MS
+from medamad.storage.segments.visit_numbers import find_ascending
 
 
 def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:

@@ -6,36 +6,43 @@ views of those that several parts have something of, the shared ones, are gather
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import ViewNumber
-from medamad.query.embedded.gathered import GatheredViews, KeptArrays, keep_nothing
-from medamad.query.embedded.scan import Selection, divide, loose_events
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import RowMask
+from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.view_filter import SelectedViews
-from medamad.query.embedded.visits import (
-    Numbers,
-    PartVisits,
-    all_visits,
-    distinct,
-    find_ascending,
-    first_rows,
-    visit_numbers,
-    visits_with,
-)
-from medamad.query.filters import Mask
+from medamad.query.embedded.visits import PartVisits, all_visits, visits_with
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.storage.segments.format import Segment
-from medamad.storage.segments.parts import Part, Rollup, ViewColumns
+from medamad.storage.segments.gathered import GatheredViews, gather
+from medamad.storage.segments.parts import (
+    NO_NUMBERS,
+    Elsewhere,
+    MergedSegment,
+    Numbers,
+    Part,
+    Rollup,
+    ViewColumns,
+    joined_numbers,
+    views_of,
+)
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_numbers import (
+    begun_in,
+    find_ascending,
+    rows_of_visits,
+    visits_of_views,
+)
 
 FindViews: TypeAlias = Callable[[Selection], Iterable[SelectedViews]]
 
-_NONE: Final[Numbers] = np.zeros(0, np.int64)
 _NO_ROWS: Final = np.zeros(0, np.intp)
 
 
@@ -98,22 +105,24 @@ def of_whole_visits(selection: Selection) -> Iterator[tuple[Selection, Numbers]]
     """
     shared: SharedVisits | None = selection.gathered.get(selection.snapshot)
     if shared is None:
-        shared = find_shared(selection.snapshot, ALWAYS, selection.cancellation)
+        shared = find_shared(selection.snapshot, ALWAYS, selection.cancellation, by_leaf=True)
         selection.gathered[selection.snapshot] = shared
     for snapshot, others in shared.snapshots():
         is_all = snapshot is selection.snapshot
         yield selection if is_all else evolve(selection, snapshot=snapshot), others
 
 
-@frozen(eq=False)
+@define(eq=False)
 class SharedVisits:
-    """The visits that several parts of a snapshot have something of, with their views gathered.
+    """The visits that several units of a snapshot have something of, with their views gathered.
 
-    `in_whole` has the visits that several segments of `whole` have something of, as far as these
-    see, and `in_others` those that parts of `others` have something of, in full.
+    The segments of `whole` are units, and so are the parts of `others`. `in_whole` has the visits
+    that several segments of `whole` have something of, as far as these see, and `in_others` those
+    that parts of `others` have something of, in full.
     """
 
     snapshot: Snapshot
+    cancellation: Cancellation
     whole: Snapshot
     """Segments that never change, whose views are in a period."""
     others: Snapshot
@@ -121,13 +130,13 @@ class SharedVisits:
     in_others: "Gathered"
 
     def snapshots(self) -> Iterator[tuple[Snapshot, Numbers]]:
-        """Return snapshots whose parts have all of their visits, but for some: these, ascending.
+        """Return snapshots whose units have all of their visits, but for some: these, ascending.
 
         Each visit is in one of them.
         """
-        yield self.snapshot, distinct([self.in_whole.numbers, self.in_others.numbers])
+        yield self.snapshot, joined_numbers([self.in_whole.numbers, self.in_others.numbers])
         yield snapshot_of_part(self.snapshot, self.in_whole.views), self.in_others.numbers
-        yield snapshot_of_part(self.snapshot, self.in_others.views), _NONE
+        yield snapshot_of_part(self.snapshot, self.in_others.views), NO_NUMBERS
 
 
 @frozen(eq=False)
@@ -138,94 +147,88 @@ class Gathered:
     numbers: Numbers
 
 
-def find_shared(snapshot: Snapshot, period: Period, cancellation: Cancellation) -> SharedVisits:
-    """Return the visits that several parts have something of, and that may begin in a period.
+def find_shared(
+    snapshot: Snapshot, period: Period, cancellation: Cancellation, *, by_leaf: bool
+) -> SharedVisits:
+    """Return the visits that several units have something of, and that may begin in a period.
 
-    What segments that never change, and are in the period, have of each other's visits is cached.
+    Units are segments that no other contains or, `by_leaf`, those that are not merged. What
+    segments that never change, and are in the period, have of each other's visits is cached.
     """
     whole, others = divide(snapshot, period, lambda header: header.time_bounds)
-    in_whole = Gathered(GatheredViews(whole, (1, 0), (), keep_nothing), _NONE)
+    if by_leaf:
+        whole = evolve(whole, segments=tuple(whole.leaf_segments()))
+    # Where units are not merged, nobody asks for what each of them sees.
+    units = [whole.only([segment]) for segment in whole.segments]
+    if by_leaf and units:
+        units = [whole]
+    in_whole = Gathered(gather((), NO_NUMBERS), NO_NUMBERS)
     elsewhere = _find_elsewhere(others, cancellation)
-    numbers = [elsewhere.visits, _visits_of_views(snapshot, elsewhere.views, cancellation)]
+    numbers = [elsewhere.visits, _visits_of(snapshot, elsewhere.views, cancellation)]
     if whole.segments:
         of_whole = _find_elsewhere(whole, cancellation)
-        cached = _CachedArrays(whole)
+        cached = _CachedArrays(whole, len(units))
 
         def find() -> Numbers:
-            of_views = _visits_of_views(whole, of_whole.views, cancellation)
-            return _begun(whole, distinct([of_whole.visits, of_views]), cancellation)
+            of_views = _visits_of(whole, of_whole.views, cancellation)
+            return _begun(whole, joined_numbers([of_whole.visits, of_views]), cancellation)
 
         found = cached("shared", find)
-        in_whole = Gathered(_gather(whole, found, cancellation, cached), found)
+        in_whole = Gathered(gather(units, found, cached), found)
         # What both have something of.
         numbers.append(_begun(others, of_whole.visits, cancellation))
-        numbers.append(_visits_of_views(others, of_whole.views, cancellation))
+        numbers.append(_visits_of(others, of_whole.views, cancellation))
     near = evolve(snapshot, segments=(*whole.segments, *_in_period(others, period)))
-    found = _begun(near, distinct(numbers), cancellation)
-    in_others = Gathered(_gather(snapshot, found, cancellation, keep_nothing), found)
-    return SharedVisits(snapshot, whole, others, in_whole, in_others)
+    found = _begun(near, joined_numbers(numbers), cancellation)
+    in_others = Gathered(gather([*units, others], found), found)
+    return SharedVisits(snapshot, cancellation, whole, others, in_whole, in_others)
 
 
-@frozen(eq=False)
-class _Elsewhere:
-    """What parts have of visits that begin in others, ascending.
-
-    `visits` has the numbers of those that their views belong to, and `views` the sequence numbers
-    of the views elsewhere that their events belong to.
-    """
-
-    visits: Numbers
-    views: Numbers
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes."""
-        return self.visits.nbytes + self.views.nbytes
-
-
-def _find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> _Elsewhere:
-    """Return what each part of a snapshot has of visits that begin in any other.
+def _find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere:
+    """Return what each unit of a snapshot has of visits that begin in any other.
 
     What segments have is cached.
     """
-    found = [_read_elsewhere(evolve(snapshot, segments=()), cancellation)]
+    found = [_read_elsewhere(evolve(snapshot, segments=()))]
     for segment in snapshot.segments:
+        cancellation.check()
         alone = snapshot.only([segment])
         if segment.number in snapshot.overlays:
-            found.append(_read_elsewhere(alone, cancellation))
+            found.append(_read_elsewhere(alone))
         else:
-
-            def find(alone: Snapshot = alone) -> _Elsewhere:
-                return _read_elsewhere(alone, cancellation)
-
-            found.append(alone.kept(_Elsewhere, find))
-    return _Elsewhere(
-        distinct([each.visits for each in found]), distinct([each.views for each in found])
-    )
+            found.append(alone.kept(Elsewhere, partial(_read_elsewhere, alone)))
+    return Elsewhere.of(found)
 
 
-def _read_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> _Elsewhere:
-    visits = [_NONE]
-    for part in snapshot.leaves():
-        cancellation.check()
-        if part.first_visit:
-            visits.append(part.visits().elsewhere)
-    views = [events.view.astype(np.int64) for events in loose_events(snapshot, cancellation)]
-    of_views = distinct([_NONE, *views])
-    return _Elsewhere(distinct(visits), of_views[of_views > 0])
+def _read_elsewhere(snapshot: Snapshot) -> Elsewhere:
+    of_parts = [
+        part.elsewhere() if isinstance(part, MergedSegment) else Elsewhere.of_views(part)
+        for part in snapshot.parts
+    ]
+    of_memtable = [Elsewhere(NO_NUMBERS, views_of(events)) for events in snapshot.events]
+    return Elsewhere.of([*of_parts, *of_memtable])
 
 
-def _visits_of_views(snapshot: Snapshot, views: Numbers, cancellation: Cancellation) -> Numbers:
+def _visits_of(snapshot: Snapshot, views: Numbers, cancellation: Cancellation) -> Numbers:
     """Return the numbers of the visits of those views that a snapshot has, of some in order."""
-    numbers = [_NONE]
-    bounds = (int(views[0]), int(views[-1])) if len(views) else (1, 0)
+    return visits_of_views(_leaves_near(snapshot, views, cancellation), views)
+
+
+def _begun(snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation) -> Numbers:
+    """Return those of some numbers, ascending, whose visit begins in a snapshot.
+
+    The first view of others has been deleted.
+    """
+    return begun_in(_leaves_near(snapshot, numbers, cancellation), numbers)
+
+
+def _leaves_near(
+    snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation
+) -> Iterator[ViewColumns]:
+    bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
     for part in snapshot.leaves(bounds):
         cancellation.check()
-        rows = find_ascending(part, views)[1]
-        if len(rows):
-            numbers.append(visit_numbers(part, rows))
-    found = distinct(numbers)
-    return found[found > 0]
+        yield part
 
 
 def _in_period(others: Snapshot, period: Period) -> Iterator[Segment]:
@@ -235,80 +238,16 @@ def _in_period(others: Snapshot, period: Period) -> Iterator[Segment]:
             yield segment
 
 
-def _begun(snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation) -> Numbers:
-    """Return those of some numbers, ascending, whose visit begins in a snapshot.
-
-    The first view of others has been deleted.
-    """
-    found = [_NONE]
-    bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
-    for part in snapshot.leaves(bounds):
-        cancellation.check()
-        if part.first_visit:
-            near, rows = find_ascending(part, numbers)
-            found.append(numbers[near[part.numbers(ViewNumber.VISIT_OFFSET)[rows] == 1]])
-    return distinct(found)
-
-
 @frozen(eq=False)
 class _CachedArrays:
     """Caches arrays that are computed from segments which never change."""
 
     snapshot: Snapshot
+    units: int
+    """As how many units the segments are gathered."""
 
     def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        return self.snapshot.kept((_CachedArrays, what), compute)
-
-
-def _gather(
-    snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation, keep: KeptArrays
-) -> GatheredViews:
-    """Return the views of some visits of a snapshot as a part."""
-    bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
-
-    def find_rows() -> NDArray[np.intp]:
-        """Return the rows in each of the leaves, one after the other, after their numbers."""
-        rows = []
-        for part in snapshot.leaves(bounds):
-            cancellation.check()
-            rows.append(np.flatnonzero(are_of_visits(part, numbers)))
-        return np.concatenate([[len(rows)], [len(each) for each in rows], *rows]).astype(np.intp)
-
-    rows = keep("rows", find_rows)
-    ends = np.cumsum(rows[1 : rows[0] + 1])[:-1]
-    pieces = np.split(rows[rows[0] + 1 :], ends) if rows[0] else []
-    return GatheredViews(snapshot, bounds, pieces, keep)
-
-
-def are_of_visits(
-    part: ViewColumns,
-    numbers: Numbers,
-    begins: NDArray[np.intp] = _NO_ROWS,
-    rows: NDArray[np.intp] | None = None,
-) -> Mask:
-    """Return which views of a part, or of some rows, belong to the visits of some numbers.
-
-    The numbers ascend. Or to those visits that begin in some rows of the part.
-    """
-    size = len(part) if rows is None else len(rows)
-    columns, first_here = part.visits(), find_ascending(part, numbers)[1]
-    elsewhere = columns.elsewhere if len(numbers) else numbers
-    if len(elsewhere):
-        near = np.minimum(numbers.searchsorted(elsewhere), len(numbers) - 1)
-        elsewhere = elsewhere[numbers[near] == elsewhere]
-    if not (len(first_here) or len(begins) or len(elsewhere)):
-        return np.zeros(size, np.bool_)
-    # The last place is that of -1.
-    is_begin = np.zeros(len(part) + 1, np.bool_)
-    is_begin[first_here] = is_begin[begins] = True
-    of_first = first_rows(columns, slice(None) if rows is None else rows)
-    mask = is_begin.take(of_first, mode="wrap")
-    if len(elsewhere):
-        others = np.flatnonzero(of_first < 0)
-        of_others = visit_numbers(part, others if rows is None else rows[others])
-        near = np.minimum(elsewhere.searchsorted(of_others), len(elsewhere) - 1)
-        mask[others] = elsewhere[near] == of_others
-    return mask
+        return self.snapshot.kept((_CachedArrays, self.units, what), compute)
 
 
 @define(eq=False)
@@ -328,11 +267,11 @@ class FoundVisits:
     """
     _shared: list[PartVisits] = field(factory=list, init=False)
     """The groups of gathered views."""
-    _numbers: Numbers = field(default=_NONE, init=False)
+    _numbers: Numbers = field(default=NO_NUMBERS, init=False)
     """The numbers of their visits, ascending."""
     _is_complete: bool = field(default=False, init=False)
-    _masks: dict[int, NDArray[np.uint8]] = field(factory=dict, init=False)
-    """What `mask` returned of parts, in bits: a report may ask for several sums of each."""
+    _masks: dict[int, RowMask] = field(factory=dict, init=False)
+    """What `mask` returned of parts: a report may ask for several sums of each."""
 
     def groups(self, period: Period) -> Iterator[PartVisits]:
         """Return the visits that began in a period, in groups as `visits_in_groups` has them."""
@@ -359,21 +298,19 @@ class FoundVisits:
         has_shared = len(self._numbers) > 0 and 0 < part.first_visit <= self._numbers[-1]
         return bool(has_own or (has_shared and last >= self._numbers[0]))
 
-    def mask(self, part: ViewColumns) -> Mask:
-        """Return which views of a part belong to the visits, shape (n,)."""
+    def mask(self, part: ViewColumns) -> RowMask:
+        """Return which views of a part belong to the visits."""
         self._complete()
-        if isinstance(part, GatheredViews):
-            return are_of_visits(part, self._numbers)
         first = part.sequence_bounds[0]
-        if first not in self._masks:
-            mask = are_of_visits(part, self._numbers, self._begins_of(part))
-            self._masks[first] = np.packbits(mask)
-        return np.unpackbits(self._masks[first], count=len(part)).view(np.bool_)
-
-    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
-        """Return which of some views of a part belong to the visits."""
-        self._complete()
-        return are_of_visits(part, self._numbers, self._begins_of(part), rows)
+        mask = None if isinstance(part, GatheredViews) else self._masks.get(first)
+        if mask is None:
+            mask = LOOPS.mask_visits(part.visits().offsets, self._begins_of(part))
+            shared = rows_of_visits(part, self._numbers)
+            if len(shared):
+                mask = mask.with_rows(shared)
+            if not isinstance(part, GatheredViews):
+                self._masks[first] = mask
+        return mask
 
     def _begins_of(self, part: ViewColumns) -> NDArray[np.intp]:
         if isinstance(part, GatheredViews):
@@ -396,7 +333,7 @@ class FoundVisits:
                 begins[visits.part.sequence_bounds[0]] = visits.begins.astype(np.uint32)
             yield visits
         self._begins, self._shared = begins, shared
-        self._numbers = distinct([_NONE, *(visits.numbers for visits in shared)])
+        self._numbers = joined_numbers(visits.numbers for visits in shared)
         self._is_complete = True
 
     def _again(self, period: Period) -> Iterator[PartVisits]:
@@ -406,7 +343,7 @@ class FoundVisits:
             begins = self._begins.get(part.sequence_bounds[0])
             if begins is not None and not period.is_outside(*part.time_bounds):
                 views = SelectedViews(part, begins.astype(np.intp))
-                yield visits_with(self.snapshot.texts, views, _NONE)
+                yield visits_with(self.snapshot.texts, views, NO_NUMBERS)
         yield from self._shared
 
 

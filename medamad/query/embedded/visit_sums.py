@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import define, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
@@ -20,14 +20,18 @@ from medamad.query.embedded.goals import GoalSearch, find_amounts
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.visit_groups import SharedVisits, find_shared, visits_in_groups
-from medamad.query.embedded.visits import PartVisits, all_visits, find_ascending, visits_numbered
+from medamad.query.embedded.visits import PartVisits, all_visits, visits_numbered
 from medamad.query.filters import Mask
+from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
 from medamad.query.sums import BOUNCES, DURATION_MS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.format import SLOTS, Segment
+from medamad.storage.segments.gathered import ViewsWithinUnits
+from medamad.storage.segments.parts import NO_NUMBERS
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
+from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER, OF_GROUP, VISITS
 
-_NONE: Final = np.zeros(0, np.int64)
 _SPARSE: Final = 4
 _WIDE_BITS: Final = 32
 _AT_ONCE: Final = 1 << 17
@@ -37,6 +41,10 @@ Rows: TypeAlias = tuple[NDArray[Any], tuple[NDArray[Any], ...]]
 """A code for each row, and columns of what is added up besides the number of rows."""
 
 
+Counted: TypeAlias = OpenSegment | OpenMergedSegment
+"""What may have counters of visits."""
+
+
 class Kind(ABC):
     """A kind of sums. It is hashable, and equal to any other that has the same sums."""
 
@@ -44,13 +52,18 @@ class Kind(ABC):
     def rows(self, visits: PartVisits) -> Rows:
         """Return the rows of some visits of which there are sums."""
 
+    def counted(self, segment: Counted) -> VisitSums | None:
+        """Return the sums of the visits of a segment from its counters, None if it has none."""
+        del segment
+        return None
+
 
 def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of the selected visits, of each kind."""
     snapshot, cancellation = selection.snapshot, selection.cancellation
     if not selection.filter.matches_all:
         return collect((visits for visits, _ in visits_in_groups(selection)), kinds)
-    shared = find_shared(snapshot, selection.period, cancellation)
+    shared = find_shared(snapshot, selection.period, cancellation, by_leaf=False)
     whole = _WholeSegments(shared, cancellation)
     counted_again = collect(whole.visits_in_others(), kinds)
     others = collect(_visits_outside(selection, shared), kinds)
@@ -69,15 +82,16 @@ def _visits_outside(selection: Selection, shared: SharedVisits) -> Iterable[Part
         if part.first_visit and not period.is_outside(*part.time_bounds):
             yield all_visits(texts, part, in_others.numbers).begun_in(period)
     if len(in_others.numbers):
-        yield all_visits(texts, in_others.views, _NONE).begun_in(period)
+        yield all_visits(texts, in_others.views, NO_NUMBERS).begun_in(period)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class _WholeSegments:
     """Segments that never change, and that a query selects as a whole; their sums are cached."""
 
     shared: SharedVisits
     cancellation: Cancellation
+    _within_units: ViewsWithinUnits | None = None
 
     def sums(self, kind: Kind) -> VisitSums:
         """Return the sums of the visits that begin in the segments, as far as these see."""
@@ -92,47 +106,44 @@ class _WholeSegments:
             return
         in_whole, numbers = self.shared.in_whole, self.shared.in_others.numbers
         texts = self.shared.snapshot.texts
+        within_units = self.shared.in_others.views.within_units()
+        seen = all_visits(texts, within_units, in_whole.numbers)
+        units = within_units.source.units_of_views()[within_units.index[seen.begins]]
+        # The last unit is that of all others.
+        yield seen.take(units < len(self.shared.whole.segments))
         are_in_whole = np.isin(numbers, in_whole.numbers, assume_unique=True)
-        others = numbers[~are_in_whole]
-        for part in self._parts_with(others):
-            yield visits_numbered(texts, part, others)
         if are_in_whole.any():
             yield visits_numbered(texts, in_whole.views, numbers[are_in_whole])
 
     def _add_up(self, kind: Kind) -> VisitSums:
+        of_units = [self._sums_of(segment, kind) for segment in self.shared.whole.segments]
         in_whole, texts = self.shared.in_whole, self.shared.snapshot.texts
-        alone = [self._sums_of(segment_alone, kind) for segment_alone in self._segments()]
-        again = (
-            visits_numbered(texts, part, in_whole.numbers)
-            for part in self._parts_with(in_whole.numbers)
-        )
-        counted_again, gathered = NO_SUMS, NO_SUMS
-        if len(in_whole.numbers):
-            (counted_again,) = collect(again, [kind])
-            (gathered,) = collect([all_visits(texts, in_whole.views, _NONE)], [kind])
-        return add_up([*alone, -counted_again, gathered])
+        if not len(in_whole.numbers):
+            return add_up(of_units)
+        if self._within_units is None:
+            self._within_units = in_whole.views.within_units()
+        (counted_again,) = collect([all_visits(texts, self._within_units, NO_NUMBERS)], [kind])
+        (gathered,) = collect([all_visits(texts, in_whole.views, NO_NUMBERS)], [kind])
+        return add_up([*of_units, -counted_again, gathered])
 
-    def _segments(self) -> Iterable[Snapshot]:
-        return (self.shared.whole.only([segment]) for segment in self.shared.whole.segments)
-
-    def _sums_of(self, alone: Snapshot, kind: Kind) -> VisitSums:
-        """Return the sums of the visits of each part of a segment, as far as that part sees."""
+    def _sums_of(self, segment: Segment, kind: Kind) -> VisitSums:
+        """Return the sums of the visits that begin in a segment, as far as it sees."""
+        alone = self.shared.whole.only([segment])
+        (part,) = alone.parts
+        counted = kind.counted(part) if isinstance(part, OpenSegment | OpenMergedSegment) else None
+        if counted is not None:
+            return counted
+        if segment.members:
+            members = alone.only(segment.members)
+            shared = find_shared(members, ALWAYS, self.cancellation, by_leaf=False)
+            return _WholeSegments(shared, self.cancellation).sums(kind)
 
         def compute() -> VisitSums:
-            visits = (
-                all_visits(alone.texts, part, _NONE) for part in alone.leaves() if part.first_visit
-            )
-            (sums,) = collect(visits, [kind])
+            (leaf,) = alone.leaves()
+            (sums,) = collect([all_visits(alone.texts, leaf, NO_NUMBERS)], [kind])
             return sums
 
         return alone.kept((_WholeSegments, kind), compute)
-
-    def _parts_with(self, numbers: NDArray[np.int64]) -> Iterable[Any]:
-        bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
-        for part in self.shared.whole.leaves(bounds):
-            self.cancellation.check()
-            if part.first_visit and len(find_ascending(part, numbers)[1]):
-                yield part
 
 
 def collect(groups: Iterable[PartVisits], kinds: Sequence[Kind]) -> list[VisitSums]:
@@ -173,7 +184,7 @@ def _added(total: VisitSums, pieces: Sequence[Rows]) -> VisitSums:
     return add_up([total, VisitSums(found, sums[used].T)])
 
 
-NO_SUMS: Final = VisitSums(_NONE, np.zeros((DURATION_MS + 1, 0), np.int64))
+NO_SUMS: Final = VisitSums(NO_NUMBERS, np.zeros((DURATION_MS + 1, 0), np.int64))
 
 
 def add_up(parts: Sequence[VisitSums]) -> VisitSums:
@@ -216,6 +227,9 @@ class FirstViews(Kind):
     def rows(self, visits: PartVisits) -> Rows:
         return _with_sums(visits, visits.codes(self.dimension), self.last)
 
+    def counted(self, segment: Counted) -> VisitSums | None:
+        return _counted(segment, self.dimension, range(self.last + 1))
+
 
 @frozen
 class Beginnings(Kind):
@@ -226,6 +240,9 @@ class Beginnings(Kind):
     def rows(self, visits: PartVisits) -> Rows:
         return _with_sums(visits, visits.part.time_ms[visits.begins] // self.slot_ms)
 
+    def counted(self, segment: Counted) -> VisitSums | None:
+        return _counted(segment, SLOTS, range(OF_GROUP)) if self.slot_ms == SLOT_MS else None
+
 
 @frozen
 class Totals(Kind):
@@ -233,6 +250,15 @@ class Totals(Kind):
 
     def rows(self, visits: PartVisits) -> Rows:
         return _with_sums(visits, np.zeros(len(visits), np.int64))
+
+
+def _counted(segment: Counted, kind: int, rows: Sequence[int]) -> VisitSums | None:
+    """Return some rows of the counters of the visits of a segment."""
+    counters = segment.visit_counters(kind)
+    if counters is None:
+        return None
+    sums = np.stack([counters.sums[row] for row in rows]).astype(np.int64, copy=False)
+    return VisitSums(counters.codes.astype(np.int64), sums)
 
 
 def _with_sums(
@@ -256,6 +282,9 @@ class LastPages(Kind):
     def rows(self, visits: PartVisits) -> Rows:
         return visits.codes_of_last_views(Dimension.PATH), ()
 
+    def counted(self, segment: Counted) -> VisitSums | None:
+        return _counted(segment, Dimension.PATH, [EXITS])
+
 
 @frozen
 class SeenPages(Kind):
@@ -263,6 +292,10 @@ class SeenPages(Kind):
 
     def rows(self, visits: PartVisits) -> Rows:
         return visits.codes_of_pages(), ()
+
+    def counted(self, segment: Counted) -> VisitSums | None:
+        found = _counted(segment, Dimension.PATH, [FIRST + VISITS, LATER + VISITS])
+        return found and VisitSums(found.codes, found.sums.sum(axis=0, keepdims=True))
 
 
 @frozen
@@ -282,6 +315,14 @@ class Count(Kind):
         if self.slot_ms is not None:
             return visits.part.time_ms[visits.begins] // self.slot_ms, ()
         return np.zeros(len(visits), np.int64), ()
+
+    def counted(self, segment: Counted) -> VisitSums | None:
+        if self.slot_ms is not None and self.slot_ms != SLOT_MS:
+            return None
+        kind = SLOTS if self.dimension is None else self.dimension
+        found = _counted(segment, kind, [FIRST + VISITS])
+        is_total = self.dimension is None and self.slot_ms is None
+        return found.total() if found and is_total else found
 
 
 @frozen

@@ -1,32 +1,26 @@
-"""Some of the visits that begin in one part, and how views are found by their numbers.
+"""Some of the visits that begin in one part.
 
-A view has the number of its visit, which is the sequence number of the visit's first view. Within a
-part, `medamad.storage.segments.parts.VisitColumns` describes each visit in a row, and says by rows
-which views belong to which visit.
+Within a part, `medamad.storage.segments.parts.VisitColumns` describes each visit in a row, and says
+by rows which views belong to which visit.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from attrs import define, evolve, field
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import place_table
 from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.period import Period
 from medamad.storage.dictionary.decode import CodeTexts
-from medamad.storage.segments.parts import ViewColumns, VisitColumns
-
-Numbers: TypeAlias = NDArray[np.int64]
-"""Numbers of visits, or sequence numbers of views."""
+from medamad.storage.segments.parts import Numbers, ViewColumns, VisitColumns
+from medamad.storage.segments.visit_numbers import find_ascending, sequences_of
 
 T = TypeVar("T")
-_NO_ROWS: Final = np.zeros(0, np.intp)
-_TABLE_SPAN: Final = 16
-"""Up to this many numbers for each view of a part, rows are looked up in a table."""
 
 
 @define(eq=False)
@@ -149,66 +143,3 @@ def first_rows(columns: VisitColumns, rows: NDArray[np.intp] | slice) -> NDArray
     It is -1 if the part does not have it, or the visit is unknown.
     """
     return LOOPS.first_rows(columns.offsets, rows)
-
-
-def visit_numbers(part: ViewColumns, rows: NDArray[np.intp]) -> Numbers:
-    """Return the number of the visit of each of some views; 0 if it is unknown."""
-    offset = part.numbers(ViewNumber.VISIT_OFFSET)[rows]
-    numbers = sequences_of(part, rows)
-    numbers += 1
-    numbers -= offset
-    numbers[offset == 0] = 0
-    return numbers
-
-
-def sequences_of(part: ViewColumns, rows: NDArray[np.intp]) -> Numbers:
-    """Return the sequence numbers of views."""
-    first, last = part.sequence_bounds
-    if last - first + 1 == len(part):
-        return rows + first
-    return part.sequence[rows].astype(np.int64)
-
-
-def find_ascending(
-    part: ViewColumns, sequences: Numbers
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Find views by sequence numbers, which must ascend.
-
-    Return the indices of those in `sequences` that the part has, and their rows in the part.
-    """
-    first, last = part.sequence_bounds
-    begin, end = (int(np.searchsorted(sequences, bound)) for bound in (first, last + 1))
-    if begin == end:
-        return _NO_ROWS, _NO_ROWS
-    rows = _rows_of(part, sequences[begin:end])
-    is_here = rows >= 0
-    return np.flatnonzero(is_here) + begin, rows[is_here]
-
-
-def _rows_of(part: ViewColumns, sequences: Numbers) -> NDArray[np.intp]:
-    """Return the rows of views by sequence numbers in the part's bounds, -1 for those it lacks."""
-    first, last = part.sequence_bounds
-    span, size = last - first + 1, len(part)
-    distances = sequences - first
-    if span == size:
-        return distances
-    known = part.sequence
-    if span > _TABLE_SPAN * size or len(sequences) < size // _TABLE_SPAN:
-        rows: NDArray[np.intp] = np.searchsorted(known, sequences.astype(np.uint64))
-        rows[known[rows] != sequences.astype(np.uint64)] = -1
-        return rows
-    # A table of rows by number is several times as fast as a search for each.
-    row_of = np.full(span, -1, np.int32)
-    row_of[(known - np.uint64(first)).astype(np.intp)] = np.arange(size, dtype=np.int32)
-    return row_of[distances].astype(np.intp)
-
-
-def distinct(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return the different numbers of pieces in ascending order, which they mostly are in."""
-    numbers = np.concatenate(pieces)
-    if np.all(numbers[1:] > numbers[:-1]):
-        return numbers
-    numbers.sort(kind="stable")
-    is_first = np.ones(len(numbers), np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
-    return numbers[is_first]

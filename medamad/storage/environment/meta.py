@@ -21,7 +21,7 @@ from medamad.storage.errors import Damaged, WrongFormat
 
 T = TypeVar("T")
 
-FORMAT: Final = 12
+FORMAT: Final = 13
 """Format numbers only count up. `medamad.storage.migrations` has a module for each."""
 FIRST_FORMAT: Final = 10
 """The earliest format that is brought up to date."""

@@ -22,13 +22,13 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.meta import FORMAT, write_format
-from medamad.storage.migrations import visits_as_rows, visits_of_a_day
+from medamad.storage.migrations import table_of_visits, visits_of_a_day
 
 _STEPS: Final[Mapping[int, Callable[[Environment, BackupProgress], None]]] = {
     11: visits_of_a_day.migrate,
-    12: visits_as_rows.migrate,
+    13: table_of_visits.migrate,
 }
-"""By the format that each makes."""
+"""By the format that each makes, of which the store then has all earlier ones."""
 
 _log: Final = Logger()
 
@@ -59,8 +59,8 @@ def migrate_store(directory: Path, map_size: int, progress: BackupProgress) -> N
 def migrate(environment: Environment, progress: BackupProgress = no_progress) -> Environment:
     """Bring an open store up to date, as `migrate_store`; return it, or close it on failure."""
     try:
-        for number in range(environment.format + 1, FORMAT + 1):
-            _log.info("the store is brought from format {old} to {new}", old=number - 1, new=number)
+        for number in (each for each in _STEPS if each > environment.format):
+            _log.info("the store is brought to format {new}", new=number)
             _STEPS[number](environment, progress)
             with environment.lmdb.begin(write=True) as txn:
                 write_format(txn, environment.databases.meta, number)

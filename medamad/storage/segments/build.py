@@ -20,6 +20,7 @@ from medamad.storage.segments.counters import (
 )
 from medamad.storage.segments.format import (
     COUNTER_KINDS,
+    OF_VISITS,
     SLOTS,
     TIMED,
     Column,
@@ -28,10 +29,12 @@ from medamad.storage.segments.format import (
     encode_column,
     first_visit_of,
 )
+from medamad.storage.segments.gathered import Members, merge_visits_of_members
 from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
+    Elsewhere,
     EventColumns,
     EventCounts,
     EventRows,
@@ -41,7 +44,8 @@ from medamad.storage.segments.parts import (
     enclosing_bounds,
 )
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
-from medamad.storage.segments.visit_columns import is_dense, make_visits
+from medamad.storage.segments.visit_columns import MadeVisits, numbers_elsewhere
+from medamad.storage.segments.visit_counters import count_visits, counters_of_visits
 
 Put: TypeAlias = tuple[bool, int, bytes]
 """One value to write: whether it is counters, their kind or the column, and the bytes."""
@@ -68,10 +72,11 @@ _MOSTLY_ZERO: Final = frozenset(
         Dimension.UTM_TERM,
         Dimension.UTM_CONTENT,
         Column.OWN_LAG,
+        ViewNumber.VISIT_OFFSET.column,
     )
 )
-"""Columns of which few rows are not 0: few views come from campaigns, and most events with their
-views."""
+"""Columns of which few rows are not 0: few views come from campaigns, most events with their views,
+and of most views VISIT_ROWS says which visit they belong to."""
 
 
 @frozen(eq=False)
@@ -275,13 +280,18 @@ def _segment_puts(
     own_time: dict[int, NDArray[Any]] = {Column.OWN_TIME: own.time_ms}
     if header.has_lags:
         own_time = {Column.OWN_LAG: own.time_ms - content.time_ms[own.view]}
+    visits = _visits(content, own) if header.has_visits else None
+    numbers = dict(content.numbers)
+    if visits is not None:
+        of_views = content.numbers[ViewNumber.VISIT_OFFSET]
+        numbers[ViewNumber.VISIT_OFFSET] = numbers_elsewhere(of_views, visits.offsets)
     columns: dict[int, NDArray[Any]] = {
         **{int(dimension): codes for dimension, codes in content.codes.items()},
         Column.TIME: content.time_ms,
         Column.SEQUENCE: content.sequence,
         Column.FLAGS: content.flags,
         Column.DURATION: content.duration_ms,
-        **{number.column: values for number, values in content.numbers.items()},
+        **{number.column: values for number, values in numbers.items()},
         Column.OWN_EVENT: own.event,
         **own_time,
         Column.OWN_PLACE: own.view,
@@ -299,44 +309,59 @@ def _segment_puts(
             sparse=column in _MOSTLY_ZERO,
         )
         yield False, column, encoded
-    if header.has_visits:
-        late = own.view.compress(
-            are_late(own.event, own.time_ms, content.sequence[own.view], content.time_ms[own.view])
-        )
-        visits = make_visits(
-            sequence=content.sequence,
-            visit_offset=content.numbers[ViewNumber.VISIT_OFFSET],
-            paths=content.codes[Dimension.PATH],
-            duration_ms=content.duration_ms,
-            with_late_event=late,
-        )
-        yield from visit_puts(visits, key, header)
+    if visits is not None:
+        yield from visit_puts(visits, key)
     if not header.has_counters:
         return
     flags, duration_ms = content.flags, content.duration_ms
     for kind in COUNTER_KINDS:
-        numbers = content.time_ms // SLOT_MS if kind == SLOTS else content.codes[Dimension(kind)]
-        counters = count_views(numbers, flags, duration_ms)
+        codes = content.time_ms // SLOT_MS if kind == SLOTS else content.codes[Dimension(kind)]
+        counters = count_views(codes, flags, duration_ms)
         yield True, kind, encode_counters(key + bytes((kind,)), counters)
+        if visits is not None:
+            pages = content.codes[Dimension.PATH] if kind == Dimension.PATH else None
+            of_visits = count_visits(visits, codes[visits.begins], pages)
+            yield visit_counters_put(kind, of_visits, key)
     yield _event_counters(key, np.bincount(content.events.property))
 
 
-def visit_puts(visits: VisitColumns, key: bytes, header: SegmentHeader) -> Iterator[Put]:
+def _visits(content: Content, own: EventColumns) -> MadeVisits:
+    return MadeVisits(
+        content.sequence,
+        content.numbers[ViewNumber.VISIT_OFFSET],
+        lambda: content.codes[Dimension.PATH],
+        lambda: content.duration_ms,
+        lambda: own.view.compress(
+            are_late(own.event, own.time_ms, content.sequence[own.view], content.time_ms[own.view])
+        ),
+    )
+
+
+def visit_counters_put(kind: int, counters: Counters, key: bytes) -> Put:
+    """Return counters of visits, of a kind of those of views."""
+    of_visits = OF_VISITS + kind
+    return True, of_visits, encode_counters(key + bytes((of_visits,)), counters)
+
+
+def offsets_put(visit_offset: Codes, key: bytes) -> Put:
+    """Return the column with the numbers of the visits of those views that VISIT_ROWS lacks."""
+    column = ViewNumber.VISIT_OFFSET.column
+    return False, column, encode_column(key + bytes((column,)), visit_offset, sparse=True)
+
+
+def visit_puts(visits: VisitColumns, key: bytes) -> Iterator[Put]:
     """Return the columns of the visits of a segment."""
     columns: dict[int, NDArray[Any]] = {
+        Column.VISIT_ROWS: visits.offsets,
         Column.VISIT_VIEWS: visits.views,
         Column.VISIT_SPAN: visits.spans,
         Column.VISIT_DURATION: visits.duration_ms,
-        Column.VISIT_EVENT: visits.has_event.astype(np.uint8),
+        Column.VISIT_EVENT: np.packbits(visits.has_event),
         Column.VISIT_REPEATS: visits.repeats,
         Column.VISIT_ELSEWHERE: visits.elsewhere,
     }
-    if not is_dense(header.sequence_bounds, header.views):
-        columns[Column.VISIT_ROWS] = visits.offsets
     for column, values in columns.items():
-        is_sparse = column == Column.VISIT_EVENT
-        encoded = encode_column(key + bytes((column,)), values, sparse=is_sparse)
-        yield False, column, encoded
+        yield False, column, encode_column(key + bytes((column,)), values)
 
 
 def _sums_by_code(counts: Sequence[EventCounts]) -> NDArray[np.intp]:
@@ -378,6 +403,7 @@ def merged_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader
         members=tuple(number for number, _ in members),
         import_batch=headers[0].import_batch,
         first_visit=min((found for header in headers if (found := header.first_visit)), default=0),
+        has_visits=all(header.has_visits or not header.views for header in headers),
     )
 
 
@@ -395,6 +421,8 @@ def encode_merged(
         ]
         merged = merge([counters for counters in found if counters is not None])
         yield True, kind, encode_counters(key + bytes((kind,)), merged)
+    if header.has_visits:
+        yield from merged_visit_puts(members, key)
     if header.has_distinct_names:
         counts = [member.event_counts() for member in members]
         yield _event_counters(key, _sums_by_code([found for found in counts if found is not None]))
@@ -407,3 +435,35 @@ def encode_merged(
             (Column.DURATIONS_STARTS, ascending.starts),
         ):
             yield False, column, encode_column(key + bytes((column,)), values)
+
+
+def merged_visit_puts(
+    members: Sequence[OpenSegment | OpenMergedSegment], key: bytes
+) -> Iterator[Put]:
+    """Return the counters of the visits of a merged segment, and what it has of others."""
+    found = merge_visits_of_members(
+        [
+            Members([member] if isinstance(member, OpenSegment) else list(member.leaves))
+            for member in members
+        ],
+        [
+            Elsewhere.of_views(member) if isinstance(member, OpenSegment) else member.elsewhere()
+            for member in members
+        ],
+        {kind: [_counters_of_visits(member, kind) for member in members] for kind in COUNTER_KINDS},
+    )
+    for kind, counters in found.counters.items():
+        yield visit_counters_put(kind, counters, key)
+    for column, numbers in (
+        (Column.VISIT_ELSEWHERE, found.elsewhere.visits),
+        (Column.VIEW_ELSEWHERE, found.elsewhere.views),
+    ):
+        yield False, column, encode_column(key + bytes((column,)), numbers)
+
+
+def _counters_of_visits(member: OpenSegment | OpenMergedSegment, kind: int) -> Counters:
+    counters = member.visit_counters(kind)
+    if counters is not None:
+        return counters
+    assert isinstance(member, OpenSegment)  # noqa: S101 - a merged one has counters
+    return counters_of_visits(member, kind)

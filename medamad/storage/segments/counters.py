@@ -52,7 +52,7 @@ class Counters:
     """Sums by code, shape (k,) each, of any integer dtype. `codes` are strictly ascending.
 
     `sums` of views are in the order VIEWS to DURATION_MS, those of the visits of a day in the order
-    of `medamad.storage.segments.day_visits`.
+    of `medamad.storage.segments.visit_counters`.
     """
 
     codes: Integers

@@ -1,9 +1,4 @@
-"""The visits that began on a day: gathered from all of their views, and added up for its rollup.
-
-The sums of a code are those of three groups of visits, which have no visit in common: FIRST, whose
-first view has the code; LATER, which have it only in later views; and OUTSIDE, which have it only
-in views of other days. Each group has VISITS to DURATION_MS, from the row of its own number on.
-"""
+"""The visits that began on a day: gathered from all of their views, and added up for its rollup."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -23,13 +18,18 @@ from medamad.storage.segments.parts import (
     are_late,
     enclosing_bounds,
 )
-
-VISITS, VIEWS, BOUNCES, DURATION_MS = range(4)
-OF_GROUP: Final = 4
-FIRST, LATER, OUTSIDE = 0, OF_GROUP, 2 * OF_GROUP
-EXITS: Final = 3 * OF_GROUP
-"""The row of the visits whose last view has a path."""
-VISIT_SUMS: Final = EXITS + 1
+from medamad.storage.segments.visit_counters import (
+    BOUNCES,
+    DURATION_MS,
+    EXITS,
+    FIRST,
+    LATER,
+    OF_GROUP,
+    OUTSIDE,
+    VIEWS,
+    VISIT_SUMS,
+    VISITS,
+)
 
 LAST_EVENT_MS: Final = 90_000_000
 """25 hours: no event of an older view arrives, as beacons are kept for a day."""

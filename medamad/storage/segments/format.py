@@ -58,21 +58,27 @@ class Column(IntEnum):
     """The lower 16 bits; the upper ones follow."""
     DAY_DURATIONS_HIGH = 63
     VISIT_ROWS = 64
-    """`VisitColumns.offsets`, in a segment whose views do not have each number in their bounds."""
+    """`VisitColumns.offsets`. ViewNumber.VISIT_OFFSET has the numbers of all other views."""
     VISIT_VIEWS = 65
     """A column of the visits that begin in the segment, as those that follow."""
     VISIT_SPAN = 66
     VISIT_DURATION = 67
-    VISIT_EVENT = 68
     VISIT_REPEATS = 69
     """`VisitColumns.repeats`."""
     VISIT_ELSEWHERE = 70
+    """`Elsewhere.visits`, also of a merged segment."""
+    VISIT_EVENT = 71
+    """A bit for each visit, the uppermost of a byte first. Format 12 had a byte for each in 68."""
+    VIEW_ELSEWHERE = 72
+    """`Elsewhere.views` of a merged segment."""
 
 
 SLOTS: Final = 0
 """The kind of the counters by slot. Counters by dimension have its number as their kind."""
 
 COUNTER_KINDS: Final = (SLOTS, *VIEW_DIMENSIONS)
+OF_VISITS: Final = 32
+"""Added to the kind of counters of views, this is the kind of those of visits."""
 
 _HEADER_KEY: Final = struct.Struct(">II")
 _SEGMENT_KEY: Final = struct.Struct(">IQI")
@@ -136,7 +142,7 @@ class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):
     first_visit: int = 0
     """The least number of a visit that any of its views belongs to, 0 for none."""
     has_visits: bool = False
-    """Whether it has the columns of visits."""
+    """Whether it has the columns of visits and, if it has counters, those of visits."""
 
 
 def header_key(website: int, number: int) -> bytes:

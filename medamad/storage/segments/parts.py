@@ -51,6 +51,26 @@ def enclosing_bounds(bounds: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return least, greatest
 
 
+Numbers: TypeAlias = NDArray[np.int64]
+"""Numbers of visits, or sequence numbers of views."""
+NO_NUMBERS: Final[Numbers] = np.zeros(0, np.int64)
+
+
+def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return the different numbers of some in ascending order, which they mostly are in."""
+    if np.all(numbers[1:] > numbers[:-1]):
+        return numbers
+    numbers = np.sort(numbers, kind="stable")
+    is_first = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
+    return numbers[is_first]
+
+
+def joined_numbers(pieces: Iterable[Numbers]) -> Numbers:
+    """Return the different numbers of pieces, ascending."""
+    return distinct(np.concatenate([NO_NUMBERS, *pieces]))
+
+
 class EventColumns(Protocol):
     """The properties of events as columns of shape (m,), a row for each property of an event.
 
@@ -157,8 +177,12 @@ class VisitColumns(Protocol):
     def offsets(self) -> NDArray[np.unsignedinteger[Any]]:
         """Of each view of the part, how many rows before it its visit's first view is, plus 1.
 
-        If the part does not have that, or it is unknown, it is 0 or greater than the row.
+        It is 0 if the part does not have that, or the visit is unknown.
         """
+
+    @property
+    def visit_offset(self) -> NDArray[np.unsignedinteger[Any]]:
+        """The VISIT_OFFSET of each view of which `offsets` has a 0."""
 
     @property
     def begins(self) -> NDArray[np.intp]:
@@ -277,6 +301,44 @@ class ViewColumns(HasCounters, Protocol):
         """Return n."""
 
 
+@frozen(eq=False)
+class Elsewhere:
+    """What a part has of visits that begin in others, ascending.
+
+    `visits` has the numbers of those that its views belong to, and `views` the sequence numbers of
+    the views elsewhere that its events belong to.
+    """
+
+    visits: Numbers
+    views: Numbers
+
+    @classmethod
+    def of(cls, parts: Iterable["Elsewhere"]) -> "Elsewhere":
+        """Return what any of some parts has."""
+        found = list(parts)
+        return cls(
+            joined_numbers(each.visits for each in found),
+            joined_numbers(each.views for each in found),
+        )
+
+    @classmethod
+    def of_views(cls, part: ViewColumns) -> "Elsewhere":
+        """Return what a part that is not merged has."""
+        visits = part.visits().elsewhere if part.first_visit else NO_NUMBERS
+        return cls(visits, views_of(part.loose))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self.visits.nbytes + self.views.nbytes
+
+
+def views_of(loose: EventColumns) -> Numbers:
+    """Return the numbers of the views of loose events, ascending."""
+    views = distinct(loose.view.astype(np.int64))
+    return views[views > 0]
+
+
 class MergedSegment(HasCounters):
     """Several parts with common counters. A merged segment always has counters."""
 
@@ -298,6 +360,10 @@ class MergedSegment(HasCounters):
     @abstractmethod
     def slots(self) -> Counters | None:
         """Return the sums of the views by slots of SLOT_MS, or None to read the members."""
+
+    @abstractmethod
+    def elsewhere(self) -> Elsewhere:
+        """Return what the members have of visits that begin in none of them."""
 
     @abstractmethod
     def durations(self) -> SortedDurations | None:
@@ -342,7 +408,7 @@ class PathDurations:
 class DayVisits(Protocol):
     """What a rollup knows of the visits that began on its day, with all of their views.
 
-    The sums are in the order of medamad.storage.segments.day_visits.
+    The sums are in the order of medamad.storage.segments.visit_counters.
     """
 
     @property

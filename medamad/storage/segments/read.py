@@ -21,6 +21,8 @@ from medamad.storage.segments.counters import (
     decode_counters,
 )
 from medamad.storage.segments.format import (
+    COUNTER_KINDS,
+    OF_VISITS,
     SLOTS,
     Column,
     Integers,
@@ -33,6 +35,7 @@ from medamad.storage.segments.format import (
 )
 from medamad.storage.segments.parts import (
     Codes,
+    Elsewhere,
     EventColumns,
     EventCounts,
     MergedSegment,
@@ -40,7 +43,8 @@ from medamad.storage.segments.parts import (
     VisitColumns,
     are_late,
 )
-from medamad.storage.segments.visit_columns import is_dense, visits_of
+from medamad.storage.segments.visit_columns import visit_offsets, visits_of
+from medamad.storage.segments.visit_numbers import sequences_of
 
 _OWN: Final = (Column.OWN_EVENT, Column.OWN_TIME, Column.OWN_PLACE, Column.OWN_PROPERTY)
 _LOOSE: Final = (Column.LOOSE_EVENT, Column.LOOSE_TIME, Column.LOOSE_VIEW, Column.LOOSE_PROPERTY)
@@ -203,17 +207,21 @@ class OpenSegment(OpenedBase):
         return _StoredEvents(self._stored, _LOOSE, self._header.loose_rows, self._overlay)
 
     def views_with_late_events(self) -> NDArray[np.integer[Any]]:
-        own = self.own
-        return own.view.compress(
-            are_late(
-                own.event, own.time_ms, self.sequence.take(own.view), self.time_ms.take(own.view)
-            )
-        )
+        own, header = self.own, self._header
+        rows = own.view.astype(np.intp)
+        if not header.has_lags:
+            late = are_late(own.event, own.time_ms, self.sequence.take(rows), self.time_ms[rows])
+        else:
+            # Times are slow to read.
+            lags_ms = self._stored.column(Column.OWN_LAG, np.int64)
+            views, no_time = sequences_of(self, rows), np.zeros(len(rows), np.int64)
+            late = are_late(own.event, lags_ms.astype(np.int64, copy=False), views, no_time)
+        return own.view.compress(late)
 
     def visits(self) -> VisitColumns:
         header = self._header
         if not header.has_visits:
-            # An earlier build wrote the segment, and the daemon has not yet added what it lacks.
+            # An earlier build wrote it, and it is damaged or has yet to get what it lacks.
             return visits_of(self)
         change = None
         if self._overlay is not None and len(self._overlay.places):
@@ -224,6 +232,8 @@ class OpenSegment(OpenedBase):
         return self._stored.column(dimension, np.uint32)  # type: ignore[return-value]
 
     def numbers(self, number: ViewNumber) -> NDArray[np.unsignedinteger[Any]]:
+        if number is ViewNumber.VISIT_OFFSET and self._header.has_visits:
+            return visit_offsets(self)
         return self._stored.column(number.column, f"u{number.bytes}")  # type: ignore[return-value]
 
     def counters(self, dimension: Dimension) -> Counters | None:
@@ -234,6 +244,13 @@ class OpenSegment(OpenedBase):
             numbers = self.codes(dimension)[self._overlay.places]
             return changed(counters, numbers, self._change(self._overlay))
         return counters
+
+    def visit_counters(self, kind: int) -> Counters | None:
+        """Return the counters of visits of one of COUNTER_KINDS; None to read the visits."""
+        header = self._header
+        if self._overlay is not None or not (header.has_counters and header.has_visits):
+            return None
+        return self._stored.counters(OF_VISITS + kind)
 
     def slots(self) -> Counters | None:
         if not self._header.has_counters:
@@ -306,10 +323,11 @@ class _StoredVisits:
 
     @property
     def offsets(self) -> NDArray[np.unsignedinteger[Any]]:
-        header = self._stored.segment.header
-        are_rows = is_dense(header.sequence_bounds, header.views)
-        column = ViewNumber.VISIT_OFFSET.column if are_rows else Column.VISIT_ROWS
-        return self._stored.column(column, np.uint32)  # type: ignore[return-value]
+        return self._stored.column(Column.VISIT_ROWS, np.uint32)  # type: ignore[return-value]
+
+    @property
+    def visit_offset(self) -> NDArray[np.unsignedinteger[Any]]:
+        return self._stored.column(ViewNumber.VISIT_OFFSET.column, np.uint32)  # type: ignore[return-value]
 
     @property
     def begins(self) -> NDArray[np.intp]:
@@ -333,7 +351,7 @@ class _StoredVisits:
         header, duration_ms = self._stored.segment.header, stored.astype(np.int64)
         rows, offsets = self._overlay.places, self.offsets
         first_rows = rows + 1 - offsets[rows].astype(np.intp)
-        are_here = (offsets[rows] > 0) & (first_rows >= 0)
+        are_here = offsets[rows] > 0
         place_of = np.full(header.views, -1)
         place_of[self.begins] = np.arange(len(self.begins))
         visits = place_of[first_rows[are_here]]
@@ -342,7 +360,8 @@ class _StoredVisits:
 
     @property
     def has_event(self) -> NDArray[np.bool_]:
-        return self._stored.column(Column.VISIT_EVENT, np.uint8) > 0
+        packed = self._stored.column(Column.VISIT_EVENT, np.uint8).astype(np.uint8, copy=False)
+        return np.unpackbits(packed, count=len(self.views)).view(np.bool_)
 
     @property
     def repeats(self) -> Integers:
@@ -371,14 +390,28 @@ class OpenMergedSegment(OpenedBase, MergedSegment):
     def slots(self) -> Counters | None:
         return self._stored.counters(SLOTS)
 
+    def visit_counters(self, kind: int) -> Counters | None:
+        """Return the counters of visits of one of COUNTER_KINDS; None to read the members."""
+        return self._stored.counters(OF_VISITS + kind) if self._header.has_visits else None
+
+    def elsewhere(self) -> Elsewhere:
+        if not self._header.has_visits:
+            return Elsewhere.of(map(Elsewhere.of_views, self.leaves))
+        return Elsewhere(
+            *(
+                self._stored.column(column, np.int64).astype(np.int64, copy=False)
+                for column in (Column.VISIT_ELSEWHERE, Column.VIEW_ELSEWHERE)
+            )
+        )
+
     def event_counts(self) -> EventCounts | None:
         return self._stored.event_counts()
 
     @property
     def leaves(self) -> Iterator[OpenSegment]:
-        """Its members, if none of them is merged."""
-        for member in self.segment.members:
-            yield open_segment(member, None, self._reading, self._databases)
+        """The segments that it consists of at the lowest level."""
+        for leaf in self.segment.leaves():
+            yield open_segment(leaf, None, self._reading, self._databases)
 
     @property
     def is_of_leaves(self) -> bool:
@@ -419,9 +452,16 @@ def read_all_values(part: OpenSegment | OpenMergedSegment) -> None:
         part.counters(dimension)
     part.slots()
     part.event_counts()
+    for kind in COUNTER_KINDS:
+        part.visit_counters(kind)
     if isinstance(part, OpenMergedSegment):
         part.durations()
-        return
+        part.elsewhere()
+    else:
+        _read_all_columns(part)
+
+
+def _read_all_columns(part: OpenSegment) -> None:
     for column in (part.time_ms, part.sequence, part.flags, part.duration_ms):
         len(column)
     for dimension in VIEW_DIMENSIONS:
@@ -431,7 +471,7 @@ def read_all_values(part: OpenSegment | OpenMergedSegment) -> None:
     visits = part.visits()
     for of_visits in (visits.spans, visits.views, visits.duration_ms, visits.has_event):
         len(of_visits)
-    for numbers in (visits.repeats, visits.elsewhere):
+    for numbers in (visits.repeats, visits.elsewhere, visits.offsets):
         len(numbers)
     for events in (part.own, part.loose):
         for column in (events.event, events.time_ms, events.view, events.property):

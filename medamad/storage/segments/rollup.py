@@ -27,6 +27,7 @@ from medamad.storage.segments.day_visits import (
     visit_disagreements,
 )
 from medamad.storage.segments.format import (
+    OF_VISITS,
     Column,
     Day,
     KnownVisits,
@@ -46,8 +47,6 @@ from medamad.storage.segments.read import OpenedBase, StoredValues
 
 OVERALL: Final = 0
 """The kind of the counters of all views, which have the code 0."""
-OF_VISITS: Final = 32
-"""Added to the kind of counters of views, this is the kind of those of visits."""
 NO_EVENT_SUMS: Final = EventSums(
     *(np.zeros(0, np.uint32),) * 4,
     total=0,

@@ -1,84 +1,123 @@
 """Make the visits of a part from its views: in the memtable, at a flush, and for queries."""
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import define
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
-from medamad.storage.segments.parts import Codes, ViewColumns
+from medamad.storage.segments.parts import Codes, ViewColumns, distinct
 
 
-@frozen(eq=False)
+@define(eq=False)
 class MadeVisits:
-    """The visits that begin in a part, in memory: `parts.VisitColumns`."""
+    """The visits that begin in a part, in memory: `parts.VisitColumns`.
 
-    offsets: NDArray[np.unsignedinteger[Any]]
-    begins: NDArray[np.intp]
-    spans: NDArray[np.integer[Any]]
-    views: NDArray[np.integer[Any]]
-    duration_ms: NDArray[np.integer[Any]]
-    has_event: NDArray[np.bool_]
-    repeats: NDArray[np.integer[Any]]
-    elsewhere: NDArray[np.int64]
+    Each column is made when it is first asked for: some take columns of the views that are slow to
+    read.
+    """
+
+    _sequence: NDArray[np.unsignedinteger[Any]]
+    visit_offset: NDArray[np.unsignedinteger[Any]]
+    _paths: Callable[[], Codes]
+    _duration_ms: Callable[[], NDArray[np.unsignedinteger[Any]]]
+    _with_late_event: Callable[[], NDArray[np.integer[Any]]]
+
+    @cached_property
+    def offsets(self) -> NDArray[np.unsignedinteger[Any]]:
+        return _row_offsets(self._sequence, self.visit_offset)
+
+    @cached_property
+    def begins(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.offsets == 1)
+
+    @cached_property
+    def spans(self) -> NDArray[np.integer[Any]]:
+        rows, visits = self._views
+        ends = np.zeros(len(self.begins), np.intp)
+        # Of several views of a visit, the last one remains.
+        ends[visits] = rows
+        spans: NDArray[np.intp] = ends - self.begins
+        return spans
+
+    @cached_property
+    def views(self) -> NDArray[np.integer[Any]]:
+        return np.bincount(self._views[1], minlength=len(self.begins))
+
+    @cached_property
+    def duration_ms(self) -> NDArray[np.integer[Any]]:
+        rows, visits = self._views
+        # Weights are floats; they are exact, as the total stays far below 2**53 ms.
+        return np.bincount(visits, self._duration_ms()[rows], len(self.begins)).astype(np.int64)
+
+    @cached_property
+    def has_event(self) -> NDArray[np.bool_]:
+        late = self._with_late_event().astype(np.intp)
+        offsets = self.offsets[late].astype(np.intp)
+        visits = self._place_of[(late + 1 - offsets)[offsets > 0]]
+        has_event = np.zeros(len(self.begins), np.bool_)
+        has_event[visits[visits >= 0]] = True
+        return has_event
+
+    @cached_property
+    def repeats(self) -> NDArray[np.integer[Any]]:
+        rows, visits = self._views
+        return _repeats(self._paths()[rows], rows, visits)
+
+    @cached_property
+    def elsewhere(self) -> NDArray[np.int64]:
+        others = np.flatnonzero((self.offsets == 0) & (self.visit_offset > 0))
+        numbers = self._sequence[others].astype(np.int64) + 1 - self.visit_offset[others]
+        return distinct(numbers[numbers > 0])
+
+    @cached_property
+    def _place_of(self) -> NDArray[np.intp]:
+        """The place of the visit that each view begins, -1 for none."""
+        place_of = np.full(len(self.offsets), -1)
+        place_of[self.begins] = np.arange(len(self.begins))
+        return place_of
+
+    @cached_property
+    def _views(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The rows of the views of visits that begin in the part, and the place of each's visit."""
+        rows = np.flatnonzero(self.offsets)
+        visits = self._place_of[rows + 1 - self.offsets[rows].astype(np.intp)]
+        # Only damage can make a view the first of a visit that is not.
+        are_sound = visits >= 0
+        return rows[are_sound], visits[are_sound]
 
 
 def visits_of(part: ViewColumns) -> MadeVisits:
     """Return the visits that begin in a part."""
-    return make_visits(
-        sequence=part.sequence,
-        visit_offset=part.numbers(ViewNumber.VISIT_OFFSET),
-        paths=part.codes(Dimension.PATH),
-        duration_ms=part.duration_ms,
-        with_late_event=part.views_with_late_events(),
-    )
-
-
-def make_visits(
-    *,
-    sequence: NDArray[np.unsignedinteger[Any]],
-    visit_offset: NDArray[np.unsignedinteger[Any]],
-    paths: Codes,
-    duration_ms: NDArray[np.unsignedinteger[Any]],
-    with_late_event: NDArray[np.integer[Any]],
-) -> MadeVisits:
-    """Return the visits that begin with some of n views, given by columns of shape (n,).
-
-    `with_late_event` has the rows of those that have an event later than their load.
-    """
-    rows = np.arange(len(sequence))
-    offsets = _row_offsets(sequence, visit_offset)
-    first_rows = rows + 1 - offsets.astype(np.intp)
-    begins = np.flatnonzero(offsets == 1)
-    place_of = np.full(len(rows), -1)
-    place_of[begins] = np.arange(len(begins))
-    are_here = (offsets > 0) & (first_rows >= 0)
-    here = np.flatnonzero(are_here)
-    visits = place_of[first_rows[here]]
-    if not np.all(visits >= 0):
-        # Only damage can make a view the first of a visit that is not.
-        here, visits = here[visits >= 0], visits[visits >= 0]
-    ends = np.zeros(len(begins), np.intp)
-    # Of several views of a visit, the last one remains.
-    ends[visits] = here
-    has_event = np.zeros(len(begins), np.bool_)
-    late = with_late_event.astype(np.intp)
-    late = place_of[first_rows[late[are_here[late]]]]
-    has_event[late[late >= 0]] = True
-    others = np.flatnonzero(~are_here & (visit_offset > 0))
-    elsewhere = np.unique(sequence[others].astype(np.int64) + 1 - visit_offset[others])
     return MadeVisits(
-        offsets=offsets,
-        begins=begins,
-        spans=ends - begins,
-        views=np.bincount(visits, minlength=len(begins)),
-        # Weights are floats; they are exact, as the total stays far below 2**53 ms.
-        duration_ms=np.bincount(visits, duration_ms[here], len(begins)).astype(np.int64),
-        has_event=has_event,
-        repeats=_repeats(paths[here], here, visits),
-        elsewhere=elsewhere[elsewhere > 0],
+        part.sequence,
+        part.numbers(ViewNumber.VISIT_OFFSET),
+        lambda: part.codes(Dimension.PATH),
+        lambda: part.duration_ms,
+        part.views_with_late_events,
     )
+
+
+def numbers_elsewhere(
+    visit_offset: NDArray[np.unsignedinteger[Any]], offsets: NDArray[np.unsignedinteger[Any]]
+) -> NDArray[np.unsignedinteger[Any]]:
+    """Return the VISIT_OFFSET of the views of a part that its `offsets` leave unknown, else 0."""
+    return np.where(offsets > 0, visit_offset.dtype.type(0), visit_offset)
+
+
+def visit_offsets(part: ViewColumns) -> NDArray[np.uint32]:
+    """Return the VISIT_OFFSET of all views of a part, by its visits."""
+    visits = part.visits()
+    offsets = visits.offsets
+    here = offsets
+    if not is_dense(part.sequence_bounds, len(part)):
+        sequence, rows = part.sequence, np.arange(len(part))
+        first_rows = np.where(offsets > 0, rows + 1 - offsets.astype(np.intp), rows)
+        here = sequence - sequence[first_rows] + np.uint64(1)
+    return np.where(offsets > 0, here, visits.visit_offset).astype(np.uint32)
 
 
 def is_dense(sequence_bounds: tuple[int, int], views: int) -> bool:
@@ -95,7 +134,7 @@ def _row_offsets(
 ) -> NDArray[np.unsignedinteger[Any]]:
     """Return the `offsets` of the visits of a part."""
     if not len(sequence) or is_dense((int(sequence[0]), int(sequence[-1])), len(sequence)):
-        return visit_offset
+        return np.where(visit_offset > np.arange(1, len(sequence) + 1), 0, visit_offset)
     known = sequence.astype(np.int64)
     numbers = known + 1 - visit_offset
     first_rows = np.minimum(np.searchsorted(known, numbers), len(known) - 1)

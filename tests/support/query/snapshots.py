@@ -58,6 +58,7 @@ from medamad.storage.segments.parts import (
     NO_EVENTS,
     NO_TIME,
     Codes,
+    Elsewhere,
     EventColumns,
     EventCounts,
     EventRows,
@@ -200,6 +201,9 @@ class MadeGroup(MergedSegment):
             np.array([sums[code] for code in codes], np.uint32),
             sum(each.total for each in counts),
         )
+
+    def elsewhere(self) -> Elsewhere:
+        return Elsewhere.of(map(Elsewhere.of_views, self.members))
 
     def durations(self) -> SortedDurations | None:
         timed = [member.duration_ms[member.duration_ms > 0] for member in self.members]

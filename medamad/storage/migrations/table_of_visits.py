@@ -1,0 +1,175 @@
+"""Format 13: segments have counters of visits, and say by rows which visit each view belongs to.
+
+It adds all that segments have of visits, so that format 12, which had added columns of them, needs
+no module of its own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from medamad.domain.dimensions import ViewNumber
+from medamad.storage.backup import BackupProgress
+from medamad.storage.environment.access import WriterAccess
+from medamad.storage.environment.environment import Environment, Txn
+from medamad.storage.environment.files import check_room
+from medamad.storage.environment.meta import write_format
+from medamad.storage.errors import Damaged, DamagedSegment
+from medamad.storage.segments.build import (
+    Put,
+    merged_visit_puts,
+    offsets_put,
+    visit_counters_put,
+    visit_puts,
+)
+from medamad.storage.segments.format import (
+    COUNTER_KINDS,
+    Segment,
+    SegmentHeader,
+    decode_header,
+    encode_header,
+    header_key,
+    number_of,
+    website_of,
+)
+from medamad.storage.segments.read import open_part, open_segment
+from medamad.storage.segments.visit_columns import numbers_elsewhere, visits_of
+from medamad.storage.segments.visit_counters import counters_of_visits
+
+FORMAT: Final = 13
+_AT_ONCE: Final = 64
+"""How many segments a transaction writes."""
+_BYTES_PER_VIEW: Final = 12
+"""More than the columns and counters take, with the pages of which only a part is used."""
+_ROOM_BYTES: Final = 64 << 20
+_EVENT_BYTES: Final = 68
+"""The column of format 12 that had a byte for each visit."""
+_NUMBERS: Final = ViewNumber.VISIT_OFFSET.column
+
+
+def migrate(environment: Environment, progress: BackupProgress) -> None:
+    """Add to all segments what they lack. Raises StoreError if the disk has no room.
+
+    What earlier formats have as well changes in the last transaction.
+    """
+    with environment.lmdb.begin() as txn:
+        headers = dict(_headers(environment, txn))
+        leaves = [key for key, header in headers.items() if _has_views(header)]
+    if leaves:
+        needed = _ROOM_BYTES + _BYTES_PER_VIEW * sum(headers[key].views for key in leaves)
+        check_room(environment.path.parent, needed, "to bring this store up to date takes")
+    known: dict[tuple[int, int], Segment] = {}
+    offsets: dict[bytes, bytes] = {}
+    for begin in range(0, len(leaves), _AT_ONCE):
+        progress("visits become rows", begin, len(leaves))
+        with environment.lmdb.begin(write=True) as txn:
+            for key in leaves[begin : begin + _AT_ONCE]:
+                segment = Segment(website_of(key), number_of(key), headers[key])
+                known[_place(key)] = _add_visits(environment, txn, segment, offsets)
+    merged = sorted(
+        (key for key, header in headers.items() if header.members),
+        key=lambda key: _level(headers, key),
+    )
+    for place, key in enumerate(merged):
+        progress("visits of merged segments", place, len(merged))
+        with environment.lmdb.begin(write=True) as txn:
+            segment = _merge_visits(environment, txn, key, headers[key], known)
+            known[_place(key)] = segment
+    with environment.lmdb.begin(write=True) as txn:
+        for key, value in offsets.items():
+            txn.put(key, value, db=environment.databases.segments)
+            txn.delete(key[:-1] + bytes((_EVENT_BYTES,)), db=environment.databases.segments)
+        for segment in known.values():
+            key = header_key(segment.website, segment.number)
+            txn.put(key, encode_header(key, segment.header), db=environment.databases.headers)
+        write_format(txn, environment.databases.meta, FORMAT)
+        progress("written", len(known), len(known))
+
+
+def _headers(environment: Environment, txn: Txn) -> Iterator[tuple[bytes, SegmentHeader]]:
+    """Return the sound headers of all segments by their keys."""
+    with txn.cursor(db=environment.databases.headers) as cursor:
+        for stored_key, value in cursor:
+            key = bytes(stored_key)
+            if number_of(key):  # That of 0 is the watermark of a website.
+                try:
+                    yield key, decode_header(key, value)
+                except Damaged:
+                    continue
+
+
+def _has_views(header: SegmentHeader) -> bool:
+    return bool(header.views and not header.members and not header.day)
+
+
+def _place(key: bytes) -> tuple[int, int]:
+    return website_of(key), number_of(key)
+
+
+def _level(headers: Mapping[bytes, SegmentHeader], key: bytes) -> int:
+    members = (header_key(website_of(key), number) for number in headers[key].members)
+    return max((1 + _level(headers, each) for each in members if each in headers), default=0)
+
+
+def _add_visits(
+    environment: Environment, txn: Txn, segment: Segment, offsets: dict[bytes, bytes]
+) -> Segment:
+    """Add the columns and counters of visits, and put the new numbers of visits into `offsets`.
+
+    Return the segment with its new header.
+    """
+    header = segment.header
+    before = Segment(segment.website, segment.number, replace(header, has_visits=False))
+    part = open_segment(before, None, WriterAccess(txn), environment.databases)
+    try:
+        visits = visits_of(part)
+        puts = list(visit_puts(visits, segment.key))
+        if header.has_counters:
+            puts += (
+                visit_counters_put(kind, counters_of_visits(part, kind), segment.key)
+                for kind in COUNTER_KINDS
+            )
+        _, column, value = offsets_put(
+            numbers_elsewhere(part.numbers(ViewNumber.VISIT_OFFSET), visits.offsets), segment.key
+        )
+    except DamagedSegment:
+        # No figure includes it.
+        return before
+    _write(environment, txn, segment.key, puts)
+    offsets[segment.key + bytes((column,))] = value
+    return Segment(segment.website, segment.number, replace(header, has_visits=True))
+
+
+def _merge_visits(
+    environment: Environment,
+    txn: Txn,
+    key: bytes,
+    header: SegmentHeader,
+    known: Mapping[tuple[int, int], Segment],
+) -> Segment:
+    """Add the counters of visits of a merged segment; return it with its new header."""
+    website = website_of(key)
+    members = [known[website, number] for number in header.members if (website, number) in known]
+    has_visits = len(members) == len(header.members) and all(
+        member.header.has_visits for member in members
+    )
+    segment = Segment(
+        website, number_of(key), replace(header, has_visits=has_visits), tuple(members)
+    )
+    if has_visits:
+        access = WriterAccess(txn)
+        opened = [open_part(member, None, access, environment.databases) for member in members]
+        try:
+            puts = list(merged_visit_puts(opened, segment.key))
+        except DamagedSegment:
+            return Segment(website, number_of(key), header, tuple(members))
+        _write(environment, txn, segment.key, puts)
+    return segment
+
+
+def _write(environment: Environment, txn: Txn, key: bytes, puts: Sequence[Put]) -> None:
+    databases = environment.databases
+    for is_counters, kind, value in puts:
+        database = databases.counters if is_counters else databases.segments
+        txn.put(key + bytes((kind,)), value, db=database)

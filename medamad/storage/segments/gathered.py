@@ -1,0 +1,396 @@
+"""Views of visits that several parts have something of, gathered to one part."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.storage.segments.counters import Counters
+from medamad.storage.segments.parts import (
+    NO_EVENTS,
+    NO_NUMBERS,
+    NO_TIME,
+    Codes,
+    Elsewhere,
+    EventColumns,
+    EventCounts,
+    EventRows,
+    Numbers,
+    ViewColumns,
+    VisitColumns,
+    are_late,
+    joined_numbers,
+)
+from medamad.storage.segments.visit_columns import visits_of
+from medamad.storage.segments.visit_counters import counters_of_visits, without_some
+from medamad.storage.segments.visit_numbers import (
+    begun_in,
+    rows_of_visits,
+    sequences_of,
+    visit_numbers,
+    visits_of_views,
+)
+
+
+class KeptArrays(Protocol):
+    """Returns an array that was computed from a snapshot, or computes it and may keep it."""
+
+    def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]], /) -> NDArray[Any]:
+        """Return the array of a name."""
+
+
+def keep_nothing(_what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """Compute an array."""
+    return compute()
+
+
+class Unit(Protocol):
+    """Parts whose views and events are gathered together: a `Snapshot`, or members to be merged."""
+
+    def leaves(self, visits: tuple[int, int] | None = None, /) -> Iterable[ViewColumns]:
+        """Return the parts, none of them merged, that may have visits with numbers in bounds."""
+
+    def loose_events(self, first_view: int = 0, /) -> Iterable[EventColumns]:
+        """Return the events that are not stored with their view, but for those of earlier ones."""
+
+
+Column: TypeAlias = Callable[[ViewColumns, NDArray[np.intp]], NDArray[Any]]
+"""Returns what some rows of a part have, shape (..., n)."""
+
+_NO_ROWS: Final = np.zeros(0, np.int64)
+
+
+@define(eq=False)
+class _SomeViews(ABC):
+    """Views of several parts as one part, with their events."""
+
+    bounds: tuple[int, int]
+    """Those of the numbers of their visits."""
+    import_batch: int = field(default=0, init=False)
+    _visits: VisitColumns | None = field(default=None, init=False)
+
+    @abstractmethod
+    def column(self, what: Hashable, column: Column) -> NDArray[Any]:
+        """Return a column of the views in the order of their numbers, which has a name."""
+
+    @abstractmethod
+    def events(self) -> NDArray[np.int64]:
+        """Return the rows of events in order: view, unit, number, time, property, shape (5, m).
+
+        A view is a place in this part, a unit that which has the event.
+        """
+
+    @abstractmethod
+    def late_events(self) -> NDArray[np.int64]:
+        """Return the view and the unit of each event that is later than its view, shape (2, m)."""
+
+    @property
+    def first_visit(self) -> int:
+        return self.bounds[0]
+
+    @property
+    def ascends(self) -> bool:
+        return bool(np.all(self.time_ms[1:] >= self.time_ms[:-1]))
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        time_ms = self.time_ms
+        return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
+
+    @property
+    def event_time_bounds(self) -> tuple[int, int]:
+        time_ms = self.own.time_ms
+        return (int(time_ms.min()), int(time_ms.max())) if len(time_ms) else NO_TIME
+
+    @property
+    def sequence_bounds(self) -> tuple[int, int]:
+        sequence = self.sequence
+        return (int(sequence[0]), int(sequence[-1])) if len(sequence) else (0, 0)
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        return self.column("time", lambda part, rows: part.time_ms[rows])
+
+    @property
+    def sequence(self) -> NDArray[np.uint64]:
+        return self.column("sequence", sequences_of).astype(np.uint64)
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        return self.column("flags", lambda part, rows: part.flags[rows])
+
+    @property
+    def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
+        return self.column("duration", lambda part, rows: part.duration_ms[rows])
+
+    @property
+    def own(self) -> EventColumns:
+        view, _, event, time_ms, property_ = self.events()
+        return EventRows(
+            event.astype(np.uint64), time_ms, view.astype(np.uint64), property_.astype(np.uint32)
+        )
+
+    @property
+    def loose(self) -> EventColumns:
+        return NO_EVENTS
+
+    def views_with_late_events(self) -> NDArray[np.integer[Any]]:
+        late: NDArray[np.int64] = self.late_events()[0]
+        return late
+
+    def slots(self) -> Counters | None:
+        return None
+
+    def counters(self, _dimension: Dimension) -> Counters | None:
+        return None
+
+    def event_counts(self) -> EventCounts | None:
+        return None
+
+    def visits(self) -> VisitColumns:
+        if self._visits is None:
+            self._visits = visits_of(self)
+        return self._visits
+
+    def codes(self, dimension: Dimension) -> Codes:
+        return self.column(dimension, lambda part, rows: part.codes(dimension)[rows])
+
+    def numbers(self, number: ViewNumber) -> NDArray[np.unsignedinteger[Any]]:
+        if number is ViewNumber.VISIT_OFFSET:
+            return self.column(number, _visit_offset).astype(np.uint32)
+        return self.column(number, lambda part, rows: part.numbers(number)[rows])
+
+    def __len__(self) -> int:
+        return len(self.sequence)
+
+
+def _visit_offset(part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    visits = visit_numbers(part, rows)
+    return np.where(visits > 0, sequences_of(part, rows) + 1 - visits, 0)
+
+
+@define(eq=False)
+class GatheredViews(_SomeViews):
+    """Some views with all events that units have of them.
+
+    `rows` has their rows in each of the leaves of the units with views of visits in `bounds`.
+    """
+
+    units: Sequence[Unit]
+    rows: Sequence[Sequence[NDArray[np.intp]]]
+    keep: KeptArrays
+    _columns: dict[Hashable, NDArray[Any]] = field(factory=dict, init=False)
+
+    def column(self, what: Hashable, column: Column) -> NDArray[Any]:
+        return self._kept(what, lambda: self._gather(column)[self._order()])
+
+    def events(self) -> NDArray[np.int64]:
+        return self._kept("events", self._gather_events)
+
+    def late_events(self) -> NDArray[np.int64]:
+        return self._kept("late", self._gather_late_events)
+
+    def units_of_views(self) -> NDArray[np.intp]:
+        """Return the unit that has each view, shape (n,)."""
+
+        def compute() -> NDArray[np.intp]:
+            sizes = [sum(map(len, rows)) for rows in self.rows]
+            return np.repeat(np.arange(len(sizes)), sizes)[self._order()]
+
+        return self._kept("units", compute)
+
+    def within_units(self) -> "ViewsWithinUnits":
+        """Return the views of each visit that are in the unit in which it begins."""
+        units, offsets = self.units_of_views(), self.visits().offsets
+        rows = np.flatnonzero(offsets)
+        first_rows = rows + 1 - offsets[rows].astype(np.intp)
+        return ViewsWithinUnits(self.bounds, self, rows[units[first_rows] == units[rows]])
+
+    def _kept(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        if what not in self._columns:
+            self._columns[what] = self.keep(what, compute)
+        return self._columns[what]
+
+    def _order(self) -> NDArray[np.intp]:
+        return self._kept("order", lambda: np.argsort(self._gather(sequences_of), kind="stable"))
+
+    def _gather(self, column: Column) -> NDArray[Any]:
+        pieces = [column(part, rows) for _, part, rows in self._parts()]
+        return np.concatenate(pieces) if pieces else _NO_ROWS
+
+    def _parts(self) -> Iterator[tuple[int, ViewColumns, NDArray[np.intp]]]:
+        """Return the number of the unit, the part and its rows, where there are any."""
+        for number, (unit, of_unit) in enumerate(zip(self.units, self.rows, strict=True)):
+            if any(map(len, of_unit)):
+                for part, rows in zip(unit.leaves(self.bounds), of_unit, strict=True):
+                    if len(rows):
+                        yield number, part, rows
+
+    def _gather_events(self) -> NDArray[np.int64]:
+        sequence = self.sequence
+        pieces = [np.zeros((5, 0), np.int64)]
+
+        def add(
+            unit: int, events: EventColumns, chosen: NDArray[np.intp], views: NDArray[np.intp]
+        ) -> None:
+            columns = (events.event[chosen], events.time_ms[chosen], events.property[chosen])
+            of_unit = np.full(len(views), unit)
+            pieces.append(np.stack([views, of_unit, *(each.astype(np.int64) for each in columns)]))
+
+        for unit, part, rows in self._parts():
+            own = part.own
+            if len(own):
+                chosen = np.flatnonzero(_marked(part, rows)[own.view])
+                add(unit, own, chosen, self._places(part, own.view[chosen].astype(np.intp)))
+        for unit, events, chosen, views in self._loose_events(sequence):
+            add(unit, events, chosen, views)
+        found = np.concatenate(pieces, axis=1)
+        return found[:, np.argsort(found[2], kind="stable")]
+
+    def _gather_late_events(self) -> NDArray[np.int64]:
+        sequence = self.sequence
+        pieces = [np.zeros((2, 0), np.int64)]
+        for unit, part, rows in self._parts():
+            late = part.views_with_late_events().astype(np.intp)
+            late = late[_marked(part, rows)[late]]
+            pieces.append(np.stack([self._places(part, late), np.full(len(late), unit)]))
+        for unit, events, chosen, views in self._loose_events(sequence):
+            event, time_ms = events.event[chosen], events.time_ms[chosen]
+            late = np.flatnonzero(are_late(event, time_ms, sequence[views], self.time_ms[views]))
+            pieces.append(np.stack([views[late], np.full(len(late), unit)]))
+        return np.concatenate(pieces, axis=1)
+
+    def _places(self, part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the places of some rows of a part among the views."""
+        return np.searchsorted(self.sequence, sequences_of(part, rows).astype(np.uint64))
+
+    def _loose_events(
+        self, sequence: NDArray[np.uint64]
+    ) -> Iterator[tuple[int, EventColumns, NDArray[np.intp], NDArray[np.intp]]]:
+        """Return units, their loose events, the rows of those that are of the views, and these."""
+        for number, unit in enumerate(self.units if len(sequence) else ()):
+            for events in unit.loose_events(self.bounds[0]):
+                # There may be many of other views.
+                near = np.flatnonzero((events.view >= sequence[0]) & (events.view <= sequence[-1]))
+                views = np.searchsorted(sequence, events.view[near].astype(np.uint64))
+                are_here = sequence[views] == events.view[near]
+                if are_here.any():
+                    yield number, events, near[are_here], views[are_here]
+
+
+@define(eq=False)
+class ViewsWithinUnits(_SomeViews):
+    """Some of gathered views, at places that ascend, with the events that the same unit has."""
+
+    source: GatheredViews
+    index: NDArray[np.intp]
+
+    def column(self, what: Hashable, column: Column) -> NDArray[Any]:
+        return self.source.column(what, column)[self.index]
+
+    def events(self) -> NDArray[np.int64]:
+        return self._within(self.source.events())
+
+    def late_events(self) -> NDArray[np.int64]:
+        return self._within(self.source.late_events())
+
+    def _within(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+        places = np.full(len(self.source), -1)
+        places[self.index] = np.arange(len(self.index))
+        view, unit = events[:2]
+        are_here = (places[view] >= 0) & (self.source.units_of_views()[view] == unit)
+        found = events[:, are_here]
+        found[0] = places[view[are_here]]
+        return found
+
+
+def _marked(part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    mask = np.zeros(len(part), np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def gather(
+    units: Sequence[Unit], numbers: Numbers, keep: KeptArrays = keep_nothing
+) -> GatheredViews:
+    """Return the views that units have of visits of some numbers, ascending, as a part."""
+    bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
+
+    def find_rows() -> NDArray[np.intp]:
+        """Return how many leaves each unit has, how many rows each of these, and all rows."""
+        of_units = [
+            [rows_of_visits(part, numbers) for part in unit.leaves(bounds)] for unit in units
+        ]
+        leaves = [rows for of_unit in of_units for rows in of_unit]
+        sizes = [*map(len, of_units), *map(len, leaves)]
+        return np.concatenate([np.array(sizes, np.intp), *leaves])
+
+    found = keep("rows", find_rows)
+    leaves, rows = found[: len(units)].tolist(), found[len(units) :]
+    pieces = iter(np.split(rows[sum(leaves) :], np.cumsum(rows[: sum(leaves)])[:-1]))
+    return GatheredViews(bounds, units, [list(islice(pieces, count)) for count in leaves], keep)
+
+
+@frozen(eq=False)
+class Members:
+    """Opened segments that become members of a merged one, as a unit."""
+
+    segments: Sequence[ViewColumns]
+
+    def leaves(self, visits: tuple[int, int] | None = None) -> Iterator[ViewColumns]:
+        """Return the segments."""
+        for part in self.segments:
+            if visits is None or (
+                0 < part.first_visit <= visits[1] and part.sequence_bounds[1] >= visits[0]
+            ):
+                yield part
+
+    def loose_events(self, _first_view: int = 0) -> Iterator[EventColumns]:
+        """Return the events of the segments that are not stored with their view."""
+        for part in self.segments:
+            if len(part.loose):
+                yield part.loose
+
+
+@frozen(eq=False)
+class MergedVisits:
+    """The counters of the visits that begin in merged members, and what these have of others."""
+
+    counters: Mapping[int, Counters]
+    elsewhere: Elsewhere
+
+
+def merge_visits_of_members(
+    units: Sequence[Members],
+    elsewhere: Sequence[Elsewhere],
+    counters: Mapping[int, Sequence[Counters]],
+) -> MergedVisits:
+    """Add up what members know of the visits that begin in them.
+
+    Visits that several of them have something of are counted again, with all of it.
+    """
+    leaves = Members([leaf for unit in units for leaf in unit.leaves()])
+    others = Elsewhere.of(elsewhere)
+    visits = joined_numbers([others.visits, visits_of_views(leaves.leaves(), others.views)])
+    here = begun_in(leaves.leaves(), visits)
+    together = gather(units, here)
+    within_units = together.within_units()
+    found = {
+        kind: without_some(
+            [*of_members, counters_of_visits(together, kind)],
+            counters_of_visits(within_units, kind),
+        )
+        for kind, of_members in counters.items()
+    }
+    views = [
+        others.views[np.isin(others.views, part.sequence.astype(np.int64), assume_unique=True)]
+        for part in leaves.leaves()
+    ]
+    are_elsewhere = ~np.isin(others.views, np.concatenate([NO_NUMBERS, *views]), assume_unique=True)
+    elsewhere_visits = others.visits[~np.isin(others.visits, here, assume_unique=True)]
+    return MergedVisits(found, Elsewhere(elsewhere_visits, others.views[are_elsewhere]))
