@@ -371,13 +371,11 @@ def test_visits_begin_where_their_first_views_are(
         expected = [first_row(row) for row in chosen.tolist()]
         first_views = np.flatnonzero(offsets == 1).tolist()
         begun = sorted(({*expected} - {*left_out.tolist()}) & {*first_views})
-        places = {row: place for place, row in enumerate(begun)}
         for loops in BOTH:
             assert loops.first_rows(offsets, some).tolist() == expected
             visits = loops.visits_with(offsets, some, left_out)
             assert visits.begins.tolist() == begun
             assert visits.index.tolist() == [first_views.index(row) for row in begun]
-            assert visits.place_of.tolist() == [places.get(row, -1) for row in range(size + 1)]
 
 
 def test_visits_of_a_part_are_found_after_those_of_a_larger_one() -> None:

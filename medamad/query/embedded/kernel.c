@@ -53,7 +53,7 @@ static inline const views *views_at(const int64_t *parts, int64_t place, int64_t
 typedef VECTOR(uint8_t) vector8;
 typedef VECTOR(uint16_t) vector16;
 typedef VECTOR(uint32_t) vector32;
-typedef VECTOR(int32_t) places;
+typedef VECTOR(uint64_t) vector64;
 typedef __attribute__((ext_vector_type(64))) _Bool bits;
 
 static inline uint64_t word_of(bits from) {
@@ -663,76 +663,6 @@ void medamad_first_rows(const void *offsets, int64_t width, int64_t size, const 
     }
 }
 
-#define MARK_FIRST(TYPE)                                                                           \
-    do {                                                                                           \
-        const TYPE *numbers = (const TYPE *)offsets;                                               \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            uint64_t row = (uint64_t)(rows ? rows[i] : begin + i);                                 \
-            uint64_t before = row < (uint64_t)size ? (uint64_t)numbers[row] - 1 : UINT64_MAX;      \
-            place_of[before <= row ? (int64_t)(row - before) : size] = 0;                          \
-        }                                                                                          \
-    } while (0)
-
-/* The chosen views of a block of 64 are those of which word has a bit. */
-#define CHOOSE(TYPE)                                                                               \
-    do {                                                                                           \
-        const TYPE *numbers = (const TYPE *)offsets + first;                                       \
-        if (!word) {                                                                               \
-            for (int64_t i = 0; i < count; i++) number += numbers[i] == 1;                         \
-            break;                                                                                 \
-        }                                                                                          \
-        uint64_t begun = 0;                                                                        \
-        for (int64_t i = 0; i < count; i++) begun |= (uint64_t)(numbers[i] == 1) << i;             \
-        for (; word; word &= word - 1) {                                                           \
-            int64_t place = __builtin_ctzll(word);                                                 \
-            if (!(begun >> place & 1)) {                                                           \
-                place_of[first + place] = -1;                                                      \
-                continue;                                                                          \
-            }                                                                                      \
-            index[visits] = number + __builtin_popcountll(begun & (((uint64_t)1 << place) - 1));   \
-            begins[visits] = first + place;                                                        \
-            place_of[first + place] = visits++;                                                    \
-        }                                                                                          \
-        number += __builtin_popcountll(begun);                                                     \
-    } while (0)
-
-/* Write which of the visits that begin in a part have any of n of its views: their places among all
-   that begin there, the rows of their first views, and what place_of is in medamad_views_of_visits;
-   return how many there are. Those that begin in some rows are left out. The views are given as in
-   medamad_first_rows; index and begins have one place more than there are rows. */
-int64_t medamad_visits_with(const void *offsets, int64_t width, int64_t size, const int64_t *rows,
-                            int64_t begin, int64_t n, const int64_t *left_out,
-                            int64_t left_out_count, int32_t *restrict place_of,
-                            int64_t *restrict index, int64_t *restrict begins) {
-    /* All of these are -1, and those that are not become 0 first. */
-    __builtin_memset(place_of, 0xFF, (size_t)(size + 1) * sizeof *place_of);
-    switch (width) {
-        case 1: MARK_FIRST(uint8_t); break;
-        case 2: MARK_FIRST(number16); break;
-        case 4: MARK_FIRST(number32); break;
-        default: MARK_FIRST(number64);
-    }
-    for (int64_t i = 0; i < left_out_count; i++) place_of[left_out[i]] = -1;
-    place_of[size] = -1;
-    int32_t visits = 0;
-    int64_t number = 0;
-    for (int64_t first = 0; first < size; first += 64) {
-        int64_t count = size - first < 64 ? size - first : 64;
-        uint64_t word = 0;
-        if (count == 64)
-            word = word_of(__builtin_convertvector(*(const places *)(place_of + first) == 0, bits));
-        else
-            for (int64_t i = 0; i < count; i++) word |= (uint64_t)(place_of[first + i] == 0) << i;
-        switch (width) {
-            case 1: CHOOSE(uint8_t); break;
-            case 2: CHOOSE(number16); break;
-            case 4: CHOOSE(number32); break;
-            default: CHOOSE(number64);
-        }
-    }
-    return visits;
-}
-
 static inline uint64_t number_of(column of, int64_t row) {
     const void *number = at(of, row);
     switch (of.width) {
@@ -747,30 +677,89 @@ static inline int has(const uint64_t *mask, uint64_t row) { return mask[row >> 6
 
 static inline void set(uint64_t *mask, uint64_t row) { mask[row >> 6] |= (uint64_t)1 << (row & 63); }
 
-/* Write a bit for each view of a part: whether its visit begins in one of n rows. visits has a zero
-   for each row, and so has mask. */
-#define MASK_VISITS(TYPE)                                                                          \
+#define MARK_FIRST(TYPE)                                                                           \
+    do {                                                                                           \
+        const TYPE *numbers = (const TYPE *)offsets;                                               \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            uint64_t row = (uint64_t)(rows ? rows[i] : begin + i);                                 \
+            uint64_t before = row < (uint64_t)size ? (uint64_t)numbers[row] - 1 : UINT64_MAX;      \
+            set(chosen, before <= row ? row - before : (uint64_t)size);                            \
+        }                                                                                          \
+    } while (0)
+
+/* The views of a block of 64 that begin a visit, and those of them that are chosen. */
+#define CHOOSE(TYPE, VECTOR)                                                                       \
+    do {                                                                                           \
+        const TYPE *numbers = (const TYPE *)offsets;                                               \
+        for (int64_t first = 0; first < size; first += 64) {                                       \
+            uint64_t begun = 0;                                                                    \
+            if (size - first >= 64)                                                                \
+                begun = word_of(                                                                   \
+                    __builtin_convertvector(*(const VECTOR *)(numbers + first) == 1, bits));       \
+            else                                                                                   \
+                for (int64_t i = 0; i < size - first; i++)                                         \
+                    begun |= (uint64_t)(numbers[first + i] == 1) << i;                             \
+            for (uint64_t word = chosen[first / 64] & begun; word; word &= word - 1) {             \
+                uint64_t below = (word & -word) - 1;                                               \
+                index[visits] = number + __builtin_popcountll(begun & below);                      \
+                begins[visits++] = first + __builtin_ctzll(word);                                  \
+            }                                                                                      \
+            number += __builtin_popcountll(begun);                                                 \
+        }                                                                                          \
+    } while (0)
+
+/* Write which of the visits that begin in a part have any of n of its views: their places among all
+   that begin there, and the rows of their first views; return how many there are. Those that begin in
+   some rows are left out. The views are given as in medamad_first_rows. chosen has a zero for each row
+   and one more; index and begins have room for a number for each row. */
+int64_t medamad_visits_with(const void *offsets, int64_t width, int64_t size, const int64_t *rows,
+                            int64_t begin, int64_t n, const int64_t *left_out,
+                            int64_t left_out_count, uint64_t *restrict chosen,
+                            int64_t *restrict index, int64_t *restrict begins) {
+    switch (width) {
+        case 1: MARK_FIRST(uint8_t); break;
+        case 2: MARK_FIRST(number16); break;
+        case 4: MARK_FIRST(number32); break;
+        default: MARK_FIRST(number64);
+    }
+    for (int64_t i = 0; i < left_out_count; i++)
+        chosen[left_out[i] >> 6] &= ~((uint64_t)1 << (left_out[i] & 63));
+    int64_t visits = 0, number = 0;
+    switch (width) {
+        case 1: CHOOSE(uint8_t, vector8); break;
+        case 2: CHOOSE(number16, vector16); break;
+        case 4: CHOOSE(number32, vector32); break;
+        default: CHOOSE(number64, vector64);
+    }
+    return visits;
+}
+
+/* Write a bit for each view of a part: whether its visit begins in one of n rows. begun has a zero for
+   each row and one more, mask has one for each row. */
+#define MASK_VISITS(TYPE, WIDE)                                                                    \
     do {                                                                                           \
         const TYPE *numbers = (const TYPE *)offsets;                                               \
         for (int64_t first = 0; first < size; first += 64) {                                       \
             int64_t count = size - first < 64 ? size - first : 64;                                 \
-            uint64_t word = 0;                                                                     \
+            uint32_t begins_at[64];                                                                \
+            uint8_t found[64] = {0};                                                               \
             for (int64_t i = 0; i < count; i++) {                                                  \
-                uint64_t row = (uint64_t)(first + i), before = (uint64_t)numbers[first + i] - 1;   \
-                word |= (uint64_t)has(visits, before <= row ? row - before : (uint64_t)size) << i; \
+                WIDE row = (WIDE)(first + i), before = (WIDE)numbers[first + i] - 1;               \
+                begins_at[i] = (uint32_t)(before <= row ? row - before : (WIDE)size);              \
             }                                                                                      \
-            mask[first / 64] = word;                                                               \
+            for (int64_t i = 0; i < count; i++) found[i] = begun[begins_at[i]];                    \
+            mask[first / 64] = word_of(__builtin_convertvector(*(const vector8 *)found != 0, bits)); \
         }                                                                                          \
     } while (0)
 
 void medamad_mask_visits(const void *offsets, int64_t width, int64_t size, const int64_t *begins,
-                         int64_t n, uint64_t *restrict visits, uint64_t *restrict mask) {
-    for (int64_t i = 0; i < n; i++) set(visits, (uint64_t)begins[i]);
+                         int64_t n, uint8_t *restrict begun, uint64_t *restrict mask) {
+    for (int64_t i = 0; i < n; i++) begun[begins[i]] = 1;
     switch (width) {
-        case 1: MASK_VISITS(uint8_t); break;
-        case 2: MASK_VISITS(number16); break;
-        case 4: MASK_VISITS(number32); break;
-        default: MASK_VISITS(number64);
+        case 1: MASK_VISITS(uint8_t, uint32_t); break;
+        case 2: MASK_VISITS(number16, uint32_t); break;
+        case 4: MASK_VISITS(number32, uint32_t); break;
+        default: MASK_VISITS(number64, uint64_t);
     }
 }
 

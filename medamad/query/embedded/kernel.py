@@ -228,8 +228,8 @@ class CompiledLoops:
     ) -> ChosenVisits:
         """Return the visits of a part that have some of its views."""
         size = len(offsets)
-        places = self._rows(2 * (size + 1))[: 2 * (size + 1)].reshape(2, -1)
-        index, begins, place_of = places[0], places[1], np.empty(size + 1, np.int32)
+        places = self._rows(2 * size)[: 2 * size].reshape(2, -1)
+        index, begins, chosen = places[0], places[1], np.zeros(size // 64 + 1, np.uint64)
         begin, count, some = _rows_of_part(rows, size)
         visits = self._library.medamad_visits_with(
             offsets,
@@ -240,18 +240,18 @@ class CompiledLoops:
             count,
             left_out,
             len(left_out),
-            place_of,
+            chosen,
             index,
             begins,
         )
-        return ChosenVisits(index[:visits].copy(), begins[:visits].copy(), place_of)
+        return ChosenVisits(index[:visits].copy(), begins[:visits].copy())
 
     def mask_visits(self, offsets: Integers, begins: NDArray[np.intp]) -> RowMask:
         """Return which views of a part belong to the visits that begin in some rows."""
         size = len(offsets)
-        visits, mask = np.zeros(size // 64 + 1, np.uint64), RowMask.of_none(size)
+        begun, mask = np.zeros(size + 1, np.uint8), RowMask.of_none(size)
         self._library.medamad_mask_visits(
-            offsets, offsets.itemsize, size, begins, len(begins), visits, mask.bits
+            offsets, offsets.itemsize, size, begins, len(begins), begun, mask.bits
         )
         return mask
 

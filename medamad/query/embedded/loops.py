@@ -250,16 +250,14 @@ PartRows: TypeAlias = NDArray[np.intp] | slice
 
 @frozen(eq=False)
 class ChosenVisits:
-    """Some of the visits that begin in a part of n views, ascending.
+    """Some of the visits that begin in a part, ascending.
 
     `index` has their places among all that begin there, and `begins` the rows of their first views,
-    shape (k,). `place_of`, shape (n + 1,), has the place of the visit that each view begins among
-    the chosen ones, -1 for none and at the end.
+    shape (k,).
     """
 
     index: NDArray[np.intp]
     begins: NDArray[np.intp]
-    place_of: NDArray[np.int32]
 
 
 @frozen(eq=False)

@@ -64,7 +64,7 @@ class NumpyLoops:
         begins = np.flatnonzero(offsets == 1)
         index = np.flatnonzero(is_chosen[begins])
         begins = begins[index]
-        return ChosenVisits(index, begins, place_table(begins, len(offsets)))
+        return ChosenVisits(index, begins)
 
     def mask_visits(self, offsets: Integers, begins: NDArray[np.intp]) -> RowMask:
         """Return which views of a part belong to the visits that begin in some rows."""
@@ -85,7 +85,8 @@ class NumpyLoops:
         for part in parts:
             rows = self.select(part.views, tables)
             chosen = self.visits_with(part.offsets, rows, part.left_out)
-            of_visits, places = self.views_of_visits(part.offsets, chosen.place_of)
+            place_of = place_table(chosen.begins, len(part))
+            of_visits, places = self.views_of_visits(part.offsets, place_of)
             # The views of each visit follow each other.
             order = np.lexsort((of_visits, places))[::step]
             of_visits, places = of_visits[order], places[order]

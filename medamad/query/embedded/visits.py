@@ -128,7 +128,7 @@ def visits_with(texts: CodeTexts, selected: SelectedViews, left_out: Numbers) ->
     part = selected.part
     columns, rows = part.visits(), find_ascending(part, left_out)[1]
     chosen = LOOPS.visits_with(columns.offsets, selected.rows, rows)
-    return PartVisits(texts, part, columns, chosen.begins, chosen.index, chosen.place_of)
+    return PartVisits(texts, part, columns, chosen.begins, chosen.index)
 
 
 def visits_numbered(texts: CodeTexts, part: ViewColumns, numbers: Numbers) -> PartVisits:
