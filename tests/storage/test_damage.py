@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from medamad.storage.compaction.planner import Sizes
 from medamad.storage.dictionary.keys import code_key
 from medamad.storage.drop_damaged import drop_damaged
 from medamad.storage.environment.environment import open_as_guest, open_to_read
-from medamad.storage.segments.format import Column, header_key
+from medamad.storage.segments.format import COUNTER_KINDS, OF_VISITS, Column, header_key
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -258,11 +260,18 @@ async def test_a_segment_with_a_damaged_counter_is_not_counted(
     met = set()
     for key in copies("counters"):
         number = segment_of(key)
+        if number == CORRECTED and key[-1] >= OF_VISITS:
+            # Nobody reads them: its visits are counted by its columns while it has corrections.
+            continue
         met.add(number)
         place = f"website 1, segment {number}, counter {key[-1]}: it"
 
         def count(snapshot: Snapshot) -> int:
             agrees(snapshot)
+            parts = chain(snapshot.parts, leaves(snapshot.parts))
+            for part, kind in product(parts, COUNTER_KINDS):
+                if isinstance(part, OpenSegment | OpenMergedSegment):
+                    part.visit_counters(kind)
             return sum(map(len, leaves(snapshot.parts)))
 
         with logged_warnings() as lines:
