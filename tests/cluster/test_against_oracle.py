@@ -1,7 +1,7 @@
 """Every statistic over random hits in ClickHouse, compared with the naive oracle."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count, product
 from zoneinfo import ZoneInfo
 
@@ -26,31 +26,37 @@ DATABASE = "against_oracle"
 
 @define(eq=False)
 class Cluster:
-    """Tables in which each example has a website of its own."""
+    """Tables in which each example has a website of its own, and the servers that have them."""
 
     client: Client
     engine: ClickHouseEngine
+    servers: Sequence[Client]
+    suffix: str
     numbers: Iterator[int] = field(factory=lambda: count(1))
+
+    def next_website(self) -> int:
+        """Return the number of a website. There are no others: each has parts, which add up."""
+        for client in self.servers:
+            for name in ("views", "events"):
+                client.run(f"TRUNCATE TABLE {client.table(name + self.suffix)}")
+        return next(self.numbers)
 
     def reader(self, website: int) -> ClickHouseReader:
         return self.engine.reader(website, SOURCES, Cancellation())
 
 
-def cluster_of(client: Client) -> Cluster:
-    return Cluster(client, ClickHouseEngine(client))
-
-
 @pytest.fixture(scope="module", params=["one server", "two shards"])
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     if request.param == "one server":
-        server: Server = request.getfixturevalue("server")
-        client = server.client(DATABASE)
-        create_tables(client, Layout())
-        return cluster_of(client)
-    shards: tuple[Server, Server] = request.getfixturevalue("shards")
-    for each in shards:
-        create_tables(each.client(DATABASE), Layout(CLUSTER, is_replicated=False))
-    return cluster_of(shards[0].client(DATABASE))
+        servers: tuple[Server, ...] = (request.getfixturevalue("server"),)
+        layout, suffix = Layout(), ""
+    else:
+        servers = request.getfixturevalue("shards")
+        layout, suffix = Layout(CLUSTER, is_replicated=False), "_local"
+    clients = [each.client(DATABASE) for each in servers]
+    for client in clients:
+        create_tables(client, layout)
+    return Cluster(clients[0], ClickHouseEngine(clients[0]), clients, suffix)
 
 
 def check(
@@ -61,7 +67,7 @@ def check(
     views = traffic.views(sizes[0])
     events = traffic.events(sizes[1], views)
     now_ms = traffic.now_ms
-    website = next(cluster.numbers)
+    website = cluster.next_website()
     send(cluster.client, website, views, events, rng)
     for endpoint in endpoints:
         query = traffic.query(endpoint)
@@ -80,9 +86,10 @@ def check(
         assert found == oracle.answer(endpoint, query), (endpoint, query)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 200))]
-)
+LONG = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 200)]
+
+
+@pytest.mark.parametrize("seed", [0, *LONG])
 def test_random_queries_match_the_oracle(cluster: Cluster, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - the same each time
     for moment in MOMENTS:
@@ -95,7 +102,7 @@ def test_random_queries_match_the_oracle(cluster: Cluster, seed: int) -> None:
 def test_random_queries_of_each_statistic_match_the_oracle(cluster: Cluster, endpoint: str) -> None:
     rng = random.Random(endpoint)  # noqa: S311
     traffic = RandomTraffic(rng, rng.choice(MOMENTS), "day")
-    check(cluster, traffic, (200, 60), [endpoint] * 3)
+    check(cluster, traffic, (200, 60), [endpoint] * 2)
 
 
 AWKWARD = (
@@ -134,7 +141,7 @@ def awkward_hits() -> tuple[list[Entry], list[Entry]]:
 @pytest.mark.parametrize("text", AWKWARD, ids=range(len(AWKWARD)))
 def test_awkward_texts_pass_through_every_filter(cluster: Cluster, text: str) -> None:
     views, events = awkward_hits()
-    website = next(cluster.numbers)
+    website = cluster.next_website()
     send(cluster.client, website, views, events, random.Random(1))  # noqa: S311
     oracle = Oracle(views, events, source_of=SOURCES.name_of, now_ms=NOON, goals=GOALS)
     reader = cluster.reader(website)
@@ -156,7 +163,7 @@ def test_awkward_texts_pass_through_every_filter(cluster: Cluster, text: str) ->
 def test_pages_beside_an_awkward_one_are_found(cluster: Cluster, text: str) -> None:
     views = [{**view(number, "pq"), "visit": 1, "path": "/"} for number in range(1, 4)]
     views[1]["path"] = text
-    website = next(cluster.numbers)
+    website = cluster.next_website()
     send(cluster.client, website, views, [], random.Random(1))  # noqa: S311
     for endpoint, beside in (("next", "/"), ("previous", "/")):
         (row,) = answer(cluster.reader(website), endpoint, [("of", text)])
