@@ -198,6 +198,11 @@ def sequence_in(number: int) -> int:
     return number & (1 << _SEQUENCE_BITS) - 1
 
 
+def sequences_in(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the `sequence_in` of each number."""
+    return numbers & np.uint64((1 << _SEQUENCE_BITS) - 1)
+
+
 def day_of(time_ms: int) -> int:
     """Return the day of a time in UTC, as a `Date` has it: days since 1970, within its bounds.
 

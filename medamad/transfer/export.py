@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -76,8 +76,40 @@ class RowPiece:
     """The gaps of the report that ends with this piece, by its name."""
 
 
+class Source(Protocol):
+    """What is exported: the hits of a website in a period.
+
+    Days are those of `zone`. With `has_visits`, statistics of views and events have the figures of
+    visits.
+    """
+
+    @property
+    def period(self) -> Period:
+        """The period."""
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of days."""
+
+    @property
+    def has_visits(self) -> bool:
+        """Whether statistics have the figures of visits."""
+
+    def row_gaps(self, table: Table) -> Gaps:
+        """Return the days of which views or events are not in the file."""
+
+    def views(self) -> Iterator[RowPiece]:
+        """Return the views."""
+
+    def events(self) -> Iterator[RowPiece]:
+        """Return the properties of the events."""
+
+    def report(self, report: Report, query: Query) -> Result[list[Any]]:
+        """Return what a report finds."""
+
+
 @frozen(kw_only=True)
-class ExportSource:
+class ExportSource(Source):
     """What is exported: the hits of a website in a period, at one moment.
 
     Days are those of `zone`. There may be no rollups for the days of other zones. With
@@ -102,6 +134,23 @@ class ExportSource:
             if header.day is not None and is_in:
                 gaps.add((Gap.FIGURES, header.day.number))
         return Gaps(gaps) | damaged_days(self.snapshot, evolve(self.period, zone=self.zone))
+
+    def views(self) -> Iterator[RowPiece]:
+        """Return the views, in about the order in which they were stored."""
+        return views(self)
+
+    def events(self) -> Iterator[RowPiece]:
+        """Return the properties of the events, by the time of each event."""
+        return events(self)
+
+    def report(self, report: Report, query: Query) -> Result[list[Any]]:
+        """Return what a report finds. Raises DamageFound."""
+        return _read(
+            self.snapshot,
+            lambda snapshot: report(
+                EmbeddedReader(snapshot, self.sources, self.cancellation), query
+            ),
+        )
 
 
 def views(source: ExportSource) -> Iterator[RowPiece]:
@@ -164,9 +213,14 @@ def _view_rows(some: Mapping[str, NDArray[Any]], source: ExportSource) -> Column
         values[number.attribute] = number_cells(number, some[number.attribute].tolist())
     for dimension in VIEW_DIMENSIONS:
         values[dimension.attribute] = _named(some[dimension.attribute], texts(dimension))
+    return view_cells(values, source.sources)
+
+
+def view_cells(values: dict[str, Sequence[Any]], sources: Sources) -> ColumnValues:
+    """Return rows of VIEWS_TABLE, of which `values` has all columns but display names."""
     for dimension, (name, name_of) in DISPLAY_NAMES.items():
         stored = values[dimension.attribute]
-        names = {text: name_of(text, source.sources) for text in set(stored)}
+        names = {text: name_of(text, sources) for text in set(stored)}
         values[name] = [names[text] for text in stored]
     return [values[column.name] for column in VIEWS_TABLE.columns]
 
@@ -248,15 +302,13 @@ _MEANS_OF_VISITS: Final = ("views_per_visit", "visit_bounce_percentage", "visit_
 _FIGURES_OF_VISITS: Final = ("visits", "visits_percentage", *_MEANS_OF_VISITS)
 
 
-def statistics(
-    source: ExportSource, filters: tuple[Filter, ...], now_ms: int
-) -> Iterator[RowPiece]:
+def statistics(source: Source, filters: tuple[Filter, ...], now_ms: int) -> Iterator[RowPiece]:
     """Return the rows of one report after the other. A series is of the days of the zone."""
     period = evolve(source.period, zone=source.zone)
     query = Query(period, filters, limit=_ALL_ROWS, with_blanks=True, with_visits=source.has_visits)
     reports = statistics_reports(now_ms)
     for number, (name, report) in enumerate(reports.items()):
-        result = _read(source.snapshot, partial(_run, report, query, source))
+        result = source.report(report, query)
         for some in take_rows(result.content):
             known = _without_unknown_visits(some, result.gaps)
             yield RowPiece(_report_rows(name, known), number, len(reports))
@@ -279,12 +331,6 @@ def take_rows(found: list[Any]) -> Iterator[list[Any]]:
     finally:
         while found:
             del found[-STEP_ROWS:]
-
-
-def _run(
-    report: Report, query: Query, source: ExportSource, snapshot: Snapshot
-) -> Result[list[Any]]:
-    return report(EmbeddedReader(snapshot, source.sources, source.cancellation), query)
 
 
 def statistics_reports(now_ms: int) -> Mapping[str, Report]:
@@ -383,15 +429,15 @@ class ExportRequest:
         """Return a name for the file."""
         return f"{hostname}-{self.what}.{self.format}"
 
-    def pieces(self, source: ExportSource, now_ms: int) -> Iterator[RowPiece]:
+    def pieces(self, source: Source, now_ms: int) -> Iterator[RowPiece]:
         """Return the rows in pieces. Each step does a little work."""
         if self.what == VIEWS_TABLE.name:
-            return views(source)
+            return source.views()
         if self.what == STATISTICS_TABLE.name:
             return statistics(source, self.filters, now_ms)
-        return events(source)
+        return source.events()
 
-    def encoded(self, source: ExportSource, now_ms: int) -> Iterator["EncodedPiece"]:
+    def encoded(self, source: Source, now_ms: int) -> Iterator["EncodedPiece"]:
         """Return the bytes of the file in pieces. Each step does a little work.
 
         The gaps of views and events come with the first bytes, those of each report with its last.

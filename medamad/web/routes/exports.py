@@ -10,10 +10,10 @@ from typing import Final
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
-from medamad.domain.errors import Conflict, TooMany, Unavailable
+from medamad.domain.errors import TooMany, Unavailable
 from medamad.domain.websites import Website
 from medamad.query.filters import parse_filters
-from medamad.query.period import parse_period
+from medamad.query.period import Period, parse_period
 from medamad.query.request import NO_GAPS, Cancellation, Gaps
 from medamad.transfer.export import (
     FORMAT_NAMES,
@@ -22,6 +22,7 @@ from medamad.transfer.export import (
     EncodedPiece,
     ExportRequest,
     ExportSource,
+    Source,
 )
 from medamad.transfer.registry import FORMATS
 from medamad.transfer.tables import STATISTICS_TABLE
@@ -117,8 +118,6 @@ def request_from(call: Call, website: Website) -> ExportRequest:
 async def export(call: Call, hostname: str) -> Response:
     """Send the views, the events or the statistics of a website as a file."""
     backend, website = call.backend, call.website(hostname)
-    if backend.store.spool is not None:
-        raise Conflict("the hits are in a cluster, from which nothing can be exported yet")
     request = request_from(call, website)
     network = sender_network(call.request, backend)
     if backend.exports[network] >= MAX_EXPORTS_PER_NETWORK:
@@ -138,16 +137,10 @@ async def _begin(call: Call, website: Website, request: ExportRequest, network: 
     with ExitStack() as stack:
         backend.exports[network] += 1
         stack.callback(_end, backend, network)
-        source = ExportSource(
-            snapshot=stack.enter_context(backend.store.snapshot(website)),
-            origins=backend.store.imports.origins(website),
-            sources=backend.settings.sources,
-            period=request.period,
-            zone=backend.pipeline.rules.zone,
-            has_visits=backend.store.settings.visits.is_on,
-        )
+        cancellation = Cancellation()
+        source = _source_of(call, website, request.period, cancellation, stack)
         encoded = request.encoded(source, int(backend.clock() * 1000))
-        file = _File(call, source.cancellation, encoded)
+        file = _File(call, cancellation, encoded)
         stack.callback(file.close)
         # The headers have the gaps of statistics, which are known once all of them are made.
         await file.begin(is_complete=request.what == STATISTICS_TABLE.name)
@@ -163,6 +156,39 @@ async def _begin(call: Call, website: Website, request: ExportRequest, network: 
             ),
             stream=Stream(file.next_piece, stack.pop_all().close),
         )
+
+
+def _source_of(
+    call: Call, website: Website, period: Period, cancellation: Cancellation, stack: ExitStack
+) -> Source:
+    """Return what is exported, until the stack ends."""
+    backend = call.backend
+    origins, sources = backend.store.imports.origins(website), backend.settings.sources
+    zone, has_visits = backend.pipeline.rules.zone, backend.store.settings.visits.is_on
+    if backend.store.spool is None:
+        return ExportSource(
+            snapshot=stack.enter_context(backend.store.snapshot(website)),
+            origins=origins,
+            sources=sources,
+            period=period,
+            zone=zone,
+            has_visits=has_visits,
+            cancellation=cancellation,
+        )
+    # Only with a cluster.
+    from medamad.query.clickhouse.engine import ClickHouseEngine  # noqa: PLC0415
+    from medamad.transfer.cluster_export import ClusterSource  # noqa: PLC0415
+
+    engine = backend.engine
+    if not isinstance(engine, ClickHouseEngine):
+        raise TypeError("the hits are in a cluster, which another engine cannot export")
+    return ClusterSource(
+        reader=engine.reader(website.number, sources, cancellation),
+        origins=origins,
+        period=period,
+        zone=zone,
+        has_visits=has_visits,
+    )
 
 
 def _end(backend: Backend, network: bytes) -> None:

@@ -1,0 +1,106 @@
+"""What is exported from a cluster. Imported only where one is configured."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
+from typing import Any, Final
+
+import numpy as np
+from attrs import frozen
+
+from medamad.clickhouse.client import ClickHouseError
+from medamad.clickhouse.tables import sequences_in
+from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
+from medamad.domain.errors import Unavailable
+from medamad.domain.hits import NUMBERS_OF_HITS
+from medamad.query.clickhouse import hits
+from medamad.query.clickhouse.reader import ClickHouseReader
+from medamad.query.period import Period
+from medamad.query.reports import Report
+from medamad.query.request import NO_GAPS, Gaps, Query, Result
+from medamad.storage.import_batches import Origins
+from medamad.transfer.export import STEP_ROWS, RowPiece, Source, view_cells
+from medamad.transfer.tables import EVENTS_TABLE, VIEWS_TABLE, Table, number_cells
+
+_RETRY_AFTER_S: Final = 10
+
+
+@frozen(kw_only=True)
+class ClusterSource(Source):
+    """The hits of a website that this store has sent to a cluster, in a period."""
+
+    reader: ClickHouseReader
+    origins: Origins
+    period: Period
+    zone: tzinfo = UTC
+    has_visits: bool = True
+
+    def row_gaps(self, table: Table) -> Gaps:  # noqa: ARG002 - there are no rollups
+        """Return no gaps."""
+        return NO_GAPS
+
+    def views(self) -> Iterator[RowPiece]:
+        """Return the views, visit by visit. Raises Unavailable."""
+        pieces = hits.views(self.reader, self.period, STEP_ROWS)
+        return self._pieces(VIEWS_TABLE, "views", pieces)
+
+    def events(self) -> Iterator[RowPiece]:
+        """Return the properties of the events, visit by visit. Raises Unavailable."""
+        pieces = hits.events(self.reader, self.period, STEP_ROWS)
+        return self._pieces(EVENTS_TABLE, "events", pieces)
+
+    def report(self, report: Report, query: Query) -> Result[list[Any]]:
+        """Return what a report finds. Raises Unavailable."""
+        try:
+            return report(self.reader, query)
+        except ClickHouseError as error:
+            raise _unavailable() from error
+
+    def _pieces(
+        self, table: Table, name: str, pieces: Iterator[hits.Columns]
+    ) -> Iterator[RowPiece]:
+        cells = self._view_cells if table is VIEWS_TABLE else self._event_cells
+        done = 0
+        try:
+            total = hits.count_rows(self.reader, name, self.period)
+            for piece in pieces:
+                rows = cells(piece)
+                done += len(rows[0])
+                yield RowPiece(rows, done, max(total, done))
+        except ClickHouseError as error:
+            raise _unavailable() from error
+        yield RowPiece([()] * len(table.columns), done, done)
+
+    def _view_cells(self, piece: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        stores, numbers = self.origins.of(sequences_in(piece["view"]))
+        visits = self.origins.of(sequences_in(piece["visit"]))[1]
+        values: dict[str, Sequence[Any]] = {
+            "store": stores,
+            "view": numbers,
+            "visit": [number or None for number in visits],
+            "time": piece["time_ms"].tolist(),
+            "duration_ms": [number or None for number in piece["duration_ms"].tolist()],
+            **{flag.attribute: (piece[flag.attribute] > 0).tolist() for flag in ViewFlag},
+            **{
+                number.attribute: number_cells(number, piece[number.attribute].tolist())
+                for number in NUMBERS_OF_HITS
+            },
+            **{dimension.attribute: piece[dimension.attribute] for dimension in VIEW_DIMENSIONS},
+        }
+        return view_cells(values, self.reader.sources)
+
+    def _event_cells(self, piece: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        stores, numbers = self.origins.of(sequences_in(piece["event"]))
+        viewed = self.origins.of(sequences_in(piece["view"]))[1]
+        return [
+            stores,
+            numbers,
+            [number or None for number in viewed],
+            np.asarray(piece["time_ms"], np.int64).tolist(),
+            piece["name"],
+            piece["value"],
+        ]
+
+
+def _unavailable() -> Unavailable:
+    message = "the cluster does not answer at the moment"
+    return Unavailable(message, retry_after=_RETRY_AFTER_S)
