@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
+from medamad.cli.reading import reader_of
 from medamad.cli.support import (
     add_data,
     add_json,
@@ -29,8 +30,7 @@ from medamad.query.comparison import (
     parse_metrics,
     parse_share,
 )
-from medamad.query.embedded.reader import EmbeddedReader
-from medamad.query.request import Cancellation, Query
+from medamad.query.request import Query
 from medamad.storage.environment.owner import as_invoker
 from medamad.storage.offline import open_reader, value_of
 from medamad.storage.website_values import ALL_ANNOTATIONS, GOALS_AND_FUNNELS
@@ -121,10 +121,9 @@ def _compare(data_dir: Path, arguments: Namespace) -> int:
     with as_invoker() if arguments.config is not None else nullcontext():
         lists = load_lists(config)
     with open_reader(data_dir) as reader:
-        reader.check_is_whole()
-        snapshot = reader.sound_snapshot(reader.website(arguments.website))
-        engine = EmbeddedReader(snapshot, sources(lists), Cancellation())
-        found = comparison(engine, Query(), options=options).content
+        website = reader.website(arguments.website)
+        with reader_of(config, reader, website, sources(lists)) as engine:
+            found = comparison(engine, Query(), options=options).content
     is_damaged = print_damaged(reader.damaged)
     if arguments.json:
         print(json.dumps(found, indent=1))

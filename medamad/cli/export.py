@@ -8,13 +8,14 @@ import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from typing import BinaryIO, Final
 
+from medamad.cli.reading import reader_of
 from medamad.cli.support import (
     STANDARD_OUTPUT,
     ProgressLine,
@@ -29,15 +30,19 @@ from medamad.cli.support import (
     reject_own_file,
 )
 from medamad.config.lists import load_lists
+from medamad.config.schema import Config
 from medamad.config.settings import sources
 from medamad.domain.errors import BadRequest
+from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
-from medamad.query.period import parse_period
+from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.period import Period, parse_period
+from medamad.query.reader import Reader
 from medamad.query.request import Gap, Gaps
 from medamad.storage.environment.owner import as_invoker
-from medamad.storage.offline import open_reader
+from medamad.storage.offline import StoreReader, open_reader
 from medamad.storage.segments.damage import WAYS_OUT
-from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource
+from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource, Source
 from medamad.transfer.rows import format_day
 
 _MODE: Final = 0o600
@@ -142,16 +147,15 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
         _output(output, data_dir) as (file, place),
         _naming(str(data_dir)),
         open_reader(data_dir) as reader,
+        ExitStack() as stack,
     ):
-        reader.check_is_whole()
         website = reader.website(arguments.hostname)
-        exported = ExportSource(
-            snapshot=reader.sound_snapshot(website),
-            origins=reader.origins(website),
-            sources=sources(lists),
-            period=request.period,
-            zone=zone,
-            has_visits=config.events.visits,
+        exported = _source_of(
+            config,
+            reader,
+            website,
+            stack.enter_context(reader_of(config, reader, website, sources(lists))),
+            request.period,
         )
         progress = ProgressLine(f"{website.hostname}: {request.what}", sys.stderr)
         gaps_of: dict[str, Gaps] = {}
@@ -169,6 +173,31 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     for what in _without(gaps_of, _BY_DAMAGE):
         print_error(f"{what}, of which damaged data is left out; {WAYS_OUT}")
     return 1 if is_damaged or any(gaps.days(Gap.DAMAGED) for gaps in gaps_of.values()) else 0
+
+
+def _source_of(
+    config: Config, store: StoreReader, website: Website, reader: Reader, period: Period
+) -> Source:
+    """Return what is exported: what the store has, or the cluster."""
+    zone, has_visits = config.events.timezone, config.events.visits
+    origins = store.origins(website)
+    if isinstance(reader, EmbeddedReader):
+        return ExportSource(
+            snapshot=reader.snapshot,
+            origins=origins,
+            sources=reader.sources,
+            period=period,
+            zone=zone,
+            has_visits=has_visits,
+        )
+    # Only with a cluster.
+    from medamad.query.clickhouse.reader import ClickHouseReader  # noqa: PLC0415
+    from medamad.transfer.cluster_export import ClusterSource  # noqa: PLC0415
+
+    assert isinstance(reader, ClickHouseReader)  # noqa: S101 - there is no other
+    return ClusterSource(
+        reader=reader, origins=origins, period=period, zone=zone, has_visits=has_visits
+    )
 
 
 _BY_ROLLUPS: Final = (

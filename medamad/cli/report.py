@@ -4,11 +4,12 @@ import re
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from datetime import date, tzinfo
 from pathlib import Path
 from typing import Final
 
+from medamad.cli.reading import reader_of
 from medamad.cli.support import add_data, effective_config, on_data, print_damaged
 from medamad.config.lists import load_lists
 from medamad.config.schema import public_url
@@ -21,8 +22,6 @@ from medamad.mail.figures import Counted, website_figures
 from medamad.mail.report import Report, as_html, as_text
 from medamad.mail.spans import Span
 from medamad.mail.words import Words
-from medamad.query.embedded.reader import EmbeddedReader
-from medamad.query.request import Cancellation
 from medamad.storage.environment.owner import as_invoker
 from medamad.storage.offline import open_reader
 
@@ -108,15 +107,14 @@ def _report(data_dir: Path, arguments: Namespace) -> int:
     span = _span(arguments, now_ms // 1000, zone)
     with as_invoker() if arguments.config is not None else nullcontext():
         names = sources(load_lists(config))
-    with open_reader(data_dir) as reader:
-        reader.check_is_whole()
+    with open_reader(data_dir) as reader, ExitStack() as reading:
         counted = Counted(config.events.visits, config.events.unique != "none")
         websites = [reader.website(hostname) for hostname in dict.fromkeys(arguments.website)]
         report = Report(
             span=span,
             websites=[
                 website_figures(
-                    EmbeddedReader(reader.sound_snapshot(website), names, Cancellation()),
+                    reading.enter_context(reader_of(config, reader, website, names)),
                     website.hostname,
                     span,
                     goals=reader.goals(website).goals,

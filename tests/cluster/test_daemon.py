@@ -183,16 +183,11 @@ def test_what_a_cluster_cannot_do_yet_is_refused(daemon: Daemon) -> None:
     daemon.start()
     client = daemon.client()
     client.add_website("example.com")
-    answer = client.request("GET", "/api/website/example.com/export")
-    assert answer.status == 409
-    assert "from which nothing can be exported yet" in answer.json["error"]["message"]
     until(lambda: "rows since the start" in command(daemon, "status")[1])
     here, refused = ["--data", str(daemon.data)], "the hits are in a cluster"
     file = daemon.folder / "views.ndjson"
     file.write_text("")
     for arguments in (
-        ["export", "example.com"],
-        ["report", "--website", "example.com", "--week", "2026-W40"],
         ["retention"],
         ["import", "--website", "example.com", str(file)],
     ):
@@ -257,3 +252,43 @@ def test_days_of_which_only_totals_are_left_are_not_loaded(daemon: Daemon, tmp_p
     assert "only daily totals are left, which a cluster cannot have: " in error
     assert f"{HOST} ({export.days})." in error
     assert "hits from before" in command(daemon, "status")[1]
+
+
+def test_a_website_comes_back_from_the_cluster(daemon: Daemon, tmp_path: Path) -> None:
+    initialized(daemon)
+    daemon.start()
+    client = daemon.client()
+    client.add_website("example.com")
+    browse(daemon)
+    paths = [f"/api/website/example.com/{each.name}?visits=true" for each in STATISTICS]
+    # The unloads come last.
+    until(lambda: sum(row["duration"] for row in client.get(paths[0])) == 30_030)
+    before = [client.request("GET", path).json for path in paths]
+    files = []
+    for what in ("views", "events"):
+        files.append(str(tmp_path / f"{what}.csv"))
+        given = ["export", "example.com", "--what", what, "-o", files[-1]]
+        done = finished_fork([*given, "--data", str(daemon.data)])
+        assert done.returncode == 0, done
+    report = ["report", "--website", "example.com", "--week", "2026-W40"]
+    done = finished_fork([*report, "--data", str(daemon.data)])
+    assert done.returncode == 0, done
+    daemon.stop()
+    alone = Daemon(tmp_path / "alone")
+    alone.start()
+    alone.client().add_website("example.com")
+    done = finished("import", alone.data, *files, "--website", "example.com")
+    assert done.returncode == 0, done
+    assert [alone.client().request("GET", path).json for path in paths] == before
+    alone.stop()
+
+
+def test_what_is_in_a_cluster_is_not_exported_from_elsewhere(daemon: Daemon) -> None:
+    initialized(daemon)
+    daemon.start()
+    daemon.client().add_website("example.com")
+    until(lambda: "rows since the start" in command(daemon, "status")[1])
+    daemon.stop()
+    # The configuration that names the cluster is not given.
+    done = finished_fork(["export", "example.com", "--data", str(daemon.data)])
+    assert (done.returncode, "the hits are in a cluster" in done.stderr) == (1, True), done
