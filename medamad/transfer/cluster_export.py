@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from medamad.clickhouse.client import ClickHouseError
-from medamad.clickhouse.tables import sequences_in
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
-from medamad.domain.errors import Unavailable
 from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.query.clickhouse import hits
 from medamad.query.clickhouse.reader import ClickHouseReader
@@ -20,8 +17,6 @@ from medamad.query.request import NO_GAPS, Gaps, Query, Result
 from medamad.storage.import_batches import Origins
 from medamad.transfer.export import STEP_ROWS, RowPiece, Source, view_cells
 from medamad.transfer.tables import EVENTS_TABLE, VIEWS_TABLE, Table, number_cells
-
-_RETRY_AFTER_S: Final = 10
 
 
 @frozen(kw_only=True)
@@ -50,29 +45,22 @@ class ClusterSource(Source):
 
     def report(self, report: Report, query: Query) -> Result[list[Any]]:
         """Return what a report finds. Raises Unavailable."""
-        try:
-            return report(self.reader, query)
-        except ClickHouseError as error:
-            raise _unavailable() from error
+        return hits.run_report(self.reader, lambda reader: report(reader, query))
 
     def _pieces(
         self, table: Table, name: str, pieces: Iterator[hits.Columns]
     ) -> Iterator[RowPiece]:
         cells = self._view_cells if table is VIEWS_TABLE else self._event_cells
-        done = 0
-        try:
-            total = hits.count_rows(self.reader, name, self.period)
-            for piece in pieces:
-                rows = cells(piece)
-                done += len(rows[0])
-                yield RowPiece(rows, done, max(total, done))
-        except ClickHouseError as error:
-            raise _unavailable() from error
+        done, total = 0, hits.count_rows(self.reader, name, self.period)
+        for piece in pieces:
+            rows = cells(piece)
+            done += len(rows[0])
+            yield RowPiece(rows, done, max(total, done))
         yield RowPiece([()] * len(table.columns), done, done)
 
     def _view_cells(self, piece: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        stores, numbers = self.origins.of(sequences_in(piece["view"]))
-        visits = self.origins.of(sequences_in(piece["visit"]))[1]
+        stores, numbers = self.origins.of(piece["view"])
+        visits = self.origins.of(piece["visit"])[1]
         values: dict[str, Sequence[Any]] = {
             "store": stores,
             "view": numbers,
@@ -89,8 +77,8 @@ class ClusterSource(Source):
         return view_cells(values, self.reader.sources)
 
     def _event_cells(self, piece: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        stores, numbers = self.origins.of(sequences_in(piece["event"]))
-        viewed = self.origins.of(sequences_in(piece["view"]))[1]
+        stores, numbers = self.origins.of(piece["event"])
+        viewed = self.origins.of(piece["view"])[1]
         return [
             stores,
             numbers,
@@ -99,8 +87,3 @@ class ClusterSource(Source):
             piece["name"],
             piece["value"],
         ]
-
-
-def _unavailable() -> Unavailable:
-    message = "the cluster does not answer at the moment"
-    return Unavailable(message, retry_after=_RETRY_AFTER_S)

@@ -267,7 +267,7 @@ def test_a_website_comes_back_from_the_cluster(daemon: Daemon, tmp_path: Path) -
     files = []
     for what in ("views", "events"):
         files.append(str(tmp_path / f"{what}.csv"))
-        given = ["export", "example.com", "--what", what, "-o", files[-1]]
+        given = ["export", "example.com", "--what", what, "--output", files[-1]]
         done = finished_fork([*given, "--data", str(daemon.data)])
         assert done.returncode == 0, done
     report = ["report", "--website", "example.com", "--week", "2026-W40"]

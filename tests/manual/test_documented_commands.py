@@ -264,6 +264,10 @@ NEEDS: Final[tuple[tuple[str, Need], ...]] = (
         run_by("tests/cluster/test_daemon.py", '"init"', '"status"', '"load"', '"resend"'),
     ),
     (r"medamad follow ", for_what_is_there),
+    (
+        r"medamad (export .* --output (views|events).csv --data|import .* events.csv --data)",
+        run_by("tests/cluster/test_daemon.py", '"export"', '"import"'),
+    ),
     (r"medamad ", on_a_daemon),
     (r"curl ", on_a_daemon),
     (r"mkdocs build --strict$", run_by("tests/manual/test_site.py", '"build", "--strict"')),

@@ -1,24 +1,52 @@
 """The views and events of a website in a cluster, piece by piece, for exports."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias, TypeVar
 
 from attrs import frozen
 
+from medamad.clickhouse.client import ClickHouseError
+from medamad.clickhouse.tables import sequences_in
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
+from medamad.domain.errors import Unavailable
 from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.query.clickhouse.reader import ClickHouseReader
 from medamad.query.clickhouse.sql import during
 from medamad.query.period import Period
 
+T = TypeVar("T")
 Columns: TypeAlias = Mapping[str, Any]
 """An array of numbers or a list of texts by the name of a column of `medamad.clickhouse.tables`."""
 
 
+_RETRY_AFTER_S: Final = 10
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """Turn an error of a server into Unavailable."""
+    try:
+        yield
+    except ClickHouseError as error:
+        message = "the cluster does not answer at the moment"
+        raise Unavailable(message, retry_after=_RETRY_AFTER_S) from error
+
+
+def run_report(reader: ClickHouseReader, report: Callable[[ClickHouseReader], T]) -> T:
+    """Return what a report finds. Raises Unavailable."""
+    with _answered():
+        return report(reader)
+
+
 def count_rows(reader: ClickHouseReader, table: str, period: Period) -> int:
-    """Return how many rows of a table are in a period, those that were sent twice counted twice."""
+    """Return how many rows of a table are in a period, those that were sent twice counted twice.
+
+    Raises Unavailable.
+    """
     rows = reader.of_website(table, *during(period), final=False)
-    return int(reader.run(f"SELECT count() AS n FROM {rows}")["n"][0])
+    with _answered():
+        return int(reader.run(f"SELECT count() AS n FROM {rows}")["n"][0])
 
 
 @frozen
@@ -29,6 +57,9 @@ class _Table:
     key: tuple[str, ...]
     numbers: tuple[str, ...]
     texts: tuple[str, ...]
+
+
+_SEQUENCES: Final = ("visit", "view", "event")
 
 
 _VIEWS: Final = _Table(
@@ -51,12 +82,18 @@ _EVENTS: Final = _Table(
 
 
 def views(reader: ClickHouseReader, period: Period, size: int) -> Iterator[Columns]:
-    """Return the views of a period in pieces of up to `size`, in the order of their visits."""
+    """Return the views of a period in pieces of up to `size`, in the order of their visits.
+
+    Numbers are those of the collector. Raises Unavailable.
+    """
     return _pieces(reader, _VIEWS, period, size)
 
 
 def events(reader: ClickHouseReader, period: Period, size: int) -> Iterator[Columns]:
-    """Return the properties of the events of a period in pieces of up to `size`."""
+    """Return the properties of the events of a period in pieces of up to `size`.
+
+    Numbers are those of the collector. Raises Unavailable.
+    """
     return _pieces(reader, _EVENTS, period, size)
 
 
@@ -68,10 +105,14 @@ def _pieces(
     following: list[str] = []
     while True:
         rows = reader.of_website(table.name, *during(period), *following)
-        found = reader.run(f"SELECT {columns} FROM {rows} ORDER BY {order} LIMIT {size}")
+        with _answered():
+            found = reader.run(f"SELECT {columns} FROM {rows} ORDER BY {order} LIMIT {size}")
         count = len(found["view"]) if found else 0
         if count:
-            yield {name.removeprefix("as_"): column for name, column in found.items()}
+            yield {
+                name.removeprefix("as_"): sequences_in(column) if name in _SEQUENCES else column
+                for name, column in found.items()
+            }
         if count < size:
             return
         following = [_after([(name, int(found[name][-1])) for name in table.key])]
