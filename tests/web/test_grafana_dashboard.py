@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.web.daemon_in_memory import Server
 
+from medamad.domain.cluster import ClusterState
 from medamad.web.routes.monitoring import Exposition
 
 FILE = Path(__file__).parents[2] / "etc" / "grafana-medamad.json"
@@ -21,6 +22,7 @@ LABELS = {"job", "instance"}
 @pytest.fixture
 def exposed(server: Server) -> dict[str, set[str]]:
     """The names of all figures, with those of their labels."""
+    server.site.backend.cluster = ClusterState(1)
     text = Exposition.of(server.site).text("")[0].decode("utf-8")
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
