@@ -182,7 +182,7 @@ COLLECTORS: Final = Table(
     order="collector, store",
     shard_key="intHash64(collector)",
 )
-"""Which store sends with the number of a collector: the one that was added first."""
+"""Which stores have sent to the tables, with the number of a collector. The first one may go on."""
 
 TABLES: Final = (VIEWS, EVENTS, TEXTS, VISITS, SETTLED, COLLECTORS)
 _VERSION_VIEW: Final = "tables_version"

@@ -245,12 +245,15 @@ class Shipper:
                 f"cluster.collector: this store has sent its hits as collector {marks.collector},"
                 f" and cannot go on as {self.collector}"
             )
-        self._claim_number()
+        self._claim_tables()
         self._sent, self._safe, self._safe_ms = marks.sent, marks.safe, marks.safe_ms
         self._has_begun = True
 
-    def _claim_number(self) -> None:
-        """Make sure that no other store sends with our number. Raises CannotSend."""
+    def _claim_tables(self) -> None:
+        """Make sure that no other store sends to the same tables. Raises CannotSend.
+
+        Its websites would have the numbers of ours.
+        """
         with self._reading:
             self._check_not_stopped()
             with self.store.environment.reading() as txn:
@@ -260,15 +263,14 @@ class Shipper:
             owner = self._owner()
         if owner != own:
             raise CannotSend(
-                f"cluster.collector: {self.collector} is the number of another store ({owner}):"
-                " choose one that was never used"
+                f"cluster.database: {self.client.connecting.database} has the hits of another store"
+                f" ({owner}): choose a database of its own, or restore a backup of that store"
             )
 
     def _owner(self) -> str | None:
+        """Return which store was the first to send to the tables."""
         found = self.client.query(
-            f"SELECT store FROM {self.client.table(COLLECTORS.name)}"
-            " WHERE collector = {collector:UInt16} ORDER BY added, store LIMIT 1",
-            parameters={"collector": self.collector},
+            f"SELECT store FROM {self.client.table(COLLECTORS.name)} ORDER BY added, store LIMIT 1"
         )
         stores = found.get("store", [])
         return str(stores[0]) if len(stores) else None

@@ -111,19 +111,23 @@ def test_a_database_without_tables_says_how_they_are_made(server: Server, tmp_pa
     daemon.stop()
 
 
-def test_a_number_in_use_is_refused(server: Server, tmp_path: Path) -> None:
+def test_the_database_of_another_store_is_refused(server: Server, tmp_path: Path) -> None:
     both = [
-        with_cluster(tmp_path / name, server.url, 'database = "in_use"\ncollector = 9\n')
-        for name in ("one", "two")
+        with_cluster(
+            tmp_path / str(number), server.url, f'database = "of_one"\ncollector = {number}'
+        )
+        for number in (1, 2)
     ]
     initialized(both[0])
     both[0].start()
-    until(lambda: "degraded" not in Client(both[0].port).get("/health"))
-    until(lambda: command(both[0], "status")[0] == 0)
-    until(lambda: len(server.client("in_use").query("SELECT store FROM in_use.collectors")) > 0)
+    collectors = server.client("of_one")
+    until(
+        lambda: len(collectors.query("SELECT store FROM of_one.collectors").get("store", ())) == 1
+    )
     both[1].start()
     client = Client(both[1].port)
-    until(lambda: "9 is the number of another store" in client.get("/health").get("degraded", ""))
+    until(lambda: "hits of another store" in client.get("/health").get("degraded", ""))
+    assert "degraded" not in Client(both[0].port).get("/health")
     for daemon in both:
         daemon.stop()
 

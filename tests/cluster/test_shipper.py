@@ -16,6 +16,7 @@ from medamad.clickhouse import tables
 from medamad.clickhouse.client import Client, Unavailable
 from medamad.cluster.shipper import CannotSend, Stopped
 from medamad.domain.dimensions import Dimension
+from medamad.domain.errors import Unavailable as StoreUnavailable
 from medamad.storage.spool import Marks, least_number
 
 
@@ -258,17 +259,18 @@ async def test_everything_since_a_time_can_be_sent_again(collector: Collector) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_number_belongs_to_one_store(collector: Collector, tmp_path: Path) -> None:
+async def test_tables_belong_to_one_store(collector: Collector, tmp_path: Path) -> None:
     await collector.ship()
     other = Collector(start(tmp_path / "other"), collector.client)
-    with pytest.raises(CannotSend, match=r"3 is the number of another store .*: choose one that"):
-        other.shipper.step()
     other.begin(4)
-    await other.ship()
-    other.begin(5)
-    with pytest.raises(CannotSend, match="as collector 4, and cannot go on as 5"):
+    with pytest.raises(CannotSend, match=r"has the hits of another store \(\w{16}\): choose a"):
         other.shipper.step()
     await other.store.close()
+    await collector.append(a_view())
+    await collector.ship()
+    collector.begin(5)
+    with pytest.raises(CannotSend, match="as collector 3, and cannot go on as 5"):
+        collector.shipper.step()
 
 
 @pytest_twisted.ensureDeferred
@@ -327,3 +329,29 @@ async def test_what_too_few_replicas_have_is_sent_again_later(collector: Collect
         "n"
     ] == [1]
     client.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_full_store_has_room_again_once_the_cluster_has_what_it_had(
+    collector: Collector,
+) -> None:
+    await collector.restart(map_size=8 << 20, chunk_views=2_000)
+    number = refused = 0
+    while not refused:
+        at_ms = NOW_MS + number * 1_000
+        hits = views(number + 1, number + 200, at_ms)
+        try:
+            await collector.append(*hits)
+            number += len(hits)
+        except StoreUnavailable:
+            refused = len(hits)
+    assert number > 1_000
+    # A start while it is full.
+    await collector.restart(map_size=8 << 20, chunk_views=2_000)
+    collector.now_ms = at_ms + 200 * HOUR_MS
+    await collector.ship()
+    assert len(collector.views("view")) == number
+    await collector.store.maintain(collector.now_ms)
+    await collector.append(a_view(time_ms=collector.now_ms))
+    await collector.ship()
+    assert len(collector.views("view")) == number + 1

@@ -21,9 +21,9 @@ from medamad.storage.wal.log import wal_records
 COLLECTOR = 3
 
 
-def start(folder: Path, **settings: Any) -> Store:
+def start(folder: Path, chunk_views: int = 100, **settings: Any) -> Store:
     chosen = StoreSettings(map_size=64 << 20, min_free_disk=0, spool_hours=72)
-    return start_store(folder, evolve(chosen, **settings), reactor, Sizes(chunk_views=100))
+    return start_store(folder, evolve(chosen, **settings), reactor, Sizes(chunk_views=chunk_views))
 
 
 @define(eq=False)
