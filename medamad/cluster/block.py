@@ -22,9 +22,9 @@ from medamad.storage.segments.snapshot import Snapshot
 
 Numbers: TypeAlias = NDArray[np.uint64]
 
-_MOST_DAYS: Final = 500_000
+_MOST_DAYS: Final = 200_000
 """How many visits are remembered with their days. Any other is looked up again."""
-_MOST_TEXTS: Final = 1_000_000
+_MOST_TEXTS: Final = 200_000
 """How many texts are remembered as sent. Any other is sent again."""
 
 

@@ -52,8 +52,12 @@ _QUORUM_MS: Final = 10_000
 _WITHOUT_QUORUM: Final = frozenset((0, 285, 286, 319))
 """Errors after which an insert may succeed without a quorum: no answer, too few replicas, and
 that it is unknown of an earlier insert, or of this one, where it arrived."""
-_SETTINGS: Final = {"insert_deduplicate": 0}
-"""A block that a server has seen is not safe only because of that."""
+_SETTINGS: Final = {
+    # A block that a server has seen is not safe only because of that.
+    "insert_deduplicate": 0,
+    # Hits of a small website may be of many months.
+    "max_partitions_per_insert_block": 0,
+}
 _NONE: Final[Numbers] = np.zeros(0, np.uint64)
 
 _log: Final = Logger()

@@ -176,6 +176,16 @@ async def test_a_backlog_is_sent_in_blocks_and_gaps_are_skipped(collector: Colle
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_block_may_have_views_of_many_months(collector: Collector) -> None:
+    months = 150
+    await collector.append(
+        *(a_view(happened_ms=NOW_MS - month * 31 * DAY_MS) for month in range(months))
+    )
+    await collector.ship()
+    assert len(set(collector.views("visit_day"))) == months
+
+
+@pytest_twisted.ensureDeferred
 async def test_texts_are_listed_once_for_each_website(collector: Collector) -> None:
     await collector.store.add_website("other.example", NOW_MS // 1000)
     await collector.append(a_view(path="/é"), a_view(2, path="/é"), a_view(path="/b"), event(""))
