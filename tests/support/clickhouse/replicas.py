@@ -1,255 +1,225 @@
-"""Two shards of two replicas with ZooKeeper: Debian's ClickHouse, which is old, but replicates.
+"""Servers with replicas: two shards of two, of Debian's ClickHouse 18.16, and its ZooKeeper.
 
-The current one that the other tests use has no replicas. The old one lacks codecs, indexes of time
-and typed parameters, so that it is for writing and faults alone.
+They are old, and used for what becomes of inserts while servers die. Each is reached through a
+proxy, which lets a client of current servers speak to it, and can cut connections.
 """
 
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, field
+from support.clickhouse.old_proxy import OldProxy
 from support.daemon import PATIENCE_S, free_port
 
-from medamad.clickhouse import tables
-from medamad.clickhouse.client import Client, Connecting, Unavailable
+from medamad.clickhouse.client import Client, Connecting
 
-SERVER: Final = "/usr/sbin/clickhouse-server"
-ZOOKEEPER: Final = "/usr/share/java/zookeeper.jar"
-ARE_THERE: Final = all((Path(SERVER).exists(), Path(ZOOKEEPER).exists(), shutil.which("java")))
-WHERE: Final = "Debian's clickhouse-server and zookeeper are not installed"
-NAME: Final = "both"
-DATABASE: Final = "stats"
-_START_S: Final = 15.0
-_SHARDS: Final = 2
-_REPLICAS: Final = 2
-_KNOWN: Final = (
-    *("query", "readonly", "wait_end_of_query", "max_execution_time", "max_memory_usage"),
-    *("distributed_product_mode", "skip_unavailable_shards", "insert_distributed_sync"),
-    *("insert_quorum", "insert_quorum_timeout", "insert_deduplicate"),
-)
-"""Settings that the old server knows."""
+CLUSTER: Final = "replicas"
+MISSING: Final = [
+    package
+    for package, program in (
+        ("clickhouse-server", shutil.which("clickhouse-server")),
+        ("zookeeper", Path("/usr/share/java/zookeeper.jar").exists()),
+    )
+    if not program
+]
+"""The packages that are not installed."""
 
-
-_OLD_TYPES: Final = {tables.TEXT: "String"}
-
-
-class OldClient(Client):
-    """Leaves out what the old server does not know."""
-
-    def _post(self, settings: Mapping[str, Any], *others: Any) -> bytes:
-        known = {name: value for name, value in settings.items() if name in _KNOWN}
-        return super()._post(known, *others)
-
-
-@frozen
-class Ports:
-    """The ports of a server."""
-
-    http: int = field(factory=free_port)
-    tcp: int = field(factory=free_port)
-    interserver: int = field(factory=free_port)
+# The kernel ends them with the process that started them, however that ends.
+_TIED: Final = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 @define(eq=False)
-class Node:
-    """A server, which can be killed and started again on what it has."""
+class Program:
+    """A process that can be killed and started again."""
 
+    name: str
     folder: Path
-    shard: int
-    ports: Ports
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.ports.http}"
+    command: Sequence[str]
+    is_ready: Callable[[], bool]
+    _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        if self.process is not None:
+        """Start it, unless it runs. It may take a while to be ready."""
+        if self._process is not None and self._process.poll() is None:
             return
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                (SERVER, f"--config-file={self.folder / 'config.xml'}"),
+        with (self.folder / "output.txt").open("ab") as output:
+            self._process = subprocess.Popen(
+                (*_TIED, *self.command),
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 cwd=self.folder,
             )
 
-    @property
-    def has_ended(self) -> bool:
-        return self.process is None or self.process.poll() is not None
+    def await_ready(self) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.is_ready():
+            assert time.monotonic() < deadline, f"{self.name} is not ready"
+            # Servers of this version may crash while they start.
+            self.start()
+            time.sleep(0.02)
 
     def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        """End it as a power cut would: kill -9."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+@define(eq=False)
+class Node(Program):
+    """A server, and the proxy before it."""
+
+    proxy: OldProxy = None  # type: ignore[assignment]
 
 
 @define(eq=False)
 class Replicas:
-    """The servers, and ZooKeeper."""
+    """The servers, in order of shard and replica, and the ZooKeeper that they share."""
 
-    folder: Path
-    nodes: list[Node] = field(factory=list)
-    keeper_port: int = field(factory=free_port)
-    keeper: subprocess.Popen[bytes] | None = None
+    zookeeper: Program
+    nodes: Sequence[Node]
+    _clients: list[Client] = field(factory=list)
 
-    def client(self, *nodes: Node) -> OldClient:
-        """Return a client of some servers, or of all."""
-        urls = [node.url for node in nodes or self.nodes]
-        return OldClient(Connecting(urls=urls, database=DATABASE, timeout_s=60.0))
+    @property
+    def urls(self) -> Sequence[str]:
+        return [node.proxy.url for node in self.nodes]
 
-    def start_keeper(self) -> None:
-        if self.keeper is None:
-            with (self.folder / "keeper.log").open("ab") as log:
-                self.keeper = subprocess.Popen(
-                    (
-                        *("java", "-Xmx128m", "-Dzookeeper.admin.enableServer=false"),
-                        *("-cp", f"/etc/zookeeper/conf_example:{ZOOKEEPER}"),
-                        "org.apache.zookeeper.server.ZooKeeperServerMain",
-                        str(self.folder / "zoo.cfg"),
-                    ),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    cwd=self.folder,
-                )
-
-    def kill_keeper(self) -> None:
-        if self.keeper is not None:
-            self.keeper.kill()
-            self.keeper.wait()
-            self.keeper = None
+    def client(self, database: str, *nodes: Node, timeout_s: float = 30.0) -> Client:
+        """Return a client that is closed in the end, of some of the servers or of all."""
+        urls = [node.proxy.url for node in nodes or self.nodes]
+        self._clients.append(Client(Connecting(urls=urls, database=database, timeout_s=timeout_s)))
+        return self._clients[-1]
 
     def start(self) -> None:
-        """Start what does not run, and wait until all of it answers."""
-        self.start_keeper()
-        until = time.monotonic() + PATIENCE_S
-        while True:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.keeper_port)):
-                break
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        """Start what does not run, and wait until all of it is ready."""
+        self.zookeeper.start()
+        # Servers of this version fail for good if they find no ZooKeeper when they start.
+        self.zookeeper.await_ready()
         for node in self.nodes:
             node.start()
-            client, begun = self.client(node), time.monotonic()
-            while not _answers(client):
-                assert time.monotonic() < until, (node.folder / "log").read_text()[-3000:]
-                time.sleep(0.1)
-                # It ends if ZooKeeper takes no sessions yet, or waits for ever.
-                if node.has_ended or time.monotonic() - begun > _START_S:
-                    node.kill()
-                    node.start()
-                    begun = time.monotonic()
-            client.close()
-
-    def make_tables(self) -> None:
-        """Make the tables, without what the old server does not know."""
         for node in self.nodes:
-            client = self.client(node)
-            client.run(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
-            for table in tables.TABLES:
-                columns = ", ".join(
-                    f"{name} {_OLD_TYPES.get(each.type, each.type)}"
-                    for name, each in table.columns.items()
-                )
-                version = f", {table.version}" if table.version else ""
-                month = f" PARTITION BY toYYYYMM({table.by_month})" if table.by_month else ""
-                local = client.table(f"{table.name}_local")
-                client.run(
-                    f"CREATE TABLE {local} ({columns}) ENGINE = ReplicatedReplacingMergeTree("
-                    f"'/tables/{{shard}}/{table.name}', '{{replica}}'{version}){month}"
-                    f" ORDER BY ({table.order})"
-                )
-                client.run(
-                    f"CREATE TABLE {client.table(table.name)} AS {local} ENGINE ="
-                    f" Distributed({NAME}, {DATABASE}, {table.name}_local, {table.shard_key})"
-                )
-            client.run(
-                f"CREATE VIEW {client.table('tables_version')} AS"
-                f" SELECT toUInt32({tables.VERSION}) AS version"
-            )
+            node.await_ready()
+
+    def stop(self) -> None:
+        for client in self._clients:
             client.close()
-
-
-def _answers(client: Client) -> bool:
-    try:
-        client.query("SELECT 1 AS one")
-    except Unavailable:
-        return False
-    return True
+        for node in self.nodes:
+            node.proxy.close()
+        for program in (*self.nodes, self.zookeeper):
+            program.kill()
 
 
 @contextmanager
 def replicas(folder: Path) -> Iterator[Replicas]:
-    """Start two shards of two replicas, and make their tables."""
-    found = Replicas(folder)
-    (folder / "zoo.cfg").write_text(
-        f"tickTime=500\ndataDir={folder / 'zookeeper'}\nclientPort={found.keeper_port}\n"
-        "clientPortAddress=127.0.0.1\nmaxClientCnxns=0\n"
-    )
-    (folder / "zookeeper").mkdir()
-    for shard in range(_SHARDS):
-        for replica in range(_REPLICAS):
-            here = folder / f"{shard}-{replica}"
-            here.mkdir()
-            found.nodes.append(Node(here, shard, Ports()))
-    for node in found.nodes:
-        (node.folder / "config.xml").write_text(_config(found, node))
-        (node.folder / "users.xml").write_text(_USERS)
+    """Start two shards of two replicas each."""
+    zookeeper_port = free_port()
+    zookeeper = _zookeeper(folder / "zookeeper", zookeeper_port)
+    ports = [(free_port(), free_port(), free_port()) for _ in range(4)]
+    nodes = [_node(folder / f"node{number}", number, ports, zookeeper_port) for number in range(4)]
+    started = Replicas(zookeeper, nodes)
     try:
-        found.start()
-        found.make_tables()
-        yield found
+        started.start()
+        yield started
     finally:
-        for node in found.nodes:
-            node.kill()
-        found.kill_keeper()
+        started.stop()
 
 
-_USERS: Final = """<yandex>
-<profiles><default>
-<max_memory_usage>1000000000</max_memory_usage>
-</default></profiles>
-<users><default><password></password><networks><ip>::/0</ip></networks>
-<profile>default</profile><quota>default</quota></default></users>
-<quotas><default></default></quotas></yandex>
-"""
+def _zookeeper(folder: Path, port: int) -> Program:
+    folder.mkdir(parents=True)
+    (folder / "zoo.cfg").write_text(
+        f"tickTime=500\ndataDir={folder}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
+        "admin.enableServer=false\n4lw.commands.whitelist=srvr\nforceSync=no\n"
+    )
+    jars = "/usr/share/java/zookeeper.jar:/etc/zookeeper/conf_example"
+    command = (
+        *("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *("-Dlog4j.configuration=file:/dev/null", "-cp", jars),
+        *("org.apache.zookeeper.server.ZooKeeperServerMain", f"{folder}/zoo.cfg"),
+    )
+    return Program("ZooKeeper", folder, command, lambda: _is_serving(port))
 
 
-def _config(all_: Replicas, node: Node) -> str:
+def _is_serving(port: int) -> bool:
+    # It never answers some of those who ask while it starts.
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5) as asked:
+        asked.sendall(b"srvr")
+        return b"Mode: standalone" in asked.makefile("rb").read()
+    return False
+
+
+def _node(
+    folder: Path, number: int, ports: Sequence[tuple[int, int, int]], zookeeper_port: int
+) -> Node:
+    folder.mkdir(parents=True)
+    http, tcp, interserver = ports[number]
     shards = "".join(
         "<shard><internal_replication>true</internal_replication>"
         + "".join(
-            f"<replica><host>127.0.0.1</host><port>{each.ports.tcp}</port></replica>"
-            for each in all_.nodes
-            if each.shard == shard
+            f"<replica><host>127.0.0.1</host><port>{ports[each][1]}</port></replica>"
+            for each in pair
         )
         + "</shard>"
-        for shard in range(_SHARDS)
+        for pair in ((0, 1), (2, 3))
     )
-    here = node.folder
-    return f"""<yandex>
-<logger><level>warning</level><console>true</console></logger>
-<http_port>{node.ports.http}</http_port><tcp_port>{node.ports.tcp}</tcp_port>
-<interserver_http_port>{node.ports.interserver}</interserver_http_port>
+    (folder / "config.xml").write_text(
+        f"""<yandex>
+<logger><level>information</level><log>{folder}/log.txt</log><errorlog>{folder}/errors.txt</errorlog></logger>
+<http_port>{http}</http_port><tcp_port>{tcp}</tcp_port>
+<interserver_http_port>{interserver}</interserver_http_port>
 <interserver_http_host>127.0.0.1</interserver_http_host>
 <listen_host>127.0.0.1</listen_host>
-<path>{here}/data/</path><tmp_path>{here}/temporary/</tmp_path>
-<user_files_path>{here}/files/</user_files_path>
-<users_config>{here}/users.xml</users_config>
+<path>{folder}/data/</path><tmp_path>{folder}/data/tmp/</tmp_path>
+<users_config>{folder}/users.xml</users_config>
 <default_profile>default</default_profile><default_database>default</default_database>
-<mark_cache_size>67108864</mark_cache_size><uncompressed_cache_size>0</uncompressed_cache_size>
-<zookeeper><node><host>127.0.0.1</host><port>{all_.keeper_port}</port></node>
-<session_timeout_ms>4000</session_timeout_ms></zookeeper>
-<remote_servers incl="none"><{NAME}>{shards}</{NAME}></remote_servers>
-<macros><shard>{node.shard}</shard><replica>{here.name}</replica></macros>
+<mark_cache_size>16777216</mark_cache_size><timezone>UTC</timezone>
+<zookeeper><node><host>127.0.0.1</host><port>{zookeeper_port}</port></node>
+<session_timeout_ms>3000</session_timeout_ms></zookeeper>
+<macros><shard>{number // 2}</shard><replica>{number % 2}</replica></macros>
+<remote_servers><{CLUSTER}>{shards}</{CLUSTER}></remote_servers>
+<distributed_ddl><path>/clickhouse/task_queue/ddl</path></distributed_ddl>
 </yandex>
-"""
+""",
+        "utf-8",
+    )
+    (folder / "users.xml").write_text(
+        """<yandex>
+<profiles><default>
+<connect_timeout_with_failover_ms>200</connect_timeout_with_failover_ms>
+<background_pool_size>4</background_pool_size>
+<log_queries>0</log_queries>
+</default></profiles>
+<users><default><password></password><networks><ip>127.0.0.1</ip></networks>
+<profile>default</profile><quota>default</quota></default></users>
+<quotas><default></default></quotas>
+</yandex>
+""",
+        "utf-8",
+    )
+    return Node(
+        f"server {number}",
+        folder,
+        ("clickhouse-server", f"--config-file={folder}/config.xml"),
+        lambda: _answers(http),
+        proxy=OldProxy(http),
+    )
+
+
+def _answers(port: int) -> bool:
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    try:
+        connection.request("GET", "/ping")
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
