@@ -1,0 +1,116 @@
+"""The example of a cluster in etc/cluster, as far as it can be tried without Docker."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+from support.clickhouse.servers import await_answer, server_in
+from support.daemon import free_port
+
+from medamad.config.schema import load
+from medamad.config.settings import cluster_settings
+
+EXAMPLE = Path(__file__).parents[2] / "etc" / "cluster"
+
+
+@pytest.fixture(scope="module")
+def composed() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((EXAMPLE / "compose.yaml").read_text("utf-8"))
+    return found
+
+
+def parsed(name: str) -> ET.Element:
+    return ET.fromstring((EXAMPLE / name).read_text("utf-8"))  # noqa: S314 - our own
+
+
+def test_every_file_and_volume_that_is_mounted_is_there(composed: dict[str, Any]) -> None:
+    used = set()
+    for service in composed["services"].values():
+        for volume in service["volumes"]:
+            source, _, _ = volume.partition(":")
+            if source.startswith("./"):
+                assert (EXAMPLE / source).is_file()
+            else:
+                used.add(source)
+    assert used == set(composed["volumes"])
+    assert (
+        EXAMPLE / composed["services"]["medamad"]["build"]["context"] / "Containerfile"
+    ).exists()
+
+
+def test_keepers_know_each_other(composed: dict[str, Any]) -> None:
+    raft = parsed("keeper.xml").find("keeper_server/raft_configuration")
+    assert raft is not None
+    known = {each.findtext("hostname"): int(each.findtext("id", "")) for each in raft}
+    services = composed["services"].items()
+    assert known == {
+        name: service["environment"]["KEEPER_ID"]
+        for name, service in services
+        if name.startswith("keeper")
+    }
+
+
+def test_the_servers_know_their_cluster(
+    composed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = {
+        name: service["environment"]
+        for name, service in composed["services"].items()
+        if name.startswith("clickhouse")
+    }
+    for name in services["clickhouse-2b"].keys() | {"HOSTNAME"}:
+        monkeypatch.setenv(name, str(services["clickhouse-2b"].get(name) or "given"))
+    shutil.copy(EXAMPLE / "clickhouse.xml", tmp_path / "config.xml")
+    with server_in(tmp_path, free_port(), free_port()) as server:
+        await_answer(server)
+        found = server.client("default").query(
+            "SELECT toString(host_name) AS host, toUInt8(shard_num) AS shard"
+            " FROM system.clusters WHERE cluster = 'medamad' ORDER BY shard, replica_num"
+        )
+        macros = server.client("default").query(
+            "SELECT getMacro('shard') AS shard, getMacro('replica') AS replica"
+        )
+    assert dict(zip(found["host"], found["shard"], strict=True)) == {
+        name: given["SHARD"] for name, given in services.items()
+    }
+    assert macros == {"shard": ["2"], "replica": ["b"]}
+    assert len({(given["SHARD"], given["REPLICA"]) for given in services.values()}) == 4
+
+
+def test_the_user_is_the_one_that_the_collector_is() -> None:
+    users = parsed("users.xml").find("users")
+    assert users is not None
+    assert [user.tag for user in users] == ["medamad"]
+
+
+def test_the_collector_reaches_the_servers(composed: dict[str, Any], tmp_path: Path) -> None:
+    text = (EXAMPLE / "medamad.toml").read_text("utf-8")
+    secret = "/run/secrets/clickhouse-password"
+    assert composed["services"]["medamad"]["secrets"] == [Path(secret).name]
+    assert secret in text
+    (tmp_path / "password").write_text("given\n")
+    file = tmp_path / "medamad.toml"
+    file.write_text(text.replace(secret, str(tmp_path / "password")), "utf-8")
+    cluster = cluster_settings(load(file), {})
+    assert cluster is not None
+    hosts = [name for name in composed["services"] if name.startswith("clickhouse")]
+    assert sorted(cluster.urls) == [f"http://{host}:8123" for host in hosts]
+    assert (cluster.name, cluster.user, cluster.password, cluster.quorum) == (
+        *("medamad", "medamad", "given"),
+        2,
+    )
+    caddy = composed["services"]["caddy"]["networks"]["default"]["ipv4_address"]
+    assert f'trusted_proxies = ["{caddy}"]' in text
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="caddy is not installed")
+def test_caddy_accepts_its_configuration(tmp_path: Path) -> None:
+    environ = os.environ | {"STATS_HOST": "stats.example.com", "HOME": str(tmp_path)}
+    command = ("caddy", "validate", "--adapter", "caddyfile", "--config", EXAMPLE / "Caddyfile")
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+    assert done.returncode == 0, done.stderr
