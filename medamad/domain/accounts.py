@@ -16,6 +16,7 @@ SCRIPT_TYPES: Final = (
     "file-downloads",
     "not-found",
     "hash-routing",
+    "page-control",
 )
 """What `settings.script_type` may list: the features of the tracker."""
 

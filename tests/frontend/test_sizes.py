@@ -12,7 +12,7 @@ from medamad.build import GENERATED
 
 ROOT = Path(medamad.__file__).parents[1]
 BUILD = ROOT / "medamad" / "frontend" / "build"
-ALL = "click-events.page-events.outbound-links.file-downloads.not-found.hash-routing"
+ALL = "click-events.page-events.outbound-links.file-downloads.not-found.hash-routing.page-control"
 FIRST_VIEW = "dashboard, first view of a website"
 FORMS = ["plain", "gzip", "brotli"]
 ROW = re.compile(r"^\| (\S.*?)" + r" \| ([\d,]+)" * 3 + r" \|$", re.MULTILINE)

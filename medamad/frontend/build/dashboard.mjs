@@ -7,6 +7,7 @@ import { minify } from "terser";
 import { put } from "./files.mjs";
 import { icons } from "./icons.mjs";
 import { laterThan } from "./later.mjs";
+import { lucide } from "./lucide.mjs";
 import { worldMap } from "./map.mjs";
 import { names } from "./names.mjs";
 import { sheets } from "./sheets.mjs";
@@ -32,7 +33,7 @@ export async function buildDashboard(folder) {
     chunkNames: "[name]-[hash]",
     assetNames: "[name]-[hash]",
     legalComments: "none",
-    plugins: [laterThan(`${SOURCE}/app.tsx`), names, icons, sheets, worldMap],
+    plugins: [laterThan(`${SOURCE}/app.tsx`), names, icons, lucide, sheets, worldMap],
   });
   const sizes = new Map();
   for (const file of bundled.outputFiles) {

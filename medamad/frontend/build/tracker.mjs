@@ -12,6 +12,7 @@ export const FEATURES = [
   "file-downloads",
   "not-found",
   "hash-routing",
+  "page-control",
 ];
 
 /**

@@ -6,13 +6,23 @@ declare const OUTBOUND_LINKS: boolean;
 declare const FILE_DOWNLOADS: boolean;
 declare const NOT_FOUND: boolean;
 declare const HASH_ROUTING: boolean;
+declare const PAGE_CONTROL: boolean;
 /** Whether the server tells new visitors from returning ones; not a feature that websites choose. */
 declare const RETURNING: boolean;
 /** Whether visitors are not counted, so that nothing is asked of the browser's cache. */
 declare const UNCOUNTED: boolean;
 
 /** Report a custom event, with properties if any. */
-declare var medamad: (event: string, properties?: object) => void;
+declare var medamad: Medamad;
+
+interface Medamad {
+  (event: string, properties?: object): void;
+  /** Begin a view of the page's address, or of a path. */
+  view: (path?: string) => void;
+}
+
+/** The functions that a page defines. */
+type Hooks = Record<string, ((hit: object) => object | undefined) | undefined>;
 
 /** A visitor's earlier views of the website today, and when the visitor was here last. */
 interface Returning {

@@ -11,6 +11,9 @@ const script = (document.currentScript ||
     (one) => (Error().stack as string).split(one.src || (one as unknown as string))[1],
   )) as HTMLScriptElement;
 const { api } = script.dataset;
+/** The path that is viewed, if the page says which one; undefined if its address does. */
+let manualPath: string | undefined;
+if (PAGE_CONTROL) manualPath = script.dataset.manual && "";
 
 /** The URL of events. A server with a custom event name puts it in place of `event/`. */
 const eventsUrl = new URL(
@@ -30,11 +33,17 @@ let sendLoad: (() => void) | undefined;
 let lastUrl = document.referrer;
 /** The beacon of the current view: a random text by which later hits name it. */
 let beacon: string;
-/** Whether this browser is marked as not to be counted. */
-let isExcluded: boolean | undefined;
+/** Whether this browser is marked as not to be counted, or the page. */
+let isExcluded: unknown;
 
 /** Send a hit so that it is delivered even after the page is gone. */
-const send = (hit: object) => {
+const send = (hit: object | undefined) => {
+  // The page may change a hit or, by returning nothing, drop it.
+  if (PAGE_CONTROL) {
+    const { beforeSend } = script.dataset;
+    if (beforeSend) hit = (self as unknown as Hooks)[beforeSend]?.(hit as object);
+    if (!hit) return;
+  }
   const body = JSON.stringify(hit);
   navigator.sendBeacon?.(eventsUrl + "hit", body) ||
     fetch(eventsUrl + "hit", { keepalive: true, method: "POST", body }).catch((error) => error);
@@ -81,6 +90,10 @@ const reportClick = (event: Partial<MouseEvent>) => {
  * Another script says so in the visitor's language.
  */
 const readExclusion = (eventType: string) => {
+  if (PAGE_CONTROL) {
+    const { exclude } = script.dataset;
+    isExcluded = exclude && currentPath().match(exclude);
+  }
   // Where nothing can be stored, everyone is counted.
   try {
     const choice = eventType === "popstate" && /^#medamad-(ignore|count)$/.exec(location.hash);
@@ -88,13 +101,23 @@ const readExclusion = (eventType: string) => {
       import(eventsUrl + "opt-out.js");
       localStorage.medamad = choice[1];
     }
-    isExcluded = localStorage.medamad === "ignore";
+    isExcluded = (PAGE_CONTROL && isExcluded) || localStorage.medamad === "ignore";
   } catch {}
 };
 
-/** Return the path that the page is on. */
-const currentPath = () =>
+/** Return the path of the page's address. */
+const addressPath = () =>
   HASH_ROUTING ? location.pathname + location.hash.replace("#", "%23") : location.pathname;
+
+/** Return the path that the page is on. */
+const currentPath = () => (PAGE_CONTROL ? (manualPath ?? addressPath()) : addressPath());
+
+/** Begin a view, of another path than the address has if one is given. */
+const view = (path?: string) => {
+  manualPath = path || addressPath();
+  viewedPath = "";
+  handleEvent({});
+};
 
 /**
  * Return the number of views before this one today, from the browser's cache entry of a URL. After
@@ -216,7 +239,8 @@ const listen = (name: string) => {
 // A page may carry the script twice: only the first one does anything.
 self[eventsUrl as "name"] ||= [
   handleEvent({ type: "popstate" }),
-  (self.medamad = (event, properties) => reportEvent({ event, ...properties })),
+  (self.medamad = ((event, properties) => reportEvent({ event, ...properties })) as Medamad),
+  ...(PAGE_CONTROL ? [(medamad.view = view)] : []),
   [
     ...(CLICK_EVENTS || OUTBOUND_LINKS || FILE_DOWNLOADS ? ["click", "auxclick"] : []),
     "popstate",

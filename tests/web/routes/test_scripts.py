@@ -29,7 +29,7 @@ def test_every_set_of_features_was_built() -> None:
         for files in (folder, folder / "named"):
             made = {file.name for file in files.glob("*.js")} - {OPT_OUT}
             assert made == {file_name(features) for features in EVERY_SET}
-            assert len(made) == 64
+            assert len(made) == 128
 
 
 @pytest.mark.parametrize("prefix", ["", "/api"])

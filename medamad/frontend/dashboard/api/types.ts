@@ -11,6 +11,7 @@ export const FEATURES = [
   "file-downloads",
   "not-found",
   "hash-routing",
+  "page-control",
 ] as const;
 export type Feature = (typeof FEATURES)[number];
 

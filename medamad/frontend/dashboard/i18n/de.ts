@@ -742,6 +742,9 @@ export const de: Catalogue = {
     "Aufrufe von Seiten, die es nicht gibt. Ihre Seiten bleiben unverändert.",
   "tracker.hash-routing": "Hash-Routing",
   "tracker.hash-routing-text": "Für Anwendungen, deren Seiten Adressen wie {example} haben.",
+  "tracker.page-control": "Steuerung durch die Seite",
+  "tracker.page-control-text":
+    "Attribute des Script-Tags lassen Seiten aus, lassen eine eigene Funktion jeden Hit ändern oder melden Aufrufe nur, wenn Sie {call} aufrufen.",
   "tracker.tag": "Ihr Skript-Tag",
   "tracker.tag-text":
     "Es ist für alle Websites gleich und verwendet die oben gespeicherten Funktionen.",

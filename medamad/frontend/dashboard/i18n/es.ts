@@ -737,6 +737,9 @@ export const es: Catalogue = {
   "tracker.not-found-text": "Vistas de páginas que no existen. Sus páginas quedan como están.",
   "tracker.hash-routing": "Enrutamiento por hash",
   "tracker.hash-routing-text": "Para aplicaciones cuyas páginas tienen direcciones como {example}.",
+  "tracker.page-control": "Control desde la página",
+  "tracker.page-control-text":
+    "Con atributos de la etiqueta puede excluir páginas, dejar que una función suya modifique cada hit o enviar vistas solo cuando llame a {call}.",
   "tracker.tag": "Su etiqueta de script",
   "tracker.tag-text": "Es la misma para todos sus sitios web y usa las funciones guardadas arriba.",
   "tracker.tag-chosen": "Otras funciones para un sitio web",

@@ -747,6 +747,9 @@ export const fr: Catalogue = {
   "tracker.hash-routing": "Routage par hash",
   "tracker.hash-routing-text":
     "Pour les applications dont les pages ont des adresses comme {example}.",
+  "tracker.page-control": "Contrôle par la page",
+  "tracker.page-control-text":
+    "Des attributs de la balise excluent des pages, laissent une de vos fonctions modifier chaque hit ou n’envoient des pages vues que si vous appelez {call}.",
   "tracker.tag": "Votre balise de script",
   "tracker.tag-text":
     "Elle est la même pour tous vos sites et utilise les fonctionnalités enregistrées ci-dessus.",

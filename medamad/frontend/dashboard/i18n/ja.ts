@@ -720,6 +720,9 @@ export const ja: Catalogue = {
   "tracker.not-found-text": "存在しないページの閲覧を計測します。ページの変更は不要です。",
   "tracker.hash-routing": "ハッシュベースのルーティング",
   "tracker.hash-routing-text": "ページのアドレスが{example}のような形のアプリケーション向けです。",
+  "tracker.page-control": "ページからの制御",
+  "tracker.page-control-text":
+    "スクリプトタグの属性で、ページを除外したり、独自の関数で各ヒットを変更したり、{call}を呼び出したときだけページビューを送信したりできます。",
   "tracker.tag": "スクリプトタグ",
   "tracker.tag-text": "すべてのサイトで共通です。上で保存した機能を使用します。",
   "tracker.tag-chosen": "1つのサイトだけ別の機能を使う",

@@ -686,6 +686,9 @@ export const zh: Catalogue = {
   "tracker.not-found-text": "统计对不存在的页面的浏览。页面无需改动。",
   "tracker.hash-routing": "基于哈希的路由",
   "tracker.hash-routing-text": "适用于页面地址类似 {example} 的应用。",
+  "tracker.page-control": "由页面控制",
+  "tracker.page-control-text":
+    "通过脚本标签的属性可以排除页面、用您自己的函数修改每次发送的数据，或仅在您调用 {call} 时上报浏览。",
   "tracker.tag": "您的脚本标签",
   "tracker.tag-text": "所有网站都使用同一行代码，并采用上方保存的功能。",
   "tracker.tag-chosen": "为单个网站使用不同功能",

@@ -14,6 +14,8 @@ import { useSaving } from "./form-state.ts";
 
 const EXAMPLES: Partial<Record<Feature, string>> = {
   "click-events": '<button data-m:click="signup=header; plan=free">Sign up</button>',
+  "page-control":
+    '<script defer src="…" data-exclude="^/admin/" data-before-send="checked" data-manual></script>',
   "page-events": '<main data-m:load="author=Ada; section=recipes">',
 };
 
@@ -135,7 +137,10 @@ function Features({ chosen, saved, choose, isDemo }: FeaturesProperties) {
               <p class="soft">
                 <Filled
                   text={t(`tracker.${feature}-text`)}
-                  values={{ example: <code>/app#/orders/7</code> }}
+                  values={{
+                    example: <code>/app#/orders/7</code>,
+                    call: <code>medamad.view()</code>,
+                  }}
                 />
               </p>
               {EXAMPLES[feature] && (

@@ -169,6 +169,9 @@ export const settings = {
   "tracker.not-found-text": "Views of pages that don’t exist. Your pages stay as they are.",
   "tracker.hash-routing": "Hash-based routing",
   "tracker.hash-routing-text": "For apps whose pages have addresses such as {example}.",
+  "tracker.page-control": "Control by the page",
+  "tracker.page-control-text":
+    "Attributes of the script tag leave pages out, let a function of yours change each hit, or report views only when you call {call}.",
   "tracker.tag": "Your script tag",
   "tracker.tag-text": "It’s the same for all your websites and uses the features saved above.",
   "tracker.tag-chosen": "Different features for one website",
