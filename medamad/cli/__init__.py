@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "follow": "count the robots in a web server's log as it grows",
     "passwd": "change the password of the account",
     "retention": "show how long views are kept, and what would be removed",
+    "privacy": "show how many visits are alone in what is stored of their browsers",
     "token": "create, list and revoke API tokens",
     "share": "create, list and revoke links that show a website's figures to others",
     "goal": "define, list and remove the goals of a website",

@@ -72,6 +72,10 @@ _OWN: Final = {
         0: "with --once: all lines have been counted",
         1: "with --once: it failed; the reason is on standard error",
     },
+    "privacy": {
+        **USUAL,
+        1: "it failed, or left out a damaged part, as described on standard error",
+    },
     "retention": {
         **USUAL,
         1: "it failed, or a part is damaged, as described on standard error",

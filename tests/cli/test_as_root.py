@@ -85,6 +85,7 @@ class Planted:
             ["annotate", "add", "example.com", "Deploy"],
             ["settings", "export", "example.com"],
             ["retention"],
+            ["privacy"],
             ["import", "--list"],
             ["import", "--website", "example.com", "--dry-run", str(self.backup)],
             ["restore", str(self.backup)],

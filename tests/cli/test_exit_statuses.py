@@ -22,7 +22,7 @@ from medamad.storage.environment.environment import open_environment
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 
-BY_CONFIG = ("export", "import", "report", "retention", "run")
+BY_CONFIG = ("export", "import", "privacy", "report", "retention", "run")
 BY_DATA = (
     ("status",),
     ("check",),
