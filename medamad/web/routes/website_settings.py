@@ -15,7 +15,7 @@ from medamad.ingest.pipeline import Rules
 from medamad.ingest.website_rules import WebsiteRules
 from medamad.query.filters import text_pieces
 from medamad.query.request import Cancellation
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.dictionary.decode import CodeTexts
 from medamad.web.auth import Access
 from medamad.web.call import Call
 from medamad.web.dispatch import Routes
@@ -63,12 +63,17 @@ async def preview_settings(call: Call, hostname: str) -> Response:
     website = call.website(hostname)
     rules = call.backend.pipeline.rules
     settings = _changed(call.parameters.json("settings", _CHANGE), rules, website.settings)
-    own, store = WebsiteRules.of(settings), call.backend.store
+    own, backend = WebsiteRules.of(settings), call.backend
     cancellation = Cancellation()
     try:
         return await call.run_query(
             lambda: json_response(
-                store.read(website, lambda snapshot: _preview(snapshot, own, cancellation))
+                backend.engine.read(
+                    website,
+                    backend.settings.sources,
+                    cancellation,
+                    lambda reader: _preview(reader.texts, own, cancellation),
+                )
             )
         )
     finally:
@@ -97,11 +102,11 @@ def _response(call: Call, website: Website) -> Response:
     return json_response({**msgspec.to_builtins(website.settings), "configured": configured})
 
 
-def _preview(snapshot: Snapshot, own: WebsiteRules, cancellation: Cancellation) -> dict[str, Any]:
+def _preview(texts: CodeTexts, own: WebsiteRules, cancellation: Cancellation) -> dict[str, Any]:
     stored: set[str] = set()
     changes: list[dict[str, str | None]] = []
     paths = redacted = excluded = 0
-    for piece in text_pieces(snapshot.texts, Dimension.PATH, 0, cancellation):
+    for piece in text_pieces(texts, Dimension.PATH, 0, cancellation):
         for path in piece:
             if path in ("", OTHER):
                 continue
