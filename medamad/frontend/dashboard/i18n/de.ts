@@ -744,7 +744,7 @@ export const de: Catalogue = {
   "tracker.hash-routing-text": "Für Anwendungen, deren Seiten Adressen wie {example} haben.",
   "tracker.page-control": "Steuerung durch die Seite",
   "tracker.page-control-text":
-    "Attribute des Script-Tags lassen Seiten aus, lassen eine eigene Funktion jeden Hit ändern oder melden Aufrufe nur, wenn Sie {call} aufrufen.",
+    "Attribute des Skript-Tags lassen Seiten aus, lassen eine eigene Funktion jeden Hit ändern oder melden Aufrufe nur, wenn Sie {call} aufrufen.",
   "tracker.tag": "Ihr Skript-Tag",
   "tracker.tag-text":
     "Es ist für alle Websites gleich und verwendet die oben gespeicherten Funktionen.",
