@@ -137,13 +137,12 @@ def succeeds(insert_it: Callable[[], None]) -> bool:
     return False
 
 
-def test_without_zookeeper_inserts_are_refused_and_reads_go_on(servers: Replicas) -> None:
+def test_without_zookeeper_inserts_are_refused(servers: Replicas) -> None:
     client = made(servers, "no_zookeeper")
     insert(client, VIEWS, views([1]), **QUORUM)
     servers.zookeeper.kill()
     with pytest.raises(Unavailable):
         insert(client, VIEWS, views([1, 2]), **NO_QUORUM)
-    assert client.query(f"SELECT path FROM {client.table('views')}")["path"] == ["/1"]
     servers.start()
     until(lambda: succeeds(lambda: insert(client, VIEWS, views([1, 2], 7), **QUORUM)))
     until(lambda: replicas_have(servers, "no_zookeeper", {"/1": 7, "/2": 7}))

@@ -17,14 +17,20 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from attrs import define, field
 
-_UNKNOWN: Final = frozenset(
+_KNOWN: Final = frozenset(
     {
-        "allow_suspicious_low_cardinality_types",
-        "async_insert",
-        "cancel_http_readonly_queries_on_client_close",
-        "do_not_merge_across_partitions_select_final",
-        "prefer_column_name_to_alias",
-        "use_skip_indexes_if_final",
+        "distributed_ddl_task_timeout",
+        "distributed_product_mode",
+        "insert_deduplicate",
+        "insert_distributed_sync",
+        "insert_quorum",
+        "insert_quorum_timeout",
+        "max_execution_time",
+        "max_memory_usage",
+        "query",
+        "readonly",
+        "skip_unavailable_shards",
+        "wait_end_of_query",
     }
 )
 _PATIENCE_S: Final = 60.0
@@ -117,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _target(self) -> str:
         settings = parse_qsl(urlsplit(self.path).query, keep_blank_values=True)
-        return "/?" + urlencode([each for each in settings if each[0] not in _UNKNOWN])
+        return "/?" + urlencode([each for each in settings if each[0] in _KNOWN])
 
 
 def _without_news(statement: str) -> str:
