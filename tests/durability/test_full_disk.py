@@ -194,7 +194,7 @@ def test_an_import_without_enough_room(tmp_path: Path, held: Mounts) -> None:
     time_of = datetime(2026, 1, 1, tzinfo=UTC).strftime("%d/%b/%Y:%H:%M:%S %z")
     log.write_text(
         "".join(
-            f'192.0.2.1 - - [{time_of}] "GET /{number:02000} HTTP/1.1" 200 512 "-" "{FIREFOX}"\n'
+            f'192.0.2.1 - - [{time_of}] "GET /{number:x>2000} HTTP/1.1" 200 512 "-" "{FIREFOX}"\n'
             for number in range(8_000)
         ),
         "utf-8",
