@@ -5,6 +5,8 @@ from pathlib import Path
 
 from support.boot.machine import EDITED, NEEDED, Machine
 
+from medamad.storage.environment.meta import FORMAT
+
 FORMAT_10 = Path(__file__).parents[1] / "formats/10.tar.xz"
 OF_LIVE = 3
 """The views that live.example has there."""
@@ -37,7 +39,7 @@ def test_an_upgrade_brings_the_store_of_an_earlier_build_up_to_date(machine: Mac
     with machine.load("live.example") as answered:
         machine.run("dpkg", "--force-unsafe-io", "--install", "/root/second.deb")
         machine.run("systemctl", "start", *units)
-    assert "the store has format 12 now" in machine.journal()
+    assert f"the store has format {FORMAT} now" in machine.journal()
     exported = machine.run(
         "medamad", "export", "live.example", "--format", "ndjson", "--data", data
     )

@@ -257,6 +257,8 @@ async def test_an_overwritten_file_stops_the_store(
 @pytest_twisted.ensureDeferred
 async def test_the_store_stops_even_without_hits(open_store: OpenStore, tmp_path: Path) -> None:
     store = open_store()
+    # What the start still does in the writer's thread would notice it otherwise.
+    await store.writer.submit(lambda _: None)
     (tmp_path / "data" / FILE_NAME).rename(tmp_path / "moved")
     with pytest.raises(Unavailable, match="is no longer the file"):
         await store.maintain(NOW_MS)
