@@ -134,44 +134,6 @@ TEXTS: Final = Table(
 A text is sent before the rows that have it.
 """
 
-VISITS: Final = Table(
-    name="visits",
-    columns={
-        "website": Column("UInt32"),
-        "visit_day": Column("Date"),
-        "visit": Column("UInt64", _NUMBERS),
-        "time_ms": Column("Int64", _NUMBERS),
-        "views": Column("UInt32"),
-        "duration_ms": Column("UInt64", "ZSTD"),
-        "engaged": Column("UInt8"),
-        "settled": Column("UInt64"),
-        "exit_path": Column(TEXT, "ZSTD"),
-        **_TEXTS,
-    },
-    order="website, visit_day, visit",
-    shard_key="intHash64(visit)",
-    version="settled",
-    by_month="visit_day",
-    has_times=True,
-)
-"""The visits of settled days, with the time and the texts of their first view.
-
-They are derived from the views and events. `settled` is when a day was, in milliseconds.
-"""
-
-SETTLED: Final = Table(
-    name="settled",
-    columns={
-        "website": Column("UInt32"),
-        "visit_day": Column("Date"),
-        "settled": Column("UInt64"),
-    },
-    order="website, visit_day",
-    shard_key="intHash64(website)",
-    version="settled",
-)
-"""The days whose visits are in `visits`; 0 if one no longer is, since something old was added."""
-
 COLLECTORS: Final = Table(
     name="collectors",
     columns={
@@ -184,7 +146,7 @@ COLLECTORS: Final = Table(
 )
 """Which stores have sent to the tables, with the number of a collector. The first one may go on."""
 
-TABLES: Final = (VIEWS, EVENTS, TEXTS, VISITS, SETTLED, COLLECTORS)
+TABLES: Final = (VIEWS, EVENTS, TEXTS, COLLECTORS)
 _VERSION_VIEW: Final = "tables_version"
 
 

@@ -7,9 +7,9 @@ from typing import Final
 from attrs import evolve, frozen
 
 from medamad.clickhouse.client import Client, quoted
-from medamad.clickhouse.tables import EVENTS, SETTLED, TEXTS, VIEWS, VISITS, Layout, Table
+from medamad.clickhouse.tables import EVENTS, TEXTS, VIEWS, Layout, Table
 
-_WITH_DAYS: Final = (VIEWS, EVENTS, VISITS, SETTLED)
+_WITH_DAYS: Final = (VIEWS, EVENTS)
 
 
 @frozen

@@ -52,7 +52,7 @@ def test_robots_are_shown_by_purpose_name_and_page(
     page = dashboard.open(f"websites/{read_by_robots}?period=7d")
     page.get_by_role("link", name="Robots, counted apart from people").click()
     page.wait_for_url(f"**/dashboard/websites/{read_by_robots}/robots?period=7d")
-    expect(page.get_by_text("4 pages were read by robots")).to_be_visible()
+    expect(page.get_by_text("4 page requests by robots")).to_be_visible()
     assert rows(page, "Purposes") == [["AI training", "2"], ["Search", "1"], ["Unknown", "1"]]
     assert rows(page, "Robots") == [
         ["GPTBot, OpenAI", "2"],
@@ -64,10 +64,10 @@ def test_robots_are_shown_by_purpose_name_and_page(
     page.set_viewport_size({"width": 390, "height": 844})
     assert not dashboard.is_wider_than_the_window()
     page.get_by_role("button", name="AI training").click()
-    expect(page.get_by_text("2 pages were read by robots")).to_be_visible()
+    expect(page.get_by_text("2 page requests by robots")).to_be_visible()
     assert rows(page, "Pages") == [["/", "1"], ["/a", "1"]]
     page.get_by_role("button", name="Count all robots").click()
-    expect(page.get_by_text("4 pages were read by robots")).to_be_visible()
+    expect(page.get_by_text("4 page requests by robots")).to_be_visible()
     page.get_by_role("link", name=read_by_robots).click()
     page.wait_for_url(f"**/dashboard/websites/{read_by_robots}?period=7d")
 
@@ -79,4 +79,4 @@ def test_a_share_link_shows_them(owner: Client, read_by_robots: str, dashboard_o
     page.goto(f"{dashboard.base}/share/{made.json['id']}?period=7d")
     page.get_by_role("link", name="Robots, counted apart from people").click()
     page.wait_for_url("**/share/*/robots?period=7d")
-    expect(page.get_by_text("4 pages were read by robots")).to_be_visible()
+    expect(page.get_by_text("4 page requests by robots")).to_be_visible()

@@ -54,7 +54,7 @@ async function rowsOf(shown: Shown, list: string): Promise<string[]> {
 
 test("robots are listed by purpose, name, page and day, the latest first", async () => {
   const shown = showRobots();
-  await shown.findByText("10 pages were read by robots");
+  await shown.findByText("10 page requests by robots");
   assert.deepEqual(await rowsOf(shown, "Purposes"), [
     "AI training 8 80%",
     "Program or library 2 20%",
@@ -84,7 +84,7 @@ test("a row narrows the other lists but not its own, until all robots count agai
 
 test("filters of people are not asked for, the period is", async () => {
   const shown = showRobots({}, `${WEEK}&browser[eq]=Firefox`);
-  await shown.findByText("10 pages were read by robots");
+  await shown.findByText("10 page requests by robots");
   for (const { query } of shown.asked.filter(({ path }) => path.endsWith("robots"))) {
     assert.equal(query.get("browser[eq]"), null);
     assert.ok(query.get("start"));
@@ -156,7 +156,7 @@ test("page loads that the script did not see are shown if a log is followed", as
 
 test("nothing is said of what the script sees without a followed log", async () => {
   const shown = showRobots();
-  await shown.findByText("10 pages were read by robots");
+  await shown.findByText("10 page requests by robots");
   await waitFor(() => assert.ok(shown.asked.some(({ path }) => path.endsWith("blind-spot"))));
   assert.equal(shown.queryByText("What the script doesn’t see"), null);
 });

@@ -23,6 +23,14 @@ T = TypeVar("T")
 _RETRY_AFTER_S: Final = 10
 
 
+def unavailable() -> Unavailable:
+    """Return the error for clients while a server that is needed does not answer.
+
+    It does not give the reason, which names servers.
+    """
+    return Unavailable("the cluster does not answer at the moment", retry_after=_RETRY_AFTER_S)
+
+
 @define(eq=False)
 class ClickHouseEngine(Engine):
     """Answers from a cluster."""
@@ -53,9 +61,7 @@ class ClickHouseEngine(Engine):
             if str(error) != self._failure:
                 self._failure = str(error)
                 self._log.error("the cluster answers no questions: {reason}", reason=self._failure)
-            # The reason names servers, which are nobody's business.
-            message = "the cluster does not answer at the moment"
-            raise Unavailable(message, retry_after=_RETRY_AFTER_S) from error
+            raise unavailable() from error
         self._failure = ""
         return found
 

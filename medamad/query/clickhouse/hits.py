@@ -9,8 +9,8 @@ from attrs import frozen
 from medamad.clickhouse.client import ClickHouseError
 from medamad.clickhouse.tables import sequences_in
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
-from medamad.domain.errors import Unavailable
 from medamad.domain.hits import NUMBERS_OF_HITS
+from medamad.query.clickhouse.engine import unavailable
 from medamad.query.clickhouse.reader import ClickHouseReader
 from medamad.query.clickhouse.sql import during
 from medamad.query.period import Period
@@ -20,17 +20,13 @@ Columns: TypeAlias = Mapping[str, Any]
 """An array of numbers or a list of texts by the name of a column of `medamad.clickhouse.tables`."""
 
 
-_RETRY_AFTER_S: Final = 10
-
-
 @contextmanager
 def _answered() -> Iterator[None]:
     """Turn an error of a server into Unavailable."""
     try:
         yield
     except ClickHouseError as error:
-        message = "the cluster does not answer at the moment"
-        raise Unavailable(message, retry_after=_RETRY_AFTER_S) from error
+        raise unavailable() from error
 
 
 def run_report(reader: ClickHouseReader, report: Callable[[ClickHouseReader], T]) -> T:

@@ -81,13 +81,13 @@ def every(conditions: Iterable[str]) -> str:
     return NONE if NONE in wanted else " AND ".join(wanted) or ALL
 
 
-def during(period: Period) -> list[str]:
-    """Return the conditions that a row's own time is in a period."""
+def during(period: Period, time: str = "time_ms") -> list[str]:
+    """Return the conditions that a time, that of a row itself if no other, is in a period."""
     conditions = []
     if period.start_ms is not None:
-        conditions.append(f"time_ms >= {period.start_ms}")
+        conditions.append(f"{time} >= {period.start_ms}")
     if period.end_ms is not None:
-        conditions.append(f"time_ms <= {period.end_ms}")
+        conditions.append(f"{time} <= {period.end_ms}")
     return conditions
 
 

@@ -94,6 +94,25 @@ function EditorForm({ filter, apply }: Pick<Properties, "filter" | "apply">) {
   );
 }
 
+interface OperatorChoiceProperties {
+  operators: readonly Operator[];
+  value: Operator;
+  choose: (operator: Operator) => void;
+}
+
+const OperatorChoice = ({ operators, value, choose }: OperatorChoiceProperties) => (
+  <label class="field">
+    <span>{t("filters.operator")}</span>
+    <select value={value} onChange={(event) => choose(event.currentTarget.value as Operator)}>
+      {operators.map((name) => (
+        <option key={name} value={name}>
+          {t(`filters.operator.${name}`)}
+        </option>
+      ))}
+    </select>
+  </label>
+);
+
 /** Compares what is a number, or whether a visit bounced. */
 function BehaviourForm({ filter, field, choice, apply }: FormProperties & { field: Behaviour }) {
   const isBounce = field === "visit_bounce";
@@ -125,19 +144,7 @@ function BehaviourForm({ filter, field, choice, apply }: FormProperties & { fiel
             </select>
           </label>
         ) : (
-          <label class="field">
-            <span>{t("filters.operator")}</span>
-            <select
-              value={operator}
-              onChange={(event) => setOperator(event.currentTarget.value as Operator)}
-            >
-              {BOUNDS.map((name) => (
-                <option key={name} value={name}>
-                  {t(`filters.operator.${name}`)}
-                </option>
-              ))}
-            </select>
-          </label>
+          <OperatorChoice operators={BOUNDS} value={operator} choose={setOperator} />
         )}
       </div>
       {!isBounce && (
@@ -237,19 +244,7 @@ function TextForm({ filter: edited, field, choice, apply }: FormProperties) {
     <form class="form filter-form" onSubmit={submit}>
       <div class="filter-choices">
         {choice}
-        <label class="field">
-          <span>{t("filters.operator")}</span>
-          <select
-            value={operator}
-            onChange={(event) => chooseOperator(event.currentTarget.value as Operator)}
-          >
-            {TEXT_OPERATORS.map((name) => (
-              <option key={name} value={name}>
-                {t(`filters.operator.${name}`)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <OperatorChoice operators={TEXT_OPERATORS} value={operator} choose={chooseOperator} />
       </div>
       {values.length > 0 && (
         <ul class="filter-values">

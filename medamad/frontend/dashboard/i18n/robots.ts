@@ -33,8 +33,8 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
   en: {
     title: "Robots",
     link: "Robots, counted apart from people",
-    requestsOne: "{n} page was read by robots",
-    requests: "{n} pages were read by robots",
+    requestsOne: "{n} page request by robots",
+    requests: "{n} page requests by robots",
     apart: "They are in none of the other figures.",
     none: "No robots in this period",
     noneText:
@@ -65,8 +65,8 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
   de: {
     title: "Bots",
     link: "Bots, getrennt von Menschen gezählt",
-    requestsOne: "{n} Seite wurde von Bots gelesen",
-    requests: "{n} Seiten wurden von Bots gelesen",
+    requestsOne: "{n} Seitenabruf von Bots",
+    requests: "{n} Seitenabrufe von Bots",
     apart: "In den übrigen Zahlen sind sie nicht enthalten.",
     none: "Keine Bots in diesem Zeitraum",
     noneText:
@@ -97,8 +97,8 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
   fr: {
     title: "Robots",
     link: "Robots, comptés à part des personnes",
-    requestsOne: "{n} page a été lue par des robots",
-    requests: "{n} pages ont été lues par des robots",
+    requestsOne: "{n} requête de page par des robots",
+    requests: "{n} requêtes de pages par des robots",
     apart: "Ils ne figurent dans aucun autre chiffre.",
     none: "Aucun robot sur cette période",
     noneText:
@@ -129,8 +129,8 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
   es: {
     title: "Bots",
     link: "Bots, contados aparte de las personas",
-    requestsOne: "{n} página fue leída por bots",
-    requests: "{n} páginas fueron leídas por bots",
+    requestsOne: "{n} solicitud de página de bots",
+    requests: "{n} solicitudes de páginas de bots",
     apart: "No figuran en ninguna otra cifra.",
     none: "Ningún bot en este período",
     noneText:
@@ -161,8 +161,8 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
   ja: {
     title: "ボット",
     link: "ボット（人とは別に集計）",
-    requestsOne: "ボットが{n}ページを読み取りました",
-    requests: "ボットが{n}ページを読み取りました",
+    requestsOne: "ボットによるページへのリクエスト：{n}件",
+    requests: "ボットによるページへのリクエスト：{n}件",
     apart: "ほかの数値には含まれていません。",
     none: "この期間のボットはありません",
     noneText:
@@ -193,8 +193,8 @@ export const ROBOT_TEXTS: Record<Language, RobotTexts> = {
   zh: {
     title: "机器人",
     link: "机器人（与真人分开统计）",
-    requestsOne: "机器人读取了 {n} 个页面",
-    requests: "机器人读取了 {n} 个页面",
+    requestsOne: "机器人的页面请求：{n} 次",
+    requests: "机器人的页面请求：{n} 次",
     apart: "其他数据均不包含机器人。",
     none: "该时段内没有机器人",
     noneText: "会执行脚本的机器人由脚本统计；其他机器人从导入或持续读取的访问日志中统计。",

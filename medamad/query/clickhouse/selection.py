@@ -1,0 +1,322 @@
+"""Which views, events and visits of a website a query selects, as conditions of SQL."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from attrs import field, frozen
+
+from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Goal
+from medamad.domain.zones import DAY_MS
+from medamad.query.clickhouse.sql import ALL, begun_in, during, every, on_days
+from medamad.query.clickhouse.website_rows import WebsiteRows, column_of
+from medamad.query.filters import (
+    BOUNCE_FIELD,
+    BOUNCES,
+    DURATION_FIELD,
+    ENTRY_FIELDS,
+    EXIT_FIELDS,
+    VIEW_CONDITIONS,
+    VIEW_FIELDS,
+    VISIT_DURATION_FIELD,
+    VISIT_FIELDS,
+    VISIT_VIEWS_FIELD,
+    Bounds,
+    FilterField,
+    code_masks,
+    goal_mask,
+    matches_without_view,
+    property_mask,
+)
+from medamad.query.period import ALWAYS, Period
+from medamad.query.request import NO_GAPS, Gap, Gaps, Query
+from medamad.query.sums import FirstViewText
+
+_SLOT_MS: Final = 15 * 60_000
+"""Days begin at a multiple of this in every zone of today."""
+
+_BEHAVIOUR: Final[Mapping[str, str]] = {
+    VISIT_VIEWS_FIELD: "count()",
+    VISIT_DURATION_FIELD: "sum(duration_ms)",
+}
+"""The sums of the views of a visit that a filter bounds."""
+_OF_VISIT: Final = "count() AS views, sum(duration_ms) AS visible_ms"
+
+
+@frozen(eq=False)
+class Selection:
+    """The views that match a query and are in a period, as conditions."""
+
+    reader: WebsiteRows
+    query: Query
+    period: Period
+    view_condition: str = field(init=False)
+    """That a view itself matches the filters on views."""
+    property_condition: str | None = field(init=False)
+    """That an event's property matches the filters on properties, None if there are none."""
+    _entries: list[str] = field(init=False)
+    _exits: list[str] = field(init=False)
+    _cached: dict[str, Any] = field(factory=dict, init=False)
+
+    @view_condition.default
+    def _match_views(self) -> str:
+        bounds = Bounds.of(self.query, DURATION_FIELD)
+        conditions = self._conditions(VIEW_FIELDS)
+        if bounds is not None:
+            conditions += ["duration_ms > 0", _within("duration_ms", bounds)]
+        return every(conditions)
+
+    @property_condition.default
+    def _match_properties(self) -> str | None:
+        if not self.query.has_property_filter:
+            return None
+        reader = self.reader
+        mask = property_mask(reader.texts, self.query, reader.cancellation)
+        return reader.sets.matching("", Dimension.PROPERTY, mask)
+
+    @_entries.default
+    def _match_entries(self) -> list[str]:
+        return self._conditions(ENTRY_FIELDS)
+
+    @_exits.default
+    def _match_exits(self) -> list[str]:
+        return self._conditions(EXIT_FIELDS, "argMax({}, view)")
+
+    def _conditions(self, fields: Mapping[str, FilterField], column: str = "{}") -> list[str]:
+        reader = self.reader
+        masks = code_masks(reader.texts, self.query, reader.sources, reader.cancellation, fields)
+        return [
+            reader.sets.matching(column.format(dimension.attribute), dimension, mask)
+            for dimension, mask in masks.items()
+        ]
+
+    @property
+    def _is_of_visits(self) -> bool:
+        return bool(self.query.filters_on(VISIT_FIELDS))
+
+    @property
+    def left_out(self) -> Gaps:
+        """The days in the period of which filters on visits leave views out."""
+        return self.visit_gaps if self._is_of_visits else NO_GAPS
+
+    @property
+    def visit_gaps(self) -> Gaps:
+        """The days in the period that have views which belong to no known visit."""
+        if "gaps" not in self._cached:
+            self._cached["gaps"] = self._find_gaps()
+        found: Gaps = self._cached["gaps"]
+        return found
+
+    def _find_gaps(self) -> Gaps:
+        """Return the days in the period on which views are without a visit.
+
+        That is, all views that an import has of a day, or all others.
+        """
+        without = self._batches_by_day("visit = 0", *during(self.period))
+        if not without:
+            return NO_GAPS
+        # Few views of a website belong to no visit: only then do the others matter.
+        batches = ", ".join(sorted({str(batch) for batch, _ in without}))
+        start_ms, end_ms = self.period.start_ms, self.period.end_ms
+        whole_days = Period(
+            None if start_ms is None else start_ms - DAY_MS,
+            None if end_ms is None else end_ms + DAY_MS,
+        )
+        having = self._batches_by_day("visit > 0", *during(whole_days), f"batch IN ({batches})")
+        return Gaps((Gap.VISITS, day) for _, day in without - having)
+
+    def _batches_by_day(self, *conditions: str) -> set[tuple[int, int]]:
+        """Return the batches of some views, each with a local day that it has some on."""
+        found = self.reader.run(
+            f"SELECT DISTINCT batch, toInt64(floor(time_ms / {_SLOT_MS})) AS slot"
+            f" FROM {self.reader.of_website('views', *conditions, final=False)}"
+        )
+        zone = Period(zone=self.period.zone)
+        return {
+            (batch, day)
+            for batch, slot in zip(column_of(found, "batch"), column_of(found, "slot"), strict=True)
+            for day in zone.days_of(int(slot) * _SLOT_MS, int(slot) * _SLOT_MS)
+        }
+
+    def _visit_conditions(self) -> list[str]:
+        """Return the conditions on the visit of a row that it fulfils if the visit matches."""
+        if not self._is_of_visits:
+            return []
+        of_website = self.reader.of_website
+        days = self._days_of_hits()
+        begun = of_website("views", *days, "view = visit", *self._entries, final=False)
+        conditions = ["visit > 0", *days, f"visit IN (SELECT visit FROM {begun})"]
+        whole = [*self._exits, *self._behaviour(days)]
+        if whole:
+            rows = of_website("views", *days, "visit > 0")
+            visits = f"{rows} GROUP BY visit HAVING {every(whole)}"
+            conditions.append(f"visit IN (SELECT visit FROM {visits})")
+        return conditions + [self.reaches(goal, days) for goal in self.query.goals]
+
+    def _behaviour(self, days: Sequence[str]) -> list[str]:
+        """Return the conditions on what a visit that matches consists of, which aggregate views."""
+        conditions = [
+            _within(sum_of_views, bounds)
+            for field_, sum_of_views in _BEHAVIOUR.items()
+            if (bounds := Bounds.of(self.query, field_)) is not None
+        ]
+        for bounced in self.query.filters_on((BOUNCE_FIELD,)):
+            has_bounced = f"(count() = 1 AND NOT visit IN ({self._engaged(days)}))"
+            is_wanted = bounced.values == BOUNCES[:1]
+            conditions.append(has_bounced if is_wanted else f"NOT {has_bounced}")
+        return conditions
+
+    def _engaged(self, days: Sequence[str]) -> str:
+        """Return the visits with an event later than the load of its view."""
+        late = self.reader.of_website("events", *days, "visit > 0", "late", final=False)
+        return f"SELECT visit FROM {late}"
+
+    def reaches(self, goal: Goal, days: Sequence[str]) -> str:
+        """Return the condition that the visit of a row reached a goal; it began on some days."""
+        table, condition = self._reaching(goal)
+        rows = self.reader.of_website(table, *days, "visit > 0", condition, final=False)
+        return f"visit IN (SELECT visit FROM {rows})"
+
+    def _reaching(self, goal: Goal) -> tuple[str, str]:
+        """Return the table whose rows reach a goal, and the condition that one does."""
+        reader = self.reader
+        mask = goal_mask(reader.texts, goal, reader.cancellation)
+        if goal.path is not None:
+            return "views", reader.sets.matching("path", Dimension.PATH, mask)
+        return "events", reader.sets.matching("", Dimension.PROPERTY, mask)
+
+    def _days_of_hits(self) -> list[str]:
+        """Return the conditions that a visit began on the days on which those of hits here did."""
+        if self.period == ALWAYS or not during(self.period):
+            return []
+        key = f"days {self.period.start_ms} {self.period.end_ms}"
+        if key not in self._cached:
+            bounds = []
+            for table in ("views", "events"):
+                rows = self.reader.of_website(table, *during(self.period), final=False)
+                found = self.reader.run(
+                    "SELECT min(visit_day) AS first, max(visit_day) AS last, count() AS hits"
+                    f" FROM {rows}"
+                )
+                if found["hits"][0]:
+                    bounds += [int(found["first"][0]), int(found["last"][0])]
+            self._cached[key] = on_days(min(bounds), max(bounds)) if bounds else ["0"]
+        days: list[str] = self._cached[key]
+        return days
+
+    def _own_conditions(self, *, with_properties: bool = True) -> list[str]:
+        """Return the conditions that a view matches all filters."""
+        conditions = [self.view_condition]
+        if with_properties and self.property_condition is not None:
+            rows = self.reader.of_website(
+                "events", "view > 0", self.property_condition, final=False
+            )
+            conditions.append(f"view IN (SELECT view FROM {rows})")
+        return conditions + self._visit_conditions()
+
+    def _views(self, *conditions: str) -> str:
+        """Return the selected views that also fulfil some conditions."""
+        return self.reader.of_website(
+            "views", *during(self.period), *self._own_conditions(), *conditions
+        )
+
+    def _selecting(self) -> list[str]:
+        """Return the conditions that a visit which began in the period has a selected view."""
+        conditions = [*begun_in(self.period), "visit > 0", *self._visit_conditions()]
+        if self.query.filters_on(VIEW_CONDITIONS):
+            rows = self.reader.of_website(
+                "views",
+                "visit > 0",
+                *during(self.period),
+                *self._own_conditions(),
+                final=False,
+            )
+            conditions.append(f"visit IN (SELECT visit FROM {rows})")
+        return conditions
+
+    def _begins(self, *conditions: str, final: bool = True) -> str:
+        """Return the first views of the selected visits, those that fulfil some conditions."""
+        here = ["view = visit", *during(self.period), *self._selecting()]
+        return self.reader.of_website("views", *here, *conditions, final=final)
+
+    def chosen(self) -> list[str]:
+        """Return the conditions that a row belongs to a selected visit."""
+        begins = self._begins(final=False)
+        return [*begun_in(self.period), "visit > 0", f"visit IN (SELECT visit FROM {begins})"]
+
+    def _grouped(self, columns: str, *conditions: str, engaged: bool = True) -> str:
+        """Return the selected visits, a row for each, with columns that aggregate its views.
+
+        `conditions` are on the visit.
+        """
+        of_website = self.reader.of_website
+        began = "anyIf(time_ms, view = visit)"
+        rows = of_website("views", *self._selecting(), *conditions)
+        late = self._engaged(begun_in(self.period))
+        is_engaged = f", visit IN ({late}) AS engaged" if engaged else ""
+        return (
+            f"(SELECT visit, {_OF_VISIT}, {columns}{is_engaged} FROM {rows} GROUP BY visit"
+            f" HAVING {every(('min(view) = visit', *during(self.period, began)))})"
+        )
+
+    def _among(self, grouping: FirstViewText) -> str:
+        """Return the condition that a first view has any of the texts of a grouping."""
+        if grouping.among is None:
+            return ALL
+        dimension, codes = grouping.among
+        mask = np.zeros(len(self.reader.texts(dimension)), np.bool_)
+        mask[list(codes)] = True
+        return self.reader.sets.matching(dimension.attribute, dimension, mask)
+
+    def _has_revenue(self, goal: Goal) -> str:
+        """Return the condition that an event's property has the amount of a goal's conversion."""
+        if goal.revenue is None:
+            return "0"
+        having = Goal(id="", name="", event=goal.revenue)
+        return self._reaching(having)[1]
+
+    def _passing(self) -> tuple[list[str], bool]:
+        """Return the conditions on a view whose hits convert, and whether hits without one do."""
+        query = self.query
+        without_view = matches_without_view(query) and not query.has_property_filter
+        if not query.with_visits or not query.filters_on(VIEW_CONDITIONS):
+            return self._own_conditions(), without_view
+        days = self._days_of_hits()
+        rows = self.reader.of_website(
+            "views", "visit > 0", *days, *self._own_conditions(), final=False
+        )
+        begun = self.reader.of_website("views", "view = visit", *days, final=False)
+        return [
+            "visit > 0",
+            *days,
+            f"visit IN (SELECT visit FROM {rows})",
+            f"visit IN (SELECT visit FROM {begun})",
+        ], False
+
+    def events_of_views(self, *, without_view: bool) -> str:
+        """Return the condition that an event's view matches the filters but those on properties.
+
+        `without_view` lets events without a view be let through if the filters do.
+        """
+        return self._events_of(
+            self._own_conditions(with_properties=False),
+            without_view=without_view and matches_without_view(self.query),
+        )
+
+    def _events_of(self, passing: Iterable[str], *, without_view: bool) -> str:
+        """Return the condition that an event's view passes, or that it has none."""
+        conditions = [each for each in passing if each != ALL]
+        if not conditions and without_view:
+            return ALL
+        of_visit = ("visit", "visit_day")
+        if all(each.startswith(of_visit) for each in conditions):
+            passes = every(("view > 0", *conditions))
+        else:
+            views = self.reader.of_website("views", *conditions, final=False)
+            passes = f"view > 0 AND view IN (SELECT view FROM {views})"
+        return f"({passes} OR view = 0)" if without_view else f"({passes})"
+
+
+def _within(number: str, bounds: Bounds) -> str:
+    return f"{number} BETWEEN {bounds.least} AND {bounds.greatest}"

@@ -1,0 +1,73 @@
+"""The rows of a website in a cluster."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+
+from medamad.clickhouse.client import Client
+from medamad.domain.dimensions import Dimension, property_text
+from medamad.lookup.referrers import Sources
+from medamad.query.clickhouse.sql import Sets, every
+from medamad.query.clickhouse.texts import WebsiteTexts
+from medamad.query.request import Cancellation
+
+Found: TypeAlias = Mapping[str, Any]
+"""A result: its columns by name."""
+
+
+@frozen(eq=False)
+class WebsiteRows:
+    """The rows of a website, for one request. Raises ClickHouseError if a server cannot answer."""
+
+    client: Client
+    website: int
+    sources: Sources
+    cancellation: Cancellation
+    texts: WebsiteTexts
+    sets: Sets = field(init=False)
+
+    @sets.default
+    def _make_sets(self) -> Sets:
+        return Sets(self.texts)
+
+    def run(self, statement: str) -> Found:
+        """Return the result of a SELECT. Raises ClickHouseError, and Cancelled."""
+        self.cancellation.check()
+        return self.client.query(
+            statement, uploads=self.sets.used_in(statement), check=self.cancellation.check
+        )
+
+    def of_website(self, table: str, *conditions: str, final: bool = True) -> str:
+        """Return a table's rows of the website that fulfil some conditions, as SQL has it.
+
+        Rows that were sent several times may be there several times unless they are `final`.
+        """
+        where = every((f"website = {self.website}", *conditions))
+        # A duration may be that of an earlier version of a row.
+        final = final or "duration_ms" in where
+        return f"{self.client.table(table)}{' FINAL' if final else ''} WHERE {where}"
+
+    def property_codes(self, found: Found) -> NDArray[np.int64]:
+        """Return the codes of the properties in the columns `name` and `value`."""
+        return self.texts.codes(Dimension.PROPERTY, labels_of(found))
+
+
+def as_texts(columns: str) -> str:
+    """Return columns as plain strings, each with a name of its own, as SQL has it."""
+    return ", ".join(f"CAST({name} AS String) AS as_{name}" for name in columns.split(", "))
+
+
+def labels_of(found: Found) -> list[str]:
+    """Return the names of properties, or their texts, in a result."""
+    names: list[str] = found.get("as_name", [])
+    if "as_value" not in found:
+        return names
+    return [property_text(*pair) for pair in zip(names, found["as_value"], strict=True)]
+
+
+def column_of(found: Found, name: str) -> NDArray[np.int64]:
+    """Return a column of whole numbers; that of an empty result is empty."""
+    return np.asarray(found.get(name, ())).astype(np.int64)
