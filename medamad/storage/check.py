@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 from attrs import define, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
@@ -353,9 +354,12 @@ class StoreCheck:
         except (ValueError, IndexError, OverflowError) as error:
             yield f"{place}: it cannot be recounted: {error}"
             return
-        if again.header != segment.header:
+        header, kinds = segment.header, {*puts, *stored}
+        if header.had_columns_of_visits:
+            header, kinds = replace(header, had_columns_of_visits=False), {*puts}
+        if again.header != header:
             yield f"{place}, header: it does not agree with its views"
-        for is_counters, kind in sorted(puts.keys() | stored.keys()):
+        for is_counters, kind in sorted(kinds):
             if puts.get((is_counters, kind)) != stored.get((is_counters, kind)):
                 what = "counter" if is_counters else "column"
                 yield f"{place}, {what} {kind}: it does not agree with its views"

@@ -49,6 +49,26 @@ def test_there_is_a_store_of_each_format() -> None:
     assert numbers == set(range(FIRST, FORMAT + 1))
 
 
+def test_a_store_of_an_earlier_build_is_read_before_it_is_brought_up_to_date(
+    earlier: Path, tmp_path: Path
+) -> None:
+    data = earlier / "store"
+    checked = subprocess.run(
+        [*MEDAMAD, "check", "--data", str(data)], capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
+    exported = tmp_path / "views.ndjson"
+    subprocess.run(
+        [
+            *(*MEDAMAD, "export", "history.example", "--format", "ndjson"),
+            *("--output", str(exported), "--data", str(data)),
+        ],
+        check=True,
+    )
+    views = (earlier / "views.ndjson").read_bytes().splitlines()
+    assert len(exported.read_bytes().splitlines()) == len(views) > 0
+
+
 def test_a_store_of_an_earlier_build_is_opened(earlier: Path, tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "now", configuration="[events]\nreturning = true")
     (tmp_path / "now").mkdir()

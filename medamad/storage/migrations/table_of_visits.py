@@ -120,8 +120,7 @@ def _add_visits(
     Return the segment with its new header.
     """
     header = segment.header
-    before = Segment(segment.website, segment.number, replace(header, has_visits=False))
-    part = open_segment(before, None, WriterAccess(txn), environment.databases)
+    part = open_segment(segment, None, WriterAccess(txn), environment.databases)
     try:
         visits = visits_of(part)
         puts = list(visit_puts(visits, segment.key))
@@ -135,10 +134,14 @@ def _add_visits(
         )
     except DamagedSegment:
         # No figure includes it.
-        return before
+        return segment
     _write(environment, txn, segment.key, puts)
     offsets[segment.key + bytes((column,))] = value
-    return Segment(segment.website, segment.number, replace(header, has_visits=True))
+    return Segment(
+        segment.website,
+        segment.number,
+        replace(header, had_columns_of_visits=False, has_visits=True),
+    )
 
 
 def _merge_visits(

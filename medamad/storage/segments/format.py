@@ -141,6 +141,8 @@ class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):
     """The import batch that all of it belongs to, 0 for none."""
     first_visit: int = 0
     """The least number of a visit that any of its views belongs to, 0 for none."""
+    had_columns_of_visits: bool = False
+    """Set by format 12, whose columns of visits are not read any more."""
     has_visits: bool = False
     """Whether it has the columns of visits and, if it has counters, those of visits."""
 
