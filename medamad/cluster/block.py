@@ -1,14 +1,23 @@
 """Rows for the tables of the cluster, made of what a store has of its websites."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import astuple, define, field, frozen
 from numpy.typing import NDArray
 
+from medamad.clickhouse.client import Client, Upload
 from medamad.clickhouse.native import CodedTexts, Values, encode_text
-from medamad.clickhouse.tables import EVENTS, TEXTS, VIEWS, Table, days_of, number_at
+from medamad.clickhouse.tables import (
+    EVENTS,
+    TEXTS,
+    VIEWS,
+    Table,
+    days_of,
+    number_at,
+    sequence_in,
+)
 from medamad.domain.dimensions import (
     VIEW_DIMENSIONS,
     Dimension,
@@ -22,8 +31,8 @@ from medamad.storage.segments.snapshot import Snapshot
 
 Numbers: TypeAlias = NDArray[np.uint64]
 
-_MOST_DAYS: Final = 200_000
-"""How many visits are remembered with their days. Any other is looked up again."""
+_MOST_KNOWN: Final = 200_000
+"""How many visits or views are remembered. Any other is looked up again."""
 _MOST_TEXTS: Final = 200_000
 """How many texts are remembered as sent. Any other is sent again."""
 
@@ -47,12 +56,29 @@ class Properties:
         return len(self.event)
 
 
+Key: TypeAlias = tuple[int, int]
+"""A website, and the number of a view or a visit of it."""
+
+
+@frozen
+class SentView:
+    """A view that only the cluster has."""
+
+    visit: int
+    day: int
+    time_ms: int
+
+
 @define(eq=False)
 class Known:
     """What is remembered from one block to the next, so that it is not looked up or sent again."""
 
-    days: dict[tuple[int, int], int] = field(factory=dict)
-    """By website and visit, the day in which it began."""
+    collector: int
+    days: dict[Key, int | None] = field(factory=dict)
+    """By visit, the day in which it began; None if neither the store nor the cluster has it."""
+    views: dict[Key, SentView | None] = field(factory=dict)
+    """Views that the store does not have any more; None if the cluster does not have them either.
+    """
     texts: set[tuple[int, Dimension, int]] = field(factory=set)
     """The codes of texts that the cluster has, with their website and dimension."""
 
@@ -62,25 +88,71 @@ class Known:
             self.texts.clear()
         self.texts.update(block.new_texts)
 
-    def forget_texts(self) -> None:
-        """Send all texts again: the cluster may have lost some."""
-        self.texts.clear()
+    def look_up(self, client: Client, block: "Block") -> None:
+        """Find in the cluster what the store no longer has. Raises ClickHouseError.
+
+        A row must have the same key each time that it is sent, whatever is left here of its visit.
+        """
+        for website, numbers in _by_website(block.unknown_visits).items():
+            found = self._find(client, website, "visit", numbers, "min(visit_day) AS day")
+            days = dict(zip(found["visit"], found["day"], strict=True))
+            self.days |= {(website, number): days.get(number) for number in numbers}
+        for website, numbers in _by_website(block.unknown_views).items():
+            columns = "any(visit) AS of_visit, min(visit_day) AS day, any(time_ms) AS at_ms"
+            found = self._find(client, website, "view", numbers, columns)
+            views = {
+                view: SentView(sequence_in(visit), day, time_ms)
+                for view, visit, day, time_ms in zip(*found.values(), strict=True)
+            }
+            self.views |= {(website, number): views.get(number) for number in numbers}
+
+    def _find(
+        self, client: Client, website: int, column: str, numbers: Sequence[int], columns: str
+    ) -> dict[str, list[int]]:
+        """Return columns of the views by the visit or view in a column, those of some numbers."""
+        wanted = [number_at(self.collector, number) for number in numbers]
+        found = client.query(
+            f"SELECT {column}, {columns} FROM {client.table(VIEWS.name)}"
+            f" WHERE website = {{website:UInt32}} AND {column} IN wanted GROUP BY {column}",
+            parameters={"website": website},
+            uploads={"wanted": Upload({"number": "UInt64"}, {"number": wanted})},
+        )
+        values = {name: column.tolist() for name, column in found.items()} or {
+            name: [] for name in (column, "day")
+        }
+        values[column] = [sequence_in(number) for number in values[column]]
+        return values
+
+
+def _by_website(keys: Iterable[Key]) -> dict[int, list[int]]:
+    numbers: dict[int, list[int]] = {}
+    for website, number in sorted(keys):
+        numbers.setdefault(website, []).append(number)
+    return numbers
 
 
 @define(eq=False)
 class Block:
     """Rows that are sent together, of any number of websites."""
 
-    collector: int
     known: Known
     views: int = 0
     events: int = 0
     """How many properties of events it has."""
+    unknown_visits: set[Key] = field(factory=set)
+    """Visits whose day is not known yet: such a block is not for sending."""
+    unknown_views: set[Key] = field(factory=set)
+    """Views of events that the store does not have any more, and that are not known yet."""
     new_texts: dict[tuple[int, Dimension, int], str] = field(factory=dict)
     """Texts that the cluster may not have yet."""
     _columns: dict[tuple[str, str], list[NDArray[Any]]] = field(factory=dict)
     _encoded: dict[tuple[str, str], list[bytes]] = field(factory=dict)
     """The texts of a column, to which its codes refer."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all is known that it takes. If not, `Known.look_up` finds the rest."""
+        return not (self.unknown_visits or self.unknown_views)
 
     @property
     def rows(self) -> int:
@@ -117,10 +189,12 @@ class Block:
         visit = np.zeros(len(properties), np.uint64)
         late = np.zeros(len(properties), np.bool_)
         of_views = np.unique(properties.view[properties.view > 0])
+        missing = set(of_views.tolist())
         for leaf, places in _places_of(snapshot, of_views):
             views, time_ms = leaf.sequence[places], leaf.time_ms[places]
             visits = _visits_of(leaf, places)
             days = self._days_of(website, snapshot, views, visits, time_ms)
+            missing.difference_update(views.tolist())
             at = np.minimum(np.searchsorted(views, properties.view), len(views) - 1)
             is_here = views[at] == properties.view
             at = at[is_here]
@@ -128,6 +202,17 @@ class Block:
             late[is_here] = are_late(
                 properties.event[is_here], properties.time_ms[is_here], views[at], time_ms[at]
             )
+        for number in missing:
+            view = self._sent_view(website, number)
+            if view is not None:
+                its = np.flatnonzero(properties.view == number)
+                visit[its], day[its] = view.visit, view.day
+                late[its] = are_late(
+                    properties.event[its],
+                    properties.time_ms[its],
+                    properties.view[its],
+                    np.full(len(its), view.time_ms),
+                )
         names, values = self._name_and_value(website, snapshot, properties.code)
         self._put(
             EVENTS,
@@ -180,7 +265,7 @@ class Block:
 
     def _numbers(self, sequences: NDArray[Any]) -> Numbers:
         """Return sequence numbers with the number of the collector, 0 for none."""
-        in_front = np.uint64(number_at(self.collector, 1) - 1)
+        in_front = np.uint64(number_at(self.known.collector, 1) - 1)
         numbers = sequences.astype(np.uint64)
         return np.where(numbers > 0, numbers | in_front, numbers)
 
@@ -189,7 +274,7 @@ class Block:
     ) -> NDArray[np.uint16]:
         """Return the days in which the visits of views began."""
         day, known = days_of(time_ms), self.known.days
-        if len(known) > _MOST_DAYS:
+        if len(known) > _MOST_KNOWN:
             known.clear()
         is_first = view == visit
         known.update(zip(_keys(website, visit[is_first]), day[is_first].tolist(), strict=True))
@@ -200,10 +285,25 @@ class Block:
             days = days_of(leaf.time_ms[places]).tolist()
             known.update(zip(_keys(website, leaf.sequence[places]), days, strict=True))
         for place, key in enumerate(_keys(website, visits)):
-            # Its first view may be damaged.
-            if key in known:
-                day[begun_before[of_view == place]] = known[key]
+            # Its first view may be damaged, or old enough to be gone from here.
+            if key not in known:
+                self.unknown_visits.add(key)
+                continue
+            its = begun_before[of_view == place]
+            began = known[key]
+            if began is None:
+                began = known[key] = int(day[its].min())
+            day[its] = began
         return day
+
+    def _sent_view(self, website: int, number: int) -> SentView | None:
+        """Return a view that the store does not have any more, None if the cluster has none."""
+        key, known = (website, number), self.known.views
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        if key not in known:
+            self.unknown_views.add(key)
+        return known.get(key)
 
     def _texts_of(
         self, website: int, snapshot: Snapshot, dimension: Dimension, codes: NDArray[Any]
@@ -242,7 +342,7 @@ class Block:
             yield text
 
 
-def _keys(website: int, visits: Numbers) -> list[tuple[int, int]]:
+def _keys(website: int, visits: Numbers) -> list[Key]:
     return [(website, visit) for visit in visits.tolist()]
 
 

@@ -7,12 +7,14 @@ identified by collector and number, so that nothing is there twice, however ofte
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import Any, Final
 
 import numpy as np
 from attrs import define, field, frozen
+from msgspec.structs import replace
 from twisted.logger import Logger
 
 from medamad.clickhouse.client import Client, Unavailable
@@ -23,8 +25,6 @@ from medamad.clickhouse.tables import (
     VIEWS,
     check_tables,
     insert,
-    number_at,
-    sequence_in,
 )
 from medamad.cluster.block import Block, Known, Numbers, events_of
 from medamad.domain.errors import NotFound
@@ -43,8 +43,6 @@ from medamad.storage.wal.records import (
 
 MOST_NUMBERS: Final = 20_000
 """How many numbers of the log a block covers."""
-_EVER_MS: Final = -(1 << 62)
-"""Before all times."""
 BOUND_WITHIN_S: Final = 65.0
 """How long an event waits for its page load: a little longer than the store lets it."""
 _QUORUM_MS: Final = 10_000
@@ -87,6 +85,17 @@ class Progress:
 
 
 @frozen
+class Loaded:
+    """What has been sent of a website of what was stored before there was a cluster."""
+
+    website: int
+    up_to: int
+    """Its hits with numbers up to this one are in the cluster."""
+    rows: int
+    """How many rows of views and events the last block had."""
+
+
+@frozen
 class _Held:
     """An event whose page load may still arrive."""
 
@@ -120,7 +129,7 @@ class Shipper:
     """How many replicas must have a row before it may go from here."""
     now_ms: Callable[[], int]
     seconds: Callable[[], float] = time.monotonic
-    _known: Known = field(factory=Known, init=False)
+    _known: Known = field(init=False)
     _held: dict[int, _Held] = field(factory=dict, init=False)
     _sent: int = field(default=0, init=False)
     """What is up to this number is sent, apart from what is held."""
@@ -130,6 +139,9 @@ class Shipper:
     _reading: Lock = field(factory=Lock, init=False)
     """Held while the store is read."""
     _is_stopped: bool = field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._known = Known(self.collector)
 
     def stop(self) -> None:
         """Let nothing be read of the store from now on. What is being sent may still arrive."""
@@ -144,14 +156,14 @@ class Shipper:
         self._begin()
         lacking, rows = "", 0
         if self._safe < self._sent:
-            piece = self._read(self._safe, self._sent)
+            piece = self._complete(partial(self._read, self._safe, self._sent))
             lacking = self._send_safely(piece.block)
             if not lacking:
                 self._is_safe(piece)
             rows = piece.block.rows
         read_ms, stored = self.now_ms(), self.spool.stored_up_to
         if self._sent < stored or self._held:
-            piece = self._read(self._sent, stored)
+            piece = self._complete(partial(self._read, self._sent, stored))
             is_safe = self._safe == self._sent and not lacking
             if is_safe:
                 lacking = self._send_safely(piece.block)
@@ -187,54 +199,45 @@ class Shipper:
                 found = self._read_website(website, lambda at: _numbers_since(at, since_ms))
             views, events = found or (_NONE, _NONE)
             for begin in range(0, max(len(views), len(events)), MOST_NUMBERS):
-                piece = _Piece(0, Block(self.collector, self._known))
                 end = begin + MOST_NUMBERS
-                with self._reading:
-                    self._check_not_stopped()
-                    self._add(piece, website, views[begin:end], events[begin:end])
-                if lacking := self._send_safely(piece.block):
-                    raise Unavailable(lacking)
-                yield piece.block.rows
+                yield self._send_again(website, views[begin:end], events[begin:end])
 
-    def load(self) -> Iterator[int]:
-        """Send what was stored before there was a cluster; return the rows of each block.
+    def load(self) -> Iterator[Loaded]:
+        """Send what was stored before there was a cluster, in order of its numbers.
 
-        It goes on where an earlier call was cut off. Raises what `step` does.
+        Each block is to be stored in the marks, so that a later call goes on from there. What is
+        sent twice has the same keys. Raises what `step` does.
         """
         self._begin()
         self._known.texts.clear()
-        since = self.spool.marks.since
+        marks = self.spool.marks
         for website in self._websites():
-            with self._reading:
-                self._check_not_stopped()
-                found = self._read_website(website, lambda at: _numbers_since(at, _EVER_MS))
-            views, events = found or (_NONE, _NONE)
-            hits = np.union1d(views, events)
-            hits = hits[hits <= since]
-            # Of the last block, only views may be there: they are sent before its events.
-            reached = np.searchsorted(hits, self._greatest_view(website, since), side="right")
-            for begin in range(max(int(reached) - MOST_NUMBERS, 0), len(hits), MOST_NUMBERS):
-                bounds = hits[begin], hits[min(begin + MOST_NUMBERS, len(hits)) - 1]
-                piece = _Piece(0, Block(self.collector, self._known))
+            up_to = marks.loaded.get(website, 0)
+            while True:
                 with self._reading:
                     self._check_not_stopped()
-                    self._add(piece, website, _between(views, bounds), _between(events, bounds))
-                if lacking := self._send_safely(piece.block):
-                    raise Unavailable(lacking)
-                yield piece.block.rows
+                    found = self._read_website(
+                        website, partial(_numbers_between, bounds=(up_to, marks.since))
+                    )
+                views, events = found or (_NONE, _NONE)
+                if not len(views) and not len(events):
+                    break
+                rows = self._send_again(website, views, events)
+                up_to = int(max(numbers[-1] for numbers in (views, events) if len(numbers)))
+                yield Loaded(website, up_to, rows)
 
-    def _greatest_view(self, website: int, since: int) -> int:
-        """Return the greatest number up to `since` of a view that the cluster has, 0 for none."""
-        found = self.client.query(
-            f"SELECT max(view) AS view FROM {self.client.table(VIEWS.name)}"
-            " WHERE website = {website:UInt32} AND view > {first:UInt64} AND view <= {last:UInt64}",
-            parameters={
-                "website": website,
-                "first": number_at(self.collector, 1) - 1,
-                "last": number_at(self.collector, since or 1),
-            },
-        )
-        return sequence_in(int(found["view"][0]))
+    def _send_again(self, website: int, views: Numbers, events: Numbers) -> int:
+        """Send views and events to enough replicas; return how many rows these are."""
+
+        def read() -> _Piece:
+            piece = _Piece(0, Block(self._known))
+            self._add(piece, website, views, events)
+            return piece
+
+        piece = self._complete(read)
+        if lacking := self._send_safely(piece.block):
+            raise Unavailable(lacking)
+        return piece.block.rows
 
     # The beginning
 
@@ -243,15 +246,19 @@ class Shipper:
         if self._has_begun:
             return
         check_tables(self.client)
-        marks = self.spool.marks
-        if marks.collector not in (0, self.collector):
-            raise CannotSend(
-                f"cluster.collector: this store has sent its hits as collector {marks.collector},"
-                f" and cannot go on as {self.collector}"
-            )
+        self._check_number(self.spool.marks.collector)
         self._claim_tables()
+        marks = self.spool.marks
         self._sent, self._safe, self._safe_ms = marks.sent, marks.safe, marks.safe_ms
         self._has_begun = True
+
+    def _check_number(self, before: int) -> None:
+        """Raise CannotSend if the store has been another collector: all would be there twice."""
+        if before not in (0, self.collector):
+            raise CannotSend(
+                f"cluster.collector: this store has sent its hits as collector {before},"
+                f" and cannot go on as {self.collector}"
+            )
 
     def _claim_tables(self) -> None:
         """Make sure that no other store sends to the same tables. Raises CannotSend.
@@ -265,19 +272,23 @@ class Shipper:
         if (owner := self._owner()) is None:
             insert(self.client, COLLECTORS, {"collector": [self.collector], "store": [own]})
             owner = self._owner()
-        if owner != own:
+        number, store = owner or (0, "")
+        if store != own:
             raise CannotSend(
                 f"cluster.database: {self.client.connecting.database} has the hits of another store"
-                f" ({owner}): choose a database of its own, or restore a backup of that store"
+                f" ({store}): choose a database of its own, or restore a backup of that store"
             )
+        # The marks are forgotten without [cluster].
+        self._check_number(number)
 
-    def _owner(self) -> str | None:
-        """Return which store was the first to send to the tables."""
+    def _owner(self) -> tuple[int, str] | None:
+        """Return which collector and store were the first to send to the tables."""
         found = self.client.query(
-            f"SELECT store FROM {self.client.table(COLLECTORS.name)} ORDER BY added, store LIMIT 1"
+            f"SELECT collector, store FROM {self.client.table(COLLECTORS.name)}"
+            " ORDER BY added, store LIMIT 1"
         )
         stores = found.get("store", [])
-        return str(stores[0]) if len(stores) else None
+        return (int(found["collector"][0]), str(stores[0])) if len(stores) else None
 
     # Reading
 
@@ -288,32 +299,36 @@ class Shipper:
     def _websites(self) -> list[int]:
         return [website.number for website in self.store.websites.all()]
 
+    def _complete(self, read: Callable[[], _Piece]) -> _Piece:
+        """Return what is read of the store, with what the cluster alone has."""
+        while True:
+            with self._reading:
+                self._check_not_stopped()
+                piece = read()
+            if piece.block.is_complete:
+                return piece
+            self._known.look_up(self.client, piece.block)
+
     def _read(self, low: int, limit: int) -> _Piece:
         """Read what the log has after a number, up to `limit` at most."""
-        with self._reading:
-            self._check_not_stopped()
-            with self.store.environment.reading() as txn:
-                high, by_website = self._log_between(txn, low, limit)
-            piece = _Piece(high, Block(self.collector, self._known))
-            for website, rows in by_website.items():
-                views = _numbers_in(
-                    rows, {RecordKind.VIEW: "sequence", RecordKind.DURATION: "view"}
-                )
-                events = _numbers_in(
-                    rows, {RecordKind.PROPERTY: "event", RecordKind.BINDING: "event"}
-                )
-                piece.arrived_ms = max(piece.arrived_ms, _arrived_ms(rows))
-                self._add(piece, website, views, events)
-            now = self.seconds()
-            due: dict[int, list[int]] = {}
-            for event, held in self._held.items():
-                if held.until <= now and event not in piece.events:
-                    due.setdefault(held.website, []).append(event)
-            for website, of_website in due.items():
-                self.spool.unbound.difference_update(of_website)
-                self._add(piece, website, _NONE, np.array(sorted(of_website), np.uint64))
-                piece.events.update(of_website)
-            return piece
+        with self.store.environment.reading() as txn:
+            high, by_website = self._log_between(txn, low, limit)
+        piece = _Piece(high, Block(self._known))
+        for website, rows in by_website.items():
+            views = _numbers_in(rows, {RecordKind.VIEW: "sequence", RecordKind.DURATION: "view"})
+            events = _numbers_in(rows, {RecordKind.PROPERTY: "event", RecordKind.BINDING: "event"})
+            piece.arrived_ms = max(piece.arrived_ms, _arrived_ms(rows))
+            self._add(piece, website, views, events)
+        now = self.seconds()
+        due: dict[int, list[int]] = {}
+        for event, held in self._held.items():
+            if held.until <= now and event not in piece.events:
+                due.setdefault(held.website, []).append(event)
+        for website, of_website in due.items():
+            self.spool.unbound.difference_update(of_website)
+            self._add(piece, website, _NONE, np.array(sorted(of_website), np.uint64))
+            piece.events.update(of_website)
+        return piece
 
     def _log_between(
         self, txn: Txn, low: int, limit: int
@@ -407,9 +422,9 @@ class Shipper:
     def _marks(self) -> Marks:
         # What is held is only in the log.
         most = min(self._held, default=self._sent + 1) - 1
-        return Marks(
+        return replace(
+            self.spool.marks,
             collector=self.collector,
-            since=self.spool.marks.since,
             sent=min(self._sent, most),
             safe=min(self._safe, most),
             safe_ms=self._safe_ms,
@@ -438,9 +453,33 @@ def _numbers_since(snapshot: Snapshot, since_ms: int) -> tuple[Numbers, Numbers]
     return np.unique(np.concatenate(views)), np.unique(np.concatenate(events))
 
 
-def _between(numbers: Numbers, bounds: tuple[np.uint64, np.uint64]) -> Numbers:
-    """Return those of some ascending numbers that are within bounds."""
-    begin, end = np.searchsorted(numbers, bounds[0]), np.searchsorted(numbers, bounds[1], "right")
+def _numbers_between(snapshot: Snapshot, bounds: tuple[int, int]) -> tuple[Numbers, Numbers]:
+    """Return the numbers of the next views and events after one number and up to another.
+
+    There are MOST_NUMBERS at most, ascending.
+    """
+    after, up_to = bounds
+    views = [chunk.sequence.copy() for chunk in snapshot.chunks]
+    events = [piece.event.astype(np.uint64) for piece in snapshot.events]
+    for segment in sorted(snapshot.leaf_segments(), key=lambda each: each.header.first_sequence):
+        first = segment.header.first_sequence
+        if segment.header.last_sequence <= after:
+            continue
+        hits = np.concatenate([_NONE, *views, *events])
+        if first > up_to or np.count_nonzero((hits > after) & (hits < first)) >= MOST_NUMBERS:
+            break
+        for leaf in snapshot.only([segment]).leaves():
+            views.append(leaf.sequence.copy())
+            events += [each.event.astype(np.uint64) for each in (leaf.own, leaf.loose)]
+    found = [np.unique(np.concatenate([_NONE, *pieces])) for pieces in (views, events)]
+    hits = _after(np.union1d(*found), after, up_to)[:MOST_NUMBERS]
+    last = int(hits[-1]) if len(hits) else after
+    return _after(found[0], after, last), _after(found[1], after, last)
+
+
+def _after(numbers: Numbers, after: int, up_to: int) -> Numbers:
+    """Return those of some ascending numbers that are after one number and up to another."""
+    begin, end = np.searchsorted(numbers, np.array((after + 1, up_to + 1), np.uint64))
     return numbers[begin:end]
 
 

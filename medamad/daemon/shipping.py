@@ -1,8 +1,8 @@
 """Ship hits to the cluster: run the shipper in its thread, and keep what it has done."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from attrs import define
 from msgspec.structs import replace
@@ -20,6 +20,8 @@ from medamad.domain.cluster import ClusterState
 from medamad.domain.errors import Conflict, Unavailable
 from medamad.storage.spool import Marks, Spool
 from medamad.storage.store import Store
+
+T = TypeVar("T")
 
 SHIP_S: Final = 1.0
 """How often what is new is sent."""
@@ -142,7 +144,11 @@ class Shipping:
 
         Raises Unavailable if the cluster does not take them.
         """
-        return await self._send(self._shipper.resend(request.since * 1000), report)
+        total = 0
+        async for rows in self._each(self._shipper.resend(request.since * 1000)):
+            total += rows
+            report(Progress(text="sending", done=total))
+        return total
 
     async def load(self, _request: LoadHits, report: ReportProgress) -> int:
         """Send the hits from before there was a cluster; return how many rows.
@@ -162,24 +168,28 @@ class Shipping:
                 ' Remove them before, by raw_days and after = "nothing" in [retention], or by'
                 " undoing the import that brought them"
             )
-        rows = await self._send(self._shipper.load(), report)
-        await store.mark_loaded()
-        return rows
-
-    async def _send(self, blocks: Iterator[int], report: ReportProgress) -> int:
         total = 0
+        async for loaded in self._each(self._shipper.load()):
+            await store.mark_loaded(loaded.website, loaded.up_to)
+            total += loaded.rows
+            report(Progress(text="sending", done=total))
+        await store.mark_all_loaded()
+        return total
+
+    async def _each(self, blocks: Iterator[T]) -> AsyncIterator[T]:
+        """Let blocks be sent; return what is said of each. Raises Unavailable."""
         try:
-            while (rows := await self._in_thread(partial(_next, blocks))) is not None:
-                total += rows
-                report(Progress(text="sending", done=total))
+            while (sent := await self._in_thread(partial(_next, blocks))) is not None:
+                yield sent
+        except Stopped as error:
+            raise Unavailable("the daemon is stopping", retry_after=_RETRY_AFTER_S) from error
         except _REASONS as error:
             raise Unavailable(str(error), retry_after=_RETRY_AFTER_S) from error
-        return total
 
     async def _move_marks(self, marks: Marks) -> bool:
         """Store how far the cluster has everything; return whether it could be stored."""
         known = self._spool.marks
-        is_other = replace(marks, safe_ms=0) != replace(known, safe_ms=0)
+        is_other = replace(marks, safe_ms=known.safe_ms) != known
         if is_other or marks.safe_ms - known.safe_ms >= _MARKED_MS:
             try:
                 await self._store.move_marks(marks)
@@ -198,5 +208,5 @@ class Shipping:
         state.failure = reason
 
 
-def _next(blocks: Iterator[int]) -> int | None:
+def _next(blocks: Iterator[T]) -> T | None:
     return next(blocks, None)

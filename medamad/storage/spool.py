@@ -45,6 +45,8 @@ class Marks(msgspec.Struct, frozen=True, array_like=True):
     """When what is up to `safe` had been stored."""
     deleted: tuple[int, ...] = ()
     """The websites whose rows are still to be deleted in the cluster."""
+    loaded: dict[int, int] = {}
+    """By website, up to which number of those up to `since` the cluster has its hits."""
 
 
 @define(eq=False)

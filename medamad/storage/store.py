@@ -375,11 +375,23 @@ class Store:
 
     async def move_marks(self, marks: Marks) -> None:
         """Store how far the cluster has the log."""
-        await self._change_marks(lambda old: replace(marks, since=old.since, deleted=old.deleted))
+        await self._change_marks(
+            lambda old: replace(
+                old,
+                collector=marks.collector,
+                sent=marks.sent,
+                safe=marks.safe,
+                safe_ms=marks.safe_ms,
+            )
+        )
 
-    async def mark_loaded(self) -> None:
+    async def mark_loaded(self, website: int, up_to: int) -> None:
+        """Store how far the cluster has what a website had before there was a cluster."""
+        await self._change_marks(lambda old: replace(old, loaded={**old.loaded, website: up_to}))
+
+    async def mark_all_loaded(self) -> None:
         """Store that the cluster also has what was stored here before there was one."""
-        await self._change_marks(lambda old: replace(old, since=0))
+        await self._change_marks(lambda old: replace(old, since=0, loaded={}))
 
     async def forget_deleted(self, websites: Sequence[int]) -> None:
         """Store that the cluster has nothing of some deleted websites any more."""

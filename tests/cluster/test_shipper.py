@@ -14,6 +14,7 @@ from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, unload,
 
 from medamad.clickhouse import tables
 from medamad.clickhouse.client import Client, Unavailable
+from medamad.cluster import shipper as shippers
 from medamad.cluster.shipper import CannotSend, Stopped
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import Unavailable as StoreUnavailable
@@ -89,6 +90,56 @@ async def test_a_visit_has_the_day_on_which_it_began(collector: Collector) -> No
     await collector.ship()
     assert len(collector.views("view")) == 2
     assert set(collector.views("visit", "visit_day")) == visits
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_sent_again_has_the_same_day_once_its_visit_has_begun_too_long_ago(
+    collector: Collector,
+) -> None:
+    midnight_ms = NOW_MS // DAY_MS * DAY_MS
+    here = {"identity": b"somebody", "width_px": 1000}
+    await collector.append(a_view(beacon="b1", time_ms=midnight_ms - 60_000, **here))
+    await flush(collector.store)
+    later = a_view(beacon="b2", time_ms=midnight_ms + 60_000, from_page="/", **here)
+    await collector.append(later, event("b1", midnight_ms + 70_000))
+    await flush(collector.store)
+    last = a_view(beacon="b3", time_ms=midnight_ms + 90_000, from_page="/", number_today=2, **here)
+    await collector.append(last)
+    collector.now_ms = midnight_ms + 60 * HOUR_MS
+    await collector.ship()
+    views, events = collector.views("view", "visit_day"), collector.events("visit", "late")
+    assert len({day for _, day in views}) == 1
+    # What has begun the visit is gone from here, and the rest is not.
+    await collector.store.maintain(midnight_ms + 72 * HOUR_MS)
+    assert stored(collector.store) == 2
+    collector.begin()
+    assert sum(collector.shipper.resend(0)) == 4
+    assert collector.views("view", "visit_day") == views
+    assert collector.events("visit", "late") == events
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_visit_whose_beginning_nobody_has_has_one_day(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    midnight_ms = NOW_MS // DAY_MS * DAY_MS
+    here = {"identity": b"somebody", "width_px": 1000}
+    for at_ms, number in ((-120_000, 1), (-60_000, 2), (60_000, 1)):
+        page = {"number_today": number, "from_page": "/" if at_ms > -120_000 else ""}
+        await collector.append(a_view(time_ms=midnight_ms + at_ms, **page, **here))
+        await flush(collector.store)
+    collector.now_ms = midnight_ms + 60 * HOUR_MS
+    await collector.ship()
+    assert len(set(collector.views("visit"))) == 1
+    await collector.store.maintain(midnight_ms - 90_000 + 72 * HOUR_MS)
+    assert stored(collector.store) == 2
+    collector.client.run(f"TRUNCATE TABLE {collector.client.table('views')}")
+    day = str(np.datetime64(midnight_ms - 60_000, "ms").astype("datetime64[D]"))
+    monkeypatch.setattr(shippers, "MOST_NUMBERS", 1)
+    for _ in range(2):
+        collector.begin()
+        assert list(collector.shipper.resend(0)) == [1, 1]
+        assert collector.views("visit_day") == [day, day]
 
 
 @pytest_twisted.ensureDeferred
@@ -281,6 +332,12 @@ async def test_tables_belong_to_one_store(collector: Collector, tmp_path: Path) 
     collector.begin(5)
     with pytest.raises(CannotSend, match="as collector 3, and cannot go on as 5"):
         collector.shipper.step()
+    # The marks are forgotten while there is no cluster.
+    await collector.restart(spool_hours=0)
+    await collector.restart()
+    collector.begin(5)
+    with pytest.raises(CannotSend, match="as collector 3, and cannot go on as 5"):
+        next(collector.shipper.load())
 
 
 @pytest_twisted.ensureDeferred
