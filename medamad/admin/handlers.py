@@ -153,10 +153,10 @@ class AdminHandlers:
             return None
         return ClusterReport(
             collector=state.collector,
-            left=state.left,
-            behind_s=state.behind_s(now),
+            waiting=state.waiting,
+            lag_s=state.lag_s(now),
             unsafe=state.unsafe,
-            degraded=state.degraded(now),
+            degraded=state.degraded_because(),
             rows=state.rows,
             failures=state.failures,
             has_earlier=spool.marks.since > 0 or bool(backend.store.partitions.days_with_rollups()),

@@ -70,10 +70,10 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
     """How far the cluster has the hits of this collector."""
 
     collector: int
-    left: int
+    waiting: int
     """How many rows of the log wait to be sent."""
-    behind_s: float
-    """For how long something has waited."""
+    lag_s: float
+    """How long the first of them has been stored."""
     unsafe: int
     """How many rows of the log are on too few replicas."""
     degraded: str

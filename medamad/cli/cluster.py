@@ -144,7 +144,7 @@ def lines_of(report: ClusterReport) -> Iterator[str]:
     """Return the state as lines of text."""
     yield f"collector    {report.collector}"
     yield f"sent         {report.rows:,} rows since the start, {report.failures:,} failures"
-    yield f"waiting      {report.left:,} rows of the log, for {report.behind_s:.0f} s"
+    yield f"waiting      {report.waiting:,} rows of the log, the first for {report.lag_s:.0f} s"
     yield f"unsafe       {report.unsafe:,} rows of the log are on too few replicas"
     if report.has_earlier:
         yield "hits from before [cluster] was set are only on this machine: medamad cluster load"

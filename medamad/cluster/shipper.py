@@ -6,7 +6,9 @@ identified by collector and number, so that nothing is there twice, however ofte
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from threading import Lock
@@ -36,6 +38,7 @@ from medamad.storage.store import Store
 from medamad.storage.wal.records import (
     RecordKind,
     Rows,
+    count_rows,
     records_between,
     sequence_of,
     sound_rows,
@@ -43,6 +46,8 @@ from medamad.storage.wal.records import (
 
 MOST_NUMBERS: Final = 20_000
 """How many numbers of the log a block covers."""
+_LOOKED_AT: Final = 50
+"""In how many records of each website it is looked for when the first was stored."""
 BOUND_WITHIN_S: Final = 65.0
 """How long an event waits for its page load: a little longer than the store lets it."""
 _QUORUM_MS: Final = 10_000
@@ -75,13 +80,26 @@ class Progress:
 
     marks: Marks
     left: int = 0
-    """How many numbers of the log are left."""
-    unsafe: int = 0
-    """How many are sent, but not on enough replicas."""
+    """How many numbers are left, which not all are those of rows."""
     lacking: str = ""
     """Why too few replicas have what was sent, "" if enough have."""
     rows: int = 0
     """How many rows of views and events were sent."""
+
+
+@frozen(kw_only=True)
+class Backlog:
+    """Rows of the log that the cluster does not have as it should.
+
+    Events that wait for their page load are not among them.
+    """
+
+    waiting: int
+    """How many have not been sent."""
+    since_ms: int | None
+    """When the first of these was stored, None if there is none."""
+    unsafe: int
+    """How many were sent, but not to enough replicas."""
 
 
 @frozen
@@ -109,6 +127,8 @@ class _Piece:
 
     high: int
     block: Block
+    logged: Counter[int] = field(factory=Counter)
+    """How many rows the log has of each website."""
     arrived_ms: int = 0
     """When the last of it was stored, 0 if unknown."""
     events: set[int] = field(factory=set)
@@ -130,11 +150,15 @@ class Shipper:
     now_ms: Callable[[], int]
     seconds: Callable[[], float] = time.monotonic
     _known: Known = field(init=False)
+    _waiting: Counter[int] = field(factory=Counter, init=False)
+    """By website, how many rows of the log up to `_counted` are not sent."""
+    _unsafe: Counter[int] = field(factory=Counter, init=False)
+    _counted: int | None = field(default=None, init=False)
     _held: dict[int, _Held] = field(factory=dict, init=False)
-    _sent: int = field(default=0, init=False)
+    _sent: int = field(init=False)
     """What is up to this number is sent, apart from what is held."""
-    _safe: int = field(default=0, init=False)
-    _safe_ms: int = field(default=0, init=False)
+    _safe: int = field(init=False)
+    _safe_ms: int = field(init=False)
     _has_begun: bool = field(default=False, init=False)
     _reading: Lock = field(factory=Lock, init=False)
     """Held while the store is read."""
@@ -142,6 +166,8 @@ class Shipper:
 
     def __attrs_post_init__(self) -> None:
         self._known = Known(self.collector)
+        marks = self.spool.marks
+        self._sent, self._safe, self._safe_ms = marks.sent, marks.safe, marks.safe_ms
 
     def stop(self) -> None:
         """Let nothing be read of the store from now on. What is being sent may still arrive."""
@@ -153,6 +179,9 @@ class Shipper:
 
         Raises ClickHouseError and CannotSend, after which it can be called again, and Stopped.
         """
+        # Before anything that may fail.
+        with self._counting():
+            pass
         self._begin()
         lacking, rows = "", 0
         if self._safe < self._sent:
@@ -172,19 +201,28 @@ class Shipper:
             self._is_sent(piece)
             if is_safe and not lacking:
                 self._is_safe(piece)
-            elif piece.events:
-                # One that was held is from before what is sent.
-                self._safe = min(self._safe, min(piece.events) - 1)
+            else:
+                self._is_unsafe(piece)
             rows += piece.block.rows
         if self._safe == stored:
             self._safe_ms = read_ms
         return Progress(
             marks=self._marks(),
             left=stored - self._sent,
-            unsafe=self._sent - self._safe,
             lacking=lacking,
             rows=rows,
         )
+
+    def backlog(self) -> Backlog:
+        """Return what the cluster does not have, whether or not it answers. Raises Stopped."""
+        with self._counting() as txn:
+            websites = self._websites()
+            waiting = sum(self._waiting[website] for website in websites)
+            return Backlog(
+                waiting=waiting,
+                since_ms=self._first_stored_ms(txn) if waiting else None,
+                unsafe=sum(self._unsafe[website] for website in websites),
+            )
 
     def resend(self, since_ms: int) -> Iterator[int]:
         """Send all views and events since a time; return the number of rows of each block.
@@ -248,8 +286,6 @@ class Shipper:
         check_tables(self.client)
         self._check_number(self.spool.marks.collector)
         self._claim_tables()
-        marks = self.spool.marks
-        self._sent, self._safe, self._safe_ms = marks.sent, marks.safe, marks.safe_ms
         self._has_begun = True
 
     def _check_number(self, before: int) -> None:
@@ -312,8 +348,8 @@ class Shipper:
     def _read(self, low: int, limit: int) -> _Piece:
         """Read what the log has after a number, up to `limit` at most."""
         with self.store.environment.reading() as txn:
-            high, by_website = self._log_between(txn, low, limit)
-        piece = _Piece(high, Block(self._known))
+            high, by_website, logged = self._log_between(txn, low, limit)
+        piece = _Piece(high, Block(self._known), logged)
         for website, rows in by_website.items():
             views = _numbers_in(rows, {RecordKind.VIEW: "sequence", RecordKind.DURATION: "view"})
             events = _numbers_in(rows, {RecordKind.PROPERTY: "event", RecordKind.BINDING: "event"})
@@ -332,15 +368,20 @@ class Shipper:
 
     def _log_between(
         self, txn: Txn, low: int, limit: int
-    ) -> tuple[int, dict[int, Mapping[RecordKind, Rows]]]:
-        """Return up to which number the log was read, and the rows of each website."""
+    ) -> tuple[int, dict[int, Mapping[RecordKind, Rows]], Counter[int]]:
+        """Return up to which number the log was read, and the rows of each website.
+
+        Also how many rows these are, with those that are damaged.
+        """
         databases, websites = self.store.environment.databases, self._websites()
         high = min(limit, low + MOST_NUMBERS)
         found: dict[int, Mapping[RecordKind, Rows]] = {}
+        logged: Counter[int] = Counter()
         for website in websites:
             records = list(records_between(txn, databases, website, (low, high)))
             if records:
                 found[website], damaged = sound_rows(records)
+                logged[website] = sum(count_rows(value) for _, value in records)
                 if damaged:
                     _log.error("damaged records ({count}) are not sent", count=len(damaged))
         if not found and high < limit:
@@ -351,7 +392,46 @@ class Shipper:
                 for key, _ in islice(records_between(txn, databases, website, (high, limit)), 1)
             )
             high = min(following, default=limit + 1) - 1
-        return high, found
+        return high, found, logged
+
+    @contextmanager
+    def _counting(self) -> Iterator[Txn]:
+        """Read the log, of which all is counted that waits. Raises Stopped."""
+        with self._reading:
+            self._check_not_stopped()
+            with self.store.environment.reading() as txn:
+                if self._counted is None:
+                    self._counted = self._sent
+                    self._unsafe = self._count(txn, self._safe, self._sent)
+                stored = self.spool.stored_up_to
+                self._waiting += self._count(txn, self._counted, stored)
+                self._counted = stored
+                yield txn
+
+    def _count(self, txn: Txn, low: int, high: int) -> Counter[int]:
+        """Return how many rows the log has after a number and up to another, by website."""
+        databases = self.store.environment.databases
+        if low >= high:
+            return Counter()
+        return Counter(
+            {
+                website: sum(
+                    count_rows(value)
+                    for _, value in records_between(txn, databases, website, (low, high))
+                )
+                for website in self._websites()
+            }
+        )
+
+    def _first_stored_ms(self, txn: Txn) -> int | None:
+        """Return when the first row that is not sent was stored, as far as the log says it."""
+        databases, bounds = self.store.environment.databases, (self._sent, self.spool.stored_up_to)
+        times = []
+        for website in self._websites():
+            records = islice(records_between(txn, databases, website, bounds), _LOOKED_AT)
+            if stored_ms := _stored_ms(sound_rows(records)[0]):
+                times.append(stored_ms)
+        return min(times, default=None)
 
     def _add(self, piece: _Piece, website: int, views: Numbers, events: Numbers) -> None:
         """Add views and events of a website to a piece, apart from events that have to wait."""
@@ -415,8 +495,26 @@ class Shipper:
         self.spool.unbound.difference_update(piece.events)
         self._held |= {event: held for event, held in piece.held.items() if event not in self._held}
 
+        if self._counted is None or piece.high >= self._counted:
+            self._counted = piece.high
+            self._waiting.clear()
+        else:
+            self._waiting -= piece.logged
+
+    def _is_unsafe(self, piece: _Piece) -> None:
+        self._unsafe += piece.logged
+        # One that was held is from before what is sent.
+        before = min(piece.events, default=self._safe + 1) - 1
+        if before < self._safe:
+            with self._counting() as txn:
+                self._unsafe += self._count(txn, before, self._safe)
+            self._safe = before
+
     def _is_safe(self, piece: _Piece) -> None:
         self._safe = max(self._safe, piece.high)
+        self._unsafe -= piece.logged
+        if self._safe == self._sent:
+            self._unsafe.clear()
         self._safe_ms = max(self._safe_ms, piece.arrived_ms)
 
     def _marks(self) -> Marks:
@@ -437,10 +535,24 @@ def _numbers_in(rows: Mapping[RecordKind, Rows], names: Mapping[RecordKind, str]
     return np.unique(np.concatenate(found)) if found else _NONE
 
 
+_ARRIVALS: Final = {RecordKind.VIEW: "arrived_ms", RecordKind.DURATION: "time_ms"}
+
+
 def _arrived_ms(rows: Mapping[RecordKind, Rows]) -> int:
     """Return when the last of some rows was stored, 0 if they do not say."""
-    times = _numbers_in(rows, {RecordKind.VIEW: "arrived_ms", RecordKind.DURATION: "time_ms"})
+    times = _numbers_in(rows, _ARRIVALS)
     return int(times[-1]) if len(times) else 0
+
+
+def _stored_ms(rows: Mapping[RecordKind, Rows]) -> int:
+    """Return when the first of some rows was stored, 0 if there are none.
+
+    If all of them are of events, it is when the first of these happened.
+    """
+    times = _numbers_in(rows, _ARRIVALS)
+    if not len(times):
+        times = _numbers_in(rows, {RecordKind.PROPERTY: "time_ms", RecordKind.BINDING: "time_ms"})
+    return int(times[0]) if len(times) else 0
 
 
 def _numbers_since(snapshot: Snapshot, since_ms: int) -> tuple[Numbers, Numbers]:

@@ -82,7 +82,7 @@ class Shipping:
             now_ms=lambda: int(clock() * 1000),
         )
         return cls(
-            state=ClusterState(cluster.collector, behind_since=clock()),
+            state=ClusterState(cluster.collector),
             removal=Removal(client, layout_of(cluster)),
             store=store,
             spool=store.spool,
@@ -98,27 +98,32 @@ class Shipping:
 
     async def ship(self) -> None:
         """Send what is new, until less than a block is left."""
-        left = MOST_NUMBERS
-        while left >= MOST_NUMBERS:
-            begun = self._clock()
-            try:
-                progress = await self._in_thread(self._shipper.step)
-            except Stopped:
-                return
-            except _REASONS as error:
-                self._failed(str(error))
-                return
-            state, left = self.state, progress.left
+        try:
+            while await self._ship_some() >= MOST_NUMBERS:
+                pass
+        except Stopped:
+            return
+
+    async def _ship_some(self) -> int:
+        """Send a block; return how many numbers are left, 0 after a failure. Raises Stopped."""
+        state, progress = self.state, None
+        try:
+            progress = await self._in_thread(self._shipper.step)
+        except _REASONS as error:
+            self._failed(str(error))
+        else:
             if state.failure:
                 self._log.info("the cluster takes hits again")
             if progress.lacking and not state.lacking:
                 self._log.warn("hits are on too few replicas: {why}", why=progress.lacking)
             state.failure, state.lacking = "", progress.lacking
-            state.left, state.unsafe = progress.left, progress.unsafe
             state.rows += progress.rows
-            state.behind_since = begun if progress.left else None
-            if not await self._move_marks(progress.marks):
-                return
+        backlog = await self._in_thread(self._shipper.backlog)
+        state.waiting, state.unsafe = backlog.waiting, backlog.unsafe
+        state.waiting_since = None if backlog.since_ms is None else backlog.since_ms / 1000
+        if progress is None or not await self._move_marks(progress.marks):
+            return 0
+        return progress.left
 
     async def remove(self) -> None:
         """Delete in the cluster what is deleted here, and what is past its retention."""
@@ -201,8 +206,6 @@ class Shipping:
     def _failed(self, reason: str) -> None:
         state = self.state
         state.failures += 1
-        if state.behind_since is None:
-            state.behind_since = self._clock()
         if reason != state.failure:
             self._log.error("the cluster takes no hits, they stay here: {reason}", reason=reason)
         state.failure = reason

@@ -65,7 +65,7 @@ def test_hits_reach_the_cluster(server: Server, daemon: Daemon) -> None:
     expected = {f"/{number}": 4_000 * (number == 3) for number in range(1, 21)}
     until(lambda: durations(client) == expected)
     # A second later, the daemon knows that there is nothing left.
-    until(lambda: not json.loads(command(daemon, "status", "--json")[1])["left"])
+    until(lambda: not json.loads(command(daemon, "status", "--json")[1])["waiting"])
     status, printed, _ = command(daemon, "status")
     assert status == 0
     assert printed.startswith("collector    7\nsent         ")

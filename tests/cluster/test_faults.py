@@ -126,7 +126,7 @@ def test_hits_are_taken_while_the_cluster_is_down(killed: KilledServer, daemon: 
         send(daemon, number)
     leave(daemon, 1, 700)
     client = Client(daemon.port)
-    until(lambda: "only on this machine" in client.get("/health").get("degraded", ""))
+    until(lambda: "on this machine alone" in client.get("/health").get("degraded", ""))
     assert "medamad_cluster_failures_total 0.0" not in (
         client.request("GET", "/metrics").body.decode()
     )

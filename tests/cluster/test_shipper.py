@@ -13,9 +13,9 @@ from support.clickhouse.servers import Server
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, unload, views
 
 from medamad.clickhouse import tables
-from medamad.clickhouse.client import Client, Unavailable
+from medamad.clickhouse.client import Client, Connecting, Unavailable
 from medamad.cluster import shipper as shippers
-from medamad.cluster.shipper import CannotSend, Stopped
+from medamad.cluster.shipper import Backlog, CannotSend, Stopped
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import Unavailable as StoreUnavailable
 from medamad.storage.spool import Marks, least_number
@@ -38,7 +38,7 @@ async def collector(
 async def test_views_arrive_with_what_they_have(collector: Collector) -> None:
     await collector.append(a_view(path="/a", country="DE"), a_view(path="/b", first_today=False))
     progress = await collector.ship()
-    assert (progress.left, progress.unsafe, progress.rows) == (0, 0, 2)
+    assert (progress.left, progress.rows) == (0, 2)
     assert collector.views("path", "country", "first_today", "website", "time_ms") == [
         ("/a", "DE", "1", "1", str(NOW_MS)),
         ("/b", "", "0", "1", str(NOW_MS)),
@@ -237,6 +237,60 @@ async def test_a_block_may_have_views_of_many_months(collector: Collector) -> No
 
 
 @pytest_twisted.ensureDeferred
+async def test_rows_that_wait_are_counted_and_gaps_are_not(collector: Collector) -> None:
+    store = collector.store
+    await store.add_website("other.example", NOW_MS // 1000)
+    await collector.append(a_view(time_ms=NOW_MS - 7_000, happened_ms=NOW_MS - DAY_MS), a_view(2))
+    # A start skips numbers.
+    await store.writer.submit(lambda _: store.wal.reserve(10**9))
+    await collector.append(*views(1, 3, NOW_MS + 1_000), unload(1, 500, NOW_MS + 2_000))
+    expected = Backlog(waiting=6, since_ms=NOW_MS - 7_000, unsafe=0)
+    assert collector.shipper.backlog() == expected
+    collector.begin()
+    assert collector.shipper.backlog() == expected
+    while collector.shipper.backlog() == expected:
+        collector.shipper.step()
+    assert collector.shipper.backlog() == Backlog(waiting=4, since_ms=NOW_MS + 1_000, unsafe=0)
+    await collector.append(a_view(2))
+    website = store.websites.all()[1]
+    assert collector.shipper.backlog().waiting == 5
+    await store.delete_website(website)
+    assert collector.shipper.backlog().waiting == 4
+    await collector.ship()
+    assert collector.shipper.backlog() == Backlog(waiting=0, since_ms=None, unsafe=0)
+
+
+@pytest_twisted.ensureDeferred
+async def test_rows_that_wait_are_counted_while_no_server_answers(collector: Collector) -> None:
+    collector.client = Client(Connecting(urls=["http://127.0.0.1:1"]))
+    collector.begin()
+    for number in range(1, 4):
+        await collector.append(*views(number, number, NOW_MS + number))
+        with pytest.raises(Unavailable):
+            collector.shipper.step()
+        assert collector.shipper.backlog().waiting == number
+    assert collector.shipper.backlog().since_ms == NOW_MS + 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_late_event_that_is_unsafe_is_counted(collector: Collector) -> None:
+    client = WithReplicas(collector.client.connecting)
+    collector.client = client
+    collector.begin(quorum=2)
+    await collector.append(event("b1"), a_view())
+    await collector.ship()
+    await collector.append(a_view(beacon="b1"))
+    client.are_there = False
+    await collector.ship()
+    # The log from the event on: its two rows and a view, that of the event, and that it has it.
+    assert collector.shipper.backlog().unsafe == 5
+    client.are_there = True
+    await collector.ship()
+    assert collector.shipper.backlog().unsafe == 0
+    client.close()
+
+
+@pytest_twisted.ensureDeferred
 async def test_texts_are_listed_once_for_each_website(collector: Collector) -> None:
     await collector.store.add_website("other.example", NOW_MS // 1000)
     await collector.append(a_view(path="/é"), a_view(2, path="/é"), a_view(path="/b"), event(""))
@@ -374,7 +428,8 @@ async def test_what_too_few_replicas_have_is_sent_again_later(collector: Collect
     collector.begin(quorum=2)
     await collector.append(*views(1, 10))
     first = await collector.ship()
-    assert (first.unsafe, first.lacking) == (0, "")
+    assert first.lacking == ""
+    assert collector.shipper.backlog().unsafe == 0
     client.are_there = False
     await collector.append(*views(11, 20), unload(1, 400))
     second = await collector.ship()
@@ -382,6 +437,10 @@ async def test_what_too_few_replicas_have_is_sent_again_later(collector: Collect
     assert second.marks.sent == collector.store.wal.last_sequence
     assert second.marks.safe == first.marks.safe
     assert len(collector.views("view")) == 20
+    for _ in range(2):
+        assert collector.shipper.backlog() == Backlog(waiting=0, since_ms=None, unsafe=11)
+        # After a start it is counted in the log.
+        collector.begin(quorum=2)
     # The other replica takes over with nothing of what this one had.
     for table in ("views", "texts"):
         client.run(
@@ -391,6 +450,7 @@ async def test_what_too_few_replicas_have_is_sent_again_later(collector: Collect
     client.are_there = True
     third = await collector.ship()
     assert third.marks.safe == third.marks.sent
+    assert collector.shipper.backlog().unsafe == 0
     assert collector.views("path") == ["/1", *(f"/{n}" for n in range(11, 21))]
     assert client.query(f"SELECT count() AS n FROM {client.table('texts')} WHERE text = '/11'")[
         "n"

@@ -152,6 +152,11 @@ def time_of(key: bytes) -> int:
     return int(_KEY.unpack(key)[2])
 
 
+def count_rows(value: bytes) -> int:
+    """Return the number of rows in a record's value, which may be damaged."""
+    return value[1] if len(value) >= _HEAD_BYTES else 0
+
+
 def describe_record(key: bytes) -> str:
     """Return which record this is, in words."""
     if len(key) != _KEY.size:

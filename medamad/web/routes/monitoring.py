@@ -102,11 +102,11 @@ class Metrics(Collector):
         yield _counter(
             "cluster_rows_sent", "Rows of views and events sent to the cluster.", state.rows
         )
-        yield _gauge("cluster_rows_waiting", "Rows of the log that wait to be sent.", state.left)
+        yield _gauge("cluster_rows_waiting", "Rows of the log that wait to be sent.", state.waiting)
         yield _gauge(
             "cluster_lag_seconds",
-            "For how long something has waited to be sent to the cluster.",
-            state.behind_s(backend.clock()),
+            "For how long the first row that waits to be sent to the cluster has been stored.",
+            state.lag_s(backend.clock()),
         )
         yield _gauge(
             "cluster_rows_unsafe",
@@ -254,7 +254,7 @@ def health(site: Site, _call: Call) -> Response:
     if reasons:
         raise Unavailable(f"not ready: {'; '.join(reasons)}", retry_after=_RETRY_AFTER_S)
     backend = site.backend
-    cluster = "" if backend.cluster is None else backend.cluster.degraded(backend.clock())
+    cluster = "" if backend.cluster is None else backend.cluster.degraded()
     degraded = "; ".join(filter(None, (backend.store.damage, cluster)))
     more = {"degraded": degraded} if degraded else {}
     return json_response({"live": True, "ready": True, **more})
