@@ -4,15 +4,16 @@ Texts are never part of a statement: they are typed parameters, sets that are up
 rows. What is, the names of a database and a cluster, is escaped by `quoted`.
 """
 
-import gzip
-import select
+import io
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from secrets import token_hex
+from socket import socket
 from threading import Lock
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from attrs import define, field, frozen
@@ -72,6 +73,18 @@ UNAVAILABLE: Final = frozenset(
 )
 """The codes of errors that pass by themselves."""
 
+_OF_ONE_SERVER: Final = frozenset(
+    {
+        202,  # TOO_MANY_SIMULTANEOUS_QUERIES
+        210,  # NETWORK_ERROR
+        225,  # NO_ZOOKEEPER
+        242,  # TABLE_IS_READ_ONLY
+        279,  # ALL_CONNECTION_TRIES_FAILED
+        999,  # KEEPER_EXCEPTION
+    }
+)
+"""Those that another server may not have: what it reaches, and what it has to do, differ."""
+
 
 class ClickHouseError(Exception):
     """A statement failed."""
@@ -86,6 +99,10 @@ class Unavailable(ClickHouseError):
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
         self.code = code
+
+
+class _TimedOut(Unavailable):
+    """A server did not answer in time, and may still be at the statement."""
 
 
 class Refused(ClickHouseError):
@@ -198,7 +215,6 @@ class Client:
         columns: Mapping[str, Values],
         *,
         settings: Mapping[str, Parameter] = MappingProxyType({}),
-        compress: bool = False,
     ) -> None:
         """Insert rows into a table. Raises ClickHouseError.
 
@@ -207,10 +223,7 @@ class Client:
         names = ", ".join(map(quoted, types))
         statement = f"INSERT INTO {self.table(table)} ({names}) FORMAT Native"
         body = encode_block(types, columns)
-        headers = {}
-        if compress:
-            body, headers = gzip.compress(body, 1), {"Content-Encoding": "gzip"}
-        self._post({"query": statement, **WRITING, **settings}, headers, body, _no_check)
+        self._post({"query": statement, **WRITING, **settings}, {}, body, _no_check)
 
     def run(
         self, statement: str, *, settings: Mapping[str, Parameter] = MappingProxyType({})
@@ -236,14 +249,24 @@ class Client:
         body: bytes,
         check: Callable[[], None],
     ) -> bytes:
-        """Send a statement to the first server that answers, and return the body of the answer."""
+        """Send a statement to the first server that answers, and return the body of the answer.
+
+        Another one is asked only where that can help: not for a statement that is wrong, or that
+        takes too long, which would then run twice.
+        """
         urls = self.connecting.urls
-        failed: ClickHouseError | None = None
+        failed: Unavailable | None = None
         begin = self._first
         for place in (*range(begin, len(urls)), *range(begin)):
             try:
                 found = self._post_to(urls[place], settings, headers, body, check)
+            except _TimedOut:
+                # The next statement may have more luck there.
+                self._first = (place + 1) % len(urls)
+                raise
             except Unavailable as error:
+                if error.code and error.code not in _OF_ONE_SERVER:
+                    raise
                 failed = error
                 continue
             self._first = place
@@ -265,18 +288,25 @@ class Client:
             "X-ClickHouse-Key": self.connecting.password,
             **headers,
         }
-        for connection, is_new in self._connections(url, at):
+        for connection in self._connections(url, at):
+            is_new = connection.sock is None
             try:
+                connection.timeout = self.connecting.timeout_s
+                if is_new:
+                    connection.connect()
+                else:
+                    connection.sock.settimeout(connection.timeout)
                 connection.request("POST", target, body, sent)
-                _await(connection, check)
-                response = connection.getresponse()
+                response = _response(connection, check)
                 found = response.read()
             except (OSError, HTTPException) as error:
                 connection.close()
+                message = f"{at.netloc}: {error or type(error).__name__}"
+                if isinstance(error, _NoAnswer):
+                    raise _TimedOut(message) from error
                 # A server closes idle connections: it has then not begun with the statement.
                 if is_new:
-                    message = str(error) or type(error).__name__
-                    raise Unavailable(f"{at.netloc}: {message}") from error
+                    raise Unavailable(message) from error
                 continue
             except BaseException:
                 connection.close()
@@ -290,19 +320,19 @@ class Client:
             return found
         raise AssertionError
 
-    def _connections(self, url: str, at: SplitResult) -> Iterator[tuple[HTTPConnection, bool]]:
-        """Return an idle connection, if there is one, and a new one."""
+    def _connections(self, url: str, at: SplitResult) -> Iterator[HTTPConnection]:
+        """Return an idle connection, if there is one, and one that is not connected yet."""
         with self._lock:
             found = next((each for each in self._idle if each[0] == url), None)
             if found is not None:
                 self._idle.remove(found)
         if found is not None:
-            yield found[1], False
-        timeout_s, host = self.connecting.timeout_s, at.hostname or ""
+            yield found[1]
+        host = at.hostname or ""
         if at.scheme == "https":
-            yield HTTPSConnection(host, at.port, timeout=timeout_s, context=self._tls), True
+            yield HTTPSConnection(host, at.port, context=self._tls)
         else:
-            yield HTTPConnection(host, at.port, timeout=timeout_s), True
+            yield HTTPConnection(host, at.port)
 
 
 def _multipart(
@@ -326,15 +356,57 @@ def _decoded(body: bytes) -> Columns:
         raise Unavailable(f"a result cannot be read: {error}") from error
 
 
-def _await(connection: HTTPConnection, check: Callable[[], None]) -> None:
+class _NoAnswer(TimeoutError):
+    """An answer takes too long."""
+
+
+@define(eq=False, slots=False)
+class _Answer(io.RawIOBase):
+    """The answer to a statement, as it is received. `check` is called while it is awaited.
+
+    It is read like this, and not after a poll, as of TLS there are bytes that are no answer yet.
+    """
+
+    _socket: socket
+    _check: Callable[[], None]
+    _timeout_s: float
+    _keeps_open: io.BufferedReader = field(init=False)
+    """HTTPConnection closes the socket before an answer that ends with it is read."""
+
+    def __attrs_post_init__(self) -> None:
+        self._keeps_open = self._socket.makefile("rb")
+
+    def close(self) -> None:
+        """Close the socket if the connection has done so."""
+        self._keeps_open.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Wait for the next bytes. Raises TimeoutError, and whatever `check` raises."""
+        until = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return self._socket.recv_into(buffer)
+            except TimeoutError:
+                self._check()
+                if time.monotonic() > until:
+                    raise _NoAnswer("timed out") from None
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """Return what HTTPResponse reads."""
+        return io.BufferedReader(self)
+
+
+def _response(connection: HTTPConnection, check: Callable[[], None]) -> HTTPResponse:
     """Wait until a response begins. Raises TimeoutError, and whatever `check` raises."""
-    waiting, left_s = select.poll(), connection.timeout or 0.0
-    waiting.register(connection.sock, select.POLLIN)
-    while not waiting.poll(_CHECKED_EACH_S * 1000):
-        check()
-        left_s -= _CHECKED_EACH_S
-        if left_s <= 0:
-            raise TimeoutError("timed out")
+    timeout_s = connection.timeout or 0.0
+    connection.sock.settimeout(_CHECKED_EACH_S)
+    answer = _Answer(connection.sock, check, timeout_s)
+    connection.response_class = lambda _, **how: HTTPResponse(answer, **how)  # type: ignore[assignment, arg-type]
+    return connection.getresponse()
 
 
 def _check_status(server: str, response: HTTPResponse, body: bytes) -> None:

@@ -281,6 +281,8 @@ class Shipper:
 
     def _begin(self) -> None:
         """Find out whether the cluster is ready for this store, and where to go on."""
+        with self._reading:
+            self._check_not_stopped()
         if self._has_begun:
             return
         check_tables(self.client)

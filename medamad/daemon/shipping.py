@@ -93,8 +93,9 @@ class Shipping:
         )
 
     def stop(self) -> None:
-        """Read nothing more of the store."""
+        """Read nothing more of the store, and close what is not in use."""
         self._shipper.stop()
+        self._shipper.client.close()
 
     async def ship(self) -> None:
         """Send what is new, until less than a block is left."""

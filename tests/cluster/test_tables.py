@@ -156,19 +156,6 @@ def test_the_next_server_answers_if_one_is_down(server: Server) -> None:
         Client(Connecting(urls=["http://127.0.0.1:1"])).query("SELECT 1")
 
 
-def test_a_query_that_nobody_waits_for_ends(server: Server) -> None:
-    class Gone(Exception):
-        pass
-
-    def check() -> None:
-        raise Gone
-
-    client = server.client("default")
-    with pytest.raises(Gone):
-        client.query("SELECT sleepEachRow(1) FROM numbers(3)", check=check)
-    assert client.query("SELECT 1 AS one")["one"].tolist() == [1]
-
-
 def test_a_result_in_several_blocks_is_one(server: Server) -> None:
     found = server.client("default").query(
         "SELECT number, toString(number) AS text FROM numbers(10000)",
