@@ -8,7 +8,7 @@ On a cluster, each table is one for each shard, `views_local`, and one over all 
 views of a visit and their events are on one shard, as are an event and its view without a visit.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -146,8 +146,66 @@ COLLECTORS: Final = Table(
 )
 """Which stores have sent to the tables, with the number of a collector. The first one may go on."""
 
-TABLES: Final = (VIEWS, EVENTS, TEXTS, COLLECTORS)
+VISITS: Final = Table(
+    name="visits",
+    columns={
+        "website": Column("UInt32"),
+        "visit_day": Column("Date"),
+        "visit": Column("UInt64", _NUMBERS),
+        "time_ms": Column("Int64", _NUMBERS),
+        "views": Column("UInt32", "ZSTD"),
+        "visible_ms": Column("UInt64", "ZSTD"),
+        "engaged": Column("UInt8"),
+        "batch": Column("UInt32"),
+        "exit_path": Column(TEXT, "ZSTD"),
+        **_TEXTS,
+        "version": Column("UInt64", "ZSTD"),
+    },
+    order="website, visit_day, visit",
+    shard_key="intHash64(visit)",
+    version="version",
+    by_month="visit_day",
+    has_times=True,
+)
+"""The visits of settled days, made of their views and events by `medamad.cluster.settling`.
+
+The time, the batch and the texts are those of the first view, `visible_ms` is the sum of the
+durations, and `engaged` says that an event was `late`. Views, time and events of a visit only
+become more, so the `version` is their sum.
+"""
+
+DAYS: Final = Table(
+    name="days",
+    columns={
+        "visit_day": Column("Date"),
+        "id": Column("UInt64"),
+        "seen": Column("UInt32"),
+    },
+    order="visit_day, id",
+    shard_key="intHash64(toRelativeDayNum(visit_day))",
+)
+"""Which days are settled: their visits are rows of VISITS.
+
+A row with an `id` says that something of a day was sent late, and one whose `id` is 0 that its
+visits were made when that had happened `seen` times. A day is settled if nothing came since.
+"""
+
+TABLES: Final = (VIEWS, EVENTS, TEXTS, COLLECTORS, VISITS, DAYS)
 _VERSION_VIEW: Final = "tables_version"
+
+
+def settled_days(client: Client, check: Callable[[], None] = lambda: None) -> list[int]:
+    """Return the days that are settled, ascending. Raises ClickHouseError.
+
+    `check` raises if nobody waits for the answer any more.
+    """
+    found = client.query(
+        f"SELECT visit_day AS day FROM {client.table(DAYS.name)} GROUP BY visit_day"
+        " HAVING countIf(id = 0) > 0 AND maxIf(seen, id = 0) = uniqExactIf(id, id > 0)"
+        " ORDER BY visit_day",
+        check=check,
+    )
+    return [int(day) for day in found.get("day", ())]
 
 
 def number_at(collector: int, sequence: int) -> int:

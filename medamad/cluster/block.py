@@ -1,6 +1,7 @@
 """Rows for the tables of the cluster, made of what a store has of its websites."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -158,6 +159,12 @@ class Block:
     def rows(self) -> int:
         """How many rows of views and events it has."""
         return self.views + self.events
+
+    @property
+    def days(self) -> set[int]:
+        """The days on which the visits of the rows began."""
+        columns = (self._columns.get((table.name, "visit_day"), ()) for table in (VIEWS, EVENTS))
+        return {int(day) for days in chain.from_iterable(columns) for day in np.unique(days)}
 
     def columns(self, table: Table) -> dict[str, Values]:
         """Return the columns of VIEWS or EVENTS."""

@@ -7,9 +7,9 @@ from typing import Final
 from attrs import evolve, frozen
 
 from medamad.clickhouse.client import Client, quoted
-from medamad.clickhouse.tables import EVENTS, TEXTS, VIEWS, Layout, Table
+from medamad.clickhouse.tables import EVENTS, TEXTS, VIEWS, VISITS, Layout, Table
 
-_WITH_DAYS: Final = (VIEWS, EVENTS)
+_WITH_DAYS: Final = (VIEWS, EVENTS, VISITS)
 
 
 @frozen

@@ -26,9 +26,11 @@ from medamad.clickhouse.tables import (
     TEXTS,
     VIEWS,
     check_tables,
+    day_of,
     insert,
 )
 from medamad.cluster.block import Block, Known, Numbers, events_of
+from medamad.cluster.settling import touch
 from medamad.domain.errors import NotFound
 from medamad.storage.environment.environment import Txn
 from medamad.storage.segments.parts import EventColumns
@@ -485,10 +487,13 @@ class Shipper:
         if block.new_texts:
             # Before the rows that use them.
             insert(self.client, TEXTS, block.texts(), **settings)
+        days, today = block.days, day_of(self.now_ms())
+        touch(self.client, days, today, **settings)
         if block.views:
             insert(self.client, VIEWS, block.columns(VIEWS), **settings)
         if block.events:
             insert(self.client, EVENTS, block.columns(EVENTS), **settings)
+        touch(self.client, days, today, **settings)
 
     def _is_sent(self, piece: _Piece) -> None:
         self._sent = piece.high

@@ -344,6 +344,7 @@ class Daemon(Service):
         self._opened.callback(shipping.stop)
         self._repeat(ships.SHIP_S, shipping.ship, now=True)
         self._repeat(ships.REMOVE_S, shipping.remove)
+        self._repeat(ships.SETTLE_S, shipping.settle)
         return {ResendHits: shipping.resend, LoadHits: shipping.load}
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:

@@ -13,6 +13,7 @@ from medamad.admin.server import ReportProgress
 from medamad.clickhouse.client import ClickHouseError, Client, Connecting
 from medamad.clickhouse.tables import Layout, OtherTables, day_of
 from medamad.cluster.removal import Removal
+from medamad.cluster.settling import Settling
 from medamad.cluster.shipper import MOST_NUMBERS, CannotSend, Shipper, Stopped
 from medamad.config.settings import ClusterSettings
 from medamad.daemon.thread_pool import Pool
@@ -27,6 +28,8 @@ SHIP_S: Final = 1.0
 """How often what is new is sent."""
 REMOVE_S: Final = 60.0
 """How often it is looked for what is to be deleted in the cluster."""
+SETTLE_S: Final = 600.0
+"""How often it is looked for days to settle."""
 _RETRY_AFTER_S: Final = 10
 _REASONS: Final = (ClickHouseError, OtherTables, CannotSend)
 """Why hits cannot be sent at the moment; `str(error)` is for the operator."""
@@ -58,6 +61,7 @@ class Shipping:
 
     state: ClusterState
     _removal: Removal
+    _settling: Settling
     _store: Store
     _spool: Spool
     _shipper: Shipper
@@ -84,6 +88,7 @@ class Shipping:
         return cls(
             state=ClusterState(cluster.collector),
             removal=Removal(client, layout_of(cluster)),
+            settling=Settling(client, cluster.quorum),
             store=store,
             spool=store.spool,
             shipper=shipper,
@@ -144,6 +149,19 @@ class Shipping:
             await self._in_thread(partial(self._removal.remove_days, expired))
         except (ClickHouseError, Unavailable) as error:
             self._log.warn("what is to be deleted stays in the cluster: {why}", why=str(error))
+
+    async def settle(self) -> None:
+        """Make rows of the visits of days that may get no more hits; day by day, between hits."""
+        if self.state.failure or not self._spool.marks.collector:
+            return
+        try:
+            due = await self._in_thread(
+                partial(self._settling.due, day_of(int(self._clock() * 1000)))
+            )
+            for day in due:
+                await self._in_thread(partial(self._settling.settle, day))
+        except ClickHouseError as error:
+            self._log.warn("visits of earlier days are not settled: {why}", why=str(error))
 
     async def resend(self, request: ResendHits, report: ReportProgress) -> int:
         """Send all hits since a time again; return how many rows these are.

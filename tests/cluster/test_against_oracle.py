@@ -15,7 +15,8 @@ from support.query.random_queries import GOALS, INTERVALS, MOMENTS, VALUES, ZONE
 from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, answer
 
 from medamad.clickhouse.client import Client
-from medamad.clickhouse.tables import Layout, create_tables
+from medamad.clickhouse.tables import Layout, create_tables, day_of
+from medamad.cluster.settling import Settling, touch
 from medamad.query.clickhouse.engine import ClickHouseEngine
 from medamad.query.clickhouse.reader import ClickHouseReader
 from medamad.query.filters import FIELDS
@@ -37,7 +38,7 @@ class Cluster:
     def next_website(self) -> int:
         """Return the number of a website. There are no others: each has parts, which add up."""
         for client in self.servers:
-            for name in ("views", "events"):
+            for name in ("views", "events", "visits", "days"):
                 client.run(f"TRUNCATE TABLE {client.table(name + self.suffix)}")
         return next(self.numbers)
 
@@ -68,7 +69,19 @@ def check(
     events = traffic.events(sizes[1], views)
     now_ms = traffic.now_ms
     website = cluster.next_website()
-    send(cluster.client, website, views, events, rng)
+    client, settling = cluster.client, Settling(cluster.client)
+    days = {day_of(each["time_ms"]) for each in (*views, *events)}
+    if rng.random() < 0.5:
+        # Some visits, and of the others nothing yet.
+        known = [each for each in views if (each.get("visit") or each["id"]) % 2]
+        send(client, website, known, [], rng)
+        for day in days:
+            settling.settle(day)
+        touch(client, days, max(days, default=0) + 10)
+    send(client, website, views, events, rng)
+    for day in days:
+        if rng.random() < 0.5:
+            settling.settle(day)
     for endpoint in endpoints:
         query = traffic.query(endpoint)
         name = rng.choice([None, *ZONES[:2], dict(query).get("timezone")])

@@ -26,7 +26,7 @@ def sharded(shards: tuple[Server, Server], database: str) -> Client:
 def counts(client: Client) -> dict[tuple[str, int], int]:
     """Return how many rows each table has of each website."""
     found = {}
-    for name in ("views", "events", "texts"):
+    for name in ("views", "events", "visits", "texts"):
         rows = client.query(f"SELECT website FROM {client.table(name)}").get("website", ())
         for website in map(int, rows):
             found[name, website] = found.get((name, website), 0) + 1

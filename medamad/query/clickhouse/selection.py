@@ -9,7 +9,16 @@ from attrs import field, frozen
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.domain.zones import DAY_MS
-from medamad.query.clickhouse.sql import ALL, begun_in, during, every, on_days
+from medamad.query.clickhouse.sql import (
+    ALL,
+    NONE,
+    begun_in,
+    begun_on_whole_days,
+    during,
+    every,
+    on_any_of,
+    on_days,
+)
 from medamad.query.clickhouse.website_rows import WebsiteRows, column_of
 from medamad.query.filters import (
     BOUNCE_FIELD,
@@ -41,7 +50,8 @@ _BEHAVIOUR: Final[Mapping[str, str]] = {
     VISIT_DURATION_FIELD: "sum(duration_ms)",
 }
 """The sums of the views of a visit that a filter bounds."""
-_OF_VISIT: Final = "count() AS views, sum(duration_ms) AS visible_ms"
+_OF_VISIT: Final = "views, visible_ms, engaged"
+_SUMS_OF_VIEWS: Final = "count() AS views, sum(duration_ms) AS visible_ms"
 
 
 @frozen(eq=False)
@@ -235,30 +245,78 @@ class Selection:
             conditions.append(f"visit IN (SELECT visit FROM {rows})")
         return conditions
 
-    def _begins(self, *conditions: str, final: bool = True) -> str:
-        """Return the first views of the selected visits, those that fulfil some conditions."""
-        here = ["view = visit", *during(self.period), *self._selecting()]
-        return self.reader.of_website("views", *here, *conditions, final=final)
+    @property
+    def _settled(self) -> str:
+        """The condition that a visit began on a settled day, so that it is a row of `visits`."""
+        if "settled" not in self._cached:
+            self._cached["settled"] = on_any_of(self.reader.settled_days, self.period)
+        found: str = self._cached["settled"]
+        return found
+
+    def _begins(
+        self, columns: str, *conditions: str, final: bool = True, with_bounces: bool = False
+    ) -> str:
+        """Return the selected visits whose first view fulfils some conditions, in parentheses.
+
+        A row for each, with some columns of its first view, and `has_bounced`.
+        """
+        of_website, here = self.reader.of_website, [*during(self.period), *self._selecting()]
+        bounced, is_alone = "", ""
+        if with_bounces:
+            # To look for the others takes a third of the time of grouping all views by visit.
+            days = begun_in(self.period)
+            several = of_website("views", *days, "visit > 0", "view > visit", final=False)
+            others = f"SELECT visit FROM {several} UNION ALL {self._engaged(days)}"
+            bounced = ", (views = 1 AND NOT engaged) AS has_bounced"
+            is_alone = f", visit NOT IN ({others}) AS has_bounced"
+        rows = [
+            f"SELECT {columns}{is_alone} FROM "
+            + of_website(
+                "views", f"NOT {self._settled}", "view = visit", *here, *conditions, final=final
+            )
+        ]
+        if self._settled != NONE:
+            rows.append(
+                f"SELECT {columns}{bounced} FROM "
+                + of_website("visits", self._settled, *here, *conditions, final=final)
+            )
+        return f"({' UNION ALL '.join(rows)})"
+
+    def _numbers(self, *conditions: str) -> str:
+        """Return the numbers of the selected visits whose first view fulfils some conditions."""
+        return f"(SELECT visit FROM {self._begins('visit', *conditions, final=False)})"
 
     def chosen(self) -> list[str]:
         """Return the conditions that a row belongs to a selected visit."""
-        begins = self._begins(final=False)
-        return [*begun_in(self.period), "visit > 0", f"visit IN (SELECT visit FROM {begins})"]
+        here = [*begun_in(self.period), "visit > 0"]
+        if self._is_of_visits or self.query.filters_on(VIEW_CONDITIONS):
+            return [*here, f"visit IN {self._numbers()}"]
+        # To look for each visit takes long. On most days all of them are selected.
+        whole = begun_on_whole_days(self.period)
+        if whole == ALL:
+            return here
+        return [*here, f"(({whole}) OR visit IN {self._numbers(f'NOT ({whole})')})"]
 
-    def _grouped(self, columns: str, *conditions: str, engaged: bool = True) -> str:
-        """Return the selected visits, a row for each, with columns that aggregate its views.
+    def _grouped(self, column: str, *conditions: str) -> str:
+        """Return the selected visits, a row for each, with sums of its views, in parentheses.
 
-        `conditions` are on the visit.
+        `column` is one of the table of visits. `conditions` are on the visit.
         """
-        of_website = self.reader.of_website
-        began = "anyIf(time_ms, view = visit)"
-        rows = of_website("views", *self._selecting(), *conditions)
+        of_website, selecting = self.reader.of_website, self._selecting()
+        rows = []
+        if self._settled != NONE:
+            here = (self._settled, *during(self.period), *selecting, *conditions)
+            of_visits = of_website("visits", *here)
+            rows.append(f"SELECT visit, {_OF_VISIT}, {column} FROM {of_visits}")
+        value = "argMax(path, view)" if column == "exit_path" else f"anyIf({column}, view = visit)"
+        began_here = during(self.period, "anyIf(time_ms, view = visit)")
         late = self._engaged(begun_in(self.period))
-        is_engaged = f", visit IN ({late}) AS engaged" if engaged else ""
-        return (
-            f"(SELECT visit, {_OF_VISIT}, {columns}{is_engaged} FROM {rows} GROUP BY visit"
-            f" HAVING {every(('min(view) = visit', *during(self.period, began)))})"
+        rows.append(
+            f"SELECT visit, {_SUMS_OF_VIEWS}, visit IN ({late}) AS engaged, {value} AS {column}"
+            f" FROM {of_website('views', f'NOT {self._settled}', *selecting, *conditions)}"
+            f" GROUP BY visit HAVING {every(('min(view) = visit', *began_here))}"
         )
+        return f"({' UNION ALL '.join(rows)})"
 
     def _among(self, grouping: FirstViewText) -> str:
         """Return the condition that a first view has any of the texts of a grouping."""

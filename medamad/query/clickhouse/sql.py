@@ -4,7 +4,8 @@ Nothing in a condition is a text: those that match are in sets, which are sent b
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from medamad.clickhouse.client import Upload
 from medamad.clickhouse.native import Values
 from medamad.clickhouse.tables import day_of
 from medamad.domain.dimensions import Dimension, split_property
+from medamad.domain.zones import DAY_MS
 from medamad.query.buckets import Buckets
 from medamad.query.filters import Mask
 from medamad.query.period import Period
@@ -101,9 +103,37 @@ def begun_in(period: Period) -> list[str]:
     return conditions
 
 
+def begun_on_whole_days(period: Period) -> str:
+    """Return the condition that a visit began on a day that is in a period as a whole."""
+    conditions = []
+    # Times before the first day of a `Date` and after the last are on these, too.
+    if period.start_ms is not None:
+        conditions.append(f"visit_day >= {_date(max(day_of(period.start_ms + DAY_MS - 1), 1))}")
+    if period.end_ms is not None:
+        conditions.append(f"visit_day < {_date(day_of(period.end_ms + 1))}")
+    return every(conditions)
+
+
 def on_days(first: int, last: int) -> list[str]:
     """Return the conditions that a visit began on one of some days."""
     return [f"visit_day >= {_date(first)}", f"visit_day <= {_date(last)}"]
+
+
+def on_any_of(days: Sequence[int], period: Period) -> str:
+    """Return the condition that a visit began on one of some ascending days that are in a period.
+
+    NONE if none of them is.
+    """
+    first = -1 if period.start_ms is None else day_of(period.start_ms)
+    last = days[-1] if days and period.end_ms is None else day_of(period.end_ms or 0)
+    runs: list[list[int]] = []
+    for day in days[bisect_left(days, first) : bisect_right(days, last)]:
+        if runs and runs[-1][1] == day - 1:
+            runs[-1][1] = day
+        else:
+            runs.append([day, day])
+    during_runs = (f"visit_day BETWEEN {_date(start)} AND {_date(end)}" for start, end in runs)
+    return f"({' OR '.join(during_runs)})" if runs else NONE
 
 
 def _date(day: int) -> str:

@@ -1,6 +1,6 @@
 """The rows of a website in a cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,6 +8,7 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.clickhouse.client import Client
+from medamad.clickhouse.tables import settled_days
 from medamad.domain.dimensions import Dimension, property_text
 from medamad.lookup.referrers import Sources
 from medamad.query.clickhouse.sql import Sets, every
@@ -28,6 +29,7 @@ class WebsiteRows:
     cancellation: Cancellation
     texts: WebsiteTexts
     sets: Sets = field(init=False)
+    _settled: list[list[int]] = field(factory=list, init=False)
 
     @sets.default
     def _make_sets(self) -> Sets:
@@ -39,6 +41,13 @@ class WebsiteRows:
         return self.client.query(
             statement, uploads=self.sets.used_in(statement), check=self.cancellation.check
         )
+
+    @property
+    def settled_days(self) -> Sequence[int]:
+        """The days whose visits are rows of `visits`, ascending."""
+        if not self._settled:
+            self._settled.append(settled_days(self.client, self.cancellation.check))
+        return self._settled[0]
 
     def of_website(self, table: str, *conditions: str, final: bool = True) -> str:
         """Return a table's rows of the website that fulfil some conditions, as SQL has it.
