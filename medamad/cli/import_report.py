@@ -59,6 +59,7 @@ _LEFT_OUT: Final = MappingProxyType(
         SkipReason.NO_PAGE: "without an address of a page",
         SkipReason.BLOCKED: "from blocked networks",
         SkipReason.PROGRAMS: "of robots (see `[events] bots`)",
+        SkipReason.EXCLUDED: "of excluded pages",
         SkipReason.SPAM: "with a referrer that is spam",
         SkipReason.REPEATED: "that are repeated",
         SkipReason.LONG: "of 64 KiB or more",

@@ -24,7 +24,17 @@ _MOST_RUNS: Final = MAX_PATH // 2 + 1
 def stored_path(path: str) -> str:
     """Return the path of a URL as it is stored; "/" for none."""
     decoded = _ESCAPED.sub(_decoded, path, _MOST_RUNS) if "%" in path else path
+    return cut_path(decoded)
+
+
+def cut_path(decoded: str) -> str:
+    """Return a path, which is decoded already, as it is stored."""
     return decoded[:MAX_PATH].rstrip("/") or "/"
+
+
+def decoded_path(path: str) -> str:
+    """Return all of a URL's path, decoded as far as that yields UTF-8."""
+    return _ESCAPED.sub(_decoded, path) if "%" in path else path
 
 
 def _decoded(escapes: re.Match[str]) -> str:

@@ -324,7 +324,9 @@ class Pipeline:
             # A name tells visitors apart, so no width has to.
             width_px=0 if arrival.visitor_name else load.width_px,
             from_page=(
-                None if source.own_page is None else own.stored_path(source.own_page, load.referrer)
+                None
+                if source.own_page is None
+                else own.stored_path(source.own_page, load.referrer.strip())
             ),
         )
 

@@ -6,11 +6,11 @@ from urllib.parse import unquote_plus
 
 from attrs import evolve, frozen
 
-from medamad.domain.paths import MAX_PATH, PathPattern, stored_path, stored_pattern
+from medamad.domain.paths import MAX_PATH, PathPattern, decoded_path, stored_pattern
 from medamad.domain.redaction import Redaction
 from medamad.domain.website_settings import AS_BEFORE, WebsiteSettings
 from medamad.ingest.networks import Networks
-from medamad.ingest.page import Page
+from medamad.ingest.page import MAX_UTM, Page, split_url
 
 _UTM: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 
@@ -46,7 +46,10 @@ class WebsiteRules:
 
     def stored_path(self, path: str, url: str) -> str:
         """Return the path of one of the website's pages as it is stored, with what its URL adds."""
-        path = self.redaction.path(path)
+        if self.redaction.patterns:
+            path = self.redaction.url_path(split_url(url).path)
+        else:
+            path = self.redaction.path(path, is_cut=len(path) >= MAX_PATH)
         if self.settings.kept_parameters and (kept := self._kept(url)):
             return f"{path}?{kept}"[:MAX_PATH]
         return path
@@ -59,7 +62,7 @@ class WebsiteRules:
             name, _, value = pair.partition("=")
             first.setdefault(unquote_plus(name), value)
         return "&".join(
-            f"{name}={self.redaction.text(_decoded(first[name]))}"
+            f"{name}={self.redaction.text(decoded_path(first[name].replace('+', ' ')))}"
             for name in self.settings.kept_parameters
             if name in first
         )
@@ -70,14 +73,22 @@ class WebsiteRules:
         page = page if path == page.path else evolve(page, path=path)
         if not self.redaction.is_of_texts:
             return page
-        named = {name: text for name in _UTM if (text := getattr(page, name))}
-        if not named:
-            return page
-        return evolve(page, **{name: self.redaction.text(text) for name, text in named.items()})
+        return self.with_campaign(
+            page, **{name: text for name in _UTM if (text := getattr(page, name))}
+        )
+
+    def with_campaign(self, page: Page, **campaign: str) -> Page:
+        """Return a page with what is stored of some UTM fields, "" for those that it has itself."""
+        changes = {name: self.utm(text) for name, text in campaign.items() if text}
+        return evolve(page, **changes) if changes else page
+
+    def utm(self, text: str) -> str:
+        """Return a UTM field as it is stored, given all of it or what MAX_UTM leaves."""
+        return self.redaction.text(text[:MAX_UTM], is_cut=len(text) >= MAX_UTM)
 
     def referrer(self, referrer: str) -> str:
         """Return the address of another website's page as it is stored."""
-        return self.redaction.text(referrer) if self.redaction.is_of_texts else referrer
+        return self.redaction.text(referrer, is_cut=len(referrer) >= MAX_PATH)
 
 
 NO_RULES: Final = WebsiteRules.of(AS_BEFORE)
@@ -87,7 +98,3 @@ NO_RULES: Final = WebsiteRules.of(AS_BEFORE)
 def is_on(host: str, hosts: tuple[str, ...]) -> bool:
     """Return whether a host is one of some hosts, or on a subdomain of one."""
     return any(host == each or host.endswith(f".{each}") for each in hosts)
-
-
-def _decoded(value: str) -> str:
-    return stored_path("/" + value.replace("+", "%20"))[1:]

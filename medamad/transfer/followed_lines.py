@@ -57,9 +57,16 @@ class LineCounter:
     """By what a line counts as, and by day."""
     _known: dict[_Key, _Counted | None] = field(factory=dict)
     _rules: dict[int, WebsiteRules] = field(factory=dict)
+    """The compiled settings of the websites, by number."""
+    _blocking: frozenset[int] = frozenset()
+    """The websites that have blocked networks of their own."""
     _days: dict[bytes, int] = field(factory=dict)
     """Days by the times of lines, up to the minute."""
-    _blocked: dict[bytes, bool] = field(factory=dict)
+    _blocked: dict[tuple[int, bytes], bool] = field(factory=dict)
+    """By website, 0 for the configuration's networks, and address."""
+
+    def __attrs_post_init__(self) -> None:
+        self.use_websites(self.websites)
 
     def count(self, lines: bytes) -> None:
         """Count some lines."""
@@ -79,7 +86,7 @@ class LineCounter:
                 counted = self._known[key]
             except KeyError:
                 counted = self._learn(key, line)
-            if counted is not None:
+            if counted is not None and not self._is_blocked_for(counted, address):
                 day = self._days.get(moment[:_TO_MINUTE] + moment[-_ZONE:])
                 if day is None and (day := self._learn_day(moment, line)) is None:
                     continue
@@ -103,7 +110,11 @@ class LineCounter:
         """Replace the websites."""
         self.websites = websites
         self._known.clear()
-        self._rules.clear()
+        self._blocked.clear()
+        self._rules = {each.number: WebsiteRules.of(each.settings) for each in websites.values()}
+        self._blocking = frozenset(
+            number for number, rules in self._rules.items() if len(rules.blocked)
+        )
 
     def _count_other(self, line: bytes) -> None:
         """Count a line that is not in the common or combined format."""
@@ -120,8 +131,10 @@ class LineCounter:
             counted = self._known[key]
         except KeyError:
             counted = self._keep(key, self._counted(request))
-        day = self._day(request) if counted is not None else None
-        if counted is not None and day is not None:
+        if counted is None or self._is_blocked_for(counted, request.address.encode()):
+            return
+        day = self._day(request)
+        if day is not None:
             self._counts[counted, day] += 1
 
     def _learn(self, key: _Key, line: bytes) -> _Counted | None:
@@ -161,41 +174,39 @@ class LineCounter:
         viewed = viewed_page(request, self.target)
         if isinstance(viewed, SkipReason):
             return None
-        page, host = viewed
-        website = self._website(self.target.hostname or host)
+        path = viewed.page.path
+        website = self._website(self.target.hostname or viewed.host)
         if website is None:
             return None
-        own = self._rules_of(website)
+        own = self._rules[website.number]
         agent, bots = request.user_agent, own.settings.bots
         is_robot = is_program(agent, self.target.rules.bots if bots is None else bots)
         is_load = request.status == HTTPStatus.OK
-        if not is_robot and (not is_load or own.excludes(page.path)):
+        if not is_robot and (not is_load or own.excludes(path)):
             return None
         return _Counted(
             website.number,
             robot_name(agent or "") if is_robot else "",
             "" if is_robot else describe(agent or "").browser,
-            own.stored_path(page.path, request.target),
+            own.stored_path(path, viewed.url),
             is_load,
         )
-
-    def _rules_of(self, website: FollowedWebsite) -> WebsiteRules:
-        known = self._rules.get(website.number)
-        if known is None:
-            known = self._rules[website.number] = WebsiteRules.of(website.settings)
-        return known
 
     def _website(self, host: str) -> FollowedWebsite | None:
         bare = host.removeprefix("www.")
         other = bare if bare != host else f"www.{host}"
         return self.websites.get(host, self.websites.get(other))
 
-    def _is_blocked(self, address: bytes) -> bool:
-        known = self._blocked.get(address)
+    def _is_blocked_for(self, counted: _Counted, address: bytes) -> bool:
+        return counted.website in self._blocking and self._is_blocked(address, counted.website)
+
+    def _is_blocked(self, address: bytes, website: int = 0) -> bool:
+        known = self._blocked.get((website, address))
         if known is None:
             if len(self._blocked) >= _KEPT:
                 self._blocked.clear()
             packed = address_of(address.decode("ascii", "replace"))
-            known = packed is not None and packed in self.target.rules.blocked
-            self._blocked[address] = known
+            of = self._rules[website].blocked if website else self.target.rules.blocked
+            known = packed is not None and packed in of
+            self._blocked[website, address] = known
         return known

@@ -36,23 +36,28 @@ class ImportTarget:
     latest_ms: int = MAX_MS
     """The latest time that is accepted."""
     own: WebsiteRules = NO_RULES
-    """The website's settings, of which imports heed what is never stored of addresses."""
+    """The website's settings: imports heed what is never stored of addresses; those of access logs,
+    which have all requests, also heed what does not count."""
 
     def is_ahead(self, time_ms: int) -> bool:
         """Return whether a time is too far in the future."""
         return time_ms > self.latest_ms
 
     def page(self, host: str, path: str, query: str = "") -> Page | None:
-        """Return the page at a path, or None if that is not a valid address.
+        """Return what is stored of the page at a path, or None if that is not a valid address.
 
         An empty host stands for the website's own.
         """
-        slash = "" if path.startswith("/") else "/"
+        url = self.url(host, path, query)
         try:
-            url = f"http://{host or self.hostname or 'localhost'}{slash}{path}?{query}"
             return self.own.stored(page_of(url), url)
         except BadRequest:
             return None
+
+    def url(self, host: str, path: str, query: str = "") -> str:
+        """Return the URL of a path; an empty host stands for the website's own."""
+        slash = "" if path.startswith("/") else "/"
+        return f"http://{host or self.hostname or 'localhost'}{slash}{path}?{query}"
 
     def referrer(self, url: str, host: str) -> str | None:
         """Return a referrer in its stored form, or None if it is spam."""
@@ -68,6 +73,8 @@ class SkipReason(StrEnum):
     PROGRAMS = "programs"
     BLOCKED = "blocked"
     SPAM = "spam"
+    EXCLUDED = "excluded"
+    """Of a page that the website's settings exclude."""
     OTHER_HOSTS = "other_hosts"
     NO_PAGE = "no_page"
     """Its address is not valid."""

@@ -211,6 +211,42 @@ async def test_views_and_their_events_can_be_left_out_by_country_and_path(
 
 
 @pytest_twisted.ensureDeferred
+async def test_nothing_of_a_token_is_left_where_a_limit_cuts_or_an_escape_hides_it(
+    house: House,
+) -> None:
+    await house.set(
+        redacted_paths=["/reset/*"],
+        redact_uuids=True,
+        redact_hexadecimal=True,
+        redact_emails=True,
+        kept_parameters=["t"],
+    )
+    site, host = "https://example.com", "https://elsewhere.example"
+    for limit, name, url in (
+        (2_048, "u", f"{site}/a/"),
+        (2_048, "u", f"{site}/a?t="),
+        (512, "u", f"{site}/?utm_source="),
+        (512, "u", f"{site}/?utm_content="),
+        (2_048, "r", f"{host}/a/"),
+    ):
+        for token in (UUID, EMAIL, "0123456789abcdef" * 3):
+            for left in (4, 9, 17, len(token) - 1):
+                filled = "x" * (limit - left - len("/a?t=/")) + "/"
+                beacon = f"{limit}{name}{left}{token[:9]}{len(url)}"
+                sent = {"u": f"{site}/b", name: url + filled + token, "b": beacon}
+                assert await house.send(**sent) is None
+    assert await house.send(b="%", u=f"{site}/reset/{SECRET}%2F{SECRET}") is None
+    assert await house.send(b="%%", u=f"{site}/%72eset/{SECRET}%zz") is None
+    long = "/%79" * 60
+    event = {"e": "custom", "g": "example.com", "d": {"404": f"{long}/{EMAIL}{UUID}"}}
+    assert await received(house.pipeline, json.dumps(event).encode(), house.sender) is None
+    files = [file for file in house.folder.rglob("*") if file.is_file()]
+    stored = b"".join(file.read_bytes() for file in files)
+    for part in (SECRET[:5], UUID[:4], UUID[-5:], EMAIL[:4], "lovelace", "01234"):
+        assert part.encode() not in stored, part
+
+
+@pytest_twisted.ensureDeferred
 async def test_views_from_an_allowed_host_are_ended_from_there(house: House) -> None:
     await house.set(allowed_hosts=["elsewhere.example"])
     origin = {"origin": "https://elsewhere.example"}

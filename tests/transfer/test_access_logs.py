@@ -290,3 +290,27 @@ def test_what_a_website_never_stores_is_not_imported(tmp_path: Path) -> None:
     (row,) = read(tmp_path, content, target=target)
     assert isinstance(row, ViewRow)
     assert (row.path, row.referrer) == ("/reset/…?t=5", "a.example/u/…")
+
+
+def test_the_settings_of_a_website_say_which_requests_are_views(tmp_path: Path) -> None:
+    settings = WebsiteSettings(
+        bots="off",
+        blocked_networks=("198.51.100.0/24",),
+        excluded_paths=("/admin/*",),
+        redacted_paths=("/admin/*", "/f/*"),
+        kept_parameters=("f",),
+    )
+    content = line(agent="curl/8.5.0") + line(address="198.51.100.7")
+    for target in ("/admin/a", "/f/logo.png", "/logo.png?f=1", "/view?f=a.png", "/f/x"):
+        content += line(request=f"GET {target} HTTP/1.1")
+    target = ImportTarget("example.com", RULES, own=WebsiteRules.of(settings))
+    rows = read(tmp_path, content, target=target)
+    assert [row.path for row in rows if isinstance(row, ViewRow)] == ["/a", "/view?f=a.png", "/f/…"]
+    (file,) = (ImportFile.of(tmp_path / "access.log.0", "access-log", target),)
+    *_, found = survey_rows([file])
+    assert found.skipped == {"blocked": 1, "excluded": 1, "no_view": 2}
+    strict = WebsiteSettings(bots="strict", excluded_paths=("/admin/*",))
+    target = ImportTarget("example.com", Rules(bots="off"), own=WebsiteRules.of(strict))
+    *_, found = survey_rows([ImportFile.of(file.path, "access-log", target)])
+    assert found.skipped == {"programs": 1, "excluded": 1, "no_view": 2}
+    assert [dict(of_day) for of_day in found.robots.values()] == [{"curl": {"/a": 1}}]

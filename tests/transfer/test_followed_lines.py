@@ -101,6 +101,40 @@ def test_repeated_lines_are_counted_as_often_as_they_occur() -> None:
     assert counts(line(agent=GPTBOT) * 500).robots[1][DAY]["GPTBot"] == {"/a": 500}
 
 
+def test_networks_that_a_website_blocks_do_not_count_for_it() -> None:
+    settings = WebsiteSettings(blocked_networks=("192.0.2.0/25", "2001:db8::/32"))
+    made = counter("")
+    made.use_websites(
+        {
+            "example.com": FollowedWebsite(1, settings),
+            "other.example": FollowedWebsite(2, WebsiteSettings(blocked_networks=("192.0.2.200",))),
+        }
+    )
+    for address in ("192.0.2.1", "192.0.2.200", "2001:db8::1"):
+        for host in ("example.com", "other.example"):
+            made.count(f"{host}:443 {line(agent=GPTBOT, address=address)}".encode())
+            json = {"host": host, "client_ip": address, "uri": "/json"}
+            made.count(caddy(**json).encode())
+    found = made.take()
+    assert found.robots == {1: {DAY: {"GPTBot": {"/a": 1}}}, 2: {DAY: {"GPTBot": {"/a": 2}}}}
+    assert found.loads[1][DAY - 1] == {"Firefox": {"/json": 1}}
+    assert found.loads[2][DAY - 1] == {"Firefox": {"/json": 2}}
+    made.use_websites({"example.com": FollowedWebsite(1)})
+    made.count(f"example.com:443 {line(agent=GPTBOT)}".encode())
+    assert made.take().robots == {1: {DAY: {"GPTBot": {"/a": 1}}}}
+
+
+def test_a_line_is_judged_by_the_page_that_was_requested() -> None:
+    settings = WebsiteSettings(
+        excluded_paths=("/reset/*",), redacted_paths=("/reset/*", "/f/*"), kept_parameters=("f",)
+    )
+    made = counter()
+    made.use_websites({"example.com": FollowedWebsite(1, settings)})
+    for target in ("/reset/a", "/f/logo.png", "/logo.png?f=1", "/view?f=a.png", "/f/x"):
+        made.count(line(request=f"GET {target} HTTP/1.1").encode())
+    assert made.take().loads == {1: {DAY: {"Firefox": {"/view?f=a.png": 1, "/f/…": 1}}}}
+
+
 def test_the_settings_of_a_website_hold_for_its_lines() -> None:
     settings = WebsiteSettings(
         bots="off",
@@ -117,5 +151,7 @@ def test_the_settings_of_a_website_hold_for_its_lines() -> None:
     (loads,) = found.loads[1][DAY].values()
     assert loads == {"/reset/…": 1, "/view?t=2": 1}
     made.use_websites({"example.com": FollowedWebsite(1, evolve(settings, bots=None))})
+    made.count(line(agent=GPTBOT, request="GET http://example.com/reset/a%2Fb HTTP/1.1").encode())
+    assert made.take().robots == {1: {DAY: {"GPTBot": {"/reset/…": 1}}}}
     made.count(line(agent=GPTBOT, request="GET /reset/secret HTTP/1.1").encode())
     assert made.take().robots == {1: {DAY: {"GPTBot": {"/reset/…": 1}}}}

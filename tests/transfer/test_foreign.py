@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 from support.query.readers import reader_of
 from support.storage.contents import rows
 from support.storage.hits import views
@@ -30,7 +31,9 @@ from support.transfer.foreign_files import (
 from support.transfer.round_trips import answers, take_in
 
 from medamad.domain.errors import Conflict
+from medamad.domain.website_settings import WebsiteSettings
 from medamad.ingest.pipeline import Rules
+from medamad.ingest.website_rules import WebsiteRules
 from medamad.query.request import Query
 from medamad.query.visit_reports import entry_pages
 from medamad.storage.segments.snapshot import Snapshot
@@ -219,6 +222,55 @@ def test_a_bad_row_is_named_and_the_others_are_imported(
     found = read(write(tmp_path / "export", names, record, good))
     assert [(row.line, row.field) for row in found if isinstance(row, RejectedRow)] == [(2, field)]
     assert sum(isinstance(row, ViewRow) for row in found) == 1
+
+
+def test_what_a_website_never_stores_is_imported_from_no_program(tmp_path: Path) -> None:
+    settings = WebsiteSettings(redacted_paths=("/reset/*",), redact_emails=True)
+    target = evolve(TARGET, own=WebsiteRules.of(settings))
+    email, long = "ada@example.org", "x" * 500 + "/ada@example.org"
+    umami_file = write(
+        tmp_path / "umami.csv",
+        UMAMI,
+        UMAMI_VIEW | {"utm_source": email, "url_path": "/reset/kQ2%2Fp", "referrer_domain": "a.b"},
+        UMAMI_VIEW | {"event_id": "e2", "utm_source": long, "referrer_path": f"/{email}"},
+    )
+    goats = write(
+        tmp_path / "goats.csv",
+        GOAT,
+        GOAT_VIEW | {"Referrer": email, "Referrer scheme": "c"},
+        GOAT_VIEW | {"Referrer": email, "Referrer scheme": "g", "2Path": f"/a?utm_term={email}"},
+    )
+    sources = tmp_path / "sources.csv"
+    sources.write_text(
+        "date,source,referrer,utm_source,utm_medium,utm_content,pageviews,visitors\n"
+        f"2023-02-09,{email},,{email},,,2,1\n2023-02-09,x,a.example/{email},,{email},,2,1\n"
+    )
+    events = tmp_path / "events.csv"
+    events.write_text(
+        "date,name,link_url,path,visitors,events\n"
+        f"2023-02-09,Click,https://a.example/{email},/x,1,1\n"
+        "2023-02-09,404,,/reset/kQ2,1,1\n2023-02-09,404,,/caf%C3%A9,1,1\n"
+    )
+    props = tmp_path / "props.csv"
+    props.write_text(
+        "date,property,value,visitors,events\n"
+        f"2023-02-09,url,https://a.example/{email},1,1\n2023-02-09,path,/reset/kQ2,1,1\n"
+    )
+    found = [
+        *read(umami_file, goats, target=target),
+        *(
+            row
+            for file in (sources, events, props)
+            for row in ImportFile.of(file, None, target).day_rows()
+        ),
+    ]
+    assert not any(isinstance(row, RejectedRow) for row in found)
+    assert len(found) == 11
+    text = "\n".join(map(str, found))
+    assert "kQ2" not in text
+    assert "ada" not in text
+    assert "/reset/…" in text
+    assert "/caf%C3%A9" in text
 
 
 def test_a_row_with_too_few_cells_is_named(tmp_path: Path) -> None:

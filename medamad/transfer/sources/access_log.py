@@ -12,13 +12,13 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from functools import lru_cache
 from http import HTTPStatus
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from medamad.domain.errors import BadRequest
 from medamad.domain.hits import BotRule
 from medamad.domain.websites import canonical_hostname
 from medamad.ingest.networks import address_of
-from medamad.ingest.page import Page, split_url
+from medamad.ingest.page import Page, page_of, split_url
 from medamad.ingest.user_agent import describe, is_bot, robot_name
 from medamad.lookup.languages import locale_of
 from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
@@ -103,12 +103,15 @@ def _view(
     viewed = viewed_page(request, target)
     if isinstance(viewed, SkipReason):
         return viewed
-    page, host = viewed
+    host, own = viewed.host, target.own
     if _is_blocked(request, target):
         return SkipReason.BLOCKED
-    if is_program(user_agent, target.rules.bots):
+    page = own.stored(viewed.page, viewed.url)
+    if is_program(user_agent, own.settings.bots or target.rules.bots):
         context.count_robot(request.time_ms, robot_name(user_agent or ""), page.path)
         return SkipReason.PROGRAMS
+    if own.excludes(viewed.page.path):
+        return SkipReason.EXCLUDED
     referrer = target.referrer(request.referrer, page.host)
     if referrer is None:
         return SkipReason.SPAM
@@ -127,17 +130,29 @@ def _view(
     )
 
 
-def viewed_page(request: LoggedRequest, target: ImportTarget) -> tuple[Page, str] | SkipReason:
-    """Return the page of the website that was viewed, and its host if the log has it."""
+class ViewedPage(NamedTuple):
+    """A page that was requested, with its URL; the host is "" if the log does not have it."""
+
+    page: Page
+    url: str
+    host: str
+
+
+def viewed_page(request: LoggedRequest, target: ImportTarget) -> ViewedPage | SkipReason:
+    """Return the page of the website that was viewed."""
     if request.method != "GET" or request.status not in _VIEWED:
         return SkipReason.NO_VIEW
     host, path, query = _split_target(request)
     if host and target.hostname and not _is_same(host, target.hostname):
         return SkipReason.OTHER_HOSTS
-    page = target.page(host, path, query) if path.startswith("/") else None
-    if page is None:
+    if not path.startswith("/"):
         return SkipReason.NO_PAGE
-    return (page, host) if _is_page(request, page.path) else SkipReason.NO_VIEW
+    url = target.url(host, path, query)
+    try:
+        page = page_of(url)
+    except BadRequest:
+        return SkipReason.NO_PAGE
+    return ViewedPage(page, url, host) if _is_page(request, page.path) else SkipReason.NO_VIEW
 
 
 def _split_target(request: LoggedRequest) -> tuple[str, str, str]:
@@ -178,7 +193,9 @@ def _is_same(host: str, hostname: str) -> bool:
 
 def _is_blocked(request: LoggedRequest, target: ImportTarget) -> bool:
     address = address_of(request.address)
-    return address is not None and address in target.rules.blocked
+    return address is not None and (
+        address in target.rules.blocked or address in target.own.blocked
+    )
 
 
 def _is_page(request: LoggedRequest, path: str) -> bool:

@@ -57,7 +57,6 @@ from medamad.transfer.sources.normalize import (
     parse_time_ms,
     screen_width,
     view_row,
-    with_campaign,
 )
 
 _URL, _CAMPAIGN = "h", "c"
@@ -112,7 +111,13 @@ def _rows(
     if record["Event"] in {"true", "1"}:
         pairs = [(record[path], "")]
         identity = hash((record["Session"],))
-        yield from event_rows(context.next_number(), time_ms, pairs, identity=identity)
+        yield from event_rows(
+            context.next_number(),
+            time_ms,
+            pairs,
+            redaction=target.own.redaction,
+            identity=identity,
+        )
     elif (view := _view(record, record[path], time_ms, target, context)) is not None:
         yield view
 
@@ -132,7 +137,7 @@ def _view(
         context.skip(SkipReason.SPAM)
         return None
     if scheme == _CAMPAIGN:
-        page, referrer = with_campaign(page, utm_source=name), ""
+        page, referrer = target.own.with_campaign(page, utm_source=name), ""
     width_px = screen_width(record.get("Screen size", ""))
     number = context.next_number()
     session = record["Session"]
@@ -162,7 +167,7 @@ def _referrer(name: str, scheme: str, target: ImportTarget) -> str | None:
     """
     if scheme == _URL or name.startswith(_FULL_URLS):
         return target.referrer(name if "://" in name else f"https://{name}", "")
-    return name
+    return target.own.referrer(name)
 
 
 def _agent(record: Mapping[str, str], width_px: int) -> Agent:
@@ -354,7 +359,7 @@ class _JsonReader:
 
     def _add_referrer(self, row: _Referrer) -> None:
         if row.ref_scheme == _CAMPAIGN:
-            self._referrers[row.id] = "", row.ref[:MAX_UTM]
+            self._referrers[row.id] = "", self._target.own.utm(row.ref)
         else:
             referrer = _referrer(row.ref, row.ref_scheme or "", self._target) or ""
             self._referrers[row.id] = referrer[:MAX_UTM], ""

@@ -24,7 +24,6 @@ from medamad.transfer.sources.normalize import (
     normalize_device,
     normalize_system,
     view_row,
-    with_campaign,
 )
 
 MISSING: Final = "a DuckDB file needs the extra `duckdb` (see Install in the documentation)"
@@ -160,7 +159,14 @@ class _DatabaseReader:
             yield RejectedRow(0, "events: date_created", FUTURE_TIME)
         else:
             number = self._context.next_number()
-            yield from event_rows(number, time_ms, pairs, view, hash((batch,)))
+            yield from event_rows(
+                number,
+                time_ms,
+                pairs,
+                redaction=self._target.own.redaction,
+                view=view,
+                identity=hash((batch,)),
+            )
 
     def _query(self, sql: str) -> Iterator[dict[str, Any]]:
         cursor = self._database.cursor().execute(sql, self._hosts)
@@ -184,7 +190,7 @@ class _DatabaseReader:
         campaign = ("utm_source", "utm_medium", "utm_campaign")
         return view_row(
             time_ms,
-            with_campaign(page, **{name: record[name] or "" for name in campaign}),
+            self._target.own.with_campaign(page, **{name: record[name] or "" for name in campaign}),
             Agent(
                 browser=normalize_browser(record["ua_browser"] or "")[0],
                 os=normalize_system(record["ua_os"] or "")[0],

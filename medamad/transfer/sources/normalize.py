@@ -7,8 +7,6 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from attrs import evolve
-
 from medamad.domain.dimensions import (
     MAX_PROPERTY_NAME,
     MAX_PROPERTY_VALUE,
@@ -17,7 +15,8 @@ from medamad.domain.dimensions import (
     WidthClass,
 )
 from medamad.domain.paths import MAX_PATH
-from medamad.ingest.page import MAX_UTM, Page
+from medamad.domain.redaction import Redaction
+from medamad.ingest.page import Page
 from medamad.ingest.payload import MAX_PROPERTIES
 from medamad.ingest.user_agent import Agent
 from medamad.lookup.countries import country_of_code
@@ -62,11 +61,6 @@ def device_of_width(width_px: int) -> str:
     if not width_px:
         return UNKNOWN
     return next((device for below, device in _SCREENS if width_px < below), "Desktop")
-
-
-def with_campaign(page: Page, **campaign: str) -> Page:
-    """Return a page with UTM fields that do not come from its query string."""
-    return evolve(page, **{name: text[:MAX_UTM] for name, text in campaign.items() if text})
 
 
 def view_row(
@@ -116,10 +110,12 @@ def event_rows(
     number: int,
     time_ms: int,
     pairs: Iterable[tuple[str, str]],
+    *,
+    redaction: Redaction,
     view: int = 0,
     identity: int = 0,
 ) -> Iterator[EventRow]:
-    """Yield each property of an event once, truncated like those of hits."""
+    """Yield each property of an event once, truncated and redacted like those of hits."""
     truncated = [
         (
             name.replace(PROPERTY_SEPARATOR, "").strip()[:MAX_PROPERTY_NAME],
@@ -127,7 +123,7 @@ def event_rows(
         )
         for name, value in pairs
     ]
-    for name, value in list(dict.fromkeys(truncated))[:MAX_PROPERTIES]:
+    for name, value in list(dict.fromkeys(redaction.properties(truncated)))[:MAX_PROPERTIES]:
         if name:
             yield EventRow(
                 number=number,

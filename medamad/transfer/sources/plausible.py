@@ -24,7 +24,6 @@ from medamad.domain.dimensions import (
     property_text,
 )
 from medamad.domain.errors import BadRequest
-from medamad.ingest.page import MAX_UTM
 from medamad.storage.import_content import Counted
 from medamad.transfer.formats.csv import cells_by_column, read_cells
 from medamad.transfer.import_context import ImportTarget
@@ -75,6 +74,10 @@ class _Normalizer:
 
     path: Callable[[str], str]
     referrer: Callable[[str], str]
+    utm: Callable[[str], str]
+    link: Callable[[str], str]
+    event: Callable[[str], str]
+    """Returns the path that an event reports, as it was sent but for what is never stored."""
 
     @classmethod
     def of(cls, target: ImportTarget) -> "_Normalizer":
@@ -88,20 +91,32 @@ class _Normalizer:
         def referrer(text: str) -> str:
             return target.referrer(f"https://{text}", "") or ""
 
-        return cls(path, referrer)
+        redaction = target.own.redaction
+        return cls(path, referrer, target.own.utm, redaction.text, redaction.path_as_sent)
 
 
 def _source(normalizer: _Normalizer, record: _Record) -> tuple[str, ...]:
-    utm = tuple(record.get(name, "").strip()[:MAX_UTM] for name in _UTM)
-    source, referrer = record.get("source", "").strip(), record.get("referrer", "").strip()
+    utm = tuple(normalizer.utm(record.get(name, "").strip()) for name in _UTM)
+    source = normalizer.utm(record.get("source", "").strip())
+    referrer = record.get("referrer", "").strip()
     if referrer not in _DIRECT:
         return (normalizer.referrer(referrer), *utm)
     # For a campaign, Plausible's source is the UTM source.
-    return (source[:MAX_UTM] if source not in _DIRECT and source != utm[0] else "", *utm)
+    return (source if source not in _DIRECT and source != utm[0] else "", *utm)
 
 
-def _event(_: _Normalizer, record: _Record) -> tuple[str, ...]:
-    return _property(record["name"], record.get("link_url") or record.get("path") or "")
+def _event(normalizer: _Normalizer, record: _Record) -> tuple[str, ...]:
+    link, path = record.get("link_url"), record.get("path")
+    return _property(
+        record["name"], normalizer.link(link) if link else normalizer.event(path or "")
+    )
+
+
+def _custom(normalizer: _Normalizer, record: _Record) -> tuple[str, ...]:
+    """Return a custom property, of which Plausible itself reports `url` and `path`."""
+    name, value = record["property"], record["value"]
+    change = {"url": normalizer.link, "path": normalizer.event}.get(name, str)
+    return _property(name, change(value))
 
 
 def _property(name: str, value: str) -> tuple[str, ...]:
@@ -210,7 +225,7 @@ _TABLES: Final = (
         ("property", "value", "events"),
         {"views": "events"},
         {},
-        lambda _, record: _property(record["property"], record["value"]),
+        _custom,
     ),
     _Table(
         DayTable("imported_custom_events", (Dimension.PROPERTY,)),

@@ -30,7 +30,6 @@ from medamad.transfer.sources.normalize import (
     parse_time_ms,
     screen_width,
     view_row,
-    with_campaign,
 )
 
 _EVENTS: Final = "website_event.csv"
@@ -169,10 +168,11 @@ class _EventReader:
             self.context.skip(SkipReason.SPAM)
             return None
         number = self.context.next_number()
+        campaign = {name: _text(record, name) for name in _CAMPAIGN}
         os, os_version = normalize_system(_text(record, "os"))
         return view_row(
             time_ms,
-            with_campaign(page, **{name: _text(record, name) for name in _CAMPAIGN}),
+            self.target.own.with_campaign(page, **campaign),
             Agent(
                 browser=normalize_browser(_text(record, "browser"))[0],
                 os=os,
@@ -199,7 +199,14 @@ class _EventReader:
         view = 0
         if page is not None:
             view = self.context.index.last_view_before(time_ms, record["session_id"], page.path)
-        return event_rows(self.context.next_number(), time_ms, pairs, view, _identity(record))
+        return event_rows(
+            self.context.next_number(),
+            time_ms,
+            pairs,
+            redaction=self.target.own.redaction,
+            view=view,
+            identity=_identity(record),
+        )
 
 
 def _identity(record: Record) -> int:
