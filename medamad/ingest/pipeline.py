@@ -11,7 +11,7 @@ Every hit takes it, whether it comes from the tracker, from the pixel or from a 
 `web/routes/hits.py` calls `receive` and turns what it returns or raises into a response.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Final, TypeAlias
 
@@ -348,13 +348,20 @@ class Pipeline:
     def _unload(self, unload: UnloadPayload, arrival: _Arrival) -> Unload | _Ignored:
         """Return the end of a view. Only the store knows, by the beacon, which website it is of."""
         host = host_of(arrival.sender.origin)
-        of_origin = None if host is None else next(websites_on(host, self.websites), None)
-        reason = self._reason_to_ignore(arrival.sender, of_origin)
-        if reason not in (None, ORIGIN):
-            return _Ignored(reason)
         websites = arrival.websites
         if websites is None:
             websites = self._websites_from(host)
+        candidates: Iterable[Website | None] = ()
+        if websites is not None:
+            candidates = map(self.websites.by_number, sorted(websites))
+        elif host is not None:
+            candidates = websites_on(host, self.websites)
+        # It counts if it does for one of the websites that its view may be of.
+        reasons = [self._reason_to_ignore(arrival.sender, each) for each in candidates if each]
+        reason = (reasons or [self._reason_to_ignore(arrival.sender)])[0]
+        reason = reason if all(reasons) else None
+        if reason := reason or self._ignored_views.get(unload.beacon):
+            return _Ignored(reason)
         if websites is not None and not websites:
             return _Ignored(ORIGIN)
         return Unload(

@@ -15,6 +15,7 @@ from twisted.logger import capturedLogs, formatEvent
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound
+from medamad.domain.hits import OriginRule
 from medamad.domain.website_settings import NEW, WebsiteSettings
 from medamad.ingest.networks import Sender, address_of
 from medamad.ingest.pipeline import Pipeline, Rules
@@ -259,6 +260,33 @@ async def test_views_from_an_allowed_host_are_ended_from_there(house: House) -> 
         website, lambda seen: [ms for part in seen.parts for ms in part.duration_ms.tolist()]
     )
     assert durations == [4_000]
+
+
+@pytest.mark.parametrize("origins", ["website", "any"])
+@pytest_twisted.ensureDeferred
+async def test_a_view_is_ended_by_the_settings_of_its_website(
+    house: House, origins: OriginRule
+) -> None:
+    house.pipeline.rules = evolve(house.pipeline.rules, respect_gpc=True, origins=origins)
+    await house.set(allowed_hosts=["elsewhere.example"], respect_gpc=False)
+    unload = json.dumps({"e": "unload", "b": "b", "m": 4_000}).encode()
+    sent = {"gpc": True, "origin": "https://elsewhere.example"}
+    sender = Sender(house.sender.address, FIREFOX, **sent)
+    if origins == "website":
+        assert await received(house.pipeline, unload, sender) is None
+    await house.set(bots="strict", allowed_hosts=["elsewhere.example"])
+    for agent in ("curl/8.5.0", FIREFOX):
+        sender = Sender(house.sender.address, agent, "", "https://example.com")
+        reason = await received(house.pipeline, unload, sender)
+        assert reason == ("bot" if agent != FIREFOX else "origin")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_view_that_is_left_out_is_not_ended(house: House) -> None:
+    await house.set(excluded_paths=["/admin"])
+    assert await house.send(u="https://example.com/admin") == "path"
+    unload = json.dumps({"e": "unload", "b": "b", "m": 4_000}).encode()
+    assert await received(house.pipeline, unload, house.sender) == "path"
 
 
 @pytest_twisted.ensureDeferred
