@@ -17,12 +17,14 @@ from medamad.admin.imports import (
     ImportFailed,
     ImportHandlers,
     UndoImport,
+    uncancelled,
 )
 from medamad.admin.protocol import (
     ClusterReport,
     Configuration,
     DaemonState,
     GetConfiguration,
+    ImportSettings,
     Progress,
     ReportDamage,
     SendTestMail,
@@ -31,6 +33,9 @@ from medamad.admin.protocol import (
 from medamad.admin.server import Handlers, ReportProgress
 from medamad.build import VERSION
 from medamad.domain.accounts import Settings
+from medamad.domain.errors import BadRequest
+from medamad.domain.exported_settings import Imported
+from medamad.domain.websites import canonical_hostname
 from medamad.storage.compact import compaction_asked
 from medamad.storage.dictionary.limits import limit_warning
 from medamad.storage.environment.folder import open_to_others
@@ -69,6 +74,7 @@ class AdminHandlers:
             GetConfiguration: self.configuration,
             ReportDamage: self.add_damage,
             SendTestMail: self.send_test_mail,
+            ImportSettings: self.import_settings,
             BeginImport: imports.begin,
             HoldImport: imports.hold,
             ImportRows: imports.rows,
@@ -103,6 +109,18 @@ class AdminHandlers:
         account = self.site.backend.store.account.read()
         language = (Settings() if account is None else account.settings).language
         await self.site.backend.mailer.send_test(request.address, language)
+
+    async def import_settings(self, request: ImportSettings, _report: ReportProgress) -> Imported:
+        """Add settings to those of a website. Raises what `Store.import_settings` does."""
+        backend, name = self.site.backend, canonical_hostname(request.hostname)
+        website = backend.store.websites.by_hostname(name)
+        if website is None:
+            raise BadRequest(f"hostname: no website {name} is registered")
+        now = int(backend.clock())
+        imported: Imported = await uncancelled(
+            backend.store.import_settings(website, request.settings, now)
+        )
+        return imported
 
     async def status(self, _request: Status, _report: ReportProgress) -> DaemonState:
         """Return the state of the daemon."""

@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from medamad.domain.exported_settings import ExportedSettings
+
 SOCKET_NAME: Final = "operator.sock"
 """The socket's name in the data directory."""
 MAX_FRAME_BYTES: Final = 4 << 20
@@ -140,6 +142,13 @@ class SendTestMail(AdminRequest, frozen=True):
     """Request a mail to an address, which says that mails arrive."""
 
     address: str
+
+
+class ImportSettings(AdminRequest, frozen=True):
+    """Request that settings are added to those of a website; the result is an `Imported`."""
+
+    hostname: str
+    settings: ExportedSettings
 
 
 class ResendHits(AdminRequest, frozen=True):

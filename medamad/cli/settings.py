@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
@@ -9,10 +10,12 @@ from typing import Final
 import msgspec
 from attrs import asdict
 
+from medamad.admin.client import NotRunning, connect
+from medamad.admin.protocol import ImportSettings
 from medamad.cli.grants import run_subcommand
 from medamad.cli.support import add_data, add_json, counted
 from medamad.domain.errors import BadRequest
-from medamad.domain.exported_settings import ExportedSettings
+from medamad.domain.exported_settings import ExportedSettings, Imported
 from medamad.storage.offline import add_settings, defined_for
 
 EXAMPLES: Final = (
@@ -32,11 +35,12 @@ def configure(parser: ArgumentParser) -> None:
         each.set_defaults(work=work)
     add_json(importing)
     parser.epilog = (
-        "Settings are goals, funnels, annotations and alerts. Of a webhook's URL only the host is\n"
-        "exported, since the rest often is a secret: complete it in the file, or later in the\n"
-        "dashboard. Reports by mail are left out, since their addresses are personal data.\n\n"
+        "Settings are goals, funnels, annotations and alerts, and what the website counts and\n"
+        "stores. Of a webhook's URL only the host is exported, since the rest often is a secret:\n"
+        "complete it in the file, or later in the dashboard. Reports by mail are left out, since\n"
+        "their addresses are personal data.\n\n"
         "An import adds what is not there yet, all or nothing. It is refused if a goal or funnel\n"
-        "there has the same name and is different.\n\n"
+        "there has the same name and is different, and if a choice there is another one.\n\n"
         f"{parser.epilog}"
     )
 
@@ -56,17 +60,28 @@ def _import(arguments: Namespace, data_dir: Path) -> int:
         raise BadRequest(
             f"standard input: expected what `medamad settings export` prints: {error}"
         ) from None
-    added = add_settings(data_dir, arguments.hostname, settings)
+    added = _added(data_dir, arguments.hostname, settings)
     if arguments.json:
         print(json.dumps(asdict(added), indent=1))
         return 0
     counts = (
         *(counted(added.goals, "goal"), counted(added.funnels, "funnel")),
-        counted(added.annotations, "annotation"),
+        *(counted(added.annotations, "annotation"), counted(added.alerts, "alert")),
     )
-    print(f"Added {', '.join(counts)} and {counted(added.alerts, 'alert')}.")
+    print(f"Added {', '.join(counts)} and {counted(added.settings, 'setting')} of what counts.")
     if added.known:
         print(f"Were there already: {added.known:,}")
     if added.without_report:
         print(f"Alerts by mail left out, since their report is not there: {added.without_report:,}")
     return 0
+
+
+def _added(data_dir: Path, hostname: str, settings: ExportedSettings) -> Imported:
+    """Add settings; a daemon that runs has the websites in memory, so it does that itself."""
+    try:
+        with connect(data_dir) as daemon:
+            return daemon.request(ImportSettings(hostname, settings), Imported)
+    except NotRunning:
+        return add_settings(data_dir, hostname, settings, int(time.time()))
+    except ValueError as error:
+        raise BadRequest(f"standard input: too large: {error}") from None

@@ -10,6 +10,7 @@ from medamad.domain.alerts import Rule
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.domain.hits import Properties
 from medamad.domain.subscriptions import Every
+from medamad.domain.website_settings import FOR_NEW_WEBSITES, WebsiteSettings
 
 Campaign: TypeAlias = tuple[str, str, str, str, str]
 """utm_source, utm_medium, utm_campaign, utm_term, utm_content."""
@@ -104,6 +105,7 @@ class DemoWebsite:
     definitions: Definitions = field(factory=Definitions)
     alerts: tuple[DemoAlert, ...] = ()
     annotations: tuple[DemoAnnotation, ...] = ()
+    settings: WebsiteSettings = FOR_NEW_WEBSITES
 
 
 _SEARCH: Final = {
@@ -274,6 +276,16 @@ SITES: Final = (
             DemoAnnotation(33, "Spring catalogue"),
             DemoAnnotation(12, "Shop 2.4 deployed", "14:30:00"),
             DemoAnnotation(12, "Shop 2.4.1 deployed", "15:05:00"),
+        ),
+        settings=FOR_NEW_WEBSITES.with_changes(
+            {
+                "bots": "strict",
+                "respect_gpc": True,
+                "blocked_networks": ["192.0.2.0/24"],
+                "excluded_paths": ["/admin/*"],
+                "redacted_paths": ["/orders/*", "/invoice/**"],
+                "kept_parameters": ["category"],
+            }
         ),
     ),
     DemoWebsite(

@@ -27,6 +27,7 @@ from medamad.domain.dimensions import WidthClass, major_version
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Event, Hit, Properties, Unload, View
 from medamad.domain.subscriptions import Subscription, new_secret, new_subscription_id
+from medamad.domain.website_settings import WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
 from medamad.storage.followed_logs import LogCounts, LogPosition
@@ -209,6 +210,11 @@ class WebsiteStore(HitStore, Protocol):
     async def add_website(self, hostname: str, now: int) -> Website:
         """Register a website at a time in Unix seconds."""
 
+    async def change_website_settings(
+        self, website: Website, change: Callable[[WebsiteSettings], WebsiteSettings], now: int
+    ) -> Website:
+        """Change the settings of a website."""
+
 
 async def fill(
     store: WebsiteStore, plan: TrafficPlan, sites: Sequence[DemoWebsite] = SITES
@@ -224,6 +230,7 @@ async def fill(
         if site.alerts:
             with_alerts = partial(_with_alerts, site.alerts, plan.until_ms)
             await store.alerts.change(website.number, with_alerts)
+        await store.change_website_settings(website, partial(_replaced, site.settings), began)
         annotated = partial(_with_annotations, site.annotations, plan.until_ms)
         await store.annotations.change(website.number, annotated)
     numbers = {website.hostname: website.number for website in websites}
@@ -242,6 +249,10 @@ async def fill(
     followed = LogPosition("the demonstration's log", 1)
     await store.follow_log(followed, LogCounts(loads=loads))
     return websites
+
+
+def _replaced(settings: WebsiteSettings, _old: WebsiteSettings) -> WebsiteSettings:
+    return settings
 
 
 def _reports(numbers: Mapping[str, int], began: int, now: int) -> Iterator[Subscription]:

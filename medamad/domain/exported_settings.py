@@ -13,6 +13,8 @@ from medamad.domain.alerts import FORMATS, WEBSITE_KINDS, Alerts, Rule, checked_
 from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.errors import BadRequest, Conflict
 from medamad.domain.goals import D, Definitions, Funnel, Goal, members_of, new_id
+from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
+from medamad.domain.websites import changed_settings
 
 MOST: Final = 2_000
 """So many entries a file has at most: more than a website can have."""
@@ -33,12 +35,16 @@ class ListedRule:
 
 @frozen(kw_only=True)
 class ExportedSettings:
-    """The settings of a website. Funnels and alerts name goals by the ids that these have here."""
+    """What is defined for a website. Funnels and alerts name goals by the ids that they have here.
+
+    `settings` says what counts, and what is stored.
+    """
 
     goals: tuple[Goal, ...] = ()
     funnels: tuple[Funnel, ...] = ()
     annotations: tuple[Annotation, ...] = ()
     alerts: tuple[ListedRule, ...] = ()
+    settings: WebsiteSettings = DEFAULTS
 
 
 @frozen(kw_only=True)
@@ -49,6 +55,7 @@ class Imported:
     funnels: int
     annotations: int
     alerts: int
+    settings: int
     known: int
     without_report: int
 
@@ -60,6 +67,7 @@ class Defined:
     definitions: Definitions
     annotations: Annotations
     alerts: Alerts
+    settings: WebsiteSettings = DEFAULTS
 
     def exported(self) -> dict[str, Any]:
         """Return the JSON members."""
@@ -68,6 +76,7 @@ class Defined:
             "funnels": [members_of(each) for each in self.definitions.funnels],
             "annotations": [members_of(each) for each in self.annotations.all],
             "alerts": [_exported(rule) for rule in self.alerts.rules],
+            "settings": self.settings.made,
         }
 
     def with_imported(
@@ -104,15 +113,23 @@ class Defined:
                 missing += 1
             elif _exported(rule) not in [_exported(each) for each in alerts.rules]:
                 alerts = alerts.with_rule(rule)
+        try:
+            own = self.settings.with_those_of(changed_settings(DEFAULTS, settings.settings.made))
+        except (BadRequest, Conflict) as error:
+            raise type(error)(f"settings: {error}") from None
         counts = {
             "goals": len(definitions.goals) - len(self.definitions.goals),
             "funnels": len(definitions.funnels) - len(self.definitions.funnels),
             "annotations": len(annotations.all) - len(self.annotations.all),
             "alerts": len(alerts.rules) - len(self.alerts.rules),
+            "settings": sum(
+                value != self.settings.made.get(name) for name, value in own.made.items()
+            ),
         }
-        known = sum(map(len, sizes)) - sum(counts.values()) - missing
+        listed_here = sum(map(len, sizes)) + len(settings.settings.made)
+        known = listed_here - sum(counts.values()) - missing
         imported = Imported(**counts, known=known, without_report=missing)
-        return Defined(definitions, annotations, alerts), imported
+        return Defined(definitions, annotations, alerts, own), imported
 
 
 def _named(there: Sequence[D], new: D, field: str) -> D | None:

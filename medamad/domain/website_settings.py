@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_network
 from typing import Any, Final, Self
 
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
-from medamad.domain.errors import BadRequest
+from medamad.domain.errors import BadRequest, Conflict
 from medamad.domain.hits import BotRule
 from medamad.domain.redaction import REST, SEGMENT, Redaction
 
@@ -72,15 +72,38 @@ class WebsiteSettings:
             _check_redacted(pattern)
         return changed
 
+    @property
+    def made(self) -> dict[str, Any]:
+        """The settings that differ from those of a website that none have been made for."""
+        defaults = asdict(DEFAULTS)
+        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+
+    def with_those_of(self, other: Self) -> Self:
+        """Return the settings with those added that were made for another website.
+
+        Lists get the entries that they lack. Raises Conflict for a choice that is made already, and
+        is different, and BadRequest.
+        """
+        changes: dict[str, Any] = {}
+        for name, value in other.made.items():
+            there = self.made.get(name)
+            if there is None or name in _LISTS:
+                changes[name] = (*(there or ()), *value) if name in _LISTS else value
+            elif there != value:
+                raise Conflict(f"{name}: it is there already, and is different")
+        return self.with_changes(changes)
+
 
 _LISTS: Final = (
     *("blocked_networks", "blocked_countries", "allowed_hosts", "excluded_paths"),
     *("redacted_paths", "kept_parameters"),
 )
 
-AS_BEFORE: Final = WebsiteSettings()
+DEFAULTS: Final = WebsiteSettings()
 """The settings of a website that none have been made for."""
-NEW: Final = WebsiteSettings(redact_uuids=True, redact_hexadecimal=True, redact_emails=True)
+FOR_NEW_WEBSITES: Final = WebsiteSettings(
+    redact_uuids=True, redact_hexadecimal=True, redact_emails=True
+)
 """The settings of a website that is added. Earlier ones have everything as it was."""
 
 

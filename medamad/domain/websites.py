@@ -1,13 +1,14 @@
 """A registered website, and the canonical form of a hostname."""
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import idna
 from attrs import frozen
 
 from medamad.domain.errors import BadRequest
-from medamad.domain.website_settings import AS_BEFORE, WebsiteSettings
+from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
 
 MAX_HOSTNAME: Final = 253
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)\Z")
@@ -21,7 +22,21 @@ class Website:
     hostname: str
     created: int
     updated: int
-    settings: WebsiteSettings = AS_BEFORE
+    settings: WebsiteSettings = DEFAULTS
+
+
+def changed_settings(old: WebsiteSettings, changes: Mapping[str, Any]) -> WebsiteSettings:
+    """Return settings with some changed, hosts and countries in canonical form.
+
+    Raises BadRequest naming the one that is wrong.
+    """
+    hosts, countries = changes.get("allowed_hosts"), changes.get("blocked_countries")
+    canonical: dict[str, Any] = {}
+    if hosts:
+        canonical["allowed_hosts"] = [canonical_hostname(host, "allowed_hosts") for host in hosts]
+    if countries:
+        canonical["blocked_countries"] = [code.upper() for code in countries]
+    return old.with_changes({**changes, **canonical})
 
 
 def canonical_hostname(text: str, field: str = "hostname") -> str:

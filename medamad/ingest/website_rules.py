@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from medamad.domain.paths import MAX_PATH, PathPattern, decoded_path, stored_pattern
 from medamad.domain.redaction import Redaction
-from medamad.domain.website_settings import AS_BEFORE, WebsiteSettings
+from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
 from medamad.ingest.networks import Networks
 from medamad.ingest.page import MAX_UTM, Page, split_url
 
@@ -91,7 +91,7 @@ class WebsiteRules:
         return self.redaction.text(referrer, is_cut=len(referrer) >= MAX_PATH)
 
 
-NO_RULES: Final = WebsiteRules.of(AS_BEFORE)
+NO_RULES: Final = WebsiteRules.of(DEFAULTS)
 """Those of a website without settings of its own."""
 
 

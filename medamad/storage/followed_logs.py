@@ -12,7 +12,7 @@ import msgspec
 from twisted.logger import Logger
 
 from medamad.domain.errors import Conflict
-from medamad.domain.website_settings import AS_BEFORE, WebsiteSettings
+from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
 from medamad.storage.environment.environment import FOLLOWED_LOG, Databases, Txn
 from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.errors import Damaged
@@ -45,7 +45,7 @@ class FollowedWebsite(msgspec.Struct, frozen=True):
     """What a follower needs to know of a website."""
 
     number: int
-    settings: WebsiteSettings = AS_BEFORE
+    settings: WebsiteSettings = DEFAULTS
 
 
 class LogCounts(msgspec.Struct, frozen=True, kw_only=True):

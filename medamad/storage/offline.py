@@ -51,7 +51,7 @@ from medamad.storage.website_values import (
     import_settings,
     read_defined,
 )
-from medamad.storage.websites import Websites, read_websites
+from medamad.storage.websites import Websites, read_websites, write_website
 
 
 def change_password(directory: Path, password_hash: str, now: int) -> str:
@@ -265,20 +265,23 @@ def change_value(
 
 def defined_for(directory: Path, hostname: str) -> Defined:
     """Return all that is defined for a website. Raises BadRequest for an unregistered one."""
-    (number,) = website_numbers(directory, [hostname])
     with _guest(directory, write=False) as (txn, databases):
-        return read_defined(txn, databases, number)
+        return read_defined(txn, databases, _website(txn, databases, hostname))
 
 
-def add_settings(directory: Path, hostname: str, settings: ExportedSettings) -> Imported:
+def add_settings(directory: Path, hostname: str, settings: ExportedSettings, now: int) -> Imported:
     """Add settings to those of a website, all or none; return how much was added.
 
-    Raises BadRequest for an unregistered website, and what `Defined.with_imported` does.
+    No daemon may be running, which has the websites in memory. Raises BadRequest for an
+    unregistered website, and what `Defined.with_imported` does.
     """
-    (number,) = website_numbers(directory, [hostname])
     reports = {report.id for _, report in list_grants(directory, REPORTS).grants}
     with _guest(directory, write=True) as (txn, databases):
-        return import_settings(txn, databases, number, settings, reports)
+        website = _website(txn, databases, hostname)
+        own, imported = import_settings(txn, databases, website, settings, reports)
+        if own != website.settings:
+            write_website(txn, databases, evolve(website, settings=own, updated=now))
+        return imported
 
 
 def _number_or_service(directory: Path, hostname: str | None) -> int:
@@ -288,12 +291,16 @@ def _number_or_service(directory: Path, hostname: str | None) -> int:
 def website_numbers(directory: Path, hostnames: Iterable[str]) -> list[int]:
     """Return the numbers of websites. Raises BadRequest for an unregistered one."""
     with _guest(directory, write=False) as (txn, databases):
-        known = {website.hostname: website.number for website in _websites(txn, databases)}
-    names = [canonical_hostname(hostname) for hostname in hostnames]
-    for name in names:
-        if name not in known:
-            raise BadRequest(f"hostname: no website {name} is registered")
-    return [known[name] for name in names]
+        return [_website(txn, databases, hostname).number for hostname in hostnames]
+
+
+def _website(txn: Txn, databases: Databases, hostname: str) -> Website:
+    """Return a website. Raises BadRequest for an unregistered one."""
+    name = canonical_hostname(hostname)
+    for website in _websites(txn, databases):
+        if website.hostname == name:
+            return website
+    raise BadRequest(f"hostname: no website {name} is registered")
 
 
 def _websites(txn: Txn, databases: Databases) -> Iterator[Website]:

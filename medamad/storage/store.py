@@ -299,18 +299,26 @@ class Store:
     def defined_for(self, website: Website) -> Defined:
         """Return all that is defined for a website."""
         with self.environment.reading() as txn:
-            return read_defined(txn, self.environment.databases, website.number)
+            return read_defined(txn, self.environment.databases, website)
 
-    async def import_settings(self, website: Website, settings: ExportedSettings) -> Imported:
+    async def import_settings(
+        self, website: Website, settings: ExportedSettings, now: int
+    ) -> Imported:
         """Add settings to those of a website, all or none; return how much was added.
 
         Raises what `Defined.with_imported` does, NotFound and Unavailable.
         """
         reports = {report.id for _, report in self.reports.all()}
         databases = self.environment.databases
-        return await self.writer.submit(
-            lambda txn: import_settings(txn.lmdb, databases, website.number, settings, reports)
-        )
+
+        def change(txn: Transaction) -> Imported:
+            current = self.websites.by_number(website.number) or website
+            own, imported = import_settings(txn.lmdb, databases, current, settings, reports)
+            if own != current.settings:
+                self.websites.change_settings(txn, current.number, lambda _: own, now)
+            return imported
+
+        return await self.writer.submit(change)
 
     async def change_website_settings(
         self, website: Website, change: Callable[[WebsiteSettings], WebsiteSettings], now: int

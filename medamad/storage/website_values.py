@@ -14,6 +14,8 @@ from medamad.domain.annotations import Annotations
 from medamad.domain.errors import NotFound
 from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
 from medamad.domain.goals import Definitions
+from medamad.domain.website_settings import WebsiteSettings
+from medamad.domain.websites import Website
 from medamad.storage.environment.environment import (
     ALERTS,
     ANNOTATIONS,
@@ -75,32 +77,34 @@ WEBSITE_KINDS: Final[tuple[WebsiteKind[Any], ...]] = (
 )
 
 
-def read_defined(txn: Txn, databases: Databases, website: int) -> Defined:
+def read_defined(txn: Txn, databases: Databases, website: Website) -> Defined:
     """Return all that is defined for a website."""
     return Defined(
-        GOALS_AND_FUNNELS.of(txn, databases, website),
-        ALL_ANNOTATIONS.of(txn, databases, website),
-        ALL_ALERTS.of(txn, databases, website),
+        GOALS_AND_FUNNELS.of(txn, databases, website.number),
+        ALL_ANNOTATIONS.of(txn, databases, website.number),
+        ALL_ALERTS.of(txn, databases, website.number),
+        website.settings,
     )
 
 
 def import_settings(
     txn: Txn,
     databases: Databases,
-    website: int,
+    website: Website,
     settings: ExportedSettings,
     reports: Collection[str],
-) -> Imported:
-    """Add settings to those of a website, all or none; return how much was added.
+) -> tuple[WebsiteSettings, Imported]:
+    """Add what was exported to what is defined for a website, all or nothing.
 
+    Return the website's own settings, which are the caller's to store, and how much was added.
     Raises what `Defined.with_imported` does, and NotFound if the website has been deleted.
     """
     before = read_defined(txn, databases, website)
     made, imported = before.with_imported(settings, reports)
-    GOALS_AND_FUNNELS.apply(txn, databases, website, lambda _: made.definitions)
-    ALL_ANNOTATIONS.apply(txn, databases, website, lambda _: made.annotations)
-    ALL_ALERTS.apply(txn, databases, website, lambda _: made.alerts)
-    return imported
+    GOALS_AND_FUNNELS.apply(txn, databases, website.number, lambda _: made.definitions)
+    ALL_ANNOTATIONS.apply(txn, databases, website.number, lambda _: made.annotations)
+    ALL_ALERTS.apply(txn, databases, website.number, lambda _: made.alerts)
+    return made.settings, imported
 
 
 def delete_values(txn: Txn, databases: Databases, website: int) -> None:

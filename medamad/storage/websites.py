@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 from twisted.logger import Logger
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
-from medamad.domain.website_settings import NEW, WebsiteSettings
+from medamad.domain.website_settings import FOR_NEW_WEBSITES, WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.storage.environment.environment import TOMBSTONE, Database, Databases, Txn
 from medamad.storage.environment.meta import (
@@ -90,7 +90,7 @@ class Websites:
         last = read_number(txn.lmdb, meta, _LAST_NUMBER_KEY)
         number = max(last, _greatest_used(txn.lmdb, self._databases)) + 1
         write_number(txn.lmdb, meta, _LAST_NUMBER_KEY, number)
-        website = Website(number, hostname, created=now, updated=now, settings=NEW)
+        website = Website(number, hostname, created=now, updated=now, settings=FOR_NEW_WEBSITES)
         self._put(txn, website)
         txn.after_commit(lambda: self._publish({**self._by_hostname, hostname: website}))
         return website
@@ -145,9 +145,7 @@ class Websites:
         return website
 
     def _put(self, txn: Transaction, website: Website) -> None:
-        key = _NUMBER.pack(website.number)
-        value = with_checksum(key, msgspec.json.encode(website))
-        txn.lmdb.put(key, value, db=self._databases.websites)
+        write_website(txn.lmdb, self._databases, website)
 
     def _publish(self, by_hostname: Mapping[str, Website]) -> None:
         self._by_hostname = by_hostname
@@ -168,6 +166,12 @@ def read_websites(txn: Txn, databases: Databases) -> Iterator[Website | str]:
             yield f"website {int.from_bytes(key, 'big')}: {error}"
         else:
             yield website
+
+
+def write_website(txn: Txn, databases: Databases, website: Website) -> None:
+    """Store a website, replacing what is stored under its number."""
+    key = _NUMBER.pack(website.number)
+    txn.put(key, with_checksum(key, msgspec.json.encode(website)), db=databases.websites)
 
 
 def _greatest_used(txn: Txn, databases: Databases) -> int:

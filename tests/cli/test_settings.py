@@ -9,6 +9,7 @@ from support.daemon import finished, running
 
 pytestmark = pytest.mark.daemon
 
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 settings = partial(finished, "settings")
 
 
@@ -23,6 +24,8 @@ def test_settings_are_exported_and_imported(tmp_path: Path) -> None:
         finished("annotate", data, "add", "example.com", "Launch", "--time", "2026-01-31")
         url = "https://hooks.example.com/T0P/secret"
         finished("alert", data, "add", "quiet", "--website", "example.com", "--url", url)
+        own = {"bots": "strict", "excluded_paths": ["/x"]}
+        client.request("PATCH", "/api/websites/example.com/settings", own)
         exported = settings(data, "export", "example.com")
         assert (exported.returncode, exported.stderr) == (0, "")
         assert "T0P" not in exported.stdout
@@ -31,16 +34,23 @@ def test_settings_are_exported_and_imported(tmp_path: Path) -> None:
         )
         added = settings(data, "import", "new.example", given=exported.stdout)
         assert (added.returncode, added.stderr) == (0, "")
-        assert added.stdout == "Added 2 goals, 1 funnel, 1 annotation and 1 alert.\n"
+        assert added.stdout == (
+            "Added 2 goals, 1 funnel, 1 annotation, 1 alert and 2 settings of what counts.\n"
+            "Were there already: 3\n"
+        )
+        hit = {"e": "load", "b": "b", "u": "https://new.example/x", "p": True, "q": True}
+        ignored = client.request("POST", "/api/event/hit", hit, {"User-Agent": FIREFOX})
+        assert ignored.headers["x-medamad-ignored"] == "path"
         there = client.get("/api/websites/new.example/settings/export")
         assert [goal["name"] for goal in there["goals"]] == ["Cart", "Paid"]
         assert [funnel["name"] for funnel in there["funnels"]] == ["Checkout"]
     mailed = {"kind": "quiet", "format": "mail", "report": "0123456789ab"}
     there["alerts"].append(mailed)
+    there["settings"]["kept_parameters"] = ["t"]
     again = settings(data, "import", "new.example", given=json.dumps(there))
     assert again.stdout == (
-        "Added 0 goals, 0 funnels, 0 annotations and 0 alerts.\n"
-        "Were there already: 5\n"
+        "Added 0 goals, 0 funnels, 0 annotations, 0 alerts and 1 setting of what counts.\n"
+        "Were there already: 10\n"
         "Alerts by mail left out, since their report is not there: 1\n"
     )
     as_json = settings(data, "import", "new.example", "--json", given=json.dumps(there))

@@ -2,7 +2,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, takewhile
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import LiveTraffic, TrafficPlan, fill, hits, live_hits
@@ -11,8 +11,10 @@ from medamad.domain.annotations import Annotations
 from medamad.domain.goals import Definitions
 from medamad.domain.hits import Hit, View
 from medamad.domain.subscriptions import Every, Subscription
-from medamad.domain.websites import Website
+from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
+from medamad.domain.websites import Website, changed_settings
 from medamad.domain.zones import DAY_MS
+from medamad.ingest.website_rules import WebsiteRules
 from medamad.lookup.robots import public_list
 from medamad.storage.followed_logs import LogCounts, LogPosition
 from medamad.storage.robots import RobotCounts
@@ -96,6 +98,14 @@ class Recording:
         self.websites.append(Website(len(self.websites) + 5, hostname, now, now))
         return self.websites[-1]
 
+    async def change_website_settings(
+        self, website: Website, change: Callable[[WebsiteSettings], WebsiteSettings], now: int
+    ) -> Website:
+        place = self.websites.index(website)
+        changed = evolve(website, settings=change(website.settings), updated=now)
+        self.websites[place] = changed
+        return changed
+
     async def follow_log(self, to: LogPosition, counts: LogCounts) -> None:
         assert to.version == 1
         self.loads = counts.loads
@@ -110,7 +120,7 @@ def test_hits_are_stored_in_order_under_their_website() -> None:
     filling = fill(store, PLAN)
     with pytest.raises(StopIteration) as done:
         filling.send(None)
-    assert done.value.value == store.websites
+    assert [each.number for each in done.value.value] == [each.number for each in store.websites]
     assert [website.hostname for website in store.websites] == [site.hostname for site in SITES]
     numbers = {website.hostname: website.number for website in store.websites}
     assert store.hits == list(hits(PLAN, numbers))
@@ -129,6 +139,20 @@ def test_hits_are_stored_in_order_under_their_website() -> None:
     assert [rule.kind for rule in alerts.rules] == ["quiet", "referrer", "no-goal"]
     assert all(checked_rule(rule, WEBSITE_KINDS) == rule for rule in alerts.rules)
     assert {rule.goal for rule in alerts.rules} <= {None, "order"}
+
+
+def test_the_shop_shows_what_settings_can_do() -> None:
+    store = Recording()
+    with pytest.raises(StopIteration):
+        fill(store, PLAN).send(None)
+    garden, shop = (website.settings for website in store.websites[:2])
+    assert set(garden.made) == {"redact_uuids", "redact_hexadecimal", "redact_emails"}
+    assert {"bots", "blocked_networks", "excluded_paths", "redacted_paths"} <= set(shop.made)
+    assert changed_settings(DEFAULTS, shop.made) == shop
+    rules = WebsiteRules.of(shop)
+    paths = {hit.path for hit in store.hits if isinstance(hit, View)}
+    assert not any(map(rules.excludes, paths))
+    assert all(rules.stored_path(path, f"https://a.example{path}") == path for path in paths)
 
 
 def test_there_are_reports_that_would_be_mailed() -> None:

@@ -11,6 +11,7 @@ from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.errors import BadRequest, Conflict
 from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
 from medamad.domain.goals import Definitions, Funnel, Goal
+from medamad.domain.website_settings import WebsiteSettings
 
 CART = Goal(id="cart", name="Cart", path="/cart")
 PAID = Goal(id="paid", name="Paid", event="order", revenue="total", currency="EUR")
@@ -21,6 +22,14 @@ ALL = Defined(
     Definitions((CART, PAID), (Funnel("buy", "Checkout", ("cart", "paid")),)),
     Annotations((NOTE,)),
     Alerts((QUIET, UNPAID)),
+    WebsiteSettings(
+        bots="strict",
+        respect_gpc=False,
+        blocked_networks=("192.0.2.0/24",),
+        excluded_paths=("/admin/*",),
+        redact_emails=True,
+        kept_parameters=("t",),
+    ),
 )
 NONE = Defined(Definitions(), Annotations(), Alerts())
 
@@ -52,7 +61,7 @@ def test_what_was_exported_is_imported_once() -> None:
     settings = read(ALL.exported())
     made, imported = NONE.with_imported(settings, {"mailed"})
     assert imported == Imported(
-        goals=2, funnels=1, annotations=1, alerts=2, known=0, without_report=0
+        goals=2, funnels=1, annotations=1, alerts=2, settings=6, known=0, without_report=0
     )
     assert without_ids(made) == without_ids(ALL)
     assert not {goal.id for goal in made.definitions.goals} & {"cart", "paid"}
@@ -60,7 +69,7 @@ def test_what_was_exported_is_imported_once() -> None:
         again, nothing = there.with_imported(settings, {"mailed"})
         assert again == there
         assert nothing == Imported(
-            goals=0, funnels=0, annotations=0, alerts=0, known=6, without_report=0
+            goals=0, funnels=0, annotations=0, alerts=0, settings=0, known=12, without_report=0
         )
 
 
@@ -72,6 +81,30 @@ def test_what_is_missing_is_added_to_what_is_there() -> None:
     (funnel,) = made.definitions.funnels
     assert funnel.goals == (made.definitions.goals[1].id, "own")
     assert [rule.kind for rule in made.alerts.rules] == ["quiet"]
+
+
+def test_settings_get_what_they_lack() -> None:
+    own = WebsiteSettings(
+        bots="strict", blocked_networks=("198.51.100.1", "192.0.2.0/24"), redact_uuids=True
+    )
+    there = Defined(Definitions(), Annotations(), Alerts(), own)
+    settings = {
+        "bots": "strict",
+        "respect_gpc": None,
+        "blocked_networks": ["192.0.2.0/24", "203.0.113.9"],
+        "blocked_countries": ["de"],
+        "allowed_hosts": ["Shop.Example"],
+        "redact_uuids": False,
+    }
+    made, imported = there.with_imported(read({"settings": settings}), ())
+    assert made.settings == WebsiteSettings(
+        bots="strict",
+        blocked_networks=("198.51.100.1", "192.0.2.0/24", "203.0.113.9"),
+        blocked_countries=("DE",),
+        allowed_hosts=("shop.example",),
+        redact_uuids=True,
+    )
+    assert (imported.settings, imported.known) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -128,12 +161,33 @@ def test_what_is_missing_is_added_to_what_is_there() -> None:
             },
             BadRequest("alerts: there can be 100, remove one first"),
         ),
+        (
+            Definitions(),
+            {"settings": {"bots": "off"}},
+            Conflict("settings: bots: it is there already, and is different"),
+        ),
+        (
+            Definitions(),
+            {"settings": {"blocked_networks": ["192.0.2.300"]}},
+            BadRequest("settings: blocked_networks: '192.0.2.300' does not appear to be an IPv4"),
+        ),
+        (
+            Definitions(),
+            {"settings": {"allowed_hosts": ["https://a.example"]}},
+            BadRequest("settings: allowed_hosts: expected a hostname"),
+        ),
+        (
+            Definitions(),
+            {"settings": {"excluded_paths": [f"/{n}" for n in range(100)]}},
+            BadRequest("settings: excluded_paths: expected at most 100 entries"),
+        ),
     ],
 )
 def test_what_cannot_be_added_is_named(
     there: Definitions, members: dict[str, Any], error: Exception
 ) -> None:
-    before = Defined(there, Annotations(), Alerts())
+    own = WebsiteSettings(bots="strict", excluded_paths=("/admin/*",))
+    before = Defined(there, Annotations(), Alerts(), own)
     with pytest.raises(type(error)) as caught:
         before.with_imported(read(members), ())
     assert str(caught.value).startswith(str(error))

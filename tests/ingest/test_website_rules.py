@@ -16,7 +16,7 @@ from twisted.logger import capturedLogs, formatEvent
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound
 from medamad.domain.hits import OriginRule
-from medamad.domain.website_settings import NEW, WebsiteSettings
+from medamad.domain.website_settings import FOR_NEW_WEBSITES, WebsiteSettings
 from medamad.ingest.networks import Sender, address_of
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.robot_counts import PendingRobots
@@ -124,7 +124,7 @@ async def test_tokens_do_not_use_up_the_limit_on_new_paths(house: House) -> None
 
 @pytest_twisted.ensureDeferred
 async def test_a_website_that_is_added_stores_no_identifiers(house: House) -> None:
-    assert house.store.websites.all()[0].settings == NEW
+    assert house.store.websites.all()[0].settings == FOR_NEW_WEBSITES
     await house.send(u=f"https://example.com/{UUID}/0123456789abcdef/{EMAIL}")
     assert house.texts(Dimension.PATH) == ["/…/…/…"]
 

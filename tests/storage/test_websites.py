@@ -9,7 +9,7 @@ from support.storage.hits import a_view
 from support.storage.visible_hits import paths, reopened
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
-from medamad.domain.website_settings import NEW, WebsiteSettings
+from medamad.domain.website_settings import FOR_NEW_WEBSITES, WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.storage.store import Store
 
@@ -23,7 +23,7 @@ async def test_a_renamed_website_keeps_its_number(open_store: OpenStore) -> None
     await store.append([a_view(path="/kept")])
     renamed = await store.rename_website(website, "new.example", 20)
     assert renamed == evolve(website, hostname="new.example", updated=20)
-    assert (website.number, website.created, website.settings) == (1, 10, NEW)
+    assert (website.number, website.created, website.settings) == (1, 10, FOR_NEW_WEBSITES)
     assert store.websites.by_hostname("old.example") is None
     store, snapshot = await reopened(store, open_store)
     assert paths(snapshot) == ["/kept"]

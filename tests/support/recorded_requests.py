@@ -911,7 +911,10 @@ def _settings() -> Iterator[Ask]:
     yield change(
         "change a website's settings to wrong ones", "PATCH", settings, {"excluded_paths": ["a"]}
     )
-    yield change("change a website's settings back", "PATCH", settings, {"excluded_paths": []})
+    imported = {"settings": {"excluded_paths": ["/admin/*"], "kept_parameters": ["t"]}}
+    yield change("import a website's settings", "POST", f"{settings}/import", imported)
+    back = {"excluded_paths": [], "kept_parameters": []}
+    yield change("change a website's settings back", "PATCH", settings, back)
     yield change(
         "change a website's settings without a login", "PATCH", settings, {}, session="none"
     )

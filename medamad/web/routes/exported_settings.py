@@ -23,7 +23,8 @@ def export_settings(call: Call, hostname: str) -> Response:
 async def import_settings(call: Call, hostname: str) -> Response:
     """Add what is not there yet; return how much that is."""
     website, settings = call.website(hostname), call.body(_SETTINGS)
-    imported = await call.backend.store.import_settings(website, settings)
+    now = int(call.backend.clock())
+    imported = await call.backend.store.import_settings(website, settings, now)
     return json_response(asdict(imported))
 
 

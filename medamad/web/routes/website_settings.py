@@ -10,7 +10,7 @@ from medamad.domain.dimensions import OTHER, Dimension
 from medamad.domain.errors import BadRequest
 from medamad.domain.hits import BotRule
 from medamad.domain.website_settings import WebsiteSettings
-from medamad.domain.websites import Website, canonical_hostname
+from medamad.domain.websites import Website, changed_settings
 from medamad.ingest.pipeline import Rules
 from medamad.ingest.website_rules import WebsiteRules
 from medamad.query.filters import text_pieces
@@ -81,15 +81,10 @@ async def preview_settings(call: Call, hostname: str) -> Response:
 
 
 def _changed(change: SettingsChange, rules: Rules, old: WebsiteSettings) -> WebsiteSettings:
-    members = dict(sent(change))
-    if members.get("allowed_hosts"):
-        hosts = members["allowed_hosts"]
-        members["allowed_hosts"] = [canonical_hostname(host, "allowed_hosts") for host in hosts]
-    if members.get("blocked_countries"):
-        members["blocked_countries"] = [code.upper() for code in members["blocked_countries"]]
+    members = sent(change)
     if rules.is_exempt and members.get("respect_gpc") is False:
         raise BadRequest("respect_gpc: the configuration's preset for privacy requires it")
-    return old.with_changes(members)
+    return changed_settings(old, members)
 
 
 def _response(call: Call, website: Website) -> Response:
