@@ -12,7 +12,7 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.errors import BadRequest
 from medamad.storage.import_content import Counted, DayCounts
 from medamad.storage.imports import ImportedHits
-from medamad.storage.robots import MAX_PATHS, RobotCounts
+from medamad.storage.request_totals import MAX_PATHS, RequestCounts
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.parts import EVENT_DTYPES, VIEW_DTYPES, EventRows
@@ -33,9 +33,9 @@ class ImportRobots(AdminRequest, frozen=True):
     days: Mapping[int, Mapping[str, Mapping[str, int]]]
 
 
-def robots_requests(number: int, days: Mapping[int, RobotCounts]) -> Iterator[ImportRobots]:
+def robots_requests(number: int, days: Mapping[int, RequestCounts]) -> Iterator[ImportRobots]:
     """Yield the requests that send what robots read, each of a few days."""
-    some: dict[int, RobotCounts] = {}
+    some: dict[int, RequestCounts] = {}
     paths = 0
     for day, counts in sorted(days.items()):
         some[day] = counts

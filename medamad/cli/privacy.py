@@ -19,7 +19,7 @@ from medamad.cli.support import (
     whole,
 )
 from medamad.domain.zones import day_at, start_of_day
-from medamad.query.embedded.alone import Alone, count_alone
+from medamad.query.embedded.uniqueness import Uniqueness, count_alone
 from medamad.query.period import Period
 from medamad.query.request import Cancellation
 from medamad.storage.offline import open_reader
@@ -41,7 +41,7 @@ _NAMES: Final = {
     "host": "host",
     "since": "last visit",
 }
-"""The columns of `medamad.query.embedded.alone`, as they are printed."""
+"""The columns of `medamad.query.embedded.uniqueness`, as they are printed."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -63,7 +63,7 @@ def configure(parser: ArgumentParser) -> None:
         "the same browser, system, device, country, language, width of the window, host and\n"
         "time of the last visit, as far as these are stored. What a column adds is how many\n"
         "more visits are alone because it is stored. Changes nothing; can run alongside a\n"
-        "daemon.\n\n"
+        "daemon, but not on one that sends its hits to a cluster.\n\n"
         f"{parser.epilog}"
     )
 
@@ -78,8 +78,9 @@ def _show(data_dir: Path, arguments: Namespace) -> int:
     today = day_at(zone, int(time.time()))
     begin_s, end_s = (start_of_day(zone, day) for day in (today - arguments.days, today))
     period = Period(begin_s * 1000, end_s * 1000 - 1)
-    rows: list[tuple[str, Alone]] = []
+    rows: list[tuple[str, Uniqueness]] = []
     with open_reader(data_dir) as reader:
+        reader.check_is_whole()
         wanted = dict.fromkeys(arguments.website)
         websites = [reader.website(name) for name in wanted] if wanted else reader.websites()
         for website in websites:
@@ -94,7 +95,7 @@ def _show(data_dir: Path, arguments: Namespace) -> int:
     return int(print_damaged(reader.damaged))
 
 
-def _lines(hostname: str, found: Alone) -> Iterator[str]:
+def _lines(hostname: str, found: Uniqueness) -> Iterator[str]:
     yield f"{hostname}: {counted(found.visits, 'visit')}"
     if not found.visits:
         return

@@ -31,7 +31,7 @@ from medamad.domain.website_settings import WebsiteSettings
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
 from medamad.storage.followed_logs import LogCounts, LogPosition
-from medamad.storage.robots import RobotCounts, merge_counts
+from medamad.storage.request_totals import RequestCounts, merge_counts
 
 _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
@@ -170,7 +170,7 @@ class ReportStore(Protocol):
 class RobotStore(Protocol):
     """The part of a store's robots that `fill` needs."""
 
-    async def add(self, counts: Mapping[tuple[int, int], RobotCounts]) -> None:
+    async def add(self, counts: Mapping[tuple[int, int], RequestCounts]) -> None:
         """Add counts by website and day."""
 
 

@@ -12,11 +12,11 @@ from attrs import define, field
 
 from medamad.domain.errors import Unavailable
 from medamad.domain.zones import day_at
-from medamad.storage.robots import MAX_PATHS, RobotCounts, merge_counts
+from medamad.storage.request_totals import MAX_PATHS, RequestCounts, merge_counts
 
 WRITE_EVERY_S: Final = 2.0
 
-AddCounts: TypeAlias = Callable[[Mapping[tuple[int, int], RobotCounts]], Awaitable[None]]
+AddCounts: TypeAlias = Callable[[Mapping[tuple[int, int], RequestCounts]], Awaitable[None]]
 
 
 @define(eq=False)

@@ -15,7 +15,7 @@ from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.reports import ROW_REPORTS, SummaryOptions, summary
 from medamad.query.request import NO_GAPS, Gap, Gaps, Query, Result
-from medamad.storage.robots import RobotCounts, RobotDays
+from medamad.storage.request_totals import RequestCounts, RequestDays
 
 PARTS: Final = ("browser", "path", "day")
 """What loads can be compared by. The first is the default."""
@@ -24,7 +24,7 @@ _REPORTS: Final = {"browser": "browsers", "path": "pages"}
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
-def followed_days(loads: RobotDays, first: int | None, last: int | None) -> list[int]:
+def followed_days(loads: RequestDays, first: int | None, last: int | None) -> list[int]:
     """Return the latest days without a gap, within two bounds, that were followed from midnight."""
     begun = min(loads.counts, default=0)
     wanted = [
@@ -42,7 +42,7 @@ def followed_days(loads: RobotDays, first: int | None, last: int | None) -> list
 
 def blind_spot(
     reader: Reader,
-    loads: Mapping[int, RobotCounts],
+    loads: Mapping[int, RequestCounts],
     zone: tzinfo,
     *,
     by: str,
@@ -85,12 +85,12 @@ def blind_spot(
     return Result(content, gaps | total.gaps)
 
 
-def damaged_gaps(loads: RobotDays) -> Gaps:
+def damaged_gaps(loads: RequestDays) -> Gaps:
     """Return the days whose page loads are damaged."""
     return Gaps((Gap.DAMAGED, day) for day in loads.damaged)
 
 
-def _people(loads: Mapping[int, RobotCounts], by: str) -> Counter[str]:
+def _people(loads: Mapping[int, RequestCounts], by: str) -> Counter[str]:
     people: Counter[str] = Counter()
     for day, of_day in loads.items():
         for browser, by_path in of_day.items():

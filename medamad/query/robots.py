@@ -15,7 +15,7 @@ from medamad.domain.zones import day_at
 from medamad.lookup.robots import Robot, Robots
 from medamad.query.period import Period
 from medamad.query.request import MAX_ROWS, Gap, Gaps, Result
-from medamad.storage.robots import RobotCounts, RobotDays
+from medamad.storage.request_totals import RequestCounts, RequestDays
 
 NAME: Final = "name"
 OPERATOR: Final = "operator"
@@ -56,7 +56,7 @@ def days_touched(period: Period, zone: tzinfo) -> tuple[int | None, int | None]:
     )
 
 
-def robot_rows(days: RobotDays, robots: Robots, query: RobotQuery) -> Result[list[Row]]:
+def robot_rows(days: RequestDays, robots: Robots, query: RobotQuery) -> Result[list[Row]]:
     """Return the requests by name, operator, purpose, path or day.
 
     Most first, but days in their order.
@@ -83,7 +83,7 @@ def robot_rows(days: RobotDays, robots: Robots, query: RobotQuery) -> Result[lis
 
 
 def _requests(
-    counts: RobotCounts, robots: Robots, chosen: Mapping[str, str]
+    counts: RequestCounts, robots: Robots, chosen: Mapping[str, str]
 ) -> Iterator[tuple[str, Robot, str, int]]:
     wanted_path = chosen.get(PATH)
     for name, by_path in counts.items():

@@ -16,7 +16,7 @@ from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
 from medamad.storage.environment.environment import FOLLOWED_LOG, Databases, Txn
 from medamad.storage.environment.meta import verified, with_checksum
 from medamad.storage.errors import Damaged
-from medamad.storage.robots import FOLLOWED, LOADS, ROBOTS, add_counts
+from medamad.storage.request_totals import FOLLOWED, LOADS, ROBOTS, add_counts
 
 _NAME_BYTES: Final = 16
 _log: Final = Logger()

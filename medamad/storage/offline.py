@@ -162,8 +162,8 @@ class StoreReader:
         """Raise Conflict if the hits are in a cluster, and here only for a while."""
         if self._txn.get(MARKS, db=self._environment.databases.meta) is not None:
             raise Conflict(
-                "the hits are in a cluster and stay here only for a while, so this would be"
-                " incomplete: ask the daemon for statistics instead"
+                "the hits are in a cluster, and only those of the last days are here, so this would"
+                " be incomplete"
             )
 
     def forecast(self, website: Website, bound: Cutoff | None) -> Forecast:

@@ -31,7 +31,7 @@ from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
 from medamad.storage.imports import Imports
 from medamad.storage.migrations import migrate
-from medamad.storage.robots import Robots, delete_imported
+from medamad.storage.request_totals import RequestTotals, delete_imported
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import StoreSettings
@@ -164,7 +164,7 @@ def _build(
         alerts=WebsiteValues(environment, writer, ALL_ALERTS),
         goals=WebsiteValues(environment, writer, GOALS_AND_FUNNELS),
         annotations=WebsiteValues(environment, writer, ALL_ANNOTATIONS),
-        robots=Robots(environment, writer.submit, websites.has_number, free_space.check),
+        robots=RequestTotals(environment, writer.submit, websites.has_number, free_space.check),
         clock=TrustedClock(environment, writer.submit),
         imports=imports,
         broken=broken,

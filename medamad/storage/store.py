@@ -36,7 +36,7 @@ from medamad.storage.errors import DamagedSegment, Lost
 from medamad.storage.followed_logs import LogCounts, LogPosition, advance_log, read_position
 from medamad.storage.grants import Grants, delete_reports_of, delete_shares_of
 from medamad.storage.imports import Imports
-from medamad.storage.robots import Robots
+from medamad.storage.request_totals import RequestTotals
 from medamad.storage.segments.damage import WAYS_OUT
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot
@@ -86,7 +86,7 @@ class Store:
     alerts: WebsiteValues[Alerts]
     goals: WebsiteValues[Definitions]
     annotations: WebsiteValues[Annotations]
-    robots: Robots
+    robots: RequestTotals
     clock: TrustedClock
     imports: Imports
     broken: "Deferred[str]"

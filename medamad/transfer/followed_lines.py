@@ -17,7 +17,7 @@ from medamad.ingest.networks import address_of
 from medamad.ingest.user_agent import describe, robot_name
 from medamad.ingest.website_rules import WebsiteRules
 from medamad.storage.followed_logs import FollowedWebsite, LogCounts
-from medamad.storage.robots import merge_counts
+from medamad.storage.request_totals import merge_counts
 from medamad.transfer.import_context import ImportTarget, SkipReason
 from medamad.transfer.sources.access_log import is_program, viewed_page
 from medamad.transfer.sources.log_lines import LINE, LoggedRequest, LogLineError, parse_log_line

@@ -23,7 +23,7 @@ from medamad.ingest.page import Page, page_of, referrer_of
 from medamad.ingest.pipeline import Rules
 from medamad.ingest.website_rules import NO_RULES, WebsiteRules
 from medamad.storage.import_batches import Origins
-from medamad.storage.robots import merge_counts
+from medamad.storage.request_totals import merge_counts
 from medamad.transfer.rows import MAX_MS, EventRow, HitRow, ViewRow, row_content
 
 

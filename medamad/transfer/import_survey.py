@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 from attrs import define, field, frozen
 
 from medamad.domain.errors import BadRequest
-from medamad.storage.robots import RobotCounts
+from medamad.storage.request_totals import RequestCounts
 from medamad.transfer.import_context import (
     ImportTarget,
     ReadContext,
@@ -162,7 +162,7 @@ class Survey:
     """The first rejected rows, each with the name of its file."""
     index: VisitorIndex = field(factory=lambda: VisitorIndex(UTC))
     skipped: Counter[SkipReason] = field(factory=Counter)
-    robots: Mapping[int, RobotCounts] = field(factory=dict)
+    robots: Mapping[int, RequestCounts] = field(factory=dict)
     """The pages that robots read, by day."""
     _ranges: dict[str, tuple[int, int]] = field(factory=dict)
     """The first and the last number of the hits of each store."""

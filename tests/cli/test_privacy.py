@@ -9,6 +9,8 @@ from twisted.internet import reactor
 
 from medamad.cli import main
 from medamad.domain.hits import View
+from medamad.storage.environment.environment import open_as_guest
+from medamad.storage.environment.meta import MARKS
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 
@@ -75,6 +77,18 @@ def test_it_shows_one_website_and_other_days(
         ("example.com", 4, 2)
     ]
     assert found[0]["without"]["browser"] == 0
+
+
+def test_it_is_refused_where_the_hits_are_in_a_cluster(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = open_as_guest(folder)
+    with environment.lmdb.begin(write=True) as txn:
+        txn.put(MARKS, b"any", db=environment.databases.meta)
+    environment.close()
+    assert main(["privacy", "--data", str(folder)]) == 1
+    error = capsys.readouterr().err
+    assert "the hits are in a cluster, and only those of the last days are here" in error
 
 
 def test_an_unknown_website_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from medamad.domain.zones import DAY_MS
 from medamad.ingest.website_rules import WebsiteRules
 from medamad.lookup.robots import public_list
 from medamad.storage.followed_logs import LogCounts, LogPosition
-from medamad.storage.robots import RobotCounts
+from medamad.storage.request_totals import RequestCounts
 
 PLAN = TrafficPlan(until_ms=1_790_000_000_123, days=4, views=3_000)
 
@@ -74,9 +74,9 @@ class RecordedReports:
 class RecordedRobots:
     """Records what robots read."""
 
-    counts: Mapping[tuple[int, int], RobotCounts] = field(factory=dict)
+    counts: Mapping[tuple[int, int], RequestCounts] = field(factory=dict)
 
-    async def add(self, counts: Mapping[tuple[int, int], RobotCounts]) -> None:
+    async def add(self, counts: Mapping[tuple[int, int], RequestCounts]) -> None:
         self.counts = counts
 
 

@@ -20,7 +20,7 @@ from medamad.storage.environment.access import Leases
 from medamad.storage.environment.environment import Databases, Environment
 from medamad.storage.environment.trusted_clock import JUMP_MS, doubt_warning
 from medamad.storage.environment.writer import Submit, Transaction
-from medamad.storage.robots import delete_before, has_before
+from medamad.storage.request_totals import delete_before, has_before
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import Retention, unregistered_warning

@@ -120,7 +120,8 @@ class Databases:
     - import_batches: website u32, batch u32 → an import batch
     - visitors: day u32, 128-bit keyed hash → nothing: a visitor whom a server names was here, or on
       a page
-    - robots: website u32, kind u8, day u32, source u32 → what robots read on a day; see `robots`
+    - robots: website u32, kind u8, day u32, source u32 → what robots read on a day, or
+      page loads; see `request_totals`
 
     Stores of earlier builds get the last two when they are opened to write.
     """

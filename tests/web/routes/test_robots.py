@@ -11,7 +11,7 @@ from support.web.daemon_in_memory import Server
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Scope
 from medamad.lookup.robots import Purpose, Robot, Robots
-from medamad.storage.robots import MAX_PATHS
+from medamad.storage.request_totals import MAX_PATHS
 
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"

@@ -40,7 +40,7 @@ by chance, of 1 in 2 to the 64th for each pair."""
 
 
 @frozen
-class Alone:
+class Uniqueness:
     """The visits of a period, and how many are alone: in all columns, and without each of these."""
 
     visits: int
@@ -50,7 +50,7 @@ class Alone:
 
 def count_alone(
     snapshot: Snapshot, period: Period, zone: tzinfo, cancellation: Cancellation
-) -> Alone:
+) -> Uniqueness:
     """Count the visits that began in a period, and those of them that are alone on their day.
 
     Views that belong to no visit do not count, and neither do days of which only totals remain.
@@ -73,10 +73,10 @@ def count_alone(
             days = _days(time_ms[is_in], zone)
             found.append({"day": days} | _keys(part, begins[is_in], numbers))
     if not found:
-        return Alone(0, 0, dict.fromkeys(COLUMNS, 0))
+        return Uniqueness(0, 0, dict.fromkeys(COLUMNS, 0))
     keys = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
     everything: Keys = np.add.reduce(list(keys.values()))
-    return Alone(
+    return Uniqueness(
         len(everything),
         _count_single(everything),
         {name: _count_single(everything - keys[name]) for name in COLUMNS},

@@ -11,7 +11,7 @@ from medamad.storage.check import StoreCheck
 from medamad.storage.drop_damaged import drop_damaged
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest, open_to_read
 from medamad.storage.environment.files import open_lmdb
-from medamad.storage.robots import MAX_NAMES, MAX_PATH, MAX_PATHS, merge_counts, robots_of
+from medamad.storage.request_totals import MAX_NAMES, MAX_PATH, MAX_PATHS, merge_counts, robots_of
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 

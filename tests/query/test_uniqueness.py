@@ -12,7 +12,7 @@ from support.query.random_queries import INTERVALS, MOMENTS, ZONES, RandomTraffi
 from support.query.snapshots import Cuts, snapshot_of
 
 from medamad.domain.zones import day_at
-from medamad.query.embedded.alone import COLUMNS, Alone, count_alone
+from medamad.query.embedded.uniqueness import COLUMNS, Uniqueness, count_alone
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 
@@ -21,7 +21,7 @@ FIELDS = {name: [column.attribute for column in columns] for name, columns in CO
 UTC = ZoneInfo("UTC")
 
 
-def naive(views: list[Entry], period: Period, zone: tzinfo) -> Alone:
+def naive(views: list[Entry], period: Period, zone: tzinfo) -> Uniqueness:
     begins = [
         each
         for each in views
@@ -40,7 +40,7 @@ def naive(views: list[Entry], period: Period, zone: tzinfo) -> Alone:
         )
         return sum(count == 1 for count in counts.values())
 
-    return Alone(
+    return Uniqueness(
         len(begins),
         alone([*FIELDS]),
         {name: alone([other for other in FIELDS if other != name]) for name in FIELDS},
@@ -81,4 +81,4 @@ def test_a_column_adds_what_is_alone_by_it() -> None:
 def test_without_visits_nothing_is_alone() -> None:
     views = [{**view(1, "p"), "visit": 0}]
     found = count_alone(snapshot_of(views, []), ALWAYS, UTC, Cancellation())
-    assert found == Alone(0, 0, dict.fromkeys(COLUMNS, 0))
+    assert found == Uniqueness(0, 0, dict.fromkeys(COLUMNS, 0))

@@ -1,4 +1,4 @@
-"""Robots by day: how many pages each has read, in totals of their own, apart from people's.
+"""Requests for pages by day, in totals apart from people's views: robots', and page loads in logs.
 
 A day has one value for each source: hits that the daemon received, followed logs, and each import
 batch. What two sources saw of a robot on a day may be the same requests, as a crawler that runs
@@ -22,8 +22,8 @@ from medamad.storage.environment.writer import Submit, Transaction
 from medamad.storage.errors import Damaged
 from medamad.storage.import_batches import BatchState, read_batch
 
-RobotCounts: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Requests for pages, by the robot's name and by path."""
+RequestCounts: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Requests for pages, by the name of the robot or browser and by path."""
 
 MAX_NAMES: Final = 200
 """Robots of a day and source that are counted by name. Anyone may send any name."""
@@ -46,7 +46,7 @@ _LAST_DAY: Final = 0xFFFF_FFFF
 
 
 def merge_counts(
-    into: MutableMapping[str, dict[str, int]], more: RobotCounts, limit: int = MAX_PATHS
+    into: MutableMapping[str, dict[str, int]], more: RequestCounts, limit: int = MAX_PATHS
 ) -> None:
     """Add counts to others; beyond the limits, new names and paths count as OTHER."""
     paths = sum(map(len, into.values()))
@@ -61,15 +61,15 @@ def merge_counts(
 
 
 @frozen
-class RobotDays:
-    """What a website's robots read: the counts of each day, and the days that are damaged."""
+class RequestDays:
+    """The requests of a website: the counts of each day, and the days that are damaged."""
 
-    counts: Mapping[int, RobotCounts]
+    counts: Mapping[int, RequestCounts]
     damaged: frozenset[int]
 
 
 @frozen(eq=False)
-class Robots:
+class RequestTotals:
     """The totals in an open store. Reads return at once, writes are awaited."""
 
     _environment: Environment
@@ -77,7 +77,7 @@ class Robots:
     _has_website: Callable[[int], bool]
     _check_space: Callable[[Txn], None]
 
-    async def add(self, counts: Mapping[tuple[int, int], RobotCounts]) -> None:
+    async def add(self, counts: Mapping[tuple[int, int], RequestCounts]) -> None:
         """Add counts of received hits, by website and day. Raises Unavailable."""
 
         def change(txn: Transaction) -> None:
@@ -91,7 +91,7 @@ class Robots:
         await self._submit(change)
 
     async def add_imported(
-        self, website: int, batch: int, counts: Mapping[int, RobotCounts]
+        self, website: int, batch: int, counts: Mapping[int, RequestCounts]
     ) -> None:
         """Add counts of an import by day, which show once it is complete. Raises Unavailable."""
 
@@ -105,19 +105,19 @@ class Robots:
 
         await self._submit(change)
 
-    def loads(self, website: int, first_day: int | None, last_day: int | None) -> RobotDays:
+    def loads(self, website: int, first_day: int | None, last_day: int | None) -> RequestDays:
         """Return the page loads in followed logs. For any thread."""
         with self._environment.reading() as txn:
             return loads_of(txn, self._environment.databases, website, first_day, last_day)
 
-    def of(self, website: int, first_day: int | None, last_day: int | None) -> RobotDays:
+    def of(self, website: int, first_day: int | None, last_day: int | None) -> RequestDays:
         """Return what robots read from one day to another. For any thread."""
         with self._environment.reading() as txn:
             return robots_of(txn, self._environment.databases, website, first_day, last_day)
 
 
 def add_counts(
-    txn: Txn, databases: Databases, place: tuple[int, int, int, int], more: RobotCounts
+    txn: Txn, databases: Databases, place: tuple[int, int, int, int], more: RequestCounts
 ) -> None:
     """Add counts to those of a website, kind, day and source; a damaged value is replaced."""
     website, kind, day, source = place
@@ -137,7 +137,7 @@ def robots_of(
     website: int,
     first_day: int | None = None,
     last_day: int | None = None,
-) -> RobotDays:
+) -> RequestDays:
     """Return what the robots of a website read from one day to another, each with all paths."""
     days: dict[int, dict[str, Mapping[str, int]]] = {}
     damaged = set()
@@ -160,7 +160,7 @@ def robots_of(
         for name, by_path in counts.items():
             if sum(by_path.values()) > sum(of_day.get(name, {}).values()):
                 of_day[name] = by_path
-    return RobotDays(days, frozenset(damaged))
+    return RequestDays(days, frozenset(damaged))
 
 
 def delete_imported(txn: Txn, databases: Databases, website: int, batch: int) -> None:
@@ -193,7 +193,7 @@ def loads_of(
     website: int,
     first_day: int | None = None,
     last_day: int | None = None,
-) -> RobotDays:
+) -> RequestDays:
     """Return the page loads in followed logs by day: by browser, "" for robots, and path."""
     days = {}
     damaged = set()
@@ -205,7 +205,7 @@ def loads_of(
             days[day] = _decode(key, stored)
         except Damaged:
             damaged.add(day)
-    return RobotDays(days, frozenset(damaged))
+    return RequestDays(days, frozenset(damaged))
 
 
 def _stored(
