@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
@@ -53,11 +53,17 @@ class ReportDelivery:
         backend = self._backend
         if backend.settings.demo:
             return
-        for key, subscription in backend.store.reports.all():
-            span = due_span(subscription, int(backend.clock()))
-            if span is None or self._is_paused(subscription):
-                continue
+        for key, _ in backend.store.reports.all():
+            subscription, now_s = backend.store.reports.find(key), int(backend.clock())
+            if subscription is None:
+                continue  # it has been ended meanwhile
+            span = due_span(subscription, now_s)
             try:
+                if (subscription.since or 0) > now_s:
+                    # The clock was ahead then.
+                    await backend.store.reports.change(key, partial(evolve, changed=now_s))
+                if span is None or self._is_paused(subscription):
+                    continue
                 goes_on = await self._mail(key, subscription, span)
             except Unavailable:
                 return
@@ -77,9 +83,10 @@ class ReportDelivery:
         except MailFailed as error:
             self._failed(subscription, error)
             return False
-        await reports.change(key, lambda old: old.with_try(name))
-        if reports.find(key) is None:
-            return True  # it has been ended meanwhile
+        tried = subscription.with_try(name)
+        await reports.change(key, lambda old: tried if old == subscription else old)
+        if reports.find(key) != tried:
+            return True  # it has been changed or ended meanwhile
         try:
             await backend.mailer.send_letter(subscription.address, letter)
         except MailFailed as error:

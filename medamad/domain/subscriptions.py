@@ -11,7 +11,8 @@ MAX_SUBSCRIPTIONS: Final = 100
 MAX_ALL_SUBSCRIPTIONS: Final = 10_000
 _SECRET_BYTES: Final = 18
 _ID_BYTES: Final = 6
-_REMEMBERED: Final = 12
+_REMEMBERED: Final = 53
+"""A clock that is set back repeats nothing of so many weeks, a year."""
 
 
 class Every(StrEnum):
@@ -53,7 +54,7 @@ class Subscription:
     tries: int = 0
     """How often that one may have arrived."""
     changed: int = 0
-    """When it was last changed when it is mailed; what was due before is not mailed."""
+    """What was due until then is not mailed, since another schedule holds; 0 for the first one."""
     number: int = 0
     """Which one it was of those that were made in the same second."""
 
@@ -61,6 +62,11 @@ class Subscription:
     def schedule(self) -> tuple[object, ...]:
         """When it is mailed."""
         return self.every, self.day, self.hour, self.timezone
+
+    @property
+    def since(self) -> int | None:
+        """After when what becomes due is mailed, None before the address is confirmed."""
+        return None if self.confirmed is None else self.changed or self.confirmed
 
     def with_try(self, name: str) -> "Subscription":
         """Return it with one more attempt to mail a report, which is about to be made."""

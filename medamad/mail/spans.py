@@ -80,21 +80,42 @@ class Span:
 
 def due_span(subscription: Subscription, now_s: int) -> Span | None:
     """Return the week or month whose report is due and not mailed yet, the last one of several."""
-    span = Span.last_over(subscription.every, now_s, zone_named(subscription.timezone))
-    day, hour = subscription.day, subscription.hour
-    while span.due_s(day, hour) > now_s:
-        span = span.previous
-    since = subscription.confirmed
-    if since is None or span.due_s(day, hour) <= max(since, subscription.changed):
+    over, span = _last_due(subscription, now_s)
+    since = subscription.since
+    if since is None or span.due_s(subscription.day, subscription.hour) <= since:
         return None
-    return None if span.name in subscription.done else span
+    return None if _is_done(subscription, span, over) else span
+
+
+def _last_due(subscription: Subscription, now_s: int) -> tuple[Span, Span]:
+    """Return the last week or month that is over, and the last one whose report is due."""
+    over = span = Span.last_over(subscription.every, now_s, zone_named(subscription.timezone))
+    while span.due_s(subscription.day, subscription.hour) > now_s:
+        span = span.previous
+    return over, span
+
+
+def _is_done(subscription: Subscription, span: Span, over: Span) -> bool:
+    """Return whether its report, or a later one, needs no further attempt.
+
+    What was done while the clock was ahead says nothing of now, when `over` is the last one over.
+    """
+    done = (name for name in subscription.done if len(name) == len(span.name))
+    return any(span.name <= name <= over.name for name in done)
 
 
 def rescheduled(old: Subscription, new: Subscription, now_s: int) -> Subscription:
-    """Return a subscription that was changed, of which nothing is mailed that was due before.
+    """Return a subscription that was changed, which mails what becomes due from now on.
 
-    Except for what was due and could not be mailed yet.
+    It also mails at once what would already have been due, had it not been due later before the
+    change, or could not be mailed yet.
     """
-    if new.schedule == old.schedule or due_span(old, now_s) is not None:
+    if new.schedule == old.schedule or old.since is None:
         return new
-    return evolve(new, changed=now_s)
+    over, span = _last_due(new, now_s)
+    is_open = (
+        new.every is old.every
+        and span.due_s(old.day, old.hour) > old.since
+        and not _is_done(new, span, over)
+    )
+    return evolve(new, changed=span.due_s(new.day, new.hour) - 1 if is_open else now_s)

@@ -14,7 +14,7 @@ from support.mail_server import PASSWORD, USER, MailServer, accept, answer, mail
 from support.storage.hits import a_view
 from support.web.daemon_in_memory import NOW, Server, build_server
 from twisted.internet import reactor
-from twisted.internet.defer import CancelledError, Deferred, execute
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, execute
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
 from medamad.daemon.report_delivery import ReportDelivery
@@ -351,6 +351,49 @@ async def test_one_that_is_ended_meanwhile_is_not_mailed(server: Server, mails: 
     backend.run_query = ending
     await delivery.look()
     assert not mails.received.senders
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_that_is_changed_meanwhile_is_mailed_as_it_is_then(
+    server: Server, mails: MailServer
+) -> None:
+    delivery = connect(server, mails.port)
+    await subscribe(server)
+    await subscribe(server, 2)
+    other = subscription(server, 2).websites
+    server.now = DUE
+    backend = server.site.backend
+    run_query = backend.run_query
+
+    def changing(query: Any, client: Any = ()) -> Any:
+        backend.run_query = run_query
+        changes = [
+            server.store.reports.change(b"id1", lambda old: evolve(old, websites=other)),
+            server.store.reports.change(b"id2", lambda old: evolve(old, hour=9)),
+        ]
+        result = run_query(query, client=client)
+        changed = DeferredList([Deferred.fromCoroutine(each) for each in changes])
+        return changed.addCallback(lambda _: result)
+
+    backend.run_query = changing
+    await delivery.look()
+    assert mails.received.mails == []
+    await delivery.look()
+    (mail,) = mails.received.parsed
+    assert mail["Message-ID"] == "<report.id1.2025-06-09@example.org>"
+    assert "2.example" in mail["Subject"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_confirmed_while_the_clock_was_ahead_is_mailed(
+    server: Server, mails: MailServer
+) -> None:
+    delivery = connect(server, mails.port)
+    await subscribe(server, confirmed=NOW + 300 * WEEK)
+    for moment, count in ((NOW, 0), (DUE - 1, 0), (DUE, 1)):
+        server.now = moment
+        await delivery.look()
+        assert len(mails.received.mails) == count
 
 
 @pytest_twisted.ensureDeferred

@@ -3,6 +3,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
 
 from medamad.domain.subscriptions import Every, Subscription
 from medamad.mail.spans import due_span, rescheduled
@@ -13,7 +15,7 @@ def at(text: str) -> int:
 
 
 def subscription(**changes: Any) -> Subscription:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "every": Every.WEEK,
         "day": 1,
         "hour": 8,
@@ -27,7 +29,7 @@ def subscription(**changes: Any) -> Subscription:
         websites=(1,),
         language="en",
         created=at("2026-01-01T00:00Z"),
-        **given | changes,
+        **defaults | changes,
     )
 
 
@@ -73,6 +75,8 @@ def test_a_clock_that_is_set_back_neither_loses_nor_repeats_a_report() -> None:
     after = due_span(ahead, at("2026-11-30T08:00:00Z"))
     assert after is not None
     assert after.first.isoformat() == "2026-11-23"
+    # Of what is older than what was mailed, nothing is.
+    assert due_span(subscription(day=5).with_done("2026-11-16"), at("2026-11-26T08:00Z")) is None
 
 
 def test_of_several_that_were_missed_only_the_last_is_due() -> None:
@@ -111,10 +115,76 @@ def test_what_was_due_and_could_not_be_mailed_is_mailed_after_a_change() -> None
     span = due_span(changed, now)
     assert (span and span.name) == "2026-11-16"
     assert rescheduled(made, evolve(made, language="fr"), now).changed == 0
+    # Another period is not caught up on.
+    monthly = rescheduled(made, evolve(made, every=Every.MONTH), now)
+    assert due_span(monthly, now) is None
+
+
+def test_what_was_still_to_come_is_mailed_at_once_if_it_would_be_due_already() -> None:
+    wednesday = at("2026-11-25T12:00:00Z")
+    confirmed = at("2026-11-25T11:00:00Z")
+    for made in (
+        subscription(day=5).with_done("2026-11-09"),
+        subscription(day=5, confirmed=confirmed),
+    ):
+        changed = rescheduled(made, evolve(made, day=2), wednesday)
+        span = due_span(changed, wednesday)
+        assert (span and span.name) == "2026-11-16"
+        done = changed.with_done("2026-11-16")
+        assert due_span(done, at("2026-12-01T06:59:59Z")) is None
+        # A change to a day of this week does not repeat it.
+        later = rescheduled(done, evolve(done, day=6), wednesday)
+        assert due_span(later, at("2026-12-05T06:59:59Z")) is None
+    # What was due before the confirmation is no longer to come.
+    made = subscription(confirmed=confirmed)
+    changed = rescheduled(made, evolve(made, day=2), wednesday)
+    assert due_span(changed, at("2026-12-01T06:59:59Z")) is None
+    # Unless it is due after the change.
+    changed = rescheduled(made, evolve(made, day=3, hour=20), wednesday)
+    span = due_span(changed, at("2026-11-25T19:00:00Z"))
+    assert (span and span.name) == "2026-11-16"
+
+
+def test_a_change_before_the_confirmation_is_none_of_what_is_mailed() -> None:
+    made = subscription(confirmed=None)
+    changed = rescheduled(made, evolve(made, day=2), at("2026-11-25T12:00:00Z"))
+    assert changed.changed == 0
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.integers(1, 30 * 24),
+        st.integers(1, 7),
+        st.integers(0, 23),
+        st.sampled_from(["UTC", "Asia/Tokyo", "America/Havana", "Pacific/Apia"]),
+    ),
+    max_size=8,
+)
+
+
+@given(CHANGES, st.sampled_from(Every), st.integers(0, 24 * 365))
+def test_no_change_of_day_hour_or_zone_repeats_or_skips_a_report(
+    changes: list[tuple[int, int, int, str]], every: Every, start: int
+) -> None:
+    """Compare what is mailed, looking each hour, with the weeks or months one after the other."""
+    first_s = at("2026-01-01T00:30Z") + start * 3_600
+    made = subscription(every=every, confirmed=first_s)
+    now_s, mailed = first_s, []
+    for hours, day, hour, zone in [*changes, (24 * 100, 1, 8, "UTC")]:
+        for _ in range(hours):
+            now_s += 3_600
+            while span := due_span(made, now_s):
+                mailed.append(span)
+                made = made.with_done(span.name)
+        changed = evolve(made, day=day, hour=hour, timezone=zone)
+        made = rescheduled(made, changed, now_s)
+    firsts = [span.first for span in mailed]
+    assert len(mailed) >= 2
+    assert firsts == [firsts[0], *(span.following.first for span in mailed[:-1])]
 
 
 def test_only_the_last_ones_that_are_done_are_remembered() -> None:
     made = subscription()
-    for day in range(10, 31):
-        made = made.with_done(f"2026-11-{day}")
-    assert made.done == tuple(f"2026-11-{day}" for day in range(19, 31))
+    for week in range(100):
+        made = made.with_done(str(week))
+    assert made.done == tuple(str(week) for week in range(47, 100))
