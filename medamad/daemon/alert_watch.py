@@ -25,7 +25,6 @@ from medamad.domain.alerts import (
     MAIL,
     MAX_CAUSES,
     SERVICE,
-    Alerts,
     Facts,
     NotDelivered,
     Notice,
@@ -88,10 +87,16 @@ def post_by(reactor: Any) -> Post:
 
 @frozen
 class _Attempt:
-    """What is known of a notice that did not arrive. `due` is by the monotonic clock."""
+    """What is known of a notice that did not arrive where its rule sends it.
 
+    `due` is by the monotonic clock.
+    """
+
+    sends_to: tuple[object, ...]
     count: int
     due: float
+    reason: str
+    may_have_arrived: bool
 
 
 @define(eq=False)
@@ -108,20 +113,20 @@ class AlertWatch:
     """By the id of the notice."""
     _sending: dict[str, Deferred[None]] = field(factory=dict)
     """By the id of the rule: its notices arrive in order."""
-    _failures: dict[str, str] = field(factory=dict)
+    _failures: dict[str, _Attempt] = field(factory=dict)
+    """The last notice that did not arrive, by the id of the rule."""
     _arrived: set[str] = field(factory=set)
     """The notices that arrived, while the store cannot take that."""
-    _unsure: set[str] = field(factory=set)
-    """The notices of which nobody knows whether they arrived by mail."""
     _log = Logger()
 
     async def look(self) -> None:
         """Look at all rules, except in a demonstration, whose invented traffic ends."""
         if self._backend.settings.demo:
             return
-        for number, alerts in self._backend.store.alerts.all().items():
-            if alerts.rules:
-                await self._look_at_all(number, alerts)
+        alerts = self._backend.store.alerts
+        for number in alerts.all():
+            if rules := alerts.of(number).rules:
+                await self._look_at_all(number, rules)
         self.send_due()
 
     def stop(self) -> None:
@@ -129,10 +134,10 @@ class AlertWatch:
         for sending in list(self._sending.values()):
             sending.cancel()
 
-    async def _look_at_all(self, number: int, alerts: Alerts) -> None:
+    async def _look_at_all(self, number: int, rules: Sequence[Rule]) -> None:
         try:
-            found = await self._findings(number, alerts.rules)
-            for rule in alerts.rules:
+            found = await self._findings(number, rules)
+            for rule in rules:
                 if rule.id in found:
                     await self._note(number, rule, found[rule.id])
         except (Unavailable, NotFound):
@@ -189,7 +194,7 @@ class AlertWatch:
         if began or ended:
             ids = [new_id() for _ in range(len(began) + len(ended))]
             await self._backend.store.alerts.change(
-                number, lambda old: old.with_findings(rule.id, began, ended, now=now, ids=ids)
+                number, lambda old: old.with_findings(rule, began, ended, now=now, ids=ids)
             )
 
     # Sending
@@ -200,13 +205,14 @@ class AlertWatch:
         for number, alerts in self._backend.store.alerts.all().items():
             seen = set[str]()
             for notice in alerts.notices:
-                attempt = self._attempts.get(notice.id)
-                is_next = notice.rule not in seen and notice.rule not in self._sending
-                seen.add(notice.rule)
+                rule = alerts.rule(notice.rule)
+                attempt = _to(rule, self._attempts.get(notice.id))
+                is_next = rule.id not in seen and rule.id not in self._sending
+                seen.add(rule.id)
                 if is_next and (attempt is None or attempt.due <= seconds):
                     if len(self._sending) >= _AT_ONCE:
                         return
-                    self._begin(number, alerts.rule(notice.rule), notice)
+                    self._begin(number, rule, notice)
 
     def _begin(self, number: int, rule: Rule, notice: Notice) -> None:
         sending = Deferred.fromCoroutine(self._send(number, rule, notice))
@@ -224,7 +230,8 @@ class AlertWatch:
     async def _send(self, number: int, rule: Rule, notice: Notice) -> None:
         backend = self._backend
         place = self._place(number)
-        is_late = backend.clock() - notice.time > GIVE_UP_S
+        tried = _to(rule, self._attempts.get(notice.id))
+        is_late = tried is not None and backend.clock() - notice.time > GIVE_UP_S
         try:
             if not is_late and notice.id not in self._arrived:
                 speaker = self._speaker(rule)
@@ -232,18 +239,27 @@ class AlertWatch:
                 await self._deliver(number, rule, notice, text)
                 self._arrived.add(notice.id)
         except NotDelivered as error:
-            count = 1 + (attempt.count if (attempt := self._attempts.get(notice.id)) else 0)
-            wait_s = min(FIRST_RETRY_S << (count - 1), LONGEST_RETRY_S)
-            self._attempts[notice.id] = _Attempt(count, backend.seconds() + wait_s)
-            self._failures[rule.id] = _told(error)
-            self._log.warn(
-                "an alert ({kind}) of {place} did not arrive: {reason}; retrying in {wait_s} s",
-                kind=rule.kind,
-                place=place or "the service",
-                reason=str(error),
-                wait_s=wait_s,
-            )
-            return
+            was_unsure = tried is not None and tried.may_have_arrived
+            # Sent once more, under the same Message-ID, if nobody knows whether it arrived.
+            if not (was_unsure and error.may_have_arrived):
+                count = 1 + (tried.count if tried else 0)
+                wait_s = min(FIRST_RETRY_S << (count - 1), LONGEST_RETRY_S)
+                attempt = _Attempt(
+                    rule.sends_to,
+                    count,
+                    backend.seconds() + wait_s,
+                    _told(error),
+                    was_unsure or error.may_have_arrived,
+                )
+                self._attempts[notice.id] = self._failures[rule.id] = attempt
+                self._log.warn(
+                    "an alert ({kind}) of {place} did not arrive: {reason}; retrying in {wait_s} s",
+                    kind=rule.kind,
+                    place=place or "the service",
+                    reason=str(error),
+                    wait_s=wait_s,
+                )
+                return
         if is_late:
             self._log.error(
                 "an alert ({kind}) of {place} did not arrive for a day, and is dropped",
@@ -255,7 +271,6 @@ class AlertWatch:
         self._attempts.pop(notice.id, None)
         await backend.store.alerts.change(number, lambda old: old.without_notice(notice.id))
         self._arrived.discard(notice.id)
-        self._unsure.discard(notice.id)
 
     async def _deliver(self, number: int, rule: Rule, notice: Notice, text: str) -> None:
         backend = self._backend
@@ -292,12 +307,9 @@ class AlertWatch:
         try:
             await mailer.send_letter(report.address, letter)
         except MailFailed as error:
-            # Sent once more, under the same Message-ID, if nobody knows whether it arrived.
-            if error.may_have_arrived and notice.id in self._unsure:
-                return
-            if error.may_have_arrived:
-                self._unsure.add(notice.id)
-            raise NotDelivered("the mail was not taken", str(error)) from error
+            raise NotDelivered(
+                "the mail was not taken", str(error), may_have_arrived=error.may_have_arrived
+            ) from error
 
     def _report(self, rule: Rule) -> Subscription | None:
         """Return the mailed report whose address gets the mails of a rule, None for none."""
@@ -329,8 +341,11 @@ class AlertWatch:
 
     async def try_now(self, website: int, rule_id: str) -> Trial:
         """Look at a rule now and send what it finds, as a test. Raises NotFound, Unavailable."""
-        rule = self._backend.store.alerts.of(website).rule(rule_id)
-        found = (await self._findings(website, [rule]))[rule_id].facts
+        alerts, looked_at = self._backend.store.alerts, None
+        # It may be changed meanwhile: what is sent is of the rule as it is then.
+        while (rule := alerts.of(website).rule(rule_id)).looks_at != looked_at:
+            looked_at = rule.looks_at
+            found = (await self._findings(website, [rule]))[rule_id].facts
         text = self._speaker(rule).test(rule, list(found.values()), self._place(website))
         now = int(self._backend.clock())
         notice = Notice(id=new_id(), rule=rule_id, event="test", time=now, facts={})
@@ -340,9 +355,10 @@ class AlertWatch:
             return Trial(text, bool(found), _told(error))
         return Trial(text, bool(found), "")
 
-    def failure_of(self, rule_id: str) -> str:
-        """Return why the last notice of a rule did not arrive, "" if it did or there is none."""
-        return self._failures.get(rule_id, "")
+    def failure_of(self, rule: Rule) -> str:
+        """Return why the last notice of a rule did not arrive where it sends them, "" if it did."""
+        attempt = _to(rule, self._failures.get(rule.id))
+        return "" if attempt is None else attempt.reason
 
     def secret_of(self, url: str) -> str:
         """Return the secret that signs what is sent to a webhook. Raises Unavailable."""
@@ -358,6 +374,11 @@ class AlertWatch:
     def _place(self, number: int) -> str:
         website = self._website(number)
         return "" if website is None else website.hostname
+
+
+def _to(rule: Rule, attempt: _Attempt | None) -> _Attempt | None:
+    """Return an attempt if it was made to send something where a rule sends it now."""
+    return attempt if attempt is not None and attempt.sends_to == rule.sends_to else None
 
 
 def _told(error: NotDelivered) -> str:

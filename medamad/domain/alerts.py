@@ -76,9 +76,10 @@ class NotDelivered(Exception):
     `response` is what the receiver says of it, which is not for the log.
     """
 
-    def __init__(self, reason: str, response: str = "") -> None:
+    def __init__(self, reason: str, response: str = "", *, may_have_arrived: bool = False) -> None:
         super().__init__(reason)
         self.response = response
+        self.may_have_arrived = may_have_arrived
 
 
 @frozen
@@ -127,6 +128,11 @@ class Rule:
     def looks_at(self) -> tuple[object, ...]:
         """What it looks at, and from when on it reports that."""
         return self.kind, self.threshold, self.goal, self.hours
+
+    @property
+    def sends_to(self) -> tuple[object, ...]:
+        """Where what it reports is sent, and how."""
+        return self.format, self.url, self.report
 
     def cause(self, key: str) -> Cause | None:
         """Return a cause that has not ended, None for none."""
@@ -189,7 +195,7 @@ class Alerts:
 
     def with_findings(
         self,
-        rule_id: str,
+        looked: Rule,
         began: Mapping[str, Facts],
         ended: Iterable[str],
         *,
@@ -199,25 +205,26 @@ class Alerts:
         """Return the alerts after some causes of a rule have begun and others ended.
 
         Each gets a notice, which has one of some ids. Causes that have begun already do not begin
-        again, and a rule that was removed has none.
+        again. Nothing changes if the rule was removed after it was looked at, or looks at something
+        else now.
         """
-        rule = next((each for each in self.rules if each.id == rule_id), None)
-        if rule is None:
+        rule = next((each for each in self.rules if each.id == looked.id), None)
+        if rule is None or rule.looks_at != looked.looks_at:
             return self
         new_ids, notices, causes = iter(ids), list(self.notices), list(rule.causes)
         for key in ended:
             cause = rule.cause(key)
             if cause is not None:
                 causes.remove(cause)
-                notices.append(_notice(next(new_ids), rule_id, "ended", now, cause.facts))
+                notices.append(_notice(next(new_ids), rule.id, "ended", now, cause.facts))
         fired = rule.fired
         for key, facts in began.items():
             if rule.cause(key) is None and len(causes) < MAX_CAUSES:
                 causes.append(Cause(key, now, facts))
-                notices.append(_notice(next(new_ids), rule_id, "began", now, facts))
+                notices.append(_notice(next(new_ids), rule.id, "began", now, facts))
                 fired = now
         changed = evolve(rule, causes=tuple(causes), fired=fired)
-        rules = tuple(changed if each.id == rule_id else each for each in self.rules)
+        rules = tuple(changed if each == rule else each for each in self.rules)
         return Alerts(rules, tuple(notices[-MAX_NOTICES:]))
 
     def without_notice(self, notice_id: str) -> "Alerts":

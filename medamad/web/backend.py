@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
+from medamad.domain.alerts import Rule
 from medamad.domain.backups import BackupState
 from medamad.domain.cluster import ClusterState
 from medamad.domain.timings import Timings
@@ -41,8 +42,8 @@ class AlertWatching(Protocol):
     async def try_now(self, website: int, rule_id: str, /) -> Trial:
         """Look at a rule now and send what it finds, as a test. Raises NotFound, Unavailable."""
 
-    def failure_of(self, rule_id: str, /) -> str:
-        """Return why the last notice of a rule did not arrive, "" if it did or there is none."""
+    def failure_of(self, rule: Rule, /) -> str:
+        """Return why the last notice of a rule did not arrive where it sends them, "" if it did."""
 
     def secret_of(self, url: str, /) -> str:
         """Return the secret that signs what is sent to a webhook."""

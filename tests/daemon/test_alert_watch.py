@@ -1,7 +1,8 @@
 """Alerts from what is stored to what is sent, in a real store."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_twisted
@@ -13,7 +14,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 
 from medamad.daemon.alert_watch import ENDS_AFTER_S, GIVE_UP_S, AlertWatch
 from medamad.daemon.silence import Watch
-from medamad.domain.alerts import SERVICE, Alerts, Facts, Rule
+from medamad.domain.alerts import SERVICE, Alerts, Facts, NotDelivered, Rule
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound, Unavailable
 from medamad.domain.subscriptions import Every, Subscription
@@ -71,6 +72,10 @@ async def look(server: Server, after_s: float = 0) -> None:
 
 async def rule_for(server: Server, number: int, *rules: Rule) -> None:
     await server.store.alerts.change(number, lambda _: Alerts(rules))
+
+
+def rule_of(server: Server) -> Rule:
+    return server.store.alerts.of(SERVICE).rule("rule")
 
 
 async def visited(server: Server, hostname: str = "example.com") -> Website:
@@ -134,7 +139,7 @@ async def test_an_unusual_hour_links_to_its_day(server: Server) -> None:
     rule = Rule(id="rule", kind="drop", threshold=50, url=URL)
     server.set(public_url="https://stats.example.com")
     facts: Facts = {"hour": NOW - HOUR, "views": 2, "usual": 9, "percent": 78}
-    begun = Alerts((rule,)).with_findings("rule", {"": facts}, [], now=NOW, ids=["notice"])
+    begun = Alerts((rule,)).with_findings(rule, {"": facts}, [], now=NOW, ids=["notice"])
     await server.store.alerts.change(website.number, lambda _: begun)
     watch_of(server).send_due()
     await sent(server)
@@ -173,7 +178,7 @@ async def test_a_notice_that_does_not_arrive_is_sent_again_later_and_later(serve
         "an alert (backup) of the service did not arrive: 500 Internal Server Error;"
         " retrying in 60 s"
     )
-    assert watch_of(server).failure_of("rule") == "500 Internal Server Error: go away"
+    assert watch_of(server).failure_of(rule_of(server)) == "500 Internal Server Error: go away"
     # What comes after it waits.
     server.site.backend.backups.failure = ""
     await look(server, 60)
@@ -183,7 +188,7 @@ async def test_a_notice_that_does_not_arrive_is_sent_again_later_and_later(serve
     await look(server, HOUR)
     assert [posted.json["id"] for posted in server.receiver.posted] == [first.id, second.id]
     assert server.store.alerts.of(SERVICE).notices == ()
-    assert watch_of(server).failure_of("rule") == ""
+    assert watch_of(server).failure_of(rule_of(server)) == ""
 
 
 @pytest_twisted.ensureDeferred
@@ -305,7 +310,7 @@ async def test_without_a_confirmed_address_nothing_is_mailed(
     with logged_warnings():
         await look(server)
     assert mails.sent == []
-    assert watch_of(server).failure_of("rule") == reason
+    assert watch_of(server).failure_of(rule_of(server)) == reason
     trial = await watch_of(server).try_now(SERVICE, "rule")
     assert (trial.error, mails.sent) == (reason, [])
 
@@ -318,7 +323,7 @@ async def test_a_refused_mail_is_sent_again_and_its_address_is_not_logged(
     with logged_warnings() as lines:
         await look(server)
     assert "ada@" not in lines[0]
-    assert watch_of(server).failure_of("rule") == (
+    assert watch_of(server).failure_of(rule_of(server)) == (
         "the mail was not taken: 550 no such user ada@example.com"
     )
     mails.error = None
@@ -336,6 +341,117 @@ async def test_a_mail_that_may_have_arrived_is_sent_once_more(
             await look(server, HOUR)
     assert len(lines) == 1
     assert server.store.alerts.of(SERVICE).notices == ()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_may_have_arrived_elsewhere_is_sent_once_more_where_it_goes_now(
+    server: Server, mails: KeptMails
+) -> None:
+    other = evolve(REPORT, id="ba9876543210", address="bob@example.com")
+    await server.store.reports.add(b"other", other)
+    mails.error = MailFailed("the connection was lost", may_have_arrived=True)
+    with logged_warnings() as lines:
+        await look(server)
+        await rule_change(server, report=other.id)
+        for _ in range(3):
+            await look(server, HOUR)
+    assert len(lines) == 2
+    assert server.store.alerts.of(SERVICE).notices == ()
+
+
+async def rule_change(server: Server, **changes: object) -> None:
+    await server.store.alerts.change(
+        SERVICE, lambda old: old.with_changed_rule("rule", lambda rule: evolve(rule, **changes))
+    )
+
+
+ELSEWHERE = "https://other.example.com/"
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_did_not_arrive_is_sent_at_once_where_it_goes_now(server: Server) -> None:
+    server.site.backend.backups.failure = "too old"
+    await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
+    server.receiver.failure = "410 Gone"
+    with logged_warnings():
+        for _ in range(6):
+            await look(server, HOUR)
+    await rule_change(server, url=ELSEWHERE)
+    # What is known of the old place says nothing of the new one.
+    assert watch_of(server).failure_of(rule_of(server)) == ""
+    server.receiver.failure = ""
+    await look(server, 1)
+    assert [posted.url for posted in server.receiver.posted] == [ELSEWHERE]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_failure_after_a_change_is_none_of_the_new_place(server: Server) -> None:
+    server.site.backend.backups.failure = "too old"
+    await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
+    post, waiting, posted = server.receiver.post, Deferred[None](), []
+
+    async def stalling(url: str, *arguments: Any) -> None:
+        posted.append(url)
+        if url == URL:
+            await waiting
+        await post(url, *arguments)
+
+    watch_of(server)._post = stalling
+    await watch_of(server).look()
+    await rule_change(server, url=ELSEWHERE)
+    with logged_warnings():
+        waiting.errback(NotDelivered("no response"))
+        await sent(server)
+    assert posted == [URL, ELSEWHERE]
+    assert watch_of(server).failure_of(rule_of(server)) == ""
+    assert server.store.alerts.of(SERVICE).notices == ()
+
+
+def while_looking(server: Server, change: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    """Let something happen before the next look at a rule has ended."""
+    backend = server.site.backend
+    usual = backend.run_query
+
+    def run(query: Callable[[], Any], **client: Any) -> Deferred[Any]:
+        backend.run_query = usual
+        found = usual(query, **client)
+        return Deferred.fromCoroutine(change()).addCallback(lambda _: found)
+
+    backend.run_query = run
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_a_rule_found_before_a_change_is_not_stored(server: Server) -> None:
+    server.site.backend.backups.failure = "too old"
+    await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
+    while_looking(server, lambda: rule_change(server, kind="damage"))
+    await look(server)
+    assert server.store.alerts.of(SERVICE) == Alerts((Rule(id="rule", kind="damage", url=URL),))
+    assert server.receiver.posted == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_test_is_of_the_rule_as_it_is_when_it_is_sent(server: Server) -> None:
+    server.site.backend.backups.failure = "too old"
+    await rule_for(server, SERVICE, Rule(id="rule", kind="damage", url=URL))
+    while_looking(server, lambda: rule_change(server, kind="backup", url=ELSEWHERE))
+    trial = await watch_of(server).try_now(SERVICE, "rule")
+    assert trial.is_firing
+    assert [posted.url for posted in server.receiver.posted] == [ELSEWHERE]
+    while_looking(server, lambda: rule_for(server, SERVICE))
+    with pytest.raises(NotFound, match=r"^there is no alert rule$"):
+        await watch_of(server).try_now(SERVICE, "rule")
+    assert len(server.receiver.posted) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_a_day_old_at_the_start_is_tried_once(server: Server) -> None:
+    server.site.backend.backups.failure = "too old"
+    rule = Rule(id="rule", kind="backup", url=URL)
+    begun = Alerts((rule,)).with_findings(rule, {"": {"reason": "x"}}, [], now=NOW, ids=["notice"])
+    await server.store.alerts.change(SERVICE, lambda _: begun)
+    await look(server, 2 * GIVE_UP_S)
+    assert [posted.json["id"] for posted in server.receiver.posted] == ["notice"]
 
 
 @pytest_twisted.ensureDeferred

@@ -26,7 +26,7 @@ def ids() -> list[str]:
 
 def test_a_cause_is_noted_when_it_begins_and_when_it_ends() -> None:
     old = Alerts((QUIET, NEW))
-    begun = old.with_findings("new", {"a": A, "b": B}, [], now=10, ids=ids())
+    begun = old.with_findings(NEW, {"a": A, "b": B}, [], now=10, ids=ids())
     assert begun == Alerts(
         (QUIET, evolve(NEW, fired=10, causes=(Cause("a", 10, A), Cause("b", 10, B)))),
         (
@@ -34,20 +34,26 @@ def test_a_cause_is_noted_when_it_begins_and_when_it_ends() -> None:
             Notice(id="n1", rule="new", event="began", time=10, facts=B),
         ),
     )
-    ended = begun.with_findings("new", {}, ["a"], now=20, ids=["n2"])
+    ended = begun.with_findings(NEW, {}, ["a"], now=20, ids=["n2"])
     assert ended == Alerts(
         (QUIET, evolve(NEW, fired=10, causes=(Cause("b", 10, B),))),
         (*begun.notices, Notice(id="n2", rule="new", event="ended", time=20, facts=A)),
     )
     # What began, ended or was removed in the meantime changes nothing.
-    assert begun.with_findings("new", {"a": A}, ["c"], now=20, ids=ids()) == begun
-    assert begun.with_findings("gone", {"a": A}, [], now=20, ids=ids()) == begun
+    assert begun.with_findings(NEW, {"a": A}, ["c"], now=20, ids=ids()) == begun
+    assert begun.with_findings(evolve(NEW, id="gone"), {"a": A}, [], now=20, ids=ids()) == begun
+    # Nor does what was found when the rule looked at something else.
+    assert (
+        begun.with_findings(evolve(NEW, threshold=6), {"c": A}, ["a"], now=20, ids=ids()) == begun
+    )
+    elsewhere = begun.with_findings(evolve(NEW, url="https://b/"), {}, ["a"], now=20, ids=["n2"])
+    assert elsewhere == ended
     assert begun.without_notice("n0").notices == begun.notices[1:]
 
 
 def test_a_removed_rule_has_no_notices() -> None:
-    begun = Alerts((QUIET, NEW)).with_findings("new", {"a": A}, [], now=10, ids=ids())
-    begun = begun.with_findings("quiet", {"": {"last": 1}}, [], now=10, ids=["other"])
+    begun = Alerts((QUIET, NEW)).with_findings(NEW, {"a": A}, [], now=10, ids=ids())
+    begun = begun.with_findings(QUIET, {"": {"last": 1}}, [], now=10, ids=["other"])
     left = begun.without_rule("new")
     assert [rule.id for rule in left.rules] == ["quiet"]
     assert [notice.id for notice in left.notices] == ["other"]
@@ -56,8 +62,8 @@ def test_a_removed_rule_has_no_notices() -> None:
 
 
 def test_a_rule_that_looks_at_something_else_begins_anew() -> None:
-    made = Alerts((QUIET, NEW)).with_findings("new", {"a": A}, [], now=1, ids=["first"])
-    made = made.with_findings("quiet", {"": {"last": 1}}, [], now=1, ids=["second"])
+    made = Alerts((QUIET, NEW)).with_findings(NEW, {"a": A}, [], now=1, ids=["first"])
+    made = made.with_findings(QUIET, {"": {"last": 1}}, [], now=1, ids=["second"])
     elsewhere = made.with_changed_rule(
         "new", lambda old: evolve(old, url="https://b.example/", format="ntfy")
     )
@@ -82,11 +88,11 @@ def test_there_are_at_most_a_hundred_rules() -> None:
 
 def test_a_rule_has_few_causes_and_a_website_few_notices() -> None:
     many = {str(number): A for number in range(MAX_CAUSES + 5)}
-    alerts = Alerts((NEW,)).with_findings("new", many, [], now=1, ids=ids())
+    alerts = Alerts((NEW,)).with_findings(NEW, many, [], now=1, ids=ids())
     assert [cause.key for cause in alerts.rules[0].causes] == list(many)[:MAX_CAUSES]
     for turn in range(2 * MAX_NOTICES):
         began, ended = ({"x": A}, []) if turn % 2 else ({}, ["x", "0"])
-        alerts = alerts.with_findings("new", began, ended, now=turn, ids=[f"t{turn}", f"u{turn}"])
+        alerts = alerts.with_findings(NEW, began, ended, now=turn, ids=[f"t{turn}", f"u{turn}"])
     assert len(alerts.notices) == MAX_NOTICES
     assert alerts.notices[-1].id == f"t{2 * MAX_NOTICES - 1}"
 

@@ -17,7 +17,7 @@ OpenStore = Callable[..., Store]
 RULE = Rule(id="rule", kind="disk", threshold=5, url="https://example.com/")
 CHANGED = ChangedPart(parts=(Part("source", "é"), Part("device", "")), before=1, now=0)
 FACTS: Facts = {"free": 4, "reason": "é", "parts": [CHANGED]}
-MADE = Alerts((RULE,)).with_findings("rule", {"": FACTS}, [], now=1, ids=["notice"])
+MADE = Alerts((RULE,)).with_findings(RULE, {"": FACTS}, [], now=1, ids=["notice"])
 
 
 def make(old: Alerts) -> Alerts:

@@ -79,7 +79,7 @@ def _watching(call: Call) -> AlertWatching:
 
 def _members(call: Call, rule: Rule) -> dict[str, Any]:
     watching = _watching(call)
-    members, failure = shown(rule), watching.failure_of(rule.id)
+    members, failure = shown(rule), watching.failure_of(rule)
     if rule.format == FORMATS[0]:
         try:
             members["secret"] = watching.secret_of(rule.url)
