@@ -40,7 +40,8 @@ def configure(parser: ArgumentParser) -> None:
         "complete it in the file, or later in the dashboard. Reports by mail are left out, since\n"
         "their addresses are personal data.\n\n"
         "An import adds what is not there yet, all or nothing. It is refused if a goal or funnel\n"
-        "there has the same name and is different, and if a choice there is another one.\n\n"
+        "there has the same name and is different, and if a choice there is another one. An alert\n"
+        "whose URL is a host alone is there if one of the same kind has a webhook of that host.\n\n"
         f"{parser.epilog}"
     )
 

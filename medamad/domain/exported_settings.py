@@ -4,7 +4,7 @@ The URL of a webhook has no path, which often is a secret. Reports by mail are n
 addresses are personal data, and have confirmed the mails of this server alone.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import asdict, evolve, frozen
@@ -106,13 +106,11 @@ class Defined:
         annotations = self.annotations.with_those_of(
             evolve(each, id=new_id()) for each in settings.annotations
         )
-        alerts, missing = self.alerts, 0
-        for listed in settings.alerts:
-            rule = _rule(listed, ids)
-            if rule.report is not None and rule.report not in reports:
-                missing += 1
-            elif _exported(rule) not in [_exported(each) for each in alerts.rules]:
-                alerts = alerts.with_rule(rule)
+        rules = [_rule(each, ids) for each in settings.alerts]
+        usable = [each for each in rules if each.report is None or each.report in reports]
+        alerts, missing = self.alerts, len(rules) - len(usable)
+        for rule in _missing(usable, self.alerts.rules):
+            alerts = alerts.with_rule(rule)
         try:
             own = self.settings.with_those_of(changed_settings(DEFAULTS, settings.settings.made))
         except (BadRequest, Conflict) as error:
@@ -157,6 +155,29 @@ def _rule(listed: ListedRule, ids: Mapping[str, str]) -> Rule:
         return checked_rule(Rule(id=new_id(), **members), WEBSITE_KINDS)
     except BadRequest as error:
         raise BadRequest(f"alerts: {error}") from None
+
+
+def _missing(wanted: Iterable[Rule], there: Iterable[Rule]) -> list[Rule]:
+    """Return the alerts of a file for which there is none, each being one of the file's at most.
+
+    A URL that is not its host alone is that of one webhook; the host alone, which is all that is
+    exported, can be that of any webhook there. What is the same throughout is found first.
+    """
+    left = list(there)
+
+    def is_there(rule: Rule, *, as_shown: bool) -> bool:
+        for each in left:
+            if _exported(each) == _exported(rule) and (as_shown or each.url == rule.url):
+                left.remove(each)
+                return True
+        return False
+
+    others = [rule for rule in wanted if not is_there(rule, as_shown=False)]
+    return [
+        rule
+        for rule in others
+        if rule.url.rstrip("/") != rule.shown_url.rstrip("/") or not is_there(rule, as_shown=True)
+    ]
 
 
 def _exported(rule: Rule) -> dict[str, Any]:

@@ -107,6 +107,49 @@ def test_settings_get_what_they_lack() -> None:
     assert (imported.settings, imported.known) == (3, 1)
 
 
+SLACK = "https://hooks.slack.example/"
+
+
+def quiet(*paths: str) -> list[Rule]:
+    return [Rule(id=path, kind="quiet", url=SLACK + path, format="slack") for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("there", "listed", "added"),
+    [
+        # Two that post to two channels are two, although both are exported with their host alone.
+        ([], ["", ""], ["", ""]),
+        (["a"], ["", ""], [""]),
+        (["a", "b"], ["", ""], []),
+        (["a", "b"], ["", "", ""], [""]),
+        # Which one is meant is known if the file has the whole address.
+        (["a"], ["b"], ["b"]),
+        (["a"], ["a"], []),
+        (["a", "b"], ["", "a"], []),
+        (["a"], ["", "a"], [""]),
+        ([""], ["a"], ["a"]),
+        ([""], ["a", ""], ["a"]),
+    ],
+)
+def test_an_alert_is_that_of_one_webhook(
+    there: list[str], listed: list[str], added: list[str]
+) -> None:
+    before = evolve(NONE, alerts=Alerts(tuple(quiet(*there))))
+    members = [{"kind": "quiet", "url": SLACK + path, "format": "slack"} for path in listed]
+    made, imported = before.with_imported(read({"alerts": members}), ())
+    assert made.alerts.rules[: len(there)] == before.alerts.rules
+    made_urls = [rule.url for rule in made.alerts.rules[len(there) :]]
+    assert made_urls == [SLACK + path for path in added]
+    assert (imported.alerts, imported.known) == (len(added), len(listed) - len(added))
+
+
+def test_an_address_without_a_slash_is_a_host_alone() -> None:
+    before = evolve(NONE, alerts=Alerts(tuple(quiet("a"))))
+    members = [{"kind": "quiet", "url": SLACK.rstrip("/"), "format": "slack"}]
+    made, _ = before.with_imported(read({"alerts": members}), ())
+    assert made == before
+
+
 @pytest.mark.parametrize(
     ("there", "members", "error"),
     [
