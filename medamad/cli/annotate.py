@@ -126,12 +126,13 @@ def _list(arguments: Namespace, data_dir: Path) -> int:
     return 0
 
 
-class _Listed(msgspec.Struct):
-    """An annotation as it is listed; it gets an ID of its own."""
+class _Listed(msgspec.Struct, forbid_unknown_fields=True):
+    """An annotation as it is listed; it gets another ID."""
 
     time: str
     text: str
     link: str | None = None
+    id: str = ""
 
 
 def _import(arguments: Namespace, data_dir: Path) -> int:

@@ -5,7 +5,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from attrs import asdict
@@ -15,7 +15,7 @@ from medamad.admin.protocol import ImportSettings
 from medamad.cli.grants import run_subcommand
 from medamad.cli.support import add_data, add_json, counted
 from medamad.domain.errors import BadRequest
-from medamad.domain.exported_settings import ExportedSettings, Imported
+from medamad.domain.exported_settings import ExportedSettings, Imported, check_members
 from medamad.storage.offline import add_settings, defined_for
 
 EXAMPLES: Final = (
@@ -56,11 +56,13 @@ def _export(arguments: Namespace, data_dir: Path) -> int:
 
 def _import(arguments: Namespace, data_dir: Path) -> int:
     try:
-        settings = msgspec.json.decode(sys.stdin.buffer.read(), type=ExportedSettings)
-    except msgspec.DecodeError as error:
+        members = msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, Any])
+        settings = msgspec.convert(members, ExportedSettings)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise BadRequest(
             f"standard input: expected what `medamad settings export` prints: {error}"
         ) from None
+    check_members(members)
     added = _added(data_dir, arguments.hostname, settings)
     if arguments.json:
         print(json.dumps(asdict(added), indent=1))

@@ -7,7 +7,7 @@ addresses are personal data, and have confirmed the mails of this server alone.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import asdict, evolve, frozen
+from attrs import asdict, evolve, fields_dict, frozen
 
 from medamad.domain.alerts import FORMATS, WEBSITE_KINDS, Alerts, Rule, checked_rule, shown
 from medamad.domain.annotations import Annotation, Annotations
@@ -45,6 +45,29 @@ class ExportedSettings:
     annotations: tuple[Annotation, ...] = ()
     alerts: tuple[ListedRule, ...] = ()
     settings: WebsiteSettings = DEFAULTS
+
+
+_TYPES: Final = {
+    "goals": Goal,
+    "funnels": Funnel,
+    "annotations": Annotation,
+    "alerts": ListedRule,
+    "settings": WebsiteSettings,
+}
+
+
+def check_members(settings: Mapping[str, Any]) -> None:
+    """Raise BadRequest naming a member of exported settings, as JSON has them, that is unknown."""
+    for name, found in settings.items():
+        if name not in _TYPES:
+            raise BadRequest(f"{name}: no such member")
+        places = {name: found}
+        if isinstance(found, list):
+            places = {f"{name}[{place}]": entry for place, entry in enumerate(found)}
+        for place, entry in places.items():
+            for member in entry:
+                if member not in fields_dict(_TYPES[name]):
+                    raise BadRequest(f"{member}: no such member of {place}")
 
 
 @frozen(kw_only=True)

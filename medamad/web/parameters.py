@@ -123,6 +123,7 @@ _MISMATCH: Final = re.compile(
     r"Expected `(?P<wanted>[^`]*)`(?: (?P<bound>[<>]=) (?P<limit>\S+))?(?:, got `(?P<got>[^`]*)`)?"
 )
 _MISSING: Final = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 
 _WORDS: Final = MappingProxyType(
     {
@@ -189,6 +190,9 @@ def _problem(text: str, whole: str) -> str:
     if missing:
         where = f"{where}.{missing['name']}" if where else missing["name"]
         return f"{where}: required"
+    unknown = _UNKNOWN.fullmatch(what)
+    if unknown:
+        return f"{unknown['name']}: no such member{f' of {where}' if where else ''}"
     mismatch = _MISMATCH.fullmatch(what)
     if mismatch is None:
         return f"{where or whole}: expected another value"

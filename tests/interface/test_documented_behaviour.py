@@ -90,6 +90,26 @@ def test_every_documented_parameter_is_read(sender: Any, entry: Operation, prefi
             assert answer.status == expected, (name, answer)
 
 
+def _is_closed(entry: Operation) -> bool:
+    """Return whether the body of an operation may have the documented members alone."""
+    content = resolved(entry.raw.get("requestBody", {})).get("content", {})
+    schema = resolved(content.get("application/json", {}).get("schema", {}))
+    return False in (schema.get("additionalProperties"), schema.get("unevaluatedProperties"))
+
+
+def test_an_unknown_member_of_a_body_is_named(sender: Any) -> None:
+    closed = [entry for entry in OPERATIONS if _is_closed(entry)]
+    for entry in closed:
+        path = "/api" + entry.path.replace("{hostname}", "example.com")
+        answer = sender.send(entry.method, path, b'{"misspelt": []}')
+        assert answer.status == 400, entry.name
+        assert answer.json["error"]["message"] == "misspelt: no such member"
+    assert len(closed) == 17
+    body = b'{"goals": [{"id": "x", "name": "x", "path": "/", "paht": "/"}]}'
+    answer = sender.send("POST", "/api/websites/example.com/settings/import", body)
+    assert answer.json["error"]["message"] == "paht: no such member of goals[0]"
+
+
 @pytest.mark.parametrize("prefix", ["", "/api"])
 def test_the_links_of_a_new_website_work(sender: Any, prefix: str) -> None:
     answer = sender.send("POST", f"{prefix}/websites", b'{"hostname": "New.Example."}')

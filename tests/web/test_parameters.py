@@ -163,6 +163,10 @@ class Thing(msgspec.Struct):
     kind: Literal["a", "b"] = "a"
 
 
+class Strict(msgspec.Struct, forbid_unknown_fields=True):
+    name: str = ""
+
+
 DECODER = msgspec.json.Decoder(Thing)
 
 
@@ -200,9 +204,13 @@ def test_another_content_type_is_rejected(content_types: list[bytes]) -> None:
     check_type(headers, b"")
 
 
-def test_unknown_fields_are_ignored() -> None:
-    thing = read_body(b'{"name": "x", "other": [1, {"a": null}]}', DECODER)
-    assert thing == Thing("x")
+def test_unknown_members_are_ignored_unless_the_body_forbids_them() -> None:
+    sent = b'{"name": "x", "other": [1, {"a": null}]}'
+    assert read_body(sent, DECODER) == Thing("x")
+    with pytest.raises(BadRequest, match=r"^other: no such member$"):
+        read_body(sent, msgspec.json.Decoder(Strict))
+    with pytest.raises(BadRequest, match=r"^na`me: no such member of \[0\]$"):
+        read_body(b'[{"na`me": 1}]', msgspec.json.Decoder(list[Strict]))
 
 
 @pytest.mark.parametrize(

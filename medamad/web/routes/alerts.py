@@ -33,7 +33,7 @@ NumberOf: TypeAlias = Callable[[Call, str | None], int]
 _RETRY_AFTER_S: Final = 1
 
 
-class RuleDetails(msgspec.Struct, kw_only=True):
+class RuleDetails(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The body that makes a rule."""
 
     kind: str
@@ -45,7 +45,7 @@ class RuleDetails(msgspec.Struct, kw_only=True):
     format: str = FORMATS[0]
 
 
-class RuleChange(msgspec.Struct, kw_only=True):
+class RuleChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The body that changes a rule: the members that it has; null removes one."""
 
     kind: str | UnsetType = UNSET

@@ -19,7 +19,7 @@ from medamad.web.responses import Response, json_response, no_content
 from medamad.web.routes.goals import changed, sent
 
 
-class AnnotationDetails(msgspec.Struct):
+class AnnotationDetails(msgspec.Struct, forbid_unknown_fields=True):
     """The body that adds an annotation. Without `time`, it is at the present second."""
 
     text: str
@@ -27,7 +27,7 @@ class AnnotationDetails(msgspec.Struct):
     link: str | None = None
 
 
-class AnnotationChange(msgspec.Struct):
+class AnnotationChange(msgspec.Struct, forbid_unknown_fields=True):
     """The body that changes an annotation: the members that it has; null removes the link."""
 
     text: str | UnsetType = UNSET

@@ -1,17 +1,19 @@
 """The settings of a website as a whole: exported, and added to those of another."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 from attrs import asdict
 
-from medamad.domain.exported_settings import ExportedSettings
+from medamad.domain.exported_settings import ExportedSettings, check_members
 from medamad.web.auth import Access
 from medamad.web.call import Call
 from medamad.web.dispatch import Routes
 from medamad.web.responses import Response, json_response
 
 _SETTINGS: Final = msgspec.json.Decoder(ExportedSettings)
+_MEMBERS: Final = msgspec.json.Decoder(Mapping[str, Any])
 
 
 def export_settings(call: Call, hostname: str) -> Response:
@@ -23,6 +25,7 @@ def export_settings(call: Call, hostname: str) -> Response:
 async def import_settings(call: Call, hostname: str) -> Response:
     """Add what is not there yet; return how much that is."""
     website, settings = call.website(hostname), call.body(_SETTINGS)
+    check_members(call.body(_MEMBERS))
     now = int(call.backend.clock())
     imported = await call.backend.store.import_settings(website, settings, now)
     return json_response(asdict(imported))

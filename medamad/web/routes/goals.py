@@ -30,13 +30,13 @@ class GoalDefinition(msgspec.Struct, kw_only=True):
     currency: str | None = None
 
 
-class GoalDetails(GoalDefinition, kw_only=True):
+class GoalDetails(GoalDefinition, kw_only=True, forbid_unknown_fields=True):
     """The body that defines a goal."""
 
     name: str
 
 
-class GoalChange(msgspec.Struct):
+class GoalChange(msgspec.Struct, forbid_unknown_fields=True):
     """The body that changes a goal: the members that it has; null removes one."""
 
     name: str | UnsetType = UNSET
@@ -53,13 +53,13 @@ class FunnelDefinition(msgspec.Struct, kw_only=True):
     goals: tuple[str, ...]
 
 
-class FunnelDetails(FunnelDefinition, kw_only=True):
+class FunnelDetails(FunnelDefinition, kw_only=True, forbid_unknown_fields=True):
     """The body that defines a funnel."""
 
     name: str
 
 
-class FunnelChange(msgspec.Struct):
+class FunnelChange(msgspec.Struct, forbid_unknown_fields=True):
     """The body that changes a funnel: the members that it has."""
 
     name: str | UnsetType = UNSET

@@ -15,7 +15,7 @@ from medamad.web.dispatch import Routes
 from medamad.web.responses import Response, json_response, no_content
 
 
-class TokenDetails(msgspec.Struct, rename="camel"):
+class TokenDetails(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """The body that makes a token."""
 
     name: str
@@ -89,7 +89,7 @@ async def revoke_token(call: Call, token: str) -> Response:
     return no_content()
 
 
-class ShareDetails(msgspec.Struct):
+class ShareDetails(msgspec.Struct, forbid_unknown_fields=True):
     """The body that makes a share link."""
 
     name: str

@@ -48,7 +48,7 @@ _NO_REPORT: Final = "there is no report {}"
 _LAST_HOUR: Final = 23
 
 
-class ReportDetails(msgspec.Struct, kw_only=True):
+class ReportDetails(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The body that adds a report."""
 
     address: str
@@ -60,7 +60,7 @@ class ReportDetails(msgspec.Struct, kw_only=True):
     language: str | None = None
 
 
-class ReportChange(msgspec.Struct, kw_only=True):
+class ReportChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The body that changes a report: the members that it has."""
 
     address: str | UnsetType = UNSET
@@ -72,7 +72,7 @@ class ReportChange(msgspec.Struct, kw_only=True):
     language: str | UnsetType = UNSET
 
 
-class TestMail(msgspec.Struct):
+class TestMail(msgspec.Struct, forbid_unknown_fields=True):
     """The body that asks for a test mail."""
 
     address: str

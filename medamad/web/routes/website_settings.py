@@ -25,7 +25,7 @@ from medamad.web.routes.goals import sent
 MAX_CHANGES: Final = 20
 
 
-class SettingsChange(msgspec.Struct):
+class SettingsChange(msgspec.Struct, forbid_unknown_fields=True):
     """The body that changes settings: the members that it has; null is as configured."""
 
     bots: Literal["declared", "strict", "off"] | UnsetType | None = UNSET
