@@ -58,6 +58,7 @@ _LEFT_OUT: Final = MappingProxyType(
         SkipReason.OTHER_HOSTS: "of other hosts",
         SkipReason.NO_PAGE: "without an address of a page",
         SkipReason.BLOCKED: "from blocked networks",
+        SkipReason.HOSTING: "from hosting providers (see `[events] hosting`)",
         SkipReason.PROGRAMS: "of robots (see `[events] bots`)",
         SkipReason.EXCLUDED: "of excluded pages",
         SkipReason.SPAM: "with a referrer that is spam",

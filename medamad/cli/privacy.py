@@ -40,6 +40,7 @@ _NAMES: Final = {
     "width_class": "width of the window",
     "host": "host",
     "since": "last visit",
+    "hosting": "hosting network",
 }
 """The columns of `medamad.query.embedded.uniqueness`, as they are printed."""
 
@@ -60,10 +61,10 @@ def configure(parser: ArgumentParser) -> None:
     add_data(parser)
     parser.epilog = (
         "A visit is alone if no other visit of the website that began on the same day has\n"
-        "the same browser, system, device, country, language, width of the window, host and\n"
-        "time of the last visit, as far as these are stored. What a column adds is how many\n"
-        "more visits are alone because it is stored. Changes nothing; can run alongside a\n"
-        "daemon, but not on one that sends its hits to a cluster.\n\n"
+        "the same browser, system, device, country, language, width of the window, host, time\n"
+        "of the last visit and kind of network, as far as these are stored. What a column\n"
+        "adds is how many more visits are alone because it is stored. Changes nothing; can\n"
+        "run alongside a daemon, but not on one that sends its hits to a cluster.\n\n"
         f"{parser.epilog}"
     )
 

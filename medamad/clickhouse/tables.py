@@ -21,7 +21,7 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
 from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.domain.zones import DAY_MS
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of the tables. Whoever changes them raises it."""
 
 _LAST_DAY: Final = (1 << 16) - 1

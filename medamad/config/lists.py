@@ -11,6 +11,7 @@ from medamad.config.schema import INSTALLED, TOO_DEEP, Config, ConfigError
 from medamad.ingest.networks import Networks, read_networks
 from medamad.lookup.referrers import read_hosts, read_names
 from medamad.lookup.robots import Robots, read_robots
+from medamad.lookup.systems import networks_of_systems, read_systems
 
 T = TypeVar("T")
 
@@ -18,6 +19,7 @@ REFERRERS: Final = "referrers.toml"
 SPAM: Final = "spam.txt"
 BLOCKED: Final = "blocked.txt"
 ROBOTS: Final = "robots.toml"
+_DATABASE: Final = ".mmdb"
 
 
 @frozen
@@ -28,6 +30,8 @@ class Lists:
     """The operator's names by host, or by host and path; empty without a file of their own."""
     spam_hosts: Sequence[str]
     blocked: Networks
+    hosting: Networks
+    """The networks of hosting providers; none without a file."""
     robots: Robots
     """The shipped table, with the operator's entries instead of some."""
 
@@ -48,12 +52,39 @@ def load_lists(config: Config, shipped: Callable[[str], Path] = shipped_file) ->
     return Lists(
         referrer_names={} if names is None else _read(config, "referrers", names, read_names),
         spam_hosts=_read(config, "spam", spam, read_hosts),
-        blocked=_read(config, "blocked", blocked, lambda text: Networks(read_networks(text))),
+        blocked=_read(config, "blocked", blocked, _networks),
+        hosting=_hosting_networks(config),
         robots=Robots(
             _read(config, "robots", known_robots, read_robots)
             | ({} if robots is None else _read(config, "robots", robots, read_robots))
         ),
     )
+
+
+def _hosting_networks(config: Config) -> Networks:
+    """Read the list of networks, or the ASN file and the list of systems. Raises ConfigError."""
+    named, systems = config.events.hosting_networks, config.events.hosting_systems
+    is_database = named.endswith(_DATABASE)
+    if is_database != bool(systems):
+        raise ConfigError(
+            config.file or INSTALLED,
+            "events.hosting_systems",
+            f"expected the AS numbers of hosting providers if hosting_networks is a {_DATABASE}"
+            " file, and only then",
+        )
+    if not named:
+        return Networks()
+    file = config.path(named)
+    if not is_database:
+        return _read(config, "hosting_networks", file, _networks)
+    wanted = _read(config, "hosting_systems", config.path(systems), read_systems)
+    return _parsed(
+        config, "hosting_networks", file, lambda: Networks(networks_of_systems(file, wanted))
+    )
+
+
+def _networks(text: str) -> Networks:
+    return Networks(read_networks(text))
 
 
 def _operators(config: Config, named: str, usual: str) -> Path | None:
@@ -66,9 +97,14 @@ def _operators(config: Config, named: str, usual: str) -> Path | None:
 
 
 def _read(config: Config, key: str, file: Path, parse: Callable[[str], T]) -> T:
-    """Read a file, which a key of [events] names unless it is another. Raises ConfigError."""
+    """Read a text, which a key of [events] names unless it is another. Raises ConfigError."""
+    return _parsed(config, key, file, lambda: parse(file.read_text("utf-8")))
+
+
+def _parsed(config: Config, key: str, file: Path, parse: Callable[[], T]) -> T:
+    """Parse a file, which a key of [events] names unless it is another. Raises ConfigError."""
     try:
-        return parse(file.read_text("utf-8"))
+        return parse()
     except OSError as error:
         reason = error.strerror or str(error)
         if config.file is not None and getattr(config.events, key):

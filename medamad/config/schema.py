@@ -34,7 +34,7 @@ from medamad.config.values import (
     endpoint_text,
     read_value,
 )
-from medamad.domain.hits import BotRule, OriginRule
+from medamad.domain.hits import BotRule, HostingRule, OriginRule
 from medamad.mail.settings import TLS_CHOICES, Tls
 from medamad.storage.settings import LEAST_KEPT_HOURS, After
 from medamad.web.settings import ProxyHeader
@@ -61,6 +61,7 @@ _PRESETS: Final[Mapping[str, Mapping[str, Mapping[str, object]]]] = {
 _CHOICES: Final = {
     "server.proxy_header": get_args(ProxyHeader),
     "events.bots": get_args(BotRule),
+    "events.hosting": get_args(HostingRule),
     "events.origins": get_args(OriginRule),
     "events.unique": get_args(Unique),
     "privacy.preset": tuple(name or '""' for name in get_args(Preset)),
@@ -140,6 +141,9 @@ class EventsSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     spam: PathText = PathText("")
     blocked: PathText = PathText("")
     robots: PathText = PathText("")
+    hosting_networks: PathText = PathText("")
+    hosting_systems: PathText = PathText("")
+    hosting: HostingRule = "count"
     visits: bool = True
     visit_timeout: Annotated[int, Meta(ge=1, le=240)] = 30
     unique: Unique = "cache"

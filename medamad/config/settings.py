@@ -123,6 +123,8 @@ def rules(config: Config, lists: Lists) -> Rules:
         bots=config.events.bots,
         origins=config.events.origins,
         blocked=lists.blocked,
+        hosting=lists.hosting,
+        hosting_rule=config.events.hosting,
         spam=SpamHosts(lists.spam_hosts),
         zone=config.events.timezone,
         respect_gpc=config.events.respect_gpc,

@@ -75,13 +75,15 @@ class ViewNumber(Enum):
 class ViewFlag(IntFlag):
     """A bit of a view's flags that its hit sets. 4 and 8 are set by its duration.
 
-    The bits are part of the store's format: never change one. The next is 16.
+    The bits are part of the store's format: never change one. The next is 32.
     """
 
     FIRST_TODAY = 1
     """The view is the visitor's first of the day (`p`)."""
     FIRST_OF_PAGE = 2
     """The view is the visitor's first of the page (`q`)."""
+    HOSTING = 16
+    """The view came from a network of a hosting provider, by the operator's list."""
 
     @property
     def attribute(self) -> str:

@@ -10,6 +10,9 @@ from medamad.domain.dimensions import UNKNOWN, ViewNumber, WidthClass
 BotRule: TypeAlias = Literal["declared", "strict", "off"]
 """Which hits to ignore: declared crawlers; also HTTP libraries and unknown agents; or none."""
 
+HostingRule: TypeAlias = Literal["count", "count apart", "ignore"]
+"""What becomes of hits from networks of hosting providers: they count, as robots, or not at all."""
+
 OriginRule: TypeAlias = Literal["website", "any"]
 """The pages that may send hits for a website: those on it and its subdomains, or any."""
 
@@ -61,6 +64,8 @@ class StoredView:
     """The class of the window's width."""
     first_today: bool = False
     first_of_page: bool = False
+    hosting: bool = False
+    """Whether it came from a network of a hosting provider; False also without a list of these."""
 
 
 NUMBERS_OF_HITS: Final = tuple(

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from attrs import asdict, evolve, frozen
 
 from medamad.domain.errors import BadRequest, Conflict
-from medamad.domain.hits import BotRule
+from medamad.domain.hits import BotRule, HostingRule
 from medamad.domain.redaction import REST, SEGMENT, Redaction
 
 MAX_NETWORKS: Final = 500
@@ -24,6 +24,7 @@ class WebsiteSettings:
     """The settings of a website. None stands for what the configuration says."""
 
     bots: BotRule | None = None
+    hosting: HostingRule | None = None
     respect_gpc: bool | None = None
     blocked_networks: tuple[str, ...] = ()
     """In addition to those of the configuration."""

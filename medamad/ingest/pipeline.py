@@ -22,7 +22,7 @@ from twisted.logger import Logger
 from medamad.domain.accounts import Scope, Token
 from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
-from medamad.domain.hits import BotRule, Event, Hit, OriginRule, Unload, View, Visitor
+from medamad.domain.hits import BotRule, Event, Hit, HostingRule, OriginRule, Unload, View, Visitor
 from medamad.domain.websites import Website
 from medamad.ingest.hit_counts import RecentCount, RecentSenders, UncountedHits, UnknownHostnames
 from medamad.ingest.networks import Networks, Sender, host_prefix_of
@@ -44,6 +44,7 @@ from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.countries import country_of_zone
 from medamad.lookup.languages import locale_of
 from medamad.lookup.referrers import SpamHosts
+from medamad.lookup.robots import HOSTING_NETWORK
 from medamad.storage.wal.log import Outcome
 from medamad.storage.websites import Websites
 
@@ -58,6 +59,9 @@ class Rules:
     bots: BotRule = "declared"
     origins: OriginRule = "website"
     blocked: Networks = field(factory=Networks)
+    hosting: Networks = field(factory=Networks)
+    """The networks of hosting providers."""
+    hosting_rule: HostingRule = "count"
     spam: SpamHosts = field(factory=SpamHosts)
     zone: tzinfo = UTC
     respect_gpc: bool = False
@@ -74,8 +78,13 @@ class Rules:
     logs_uncounted: bool = False
     """Whether each hit that does not count is logged."""
 
+    def hosting_rule_of(self, own: WebsiteRules) -> HostingRule:
+        """Return what becomes of hits from hosting providers' networks, on a website."""
+        return own.settings.hosting or self.hosting_rule
+
 
 BOT: Final = "bot"
+HOSTING: Final = "hosting"
 SPAM: Final = "spam"
 BLOCKED: Final = "blocked"
 GPC: Final = "gpc"
@@ -92,6 +101,7 @@ CAPACITY: Final = "capacity"
 
 REASONS: Final = (
     BOT,
+    HOSTING,
     SPAM,
     BLOCKED,
     GPC,
@@ -283,9 +293,9 @@ class Pipeline:
             source = source_of(load.referrer, (website.hostname, page.host))
             if source.referrer and source.referrer.partition("/")[0] in rules.spam:
                 reason = SPAM
-        if reason == BOT:
+        if reason == BOT or (reason == HOSTING and rules.hosting_rule_of(own) == "count apart"):
             time_s = arrival.happened_ms / 1000 or arrival.now
-            name = robot_name(sender.user_agent)
+            name = robot_name(sender.user_agent) if reason == BOT else HOSTING_NETWORK
             path = own.stored_path(page.path, load.url)
             self.robots.count(website.number, time_s, rules.zone, name, path)
         if reason is not None:
@@ -315,6 +325,7 @@ class Pipeline:
             width_class=WidthClass.of(load.width_px),
             first_today=load.first_today and rules.has_visitors,
             first_of_page=load.first_of_page and rules.has_visitors,
+            hosting=self._is_hosting(sender),
             happened_ms=arrival.happened_ms,
             visitor=arrival.visitor,
             properties=own.redaction.properties(load.properties),
@@ -391,6 +402,8 @@ class Pipeline:
             return BLOCKED
         if is_bot(sender.user_agent, own.settings.bots or rules.bots):
             return BOT
+        if rules.hosting_rule_of(own) != "count" and self._is_hosting(sender):
+            return HOSTING
         if sender.gpc and self.respects_gpc(website):
             return GPC
         if website is not None:
@@ -441,6 +454,9 @@ class Pipeline:
 
     def _is_blocked(self, sender: Sender) -> bool:
         return sender.address is not None and sender.address in self.rules.blocked
+
+    def _is_hosting(self, sender: Sender) -> bool:
+        return sender.address is not None and sender.address in self.rules.hosting
 
     def _error_behind(self, outcome: Outcome | Exception, hit: Hit, now: float) -> Exception | None:
         """Count a hit by its outcome. Return why it was not stored, None if it is not an error."""

@@ -22,6 +22,11 @@ _LIST: Final = "crawleruseragents"
 LIBRARY: Final = "http-library"
 """The public list's tag for plain HTTP clients."""
 MAX_NAME: Final = 60
+HOSTING_NETWORK: Final = "Hosting network"
+"""The name under which views from networks of hosting providers are counted, if they count apart.
+
+It stands for all of them, and is no robot's own.
+"""
 
 
 class Purpose(StrEnum):

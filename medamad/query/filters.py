@@ -75,12 +75,16 @@ GOAL_FIELD: Final = "goal"
 
 BOUNCE_FIELD: Final = "visit_bounce"
 """Filters by visits with one view and no event, and by others; there is only the operator eq."""
-BOUNCES: Final = ("true", "false")
+TRUTHS: Final = ("true", "false")
+"""The values of filters by what is so, or is not."""
 
 VISIT_VIEWS_FIELD: Final = "visit_views"
 VISIT_DURATION_FIELD: Final = "visit_duration"
 DURATION_FIELD: Final = "duration"
 """Filters by the time on the page of a view, ms. Views whose time is unknown match no bounds."""
+
+HOSTING_FIELD: Final = "hosting"
+"""Filters by views from networks of hosting providers, and by others; there is only eq."""
 
 NUMBER_FIELDS: Final = (VISIT_VIEWS_FIELD, VISIT_DURATION_FIELD, DURATION_FIELD)
 """The fields that are compared as whole numbers, with BOUNDS."""
@@ -93,7 +97,7 @@ BEHAVIOUR_FIELDS: Final = (BOUNCE_FIELD, VISIT_VIEWS_FIELD, VISIT_DURATION_FIELD
 VISIT_FIELDS: Final = (*ENTRY_FIELDS, *EXIT_FIELDS, *BEHAVIOUR_FIELDS, GOAL_FIELD)
 """The fields of visits: a filter on one lets through all views of the visits that match."""
 
-VIEW_CONDITIONS: Final = (*VIEW_FIELDS, DURATION_FIELD, *PROPERTY_FIELDS)
+VIEW_CONDITIONS: Final = (*VIEW_FIELDS, DURATION_FIELD, HOSTING_FIELD, *PROPERTY_FIELDS)
 """The fields of single views."""
 
 FIELDS: Final = (
@@ -175,7 +179,7 @@ OPERATORS: Final = tuple(
 )
 _LISTS: Final = ("in", "not_in")
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {VISITOR_FIELD: VISITORS, BOUNCE_FIELD: BOUNCES}
+    {VISITOR_FIELD: VISITORS, BOUNCE_FIELD: TRUTHS, HOSTING_FIELD: TRUTHS}
 )
 """The fields that have few values, with these."""
 
@@ -252,6 +256,11 @@ def _goal_filter(key: str, goal_id: str, definitions: Callable[[], Definitions])
     except NotFound as error:
         raise BadRequest(f"{key}: {error}") from None
     return Filter(GOAL_FIELD, "eq", (goal_id,), goal)
+
+
+def wanted_truths(query: Query, field: str) -> frozenset[bool]:
+    """Return what the filters on a field with TRUTHS demand: if both, nothing matches."""
+    return frozenset(each.values == TRUTHS[:1] for each in query.filters_on((field,)))
 
 
 @frozen
@@ -362,11 +371,16 @@ def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
 def matches_without_view(query: Query) -> bool:
     """Return whether an event that has no view matches: it has the text "" in every dimension.
 
-    It belongs to no visit and has no duration, so no filter on these lets it through.
+    It is not from a hosting network. It belongs to no visit and has no duration, so no filter on
+    these lets it through.
     """
-    return not query.filters_on((*VISIT_FIELDS, DURATION_FIELD)) and all(
-        bool(matching(query.filters_on((name,)), [[""]] * len(field.namings))[0])
-        for name, field in VIEW_FIELDS.items()
+    return (
+        not query.filters_on((*VISIT_FIELDS, DURATION_FIELD))
+        and True not in wanted_truths(query, HOSTING_FIELD)
+        and all(
+            bool(matching(query.filters_on((name,)), [[""]] * len(field.namings))[0])
+            for name, field in VIEW_FIELDS.items()
+        )
     )
 
 

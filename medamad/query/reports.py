@@ -18,10 +18,11 @@ from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.zones import zone_named
 from medamad.query import rows
 from medamad.query.buckets import Buckets, make_buckets
+from medamad.query.filters import HOSTING_FIELD, TRUTHS
 from medamad.query.names import display_names, order_of_texts
 from medamad.query.period import Period, previous_period
 from medamad.query.reader import Reader, Selected, series_bounds
-from medamad.query.request import Gap, Query, Result
+from medamad.query.request import Filter, Gap, Query, Result
 from medamad.query.returning import returning_columns
 from medamad.query.rows import (
     Columns,
@@ -33,8 +34,18 @@ from medamad.query.rows import (
     rows_in_reach,
 )
 from medamad.query.spans import Spans
-from medamad.query.sums import RowVisits, Series, Tally, VisitSums
+from medamad.query.sums import (
+    RowVisits,
+    Series,
+    Tally,
+    VisitSums,
+    joined_tallies,
+    joined_visits,
+)
 from medamad.query.visit_reports import entry_pages, exit_pages, visit_columns
+
+_ANY: Final = Dimension.DEVICE
+"""A dimension with few texts, of sums that do not depend on it."""
 
 Summary: TypeAlias = dict[str, Row | list[Row]]
 Report: TypeAlias = Callable[[Reader, Query], Result[list[Row]]]
@@ -202,6 +213,53 @@ def views_by_dimension(
             size = int(codes[-1]) + 1 if len(codes) else 0
             among = of_all.visits_by_dimension(dimension, size, include_rollups=False)
             among = among if groups is None else among.grouped(codes, groups, len(names))
+        columns |= _columns_of_visits(visits, among, numbers, query)
+    return Result(make_rows(columns), gaps)
+
+
+def views_by_hosting(reader: Reader, query: Query) -> Result[list[Row]]:
+    """Return a row "true" for views from networks of hosting providers, and "false" for others.
+
+    The columns and the order are those of `views_by_dimension`. A visit is in the row of each of
+    its selected views.
+    """
+
+    def visits_of(row: Query, *, include_rollups: bool = True) -> RowVisits:
+        return reader.select(row).visits_by_dimension(
+            _ANY,
+            0,
+            with_bounces=not query.is_brief,
+            include_rollups=include_rollups,
+            conversions=query.conversions,
+        )
+
+    hosting = [Filter(HOSTING_FIELD, "eq", (value,)) for value in TRUTHS]
+    of_rows = [evolve(query, filters=(*query.filters, each)) for each in hosting]
+    selected = [reader.select(row) for row in of_rows]
+    sums = joined_tallies(
+        [each.tally(_ANY, with_durations=not query.is_brief).total() for each in selected]
+    )
+    gaps = sums.gaps | selected[0].left_out
+    visits = None
+    if query.with_visits or query.conversions or query.order == "visits":
+        visits = joined_visits([visits_of(row) for row in of_rows], visits_of(query).total)
+        gaps |= visits.gaps
+    visitors = sums.visitors(of_page=query.has_path_filter)
+    numbers, names = page_of_rows(
+        np.flatnonzero(sums.views if visits is None else sums.views + visits.visits),
+        _order(query, visitors, sums.views, visits),
+        TRUTHS,
+        query.row_slice,
+    )
+    columns: Columns = {
+        "hosting": names,
+        **_columns_of_views(sums, visitors, numbers, query, is_by_page=False),
+    }
+    if visits is not None:
+        among = visits
+        if query.conversions and query.goals:
+            of_all = [visits_of(row.without_goals, include_rollups=False) for row in of_rows]
+            among = joined_visits(of_all, 0)
         columns |= _columns_of_visits(visits, among, numbers, query)
     return Result(make_rows(columns), gaps)
 
@@ -434,6 +492,7 @@ STATISTICS: Final = (
         _views_by("language", Dimension.LOCALE, rows.language),
         Variant("locales", _views_by("language", Dimension.LOCALE, rows.locale), "locale"),
     ),
+    Statistic("hosting", views_by_hosting),
     Statistic(
         "properties",
         events_by_property,

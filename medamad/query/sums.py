@@ -1,6 +1,8 @@
 """What an engine finds for a report: sums, quartiles and counts, by code or by bucket."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -61,6 +63,23 @@ class Tally:
             duration_ms=change(self.duration_ms),
             gaps=self.gaps,
         )
+
+
+def joined_tallies(tallies: Sequence[Tally]) -> Tally:
+    """Return the sums of the numbers of some tallies, one after the other."""
+
+    def joined(name: str) -> NDArray[np.int64]:
+        return np.concatenate([getattr(tally, name) for tally in tallies])
+
+    return Tally(
+        views=joined("views"),
+        day_visitors=joined("day_visitors"),
+        page_visitors=joined("page_visitors"),
+        timed_visitors=joined("timed_visitors"),
+        bounces=joined("bounces"),
+        duration_ms=joined("duration_ms"),
+        gaps=reduce(or_, [tally.gaps for tally in tallies]),
+    )
 
 
 def _grouped(
@@ -245,6 +264,21 @@ class RowVisits:
             self.total,
             self.gaps,
         )
+
+
+def joined_visits(rows: Sequence[RowVisits], total: int) -> RowVisits:
+    """Return the visits of rows that are the sums of others. `total` is the number of visits."""
+
+    def joined(name: str) -> NDArray[np.int64]:
+        return np.array([getattr(row, name).sum() for row in rows], np.int64)
+
+    return RowVisits(
+        joined("visits"),
+        joined("bounces"),
+        joined("conversions"),
+        total,
+        reduce(or_, [row.gaps for row in rows]),
+    )
 
 
 @frozen(eq=False)

@@ -16,6 +16,7 @@ from medamad.domain.zones import DAY_S, day_at
 from medamad.ingest.networks import address_of
 from medamad.ingest.user_agent import describe, robot_name
 from medamad.ingest.website_rules import WebsiteRules
+from medamad.lookup.robots import HOSTING_NETWORK
 from medamad.storage.followed_logs import FollowedWebsite, LogCounts
 from medamad.storage.request_totals import merge_counts
 from medamad.transfer.import_context import ImportTarget, SkipReason
@@ -28,7 +29,7 @@ _TO_MINUTE: Final = len("10/Oct/2000:13:55")
 _ZONE: Final = len(" +0000")
 
 
-_Key: TypeAlias = tuple[bytes | str | None, ...]
+_Key: TypeAlias = tuple[bytes | str | bool | None, ...]
 """What decides what a line counts as, but its day and its address."""
 
 
@@ -62,15 +63,18 @@ class LineCounter:
     """The websites that have blocked networks of their own."""
     _days: dict[bytes, int] = field(factory=dict)
     """Days by the times of lines, up to the minute."""
+    _networks: dict[bytes, bool | None] = field(factory=dict)
+    """Whether addresses are of hosting providers; None for those that are blocked."""
     _blocked: dict[tuple[int, bytes], bool] = field(factory=dict)
-    """By website, 0 for the configuration's networks, and address."""
+    """Whether a website blocks an address."""
 
     def __attrs_post_init__(self) -> None:
         self.use_websites(self.websites)
 
     def count(self, lines: bytes) -> None:
         """Count some lines."""
-        has_blocked = len(self.target.rules.blocked) > 0
+        rules = self.target.rules
+        has_networks = len(rules.blocked) > 0 or len(rules.hosting) > 0
         for line in lines.split(b"\n"):
             if not line:
                 continue
@@ -79,14 +83,15 @@ class LineCounter:
                 self._count_other(line)
                 continue
             host, address, moment, request, status, _, agent = match.groups()
-            if has_blocked and self._is_blocked(address):
+            is_hosting = self._is_hosting(address) if has_networks else False
+            if is_hosting is None:
                 continue
-            key = (host, request, status, agent)
+            key = (host, request, status, agent, is_hosting)
             try:
                 counted = self._known[key]
             except KeyError:
-                counted = self._learn(key, line)
-            if counted is not None and not self._is_blocked_for(counted, address):
+                counted = self._learn(key, line, is_hosting=is_hosting)
+            if counted is not None and not self._is_blocked(counted.website, address):
                 day = self._days.get(moment[:_TO_MINUTE] + moment[-_ZONE:])
                 if day is None and (day := self._learn_day(moment, line)) is None:
                     continue
@@ -121,27 +126,30 @@ class LineCounter:
         if not line.strip():
             return
         request = self._parsed(line)
-        if request is None or self._is_blocked(request.address.encode()):
+        if request is None:
+            return
+        is_hosting = self._is_hosting(request.address.encode())
+        if is_hosting is None:
             return
         key = (
             *(request.host, request.method, request.target, request.user_agent),
-            *(str(request.status), request.content_type),
+            *(str(request.status), request.content_type, is_hosting),
         )
         try:
             counted = self._known[key]
         except KeyError:
-            counted = self._keep(key, self._counted(request))
-        if counted is None or self._is_blocked_for(counted, request.address.encode()):
+            counted = self._keep(key, self._counted(request, is_hosting=is_hosting))
+        if counted is None or self._is_blocked(counted.website, request.address.encode()):
             return
         day = self._day(request)
         if day is not None:
             self._counts[counted, day] += 1
 
-    def _learn(self, key: _Key, line: bytes) -> _Counted | None:
+    def _learn(self, key: _Key, line: bytes, *, is_hosting: bool) -> _Counted | None:
         request = self._parsed(line)
         if request is None:
             return None
-        return self._keep(key, self._counted(request))
+        return self._keep(key, self._counted(request, is_hosting=is_hosting))
 
     def _keep(self, key: _Key, counted: _Counted | None) -> _Counted | None:
         if len(self._known) >= _KEPT:
@@ -170,7 +178,7 @@ class LineCounter:
             self.invalid += 1
             return None
 
-    def _counted(self, request: LoggedRequest) -> _Counted | None:
+    def _counted(self, request: LoggedRequest, *, is_hosting: bool) -> _Counted | None:
         viewed = viewed_page(request, self.target)
         if isinstance(viewed, SkipReason):
             return None
@@ -180,14 +188,20 @@ class LineCounter:
             return None
         own = self._rules[website.number]
         agent, bots = request.user_agent, own.settings.bots
-        is_robot = is_program(agent, self.target.rules.bots if bots is None else bots)
+        name = ""
+        if is_program(agent, self.target.rules.bots if bots is None else bots):
+            name = robot_name(agent or "")
+        elif is_hosting and (rule := self.target.rules.hosting_rule_of(own)) != "count":
+            if rule == "ignore":
+                return None
+            name = HOSTING_NETWORK
         is_load = request.status == HTTPStatus.OK
-        if not is_robot and (not is_load or own.excludes(path)):
+        if not name and (not is_load or own.excludes(path)):
             return None
         return _Counted(
             website.number,
-            robot_name(agent or "") if is_robot else "",
-            "" if is_robot else describe(agent or "").browser,
+            name,
+            "" if name else describe(agent or "").browser,
             own.stored_path(path, viewed.url),
             is_load,
         )
@@ -197,16 +211,28 @@ class LineCounter:
         other = bare if bare != host else f"www.{host}"
         return self.websites.get(host, self.websites.get(other))
 
-    def _is_blocked_for(self, counted: _Counted, address: bytes) -> bool:
-        return counted.website in self._blocking and self._is_blocked(address, counted.website)
-
-    def _is_blocked(self, address: bytes, website: int = 0) -> bool:
+    def _is_blocked(self, website: int, address: bytes) -> bool:
+        if website not in self._blocking:
+            return False
         known = self._blocked.get((website, address))
         if known is None:
             if len(self._blocked) >= _KEPT:
                 self._blocked.clear()
             packed = address_of(address.decode("ascii", "replace"))
-            of = self._rules[website].blocked if website else self.target.rules.blocked
-            known = packed is not None and packed in of
+            known = packed is not None and packed in self._rules[website].blocked
             self._blocked[website, address] = known
         return known
+
+    def _is_hosting(self, address: bytes) -> bool | None:
+        try:
+            return self._networks[address]
+        except KeyError:
+            pass
+        if len(self._networks) >= _KEPT:
+            self._networks.clear()
+        packed, rules = address_of(address.decode("ascii", "replace")), self.target.rules
+        is_hosting = None
+        if packed is None or packed not in rules.blocked:
+            is_hosting = packed is not None and packed in rules.hosting
+        self._networks[address] = is_hosting
+        return is_hosting

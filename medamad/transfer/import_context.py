@@ -36,8 +36,8 @@ class ImportTarget:
     latest_ms: int = MAX_MS
     """The latest time that is accepted."""
     own: WebsiteRules = NO_RULES
-    """The website's settings: imports heed what is never stored of addresses; those of access logs,
-    which have all requests, also heed what does not count."""
+    """The website's settings: imports heed what is never stored of addresses, and `hosting`; those
+    of access logs, which have all requests, also heed what does not count."""
 
     def is_ahead(self, time_ms: int) -> bool:
         """Return whether a time is too far in the future."""
@@ -71,6 +71,8 @@ class SkipReason(StrEnum):
     """Why a row of another program's file does not count as a view or an event."""
 
     PROGRAMS = "programs"
+    HOSTING = "hosting"
+    """It comes from the network of a hosting provider."""
     BLOCKED = "blocked"
     SPAM = "spam"
     EXCLUDED = "excluded"

@@ -153,7 +153,7 @@ def test_missing_days_are_reported(capsys: pytest.CaptureFixture[str], tmp_path:
     ]
     assert printed == (
         "medamad: pages, time, referrers, referrer_urls, sources, mediums, campaigns, terms, "
-        "contents, browsers, os, devices, countries, languages, locales: "
+        "contents, browsers, os, devices, countries, languages, locales, hosting: "
         "without 2 days from 2024-03-28 to 2024-03-29, because only daily totals are kept\n"
         "medamad: summary, days: times are without 2 days from "
         "2024-03-28 to 2024-03-29, because only daily totals are kept\n"

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.daemon
 
 ENDPOINTS = (
     *("summary", "pages", "time", "referrers", "sources", "mediums", "campaigns", "terms"),
-    *("contents", "browsers", "os", "devices", "countries", "languages", "properties"),
+    *("contents", "browsers", "os", "devices", "countries", "languages", "hosting", "properties"),
 )
 FILTERS: tuple[dict[str, str], ...] = (
     {},

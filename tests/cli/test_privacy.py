@@ -64,7 +64,8 @@ def test_it_shows_how_many_are_alone_and_what_each_column_adds(
     ]
     assert "    country adds 1 (25.0%)" in lines
     assert "    last visit adds 0 (0.0%)" in lines
-    assert len(lines) == 11
+    assert "    hosting network adds 0 (0.0%)" in lines
+    assert len(lines) == 12
 
 
 def test_it_shows_one_website_and_other_days(

@@ -1,6 +1,8 @@
 from pathlib import Path
 
 import pytest
+from mmdb_writer import MMDBWriter
+from netaddr import IPSet
 
 from medamad.build import shipped_file
 from medamad.config.lists import load_lists
@@ -93,6 +95,76 @@ def test_a_missing_configured_list_is_reported(tmp_path: Path) -> None:
             load_lists(config)
         message = f"{config.file}: events.{key}: {tmp_path}/absent.txt: No such file or directory"
         assert str(raised.value) == message
+
+
+def test_networks_of_hosting_providers_are_read(tmp_path: Path) -> None:
+    assert len(load_lists(Config()).hosting) == 0
+    (tmp_path / "clouds.txt").write_text("192.0.2.0/24 # a\n\n2001:db8::/32\n", "utf-8")
+    config = config_in(tmp_path, '[events]\nhosting_networks = "clouds.txt"\n')
+    hosting = load_lists(config).hosting
+    assert [address_of(each) in hosting for each in ("192.0.2.7", "2001:db8::7", "::1")] == [
+        *(True, True, False)
+    ]
+
+
+SYSTEMS = 'hosting_networks = "asn.mmdb"\nhosting_systems = "systems.txt"'
+
+
+def test_an_asn_file_and_a_list_of_systems_name_networks(tmp_path: Path) -> None:
+    writer = MMDBWriter(6, "Test-ASN", ipv4_compatible=True)
+    for system, network in enumerate(("192.0.2.0/24", "2001:db8::/32", "203.0.113.0/24")):
+        writer.insert_network(IPSet([network]), {"autonomous_system_number": system})
+    writer.to_db_file(str(tmp_path / "asn.mmdb"))
+    (tmp_path / "systems.txt").write_text("AS0\n1\n7 # unused\n", "utf-8")
+    hosting = load_lists(config_in(tmp_path, f"[events]\n{SYSTEMS}\n")).hosting
+    addresses = ("192.0.2.7", "::ffff:192.0.2.7", "2001:db8::7", "203.0.113.7")
+    assert [address_of(each) in hosting for each in addresses] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            'hosting_networks = "clouds.txt"',
+            "{0}/clouds.txt: line 2: expected an address or a network",
+        ),
+        (
+            'hosting_networks = "absent"',
+            "{0}/medamad.toml: events.hosting_networks: {0}/absent: No such file or directory",
+        ),
+        (
+            'hosting_networks = "asn.mmdb"',
+            "{0}/medamad.toml: events.hosting_systems: expected the AS numbers of hosting",
+        ),
+        (
+            'hosting_networks = "clouds.txt"\nhosting_systems = "systems.txt"',
+            "{0}/medamad.toml: events.hosting_systems: expected the AS numbers of hosting",
+        ),
+        (
+            'hosting_systems = "systems.txt"',
+            "{0}/medamad.toml: events.hosting_systems: expected the AS numbers of hosting",
+        ),
+        (SYSTEMS, "{0}/asn.mmdb: expected an ASN file in MaxMind's format"),
+        (SYSTEMS.replace("systems.txt", "clouds.txt"), "{0}/clouds.txt: line 1: expected an AS"),
+        (
+            SYSTEMS.replace("asn.mmdb", "absent.mmdb"),
+            "{0}/medamad.toml: events.hosting_networks: {0}/absent.mmdb: No such file or directory",
+        ),
+        (
+            SYSTEMS.replace("systems.txt", "absent"),
+            "{0}/medamad.toml: events.hosting_systems: {0}/absent: No such file or directory",
+        ),
+    ],
+)
+def test_faults_in_what_names_hosting_providers_are_reported(
+    tmp_path: Path, settings: str, message: str
+) -> None:
+    (tmp_path / "clouds.txt").write_text("192.0.2.1\nAS1\n", "utf-8")
+    (tmp_path / "systems.txt").write_text("AS1\n", "utf-8")
+    (tmp_path / "asn.mmdb").write_bytes(b"nothing")
+    with pytest.raises(ConfigError) as raised:
+        load_lists(config_in(tmp_path, f"[events]\n{settings}\n"))
+    assert str(raised.value).startswith(message.format(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["blocked.txt", "spam.txt", "referrers.toml"])

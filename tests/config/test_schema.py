@@ -215,6 +215,11 @@ OWN = "is a path of the interface"
             "expected one of X-Forwarded-For, Forwarded",
         ),
         ('[events]\nbots = "none"', "events.bots", "expected one of declared, strict, off"),
+        (
+            '[events]\nhosting = "apart"',
+            "events.hosting",
+            "expected one of count, count apart, ignore",
+        ),
         ('[events]\norigins = "own"', "events.origins", "expected one of website, any"),
         ('[events]\ntimezone = "Mars/Olympus"', "events.timezone", ZONE),
         ('[events]\ntimezone = "../etc"', "events.timezone", ZONE),

@@ -81,6 +81,8 @@ def test_every_setting_reaches_its_package(tmp_path: Path) -> None:
         timezone = "Asia/Kathmandu"
         bots = "off"
         origins = "any"
+        hosting = "count apart"
+        hosting_networks = "clouds.txt"
         respect_gpc = true
         [limits]
         hits_per_minute = 0
@@ -104,6 +106,7 @@ def test_every_setting_reaches_its_package(tmp_path: Path) -> None:
     )
     (tmp_path / "spam.txt").write_text("spam.example\n", "utf-8")
     (tmp_path / "blocked.txt").write_text("192.0.2.0/24\n", "utf-8")
+    (tmp_path / "clouds.txt").write_text("198.51.100.0/24\n", "utf-8")
     (tmp_path / "referrers.toml").write_text('"intra.example" = "Intranet"\n', "utf-8")
     lists = load_lists(config)
     assert settings.queue_settings(config) == QueueSettings(
@@ -137,6 +140,8 @@ def test_every_setting_reaches_its_package(tmp_path: Path) -> None:
     assert str(rules.zone) == "Asia/Kathmandu"
     assert address_of("192.0.2.7") in rules.blocked
     assert "spam.example" in rules.spam
+    assert address_of("198.51.100.7") in rules.hosting
+    assert rules.hosting_rule == "count apart"
     web = settings.web_settings(config, lists, tmp_path)
     assert web.sources.name_of("intra.example/page") == "Intranet"
     assert web.hostnames == {"stats.example.com"}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import pytest_twisted
 from attrs import evolve, field, frozen
 from support.received_hits import received
+from support.storage.contents import stored_rows
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs, formatEvent
@@ -17,7 +19,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound
 from medamad.domain.hits import OriginRule
 from medamad.domain.website_settings import FOR_NEW_WEBSITES, WebsiteSettings
-from medamad.ingest.networks import Sender, address_of
+from medamad.ingest.networks import Networks, Sender, address_of
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.robot_counts import PendingRobots
 from medamad.ingest.write_queue import WriteQueue
@@ -27,6 +29,7 @@ from medamad.storage.store import Store
 
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:131.0) Gecko/20100101 Firefox/131.0"
 LOAD = {"e": "load", "b": "b", "u": "https://example.com/", "p": True, "q": True}
+HOSTING = {"address": address_of("198.51.100.7")}
 SECRET = "kQ2pX9sTokenOfSomebody"
 UUID = "6f1c9f2e-3b7a-4d51-9f66-1b2c3d4e5f60"
 EMAIL = "ada.lovelace@example.org"
@@ -162,6 +165,12 @@ async def test_parameters_that_are_kept_are_part_of_the_path(
         ({"respect_gpc": True}, {}, None),
         ({"blocked_networks": ["203.0.113.0/24"]}, {}, "blocked"),
         ({"blocked_networks": ["2001:db8::/32", "192.0.2.7"]}, {}, None),
+        ({}, HOSTING, None),
+        ({"hosting": "count apart"}, HOSTING, "hosting"),
+        ({"hosting": "ignore"}, HOSTING, "hosting"),
+        ({"hosting": "ignore"}, HOSTING | {"user_agent": "Googlebot/2.1"}, "bot"),
+        ({"hosting": "ignore"}, {}, None),
+        ({"hosting": "ignore"}, {"address": None}, None),
         ({}, {"origin": "https://shop.example.com"}, None),
         ({}, {"origin": "https://elsewhere.example"}, "origin"),
         ({"allowed_hosts": ["elsewhere.example"]}, {"origin": "https://a.elsewhere.example"}, None),
@@ -173,11 +182,53 @@ async def test_parameters_that_are_kept_are_part_of_the_path(
 async def test_settings_go_before_the_configuration(
     house: House, settings: dict[str, Any], sender: dict[str, Any], reason: str | None
 ) -> None:
+    networks = Networks([ip_network("198.51.100.0/24")])
+    house.pipeline.rules = evolve(house.pipeline.rules, hosting=networks)
     await house.set(**settings)
     assert await house.send(sender) == reason
     event = {"e": "custom", "g": "example.com", "d": {"a": "b"}}
     described = Sender(**{"address": house.sender.address, "user_agent": FIREFOX} | sender)
     assert await received(house.pipeline, json.dumps(event).encode(), described) == reason
+
+
+@pytest.mark.parametrize(
+    ("configured", "own", "is_counted", "robots"),
+    [
+        ("count", None, True, {}),
+        ("count apart", None, False, {"Hosting network": {"/a": 2}}),
+        ("ignore", None, False, {}),
+        ("count apart", "count", True, {}),
+        ("ignore", "count apart", False, {"Hosting network": {"/a": 2}}),
+        ("count", "ignore", False, {}),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_views_from_hosting_networks_count_apart_or_not_at_all(
+    house: House, configured: Any, own: Any, is_counted: bool, robots: dict[str, Any]
+) -> None:
+    rules = evolve(
+        house.pipeline.rules,
+        hosting=Networks([ip_network("198.51.100.0/24"), ip_network("2001:db8::/32")]),
+        hosting_rule=configured,
+    )
+    house.pipeline.rules = rules
+    await house.set(hosting=own)
+    for number, address in enumerate(("198.51.100.7", "2001:db8::7")):
+        sender = {"address": address_of(address)}
+        reason = await house.send(sender, b=f"h{number}", u="https://example.com/a")
+        assert reason == (None if is_counted else "hosting")
+        unload = {"e": "unload", "b": f"h{number}", "m": 1}
+        described = Sender(address_of(address), FIREFOX, origin="https://example.com")
+        unloaded = await received(house.pipeline, json.dumps(unload).encode(), described)
+        assert unloaded == reason
+    assert await house.send(b="p1") is None
+    (website,) = house.store.websites.all()
+    views, _ = stored_rows(house.store, website)
+    expected = [False, *([True, True] if is_counted else [])]
+    assert sorted(view["hosting"] for view in views) == expected
+    await house.pipeline.robots.write()
+    days = house.store.robots.of(website.number, None, None)
+    assert [*days.counts.values()] == ([robots] if robots else [])
 
 
 @pytest_twisted.ensureDeferred

@@ -84,6 +84,7 @@ OURS = {
     "GET /website/{hostname}/funnels/preview",
     "GET /website/{hostname}/live",
     "GET /website/{hostname}/ignored",
+    "GET /website/{hostname}/hosting",
     "GET /website/{hostname}/robots",
     "GET /website/{hostname}/blind-spot",
     "GET /website/{hostname}/export",
@@ -151,7 +152,10 @@ FILTERS = {
     "entry_page", "exit_page", "visit_referrer",
     "visit_utm_source", "visit_utm_medium", "visit_utm_campaign",
 }  # fmt: skip
-OTHER_FILTERS = {"goal", "visitor", "visit_bounce", "visit_views", "visit_duration", "duration"}
+OTHER_FILTERS = {
+    *("goal", "visitor", "hosting"),
+    *("visit_bounce", "visit_views", "visit_duration", "duration"),
+}
 ROWS = {"summary", "start", "end", "limit", "offset"} | FILTERS | OTHER_FILTERS
 BY_DIMENSION = ROWS | {"views", "visits", "order", "conversions"}
 QUERIES = {

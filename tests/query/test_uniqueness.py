@@ -78,6 +78,15 @@ def test_a_column_adds_what_is_alone_by_it() -> None:
     assert (found.without["browser"], found.without["country"], found.without["os"]) == (0, 1, 2)
 
 
+def test_the_kind_of_network_is_one_of_the_columns() -> None:
+    views = [
+        {**view(number, "p", hosting=is_hosting), "visit": number}
+        for number, is_hosting in enumerate([True, False, False], 1)
+    ]
+    found = count_alone(snapshot_of(views, []), ALWAYS, UTC, Cancellation())
+    assert (found.alone, found.without["hosting"], found.without["os"]) == (1, 0, 1)
+
+
 def test_without_visits_nothing_is_alone() -> None:
     views = [{**view(1, "p"), "visit": 0}]
     found = count_alone(snapshot_of(views, []), ALWAYS, UTC, Cancellation())

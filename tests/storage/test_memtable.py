@@ -23,7 +23,7 @@ def extend(memtable: Memtable, rows: Iterable[Kept]) -> None:
 def view(sequence: int, time_ms: int = 1000, path: int = 0) -> Kept:
     codes = [path, *[0] * (len(VIEW_DIMENSIONS) - 1)]
     arrival = (sequence, time_ms, bytes(DIGEST_BYTES), time_ms)
-    return RecordKind.VIEW, view_row(arrival, (True, True), [0] * len(ViewNumber), codes)
+    return RecordKind.VIEW, view_row(arrival, (True, True, False), [0] * len(ViewNumber), codes)
 
 
 def unload(sequence: int, of: int, duration_ms: int) -> Kept:

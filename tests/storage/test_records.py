@@ -37,7 +37,7 @@ TIME_MS = 1_790_000_000_123
 SITE = 7
 VIEW = view_row(
     (42, TIME_MS, b"\x80beacon\0", TIME_MS + 9_000),
-    (True, False),
+    (True, False, True),
     (3, 70_000),
     range(len(VIEW_DIMENSIONS)),
 )

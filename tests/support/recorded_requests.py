@@ -148,7 +148,7 @@ TURN: Final = "start=2025-03-28T00:00:00Z&end=2025-04-02T23:59:59Z"
 MARCH: Final = "start=2025-03-01T00:00:00Z&end=2025-03-31T23:59:59Z"
 ROWS: Final = (
     *("pages", "time", "referrers", "sources", "mediums", "campaigns", "terms", "contents"),
-    *("browsers", "os", "devices", "countries", "languages"),
+    *("browsers", "os", "devices", "countries", "languages", "hosting"),
 )
 
 

@@ -3,10 +3,13 @@
 import os
 import tracemalloc
 from datetime import UTC, datetime
+from ipaddress import ip_network
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from attrs import evolve
 from support.transfer.log_samples import (
     CRAWLER,
     FIREFOX,
@@ -20,7 +23,9 @@ from support.transfer.log_samples import (
 )
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.hits import HostingRule
 from medamad.domain.website_settings import WebsiteSettings
+from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Rules
 from medamad.ingest.website_rules import WebsiteRules
 from medamad.transfer.import_context import ImportTarget, ReadContext, VisitorIndex
@@ -139,6 +144,31 @@ def test_skipped_requests_are_counted_by_reason(tmp_path: Path) -> None:
         0,
         {"no_view": 3, "programs": 1, "blocked": 1, "spam": 1, "no_page": 1, "other_hosts": 1},
     )
+
+
+@pytest.mark.parametrize(
+    ("configured", "own", "views", "robots"),
+    [
+        ("count", None, [True, False], {}),
+        ("count apart", None, [False], {"Hosting network": {"/a": 1}}),
+        ("ignore", None, [False], {}),
+        ("count apart", "ignore", [False], {}),
+    ],
+)
+def test_requests_from_hosting_networks_are_flagged_or_left_out(
+    tmp_path: Path, configured: HostingRule, own: HostingRule | None, views: list[bool], robots: Any
+) -> None:
+    networks = Networks([ip_network("198.51.100.0/24")])
+    rules = evolve(RULES, hosting=networks, hosting_rule=configured)
+    settings = WebsiteSettings().with_changes({"hosting": own})
+    target = ImportTarget("example.com", rules, own=WebsiteRules.of(settings))
+    request = "GET /a HTTP/1.1"
+    content = line(address="198.51.100.7", request=request) + line(request=request)
+    found = read(tmp_path, content, target=target)
+    assert [row.hosting for row in found if isinstance(row, ViewRow)] == views
+    *_, survey = survey_rows([ImportFile.of(tmp_path / "access.log.0", "access-log", target)])
+    assert survey.skipped == ({} if len(views) == 2 else {"hosting": 1})
+    assert [*survey.robots.values()] == ([robots] if robots else [])
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def as_held(
             "time_ms": row["time"],
             "p": row["first_today"],
             "q": row["first_of_page"],
+            "hosting": row["hosting"],
             "duration_ms": row["duration_ms"] or 0,
             "width_class": WidthClass[(row["width_class"] or "unknown").upper()],
             "visit_offset": row["view"] - row["visit"] + 1 if row["visit"] else 0,
@@ -189,7 +190,7 @@ async def test_statistics_are_those_of_the_endpoints(open_store: OpenStore) -> N
         *("summary", "days", "pages", "entries", "exits", "time", "referrers", "referrer_urls"),
         *("sources", "mediums"),
         *("campaigns", "terms", "contents", "browsers", "os", "devices", "countries", "languages"),
-        *("locales", "properties", "property_values"),
+        *("locales", "hosting", "properties", "property_values"),
     ]
     there = store.read(website, rows)[0]
     (summary,) = [row for row in found if row["report"] == "summary"]

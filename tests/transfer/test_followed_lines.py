@@ -1,13 +1,18 @@
 """What the lines of a log that is followed count as."""
 
+from collections import Counter
 from datetime import date
+from ipaddress import ip_network
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from attrs import evolve
 from support.transfer.log_samples import CRAWLER, FIREFOX, RULES, caddy, line, nginx
 
+from medamad.domain.hits import HostingRule
 from medamad.domain.website_settings import WebsiteSettings
+from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Rules
 from medamad.storage.followed_logs import FollowedWebsite, LogCounts
 from medamad.transfer.followed_lines import LineCounter
@@ -60,6 +65,39 @@ def test_each_line_belongs_to_the_website_of_its_host_unless_one_is_named() -> N
     } == {1: 2, 2: 1}
     alone = counts(content, "example.com").robots
     assert {website: sum(days[DAY]["GPTBot"].values()) for website, days in alone.items()} == {1: 3}
+
+
+@pytest.mark.parametrize("sample", [line, nginx, caddy])
+def test_requests_from_hosting_networks_count_as_the_settings_say(sample: Any) -> None:
+    hosting = {line: {"address": "198.51.100.7"}}.get(sample, {"remote_addr": "198.51.100.7"})
+    if sample is caddy:
+        hosting = {"client_ip": "198.51.100.7"}
+    content = sample(**hosting) + sample()
+    networks = Networks([ip_network("198.51.100.0/24")])
+
+    def found(configured: HostingRule, own: HostingRule | None) -> tuple[int, int, int]:
+        """Return the page loads of people and of robots, and the requests of hosting networks."""
+        settings = WebsiteSettings().with_changes({"hosting": own})
+        rules = evolve(RULES, hosting=networks, hosting_rule=configured)
+        made = counter(rules=rules)
+        made.use_websites({"example.com": FollowedWebsite(1, settings)})
+        made.count(content.encode())
+        taken = made.take()
+        loads = Counter[bool]()
+        for browsers in taken.loads[1].values():
+            for browser, paths in browsers.items():
+                loads[bool(browser)] += sum(paths.values())
+        robots = Counter[str]()
+        for names in taken.robots.get(1, {}).values():
+            robots.update({name: sum(paths.values()) for name, paths in names.items()})
+        assert {*robots} <= {"Hosting network"}
+        return loads[True], loads[False], robots.total()
+
+    assert found("count", None) == (2, 0, 0)
+    assert found("count apart", None) == (1, 1, 1)
+    assert found("ignore", None) == (1, 0, 0)
+    assert found("ignore", "count apart") == (1, 1, 1)
+    assert found("ignore", "count") == (2, 0, 0)
 
 
 def test_a_new_website_counts_from_then_on() -> None:

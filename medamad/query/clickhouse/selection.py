@@ -22,10 +22,10 @@ from medamad.query.clickhouse.sql import (
 from medamad.query.clickhouse.website_rows import WebsiteRows, column_of
 from medamad.query.filters import (
     BOUNCE_FIELD,
-    BOUNCES,
     DURATION_FIELD,
     ENTRY_FIELDS,
     EXIT_FIELDS,
+    HOSTING_FIELD,
     VIEW_CONDITIONS,
     VIEW_FIELDS,
     VISIT_DURATION_FIELD,
@@ -37,6 +37,7 @@ from medamad.query.filters import (
     goal_mask,
     matches_without_view,
     property_mask,
+    wanted_truths,
 )
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import NO_GAPS, Gap, Gaps, Query
@@ -73,6 +74,7 @@ class Selection:
     def _match_views(self) -> str:
         bounds = Bounds.of(self.query, DURATION_FIELD)
         conditions = self._conditions(VIEW_FIELDS)
+        conditions += [f"hosting = {each:d}" for each in wanted_truths(self.query, HOSTING_FIELD)]
         if bounds is not None:
             conditions += ["duration_ms > 0", _within("duration_ms", bounds)]
         return every(conditions)
@@ -171,9 +173,8 @@ class Selection:
             for field_, sum_of_views in _BEHAVIOUR.items()
             if (bounds := Bounds.of(self.query, field_)) is not None
         ]
-        for bounced in self.query.filters_on((BOUNCE_FIELD,)):
+        for is_wanted in wanted_truths(self.query, BOUNCE_FIELD):
             has_bounced = f"(count() = 1 AND NOT visit IN ({self._engaged(days)}))"
-            is_wanted = bounced.values == BOUNCES[:1]
             conditions.append(has_bounced if is_wanted else f"NOT {has_bounced}")
         return conditions
 

@@ -14,7 +14,7 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
 from medamad.query.embedded.scan import Selection, loose_events
 from medamad.query.embedded.selection import (
-    duration_filter,
+    column_filter,
     filter_key,
     matching_visits,
     select,
@@ -63,7 +63,7 @@ def count_properties(
         code_masks(snapshot.texts, query, sources, cancellation),
         visits=matching_visits(snapshot, query, sources, cancellation),
         key=filter_key(query, sources),
-        durations=duration_filter(query),
+        columns=column_filter(query),
     )
     filter_ = EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
     loose: list[EventColumns] = []

@@ -15,7 +15,7 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import ONES, PartViews
 from medamad.query.embedded.scan import Selection, leaves, loose_events
 from medamad.query.embedded.view_filter import (
-    DurationFilter,
+    ColumnFilter,
     PropertyFilter,
     SelectedViews,
     ViewFilter,
@@ -24,10 +24,10 @@ from medamad.query.embedded.visit_groups import FindViews, FoundVisits, visits_i
 from medamad.query.embedded.visits import PartVisits
 from medamad.query.filters import (
     BOUNCE_FIELD,
-    BOUNCES,
     DURATION_FIELD,
     ENTRY_FIELDS,
     EXIT_FIELDS,
+    HOSTING_FIELD,
     VIEW_FIELDS,
     VISIT_DURATION_FIELD,
     VISIT_FIELDS,
@@ -36,6 +36,7 @@ from medamad.query.filters import (
     Mask,
     code_masks,
     property_mask,
+    wanted_truths,
 )
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Query
@@ -53,8 +54,8 @@ def select(
         mask = property_mask(snapshot.texts, query, cancellation)
         properties = PropertyFilter(mask, _loose_views(snapshot, mask, cancellation))
     visits = matching_visits(snapshot, query, sources, cancellation)
-    key, durations = filter_key(query, sources), duration_filter(query)
-    filter_ = ViewFilter(codes, properties, visits, key, durations)
+    key, columns = filter_key(query, sources), column_filter(query)
+    filter_ = ViewFilter(codes, properties, visits, key, columns)
     return Selection(snapshot, query.period, filter_, cancellation)
 
 
@@ -64,10 +65,10 @@ def filter_key(query: Query, sources: Sources) -> Hashable:
     return blake2b(repr(filters).encode(), digest_size=16).digest(), sources
 
 
-def duration_filter(query: Query) -> DurationFilter | None:
-    """Return the filter of a query on the durations of views, or None if there is none."""
-    bounds = Bounds.of(query, DURATION_FIELD)
-    return None if bounds is None else DurationFilter(bounds)
+def column_filter(query: Query) -> ColumnFilter | None:
+    """Return the filter of a query on durations and networks of views, or None if there is none."""
+    bounds, hosting = Bounds.of(query, DURATION_FIELD), wanted_truths(query, HOSTING_FIELD)
+    return None if bounds is None and not hosting else ColumnFilter(bounds, hosting)
 
 
 def _loose_views(
@@ -180,9 +181,9 @@ class _Behaviour:
     @classmethod
     def of(cls, query: Query) -> "_Behaviour":
         """Return the filters of a query on the behaviour of visits."""
-        bounces = {each.values[0] for each in query.filters_on((BOUNCE_FIELD,))}
+        bounces = wanted_truths(query, BOUNCE_FIELD)
         return cls(
-            bounced=BOUNCES[0] in bounces if len(bounces) == 1 else None,
+            bounced=True in bounces if len(bounces) == 1 else None,
             # No visit is, and is not, a bounce.
             views=Bounds(1, 0) if len(bounces) > 1 else Bounds.of(query, VISIT_VIEWS_FIELD),
             duration_ms=Bounds.of(query, VISIT_DURATION_FIELD),

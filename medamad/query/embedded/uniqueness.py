@@ -7,20 +7,23 @@ values are those of its first view that describe a browser and where it is, not 
 from collections.abc import Mapping
 from datetime import tzinfo
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension, ViewNumber
+from medamad.domain.dimensions import Dimension, ViewFlag, ViewNumber
 from medamad.domain.zones import day_at, start_of_day
 from medamad.query.period import Period
 from medamad.query.request import Cancellation
+from medamad.storage.segments.format import Integers
 from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
-COLUMNS: Final[Mapping[str, tuple[Dimension | ViewNumber, ...]]] = MappingProxyType(
+_Column: TypeAlias = Dimension | ViewNumber | ViewFlag
+
+COLUMNS: Final[Mapping[str, tuple[_Column, ...]]] = MappingProxyType(
     {
         "browser": (Dimension.BROWSER, Dimension.BROWSER_VERSION),
         "os": (Dimension.OS, Dimension.OS_VERSION),
@@ -30,6 +33,7 @@ COLUMNS: Final[Mapping[str, tuple[Dimension | ViewNumber, ...]]] = MappingProxyT
         "width_class": (ViewNumber.WIDTH_CLASS,),
         "host": (Dimension.HOST,),
         "since": (Dimension.SINCE,),
+        "hosting": (ViewFlag.HOSTING,),
     }
 )
 """What is compared, by its name: a browser is known by its name and its version together."""
@@ -83,22 +87,28 @@ def count_alone(
     )
 
 
-def _size(snapshot: Snapshot, column: Dimension | ViewNumber) -> int:
+def _size(snapshot: Snapshot, column: _Column) -> int:
     """Return more than the greatest value of a column."""
     if isinstance(column, Dimension):
         return len(snapshot.texts(column)) + 1
+    if isinstance(column, ViewFlag):
+        return 2
     return 1 << 8 * column.bytes
 
 
 def _keys(
     part: ViewColumns,
     rows: NDArray[np.intp],
-    numbers: Mapping[Dimension | ViewNumber, Keys],
+    numbers: Mapping[_Column, Keys],
 ) -> dict[str, Keys]:
     """Return a key for the values of each of COLUMNS in some rows of a part."""
 
-    def key(column: Dimension | ViewNumber) -> Keys:
-        values = part.codes(column) if isinstance(column, Dimension) else part.numbers(column)
+    def key(column: _Column) -> Keys:
+        values: Integers
+        if isinstance(column, ViewFlag):
+            values = (part.flags & np.uint8(column) > 0).view(np.uint8)
+        else:
+            values = part.codes(column) if isinstance(column, Dimension) else part.numbers(column)
         return numbers[column].take(values[rows], mode="clip")
 
     return {name: np.add.reduce(list(map(key, columns))) for name, columns in COLUMNS.items()}

@@ -13,7 +13,7 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import NO_COLUMN, ONES, CodeTable, PartViews, RowMask
 from medamad.query.filters import Bounds, Mask
 from medamad.query.period import Period
-from medamad.storage.segments.format import Integers
+from medamad.storage.segments.format import HOSTING, Integers
 from medamad.storage.segments.parts import Codes, Part, Rollup, ViewColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
@@ -119,10 +119,15 @@ class PropertyFilter:
 
 
 @frozen(eq=False)
-class DurationFilter:
-    """Matches the views whose time on the page is known and within bounds."""
+class ColumnFilter:
+    """Matches views by numbers of their own: the time on the page, and the kind of network.
 
-    bounds: Bounds
+    With `durations_ms`, the time must be known and within bounds. The flag `hosting` must have
+    each of the values.
+    """
+
+    durations_ms: Bounds | None
+    hosting: frozenset[bool]
 
     def may_match(self, part: Part | Rollup) -> bool:  # noqa: ARG002 - nothing says so beforehand
         """Return whether a part may have a matching view, without looking at its views."""
@@ -130,14 +135,16 @@ class DurationFilter:
 
     def mask(self, part: ViewColumns) -> Mask:
         """Return which views of a part match, shape (n,)."""
-        return self._mask(part.duration_ms)
+        return self.mask_of(part, slice(None))
 
-    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp] | slice) -> Mask:
         """Return which of some views of a part match."""
-        return self._mask(part.duration_ms[rows])
-
-    def _mask(self, duration_ms: NDArray[np.unsignedinteger[Any]]) -> Mask:
-        return self.bounds.mask(duration_ms) & (duration_ms > 0)
+        masks = [(part.flags[rows] & HOSTING > 0) == each for each in self.hosting]
+        if self.durations_ms is not None:
+            duration_ms = part.duration_ms[rows]
+            masks += [self.durations_ms.mask(duration_ms), duration_ms > 0]
+        mask: Mask = np.logical_and.reduce(masks)
+        return mask
 
 
 class VisitFilter(Protocol):
@@ -152,7 +159,7 @@ class VisitFilter(Protocol):
 
 @frozen(eq=False)
 class ViewFilter:
-    """All filters of a query on views: codes by dimension, properties, visits and durations.
+    """All filters of a query on views: codes by dimension, properties, visits and columns.
 
     `key` is equal for equal filters on codes and properties, as long as the same names stand for
     referrers. What matches in segments is kept by it; without a key, nothing is kept.
@@ -162,7 +169,7 @@ class ViewFilter:
     properties: PropertyFilter | None = None
     visits: VisitFilter | None = None
     key: Hashable = None
-    durations: DurationFilter | None = None
+    columns: ColumnFilter | None = None
     _tables: dict[Dimension, CodeTable] = field(factory=dict)
     """The masks of `codes` as tables, those that were needed."""
 
@@ -177,28 +184,28 @@ class ViewFilter:
         return bool(self._by_view)
 
     @property
-    def _by_view(self) -> list[PropertyFilter | VisitFilter | DurationFilter]:
+    def _by_view(self) -> list[PropertyFilter | VisitFilter | ColumnFilter]:
         """The filters that no counters decide."""
-        filters = (self.properties, self.visits, self.durations)
+        filters = (self.properties, self.visits, self.columns)
         return [each for each in filters if each is not None]
 
     @property
     def has_changing(self) -> bool:
         """Whether there are filters on what `matching` leaves out."""
-        return self.visits is not None or self.durations is not None
+        return self.visits is not None or self.columns is not None
 
     def mask_of_changing(self, part: ViewColumns) -> RowMask | Mask | None:
-        """Return which views of a part match visits and durations, which hits may still change."""
+        """Return which views of a part match visits and columns, which hits may still change."""
         of_visits = None if self.visits is None else self.visits.mask(part)
-        if self.durations is None:
+        if self.columns is None:
             return of_visits
-        of_durations = self.durations.mask(part)
-        return of_durations if of_visits is None else of_visits.unpacked() & of_durations
+        of_columns = self.columns.mask(part)
+        return of_columns if of_visits is None else of_visits.unpacked() & of_columns
 
     @property
     def only_visits(self) -> VisitFilter | None:
         """The filter on visits, if there is no other."""
-        return None if self.codes or self.properties or self.durations else self.visits
+        return None if self.codes or self.properties or self.columns else self.visits
 
     def without(self, dimension: Dimension) -> "ViewFilter":
         """Return the filter without the one on a dimension."""
@@ -264,8 +271,8 @@ class ViewFilter:
             mask &= self.properties.mask_of(part, rows)
         if self.visits is not None:
             mask &= self.visits.mask(part).of(rows)
-        if self.durations is not None:
-            mask &= self.durations.mask_of(part, rows)
+        if self.columns is not None:
+            mask &= self.columns.mask_of(part, rows)
         return mask
 
     def remaining(self, part: Part | Rollup) -> "ViewFilter | None":

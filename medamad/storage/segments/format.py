@@ -326,6 +326,7 @@ def decode_column(key: bytes, value: memoryview, dtype: DTypeLike, *, check: boo
 
 VISITOR: Final = np.uint8(ViewFlag.FIRST_TODAY)
 PAGE_VISITOR: Final = np.uint8(ViewFlag.FIRST_OF_PAGE)
+HOSTING: Final = np.uint8(ViewFlag.HOSTING)
 TIMED: Final = np.uint8(4)
 """The duration of the view is known."""
 BOUNCED: Final = np.uint8(8)
@@ -333,7 +334,7 @@ BOUNCED: Final = np.uint8(8)
 
 BOUNCE_MS: Final = 5_000
 FLAG_BITS: Final = 4
-"""How many flags views are counted by: those above."""
+"""How many flags views are counted by, the lowest: all but HOSTING."""
 
 _SET_BY_VIEW: Final = np.uint8(sum(ViewFlag))
 

@@ -21,6 +21,7 @@ from medamad.ingest.networks import address_of
 from medamad.ingest.page import Page, page_of, split_url
 from medamad.ingest.user_agent import describe, is_bot, robot_name
 from medamad.lookup.languages import locale_of
+from medamad.lookup.robots import HOSTING_NETWORK
 from medamad.transfer.import_context import ImportTarget, ReadContext, SkipReason
 from medamad.transfer.rows import FUTURE_TIME, HitRow, RejectedRow, ViewRow
 from medamad.transfer.sources.log_lines import LoggedRequest, LogLineError, parse_log_line
@@ -103,15 +104,24 @@ def _view(
     viewed = viewed_page(request, target)
     if isinstance(viewed, SkipReason):
         return viewed
-    host, own = viewed.host, target.own
-    if _is_blocked(request, target):
+    host, own, rules = viewed.host, target.own, target.rules
+    address = address_of(request.address)
+    if address is not None and (address in rules.blocked or address in own.blocked):
         return SkipReason.BLOCKED
     page = own.stored(viewed.page, viewed.url)
-    if is_program(user_agent, own.settings.bots or target.rules.bots):
-        context.count_robot(request.time_ms, robot_name(user_agent or ""), page.path)
-        return SkipReason.PROGRAMS
-    if own.excludes(viewed.page.path):
-        return SkipReason.EXCLUDED
+    is_hosting = address is not None and address in rules.hosting
+    robot, reason = "", None
+    if is_program(user_agent, own.settings.bots or rules.bots):
+        robot, reason = robot_name(user_agent or ""), SkipReason.PROGRAMS
+    elif is_hosting and (rule := rules.hosting_rule_of(own)) != "count":
+        robot = HOSTING_NETWORK if rule == "count apart" else ""
+        reason = SkipReason.HOSTING
+    elif own.excludes(viewed.page.path):
+        reason = SkipReason.EXCLUDED
+    if robot:
+        context.count_robot(request.time_ms, robot, page.path)
+    if reason is not None:
+        return reason
     referrer = target.referrer(request.referrer, page.host)
     if referrer is None:
         return SkipReason.SPAM
@@ -127,6 +137,7 @@ def _view(
         identity=hash(request),
         host=host,
         locale=locale_of(request.accept_language),
+        hosting=is_hosting,
     )
 
 
@@ -189,13 +200,6 @@ def _canonical_host(host: str) -> str:
 
 def _is_same(host: str, hostname: str) -> bool:
     return host.removeprefix("www.") == hostname.removeprefix("www.")
-
-
-def _is_blocked(request: LoggedRequest, target: ImportTarget) -> bool:
-    address = address_of(request.address)
-    return address is not None and (
-        address in target.rules.blocked or address in target.own.blocked
-    )
 
 
 def _is_page(request: LoggedRequest, path: str) -> bool:

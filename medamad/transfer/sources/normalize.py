@@ -77,6 +77,7 @@ def view_row(
     locale: str = "",
     width_px: int = 0,
     duration_ms: int = 0,
+    hosting: bool = False,
 ) -> ViewRow:
     """Return a view, with its texts truncated like those of hits."""
     return ViewRow(
@@ -87,6 +88,7 @@ def view_row(
         visit=place.visit,
         first_today=place.first_today,
         first_of_page=place.first_of_page,
+        hosting=hosting,
         width_class=WidthClass.of(width_px),
         duration_ms=duration_ms,
         referrer=referrer[:MAX_PATH],

@@ -1,14 +1,14 @@
 """The settings of a website: the account and full tokens may read and change them."""
 
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from medamad.domain.dimensions import OTHER, Dimension
 from medamad.domain.errors import BadRequest
-from medamad.domain.hits import BotRule
+from medamad.domain.hits import BotRule, HostingRule
 from medamad.domain.website_settings import WebsiteSettings
 from medamad.domain.websites import Website, changed_settings
 from medamad.ingest.pipeline import Rules
@@ -28,7 +28,8 @@ MAX_CHANGES: Final = 20
 class SettingsChange(msgspec.Struct, forbid_unknown_fields=True):
     """The body that changes settings: the members that it has; null is as configured."""
 
-    bots: Literal["declared", "strict", "off"] | UnsetType | None = UNSET
+    bots: BotRule | UnsetType | None = UNSET
+    hosting: HostingRule | UnsetType | None = UNSET
     respect_gpc: bool | UnsetType | None = UNSET
     blocked_networks: list[str] | UnsetType = UNSET
     blocked_countries: list[str] | UnsetType = UNSET
@@ -89,8 +90,9 @@ def _changed(change: SettingsChange, rules: Rules, old: WebsiteSettings) -> Webs
 
 def _response(call: Call, website: Website) -> Response:
     rules = call.backend.pipeline.rules
-    configured: dict[str, BotRule | bool | str] = {
+    configured: dict[str, bool | str] = {
         "bots": rules.bots,
+        "hosting": rules.hosting_rule,
         "respect_gpc": rules.respect_gpc,
         "origins": rules.origins,
     }

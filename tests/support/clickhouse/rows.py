@@ -65,6 +65,7 @@ def _view(website: int, collector: int, view: Entry, by_id: Mapping[int, Entry])
         "time_ms": view["time_ms"],
         "first_today": view["p"],
         "first_of_page": view["q"],
+        "hosting": view.get("hosting", False),
         "width_class": 0,
         "duration_ms": view["duration_ms"],
         "batch": 0,

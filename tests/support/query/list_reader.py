@@ -22,6 +22,7 @@ from medamad.query.filters import (
     DURATION_FIELD,
     ENTRY_FIELDS,
     EXIT_FIELDS,
+    HOSTING_FIELD,
     VIEW_CONDITIONS,
     VIEW_FIELDS,
     VISIT_DURATION_FIELD,
@@ -33,6 +34,7 @@ from medamad.query.filters import (
     goal_mask,
     matches_without_view,
     property_mask,
+    wanted_truths,
 )
 from medamad.query.period import Period
 from medamad.query.reader import Reader, Selected
@@ -187,6 +189,9 @@ class ListSelected(Selected):
     def passes_itself(self, view: Entry) -> bool:
         """Whether a view matches, without the filters on properties."""
         if not self._matches(view, self.masks):
+            return False
+        is_hosting = view.get("hosting", False)
+        if any(each is not is_hosting for each in wanted_truths(self.query, HOSTING_FIELD)):
             return False
         if not self._is_within(DURATION_FIELD, view["duration_ms"] or -1):
             return False

@@ -49,6 +49,9 @@ class ParsedQuery:
         self.bounces = [
             value == "true" for key, value in query if key in ("visit_bounce", "visit_bounce[eq]")
         ]
+        self.hosting = [
+            value == "true" for key, value in query if key in ("hosting", "hosting[eq]")
+        ]
         self.bounds = [
             (field, operator, int(value))
             for field in NUMBERS
@@ -63,7 +66,8 @@ class ParsedQuery:
             or any(field in {**ENTRIES, **EXITS} for field, *_ in self.filters)
             or any(field != "duration" for field, *_ in self.bounds)
         )
-        self.filters_views = bool(self.visitors or self.goals or self.names_behaviour) or any(
+        of_views = self.visitors or self.goals or self.hosting or self.names_behaviour
+        self.filters_views = bool(of_views) or any(
             not field.startswith("prop_") for field, *_ in self.filters
         )
         self.names_property = any(field.startswith("prop_") for field, *_ in self.filters)

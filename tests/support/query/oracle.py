@@ -4,7 +4,8 @@ A view is a dict: `id` (anything), `time_ms`, `p`, `q`, `duration_ms` (0 where n
 (the id of the first view of its visit; 0 or left out where that is unknown), `since` (when its
 visitor was here last; "" or left out where that is unknown), and its texts as stored: `path`,
 `referrer`, `utm_source` … `utm_content`, `browser`, `os`, `device`, `country` (ISO code), `locale`
-(tag); a text left out is "". Views are in the order of their ids.
+(tag); a text left out is "". `hosting` is whether it came from a hosting network; False if left
+out. Views are in the order of their ids.
 An event is a dict: `time_ms`, `view` (the id of a view, or None), `properties` (pairs of name and
 value), `number` (in one sequence with the ids of views; its place if left out). A query is the name
 of an endpoint and the decoded pairs of a valid query.
@@ -111,6 +112,8 @@ class Oracle:
         duration_ms = (view or {}).get("duration_ms", 0)
         if query.names_duration and not (duration_ms and query.is_within("duration", duration_ms)):
             return False
+        if any((view or {}).get("hosting", False) != wanted for wanted in query.hosting):
+            return False
         return all(
             holds(operator, self._names(view, field), values)
             for field, operator, values in query.filters
@@ -200,7 +203,7 @@ class Oracle:
         def passes_view(view: Entry) -> bool:
             return self._passes(view, query)
 
-        filters_views = query.names_duration or any(
+        filters_views = bool(query.names_duration or query.hosting) or any(
             field not in {**ENTRIES, **EXITS} for field, *_ in query.filters
         )
         if filters_views:
@@ -555,13 +558,26 @@ class Oracle:
                     view["locale"]
                 ),
             ),
+            "hosting": ("hosting", lambda view: str(view.get("hosting", False)).lower()),
         }[endpoint]
         kind = "q" if query.names_page else "p"
         groups = grouped(selected, value_of)
+
+        def rows_of(views: list[Entry], among: ParsedQuery) -> set[str]:
+            """Return the rows of a visit: by its first view, or by all that are selected."""
+            if endpoint != "hosting":
+                return {value_of(views[0])}
+            return {
+                value_of(view)
+                for view in views
+                if query.has(view["time_ms"]) and self._passes(view, among)
+            }
+
         begun = list(self._visits(selected, query.has).values())
         of_visits: dict[str, list[list[Entry]]] = {}
         for views in begun:
-            of_visits.setdefault(value_of(views[0]), []).append(views)
+            for value in rows_of(views, query):
+                of_visits.setdefault(value, []).append(views)
         if shows_visits(query):
             groups = {name: [] for name in of_visits} | groups
         ordered = sorted(groups.items(), key=place_of(kind, query, of_visits))
@@ -578,7 +594,11 @@ class Oracle:
                 row["bounce_percentage"] = bounces(views)
                 row["duration"] = sum(times(views))
             columns = self._columns_of_visits(
-                value, of_visits, len(begun), query, lambda views: {value_of(views[0])}
+                value,
+                of_visits,
+                len(begun),
+                query,
+                lambda views: rows_of(views, without_goals(query)),
             )
             rows.append(row | columns)
         return rows

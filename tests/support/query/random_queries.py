@@ -137,6 +137,7 @@ class RandomTraffic:
         known = rng.random() < 0.7
         for view in views:
             view["since"] = rng.choice(SINCE[known:])
+            view["hosting"] = rng.random() < 0.3
         live: list[int] = []
         for view in views:
             kind = rng.random()
@@ -212,6 +213,8 @@ class RandomTraffic:
         return self.rng.choice((text, text.replace("+", " ")))
 
     def _filter(self) -> tuple[str, str]:
+        if self.rng.random() < 0.1:
+            return self.rng.choice(("hosting", "hosting[eq]")), self.rng.choice(("true", "false"))
         if self.rng.random() < 0.2:
             return self._filter_on_behaviour()
         if self.goals.goals and self.rng.random() < 0.1:

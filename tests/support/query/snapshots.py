@@ -48,6 +48,7 @@ from medamad.storage.segments.counters import (
 )
 from medamad.storage.segments.day_visits import BegunVisits, VisitsContent
 from medamad.storage.segments.format import (
+    HOSTING,
     PAGE_VISITOR,
     VISITOR,
     SortedDurations,
@@ -382,7 +383,12 @@ def _part(
 
     sequence = column(lambda view: view["id"], np.uint64)
     duration_ms = column(lambda view: view["duration_ms"], np.uint32)
-    flags = column(lambda view: VISITOR * view["p"] | PAGE_VISITOR * view["q"], np.uint8)
+    flags = column(
+        lambda view: (
+            VISITOR * view["p"] | PAGE_VISITOR * view["q"] | HOSTING * view.get("hosting", False)
+        ),
+        np.uint8,
+    )
     own, loose = _own_and_loose(events or NO_EVENTS, sequence.tolist())
     return MadePart(
         time_ms=column(lambda view: view["time_ms"], np.int64),
@@ -439,8 +445,10 @@ def _events(events: Sequence[tuple[int, Entry]], names: Dictionary) -> EventColu
 
 STEPS: Final[Mapping[str, Literal[1, -1]]] = {"next": 1, "previous": -1}
 ENDPOINTS = ("summary", *STEPS, *(statistic.name for statistic in STATISTICS))
-WITHOUT_VISITS = tuple(name for name in ENDPOINTS if name not in {*STEPS, "entries", "exits"})
-"""The statistics that need no visits."""
+WITHOUT_VISITS = tuple(
+    name for name in ENDPOINTS if name not in {*STEPS, "entries", "exits", "hosting"}
+)
+"""The statistics that need no visits, and that rollups know."""
 
 
 GOAL_ENDPOINTS = ("goals", *(f"funnels/{funnel.id}" for funnel in GOALS.funnels))

@@ -244,6 +244,7 @@ def expected(bulk: Bulk) -> tuple[list[Row], list[Row]]:
             "time_ms": int(bulk.time_ms[place]),
             "p": bool(bulk.first_today[place]),
             "q": bool(bulk.first_of_page[place]),
+            "hosting": False,
             "duration_ms": int(bulk.duration_ms[place]),
             "width_class": int(bulk.width_class[place]),
             "visit_offset": int(bulk.visit_offset[place]),

@@ -16,6 +16,7 @@ from medamad.storage.environment.environment import Environment
 from medamad.storage.segments.counters import SLOT_MS, Counters
 from medamad.storage.segments.format import (
     BOUNCE_MS,
+    HOSTING,
     PAGE_VISITOR,
     VISITOR,
     decode_header,
@@ -95,6 +96,7 @@ def _views(part: ViewColumns, snapshot: Snapshot) -> Iterator[tuple[int, Row]]:
         "time_ms": part.time_ms.tolist(),
         "p": (flags & VISITOR != 0).tolist(),
         "q": (flags & PAGE_VISITOR != 0).tolist(),
+        "hosting": (flags & HOSTING != 0).tolist(),
         "duration_ms": part.duration_ms.tolist(),
         **{number.attribute: part.numbers(number).tolist() for number in ViewNumber},
     }

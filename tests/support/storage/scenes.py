@@ -112,6 +112,7 @@ class Scene:
             beacon=self._loaded(),
             first_today=rng.random() < 0.6,
             first_of_page=rng.random() < 0.6,
+            hosting=rng.random() < 0.3,
             path=f"/{number}",
             referrer=rng.choice(("", "google.com")),
             browser=rng.choice(("Firefox", "Chrome")),

@@ -21,7 +21,8 @@ async def fill(store: Store) -> Website:
     odd = [
         View(
             website=1, time_ms=NOW_MS + n, beacon=f"odd{n}", first_today=n % 2 == 0,
-            first_of_page=n % 3 == 0, path=text, referrer=text, utm_source=text, browser=text,
+            first_of_page=n % 3 == 0, hosting=n % 5 == 0, path=text, referrer=text,
+            utm_source=text, browser=text,
             country=("DE", "", "(other)")[n % 3], locale=("en-GB", "", "de")[n % 3],
             width_class=WidthClass(n % 6), properties=(("name" + text, text), ("=n", text)),
         )

@@ -10,6 +10,7 @@ from support.web.daemon_in_memory import Server
 SETTINGS = "/websites/example.com/settings"
 AS_ADDED = {
     "bots": None,
+    "hosting": None,
     "respect_gpc": None,
     "blocked_networks": [],
     "blocked_countries": [],
@@ -20,7 +21,12 @@ AS_ADDED = {
     "redact_hexadecimal": True,
     "redact_emails": True,
     "kept_parameters": [],
-    "configured": {"bots": "declared", "respect_gpc": False, "origins": "website"},
+    "configured": {
+        "bots": "declared",
+        "hosting": "count",
+        "respect_gpc": False,
+        "origins": "website",
+    },
 }
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:131.0) Gecko/20100101 Firefox/131.0"
 
@@ -45,8 +51,14 @@ async def test_settings_are_read_and_changed_one_by_one(server: Server, owner: B
     )
     changed |= {"bots": None, "allowed_hosts": ["xn--bcher-kva.example"]}
     assert answer.json == changed
-    server.pipeline.rules = evolve(server.pipeline.rules, bots="off", respect_gpc=True)
-    changed["configured"] = {"bots": "off", "respect_gpc": True, "origins": "website"}
+    rules = evolve(server.pipeline.rules, bots="off", hosting_rule="ignore", respect_gpc=True)
+    server.pipeline.rules = rules
+    changed["configured"] = {
+        "bots": "off",
+        "hosting": "ignore",
+        "respect_gpc": True,
+        "origins": "website",
+    }
     assert (await owner.ask("GET", SETTINGS)).json == changed
     # Its name may change, and another website has settings of its own.
     await owner.ask("PATCH", "/websites/example.com", {"hostname": "renamed.example"})
@@ -61,6 +73,7 @@ async def test_settings_are_read_and_changed_one_by_one(server: Server, owner: B
     ("change", "message"),
     [
         ({"bots": "some"}, "bots: "),
+        ({"hosting": "apart"}, "hosting: "),
         ({"respect_gpc": "yes"}, "respect_gpc: "),
         ({"redact_uuids": None}, "redact_uuids: "),
         ({"blocked_networks": ["192.0.2.0/33"]}, "blocked_networks: '192.0.2.0/33'"),
