@@ -5,13 +5,13 @@ import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from attrs import evolve
 
 from medamad.admin.client import AdminConnection, RequestFailed, connect
 from medamad.admin.protocol import (
@@ -31,8 +31,8 @@ from medamad.cli.support import (
     read_config,
     report_config_error,
 )
-from medamad.clickhouse.client import ClickHouseError, Client
-from medamad.clickhouse.tables import Layout, OtherTables, create_tables
+from medamad.clickhouse.client import ClickHouseError
+from medamad.clickhouse.tables import OtherTables, create_tables
 from medamad.config.schema import INSTALLED, Config, ConfigError
 from medamad.config.settings import ClusterSettings, cluster_settings
 from medamad.daemon.shipping import client_of, layout_of
@@ -97,9 +97,9 @@ def _init(arguments: Namespace) -> int:
         return report_config_error(error)
     layout = layout_of(cluster)
     try:
-        for client in _clients(cluster, layout):
-            create_tables(client, layout)
-            client.close()
+        for client in layout.clients(client_of(cluster)):
+            with closing(client):
+                create_tables(client, layout)
     except (ClickHouseError, OtherTables) as error:
         print_error(str(error))
         return 1
@@ -112,15 +112,6 @@ def _settings(config: Config) -> ClusterSettings:
     if cluster is None:
         raise ConfigError(config.file or INSTALLED, "cluster.urls", "no server is named")
     return cluster
-
-
-def _clients(cluster: ClusterSettings, layout: Layout) -> Iterator[Client]:
-    """Return a client of the cluster; where its servers share nothing, one of each."""
-    if not layout.cluster or layout.is_on_cluster:
-        yield client_of(cluster)
-        return
-    for url in cluster.urls:
-        yield client_of(evolve(cluster, urls=(url,)))
 
 
 def _status(arguments: Namespace, data_dir: Path) -> int:

@@ -8,15 +8,17 @@ On a cluster, each table is one for each shard, `views_local`, and one over all 
 views of a visit and their events are on one shard, as are an event and its view without a visit.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.clickhouse.client import Client, Refused, quoted
-from medamad.clickhouse.native import Values
+from medamad.clickhouse.native import Columns, Values
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
 from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.domain.zones import DAY_MS
@@ -24,6 +26,8 @@ from medamad.domain.zones import DAY_MS
 VERSION: Final = 2
 """The version of the tables. Whoever changes them raises it."""
 
+_MADE_WITHIN_S: Final = 200.0
+"""How long a table may take: servers wait 180 s for the others of a cluster."""
 _LAST_DAY: Final = (1 << 16) - 1
 _SEQUENCE_BITS: Final = 48
 
@@ -41,6 +45,11 @@ class Column:
     def sent_type(self) -> str:
         """The type in which it is sent."""
         return "String" if self.type == TEXT else self.type
+
+    @property
+    def plain_type(self) -> str:
+        """The type without the default."""
+        return self.type.partition(" DEFAULT ")[0]
 
 
 _NUMBERS: Final = "Delta, ZSTD"
@@ -240,11 +249,26 @@ def days_of(time_ms: NDArray[np.int64]) -> NDArray[np.uint16]:
 class Layout:
     """How tables are made: on one server, or on all of a cluster that its servers have defined.
 
-    The servers of a shard are replicas of each other unless `is_replicated` is false.
+    The servers of a shard are replicas of each other, and share a Keeper with all others, unless
+    `is_replicated` is false.
     """
 
     cluster: str = ""
     is_replicated: bool = True
+
+    def local(self, table: Table) -> str:
+        """Return the name of the table that has the rows of one shard."""
+        return f"{table.name}_local" if self.cluster else table.name
+
+    def clients(self, client: Client) -> Sequence[Client]:
+        """Return what statements about tables are sent to: one of each server that is alone.
+
+        They are new ones, for the caller to close.
+        """
+        connecting = client.connecting
+        if not self.cluster or self.is_on_cluster:
+            return [Client(connecting)]
+        return [Client(evolve(connecting, urls=[url])) for url in connecting.urls]
 
     @property
     def is_on_cluster(self) -> bool:
@@ -258,7 +282,7 @@ def definitions(client: Client, layout: Layout) -> Iterator[str]:
     on = f" ON CLUSTER {quoted(layout.cluster)}" if layout.is_on_cluster else ""
     yield f"CREATE DATABASE IF NOT EXISTS {database}{on}"
     for table in TABLES:
-        local = f"{table.name}_local" if layout.cluster else table.name
+        local = layout.local(table)
         yield (
             f"CREATE TABLE IF NOT EXISTS {client.table(local)}{on}"
             f" ({', '.join(_columns(table))}) ENGINE = {_engine(client, table, layout)}"
@@ -268,10 +292,9 @@ def definitions(client: Client, layout: Layout) -> Iterator[str]:
             + ("" if layout.cluster else " SETTINGS fsync_after_insert = 1")
         )
         if layout.cluster:
-            over = f"{quoted(layout.cluster)}, {database}, {quoted(local)}, {table.shard_key}"
             yield (
                 f"CREATE TABLE IF NOT EXISTS {client.table(table.name)}{on}"
-                f" AS {client.table(local)} ENGINE = Distributed({over})"
+                f" AS {client.table(local)} ENGINE = {_over_shards(client, table, layout)}"
             )
     view = client.table(_VERSION_VIEW)
     yield f"CREATE VIEW IF NOT EXISTS {view}{on} AS SELECT toUInt32({VERSION}) AS version"
@@ -287,10 +310,15 @@ def _columns(table: Table) -> Iterator[str]:
 
 def _engine(client: Client, table: Table, layout: Layout) -> str:
     if not layout.is_on_cluster:
-        return f"ReplacingMergeTree({table.version})"
+        return f"ReplacingMergeTree({table.version})" if table.version else "ReplacingMergeTree"
     path = f"/clickhouse/tables/{{shard}}/{client.connecting.database}/{table.name}"
     of = ", ".join((f"{_literal(path)}, '{{replica}}'", *filter(None, [table.version])))
     return f"ReplicatedReplacingMergeTree({of})"
+
+
+def _over_shards(client: Client, table: Table, layout: Layout) -> str:
+    names = (layout.cluster, client.connecting.database, layout.local(table))
+    return f"Distributed({', '.join(map(quoted, names))}, {table.shard_key})"
 
 
 def _literal(text: str) -> str:
@@ -298,25 +326,28 @@ def _literal(text: str) -> str:
 
 
 class OtherTables(Exception):
-    """The database has no tables of ours, or those of another version."""
+    """The database has no tables of ours, or others than those."""
 
 
 def create_tables(client: Client, layout: Layout) -> None:
     """Make the database and the tables, unless they are there.
 
-    Raises OtherTables if those of another version are there, and ClickHouseError.
+    Raises OtherTables if others are there, before anything is made, and ClickHouseError.
     """
     found = _version(client)
     if found not in (None, VERSION):
         raise _other(client, found)
-    for statement in definitions(client, layout):
-        client.run(statement, settings={"allow_suspicious_low_cardinality_types": 1})
+    _check_layout(client, layout, all_there=False)
+    with closing(Client(evolve(client.connecting, timeout_s=_MADE_WITHIN_S))) as patient:
+        for statement in definitions(client, layout):
+            patient.run(statement, settings={"allow_suspicious_low_cardinality_types": 1})
 
 
-def check_tables(client: Client) -> None:
-    """Raise OtherTables unless all tables of this version are there; and ClickHouseError."""
+def check_tables(client: Client, layout: Layout) -> None:
+    """Raise OtherTables unless the tables are there as they are made; and ClickHouseError."""
     if (found := _version(client)) != VERSION:
         raise _other(client, found)
+    _check_layout(client, layout, all_there=True)
 
 
 def _other(client: Client, version: int | None) -> OtherTables:
@@ -326,6 +357,70 @@ def _other(client: Client, version: int | None) -> OtherTables:
     return OtherTables(
         f"the tables of the database {database} have the version {version}, and not {VERSION}"
     )
+
+
+def _check_layout(client: Client, layout: Layout, *, all_there: bool) -> None:
+    """Raise OtherTables if tables are not as they are made, or some are missing and must not be."""
+    database = {"database": client.connecting.database}
+    tables: Columns = client.query(
+        "SELECT name, engine_full, sorting_key, partition_key FROM system.tables"
+        " WHERE database = {database:String}",
+        parameters=database,
+    )
+    columns: Columns = client.query(
+        "SELECT table, name, type FROM system.columns WHERE database = {database:String}",
+        parameters=database,
+    )
+    made = {name: facts for name, *facts in zip(*tables.values(), strict=True)}
+    types: dict[str, dict[str, str]] = {}
+    for table, name, type_ in zip(*columns.values(), strict=True):
+        types.setdefault(table, {})[name] = type_
+    differences: list[str] = []
+    for table in TABLES:
+        expected = {layout.local(table): (_engine(client, table, layout), table)}
+        if layout.cluster:
+            expected[table.name] = (_over_shards(client, table, layout), table)
+        for name, (engine, _) in expected.items():
+            if name in made:
+                differences += _differences(table, engine, made[name], types.get(name, {}), name)
+            elif all_there:
+                differences.append(f"{name} is missing")
+    if differences:
+        raise OtherTables(
+            f"the tables of the database {client.connecting.database} are not as medamad makes"
+            f" them with this configuration: {'; '.join(differences)}"
+        )
+
+
+def _differences(
+    table: Table, engine: str, made: Sequence[str], types: Mapping[str, str], name: str
+) -> Iterator[str]:
+    """Return how a table on a server differs from ours, in words."""
+    full, order, months = made
+    found = re.split(r" (?:PARTITION|PRIMARY|ORDER) BY ", full)[0]
+    if _plain(found) != _plain(engine):
+        yield f"{name} has the engine {found}, and not {engine}"
+    if order or not engine.startswith("Distributed"):
+        if _plain(order) != _plain(table.order):
+            yield f"{name} is in the order of {order}, and not of {table.order}"
+        by = f"toYYYYMM({table.by_month})" if table.by_month else ""
+        if _plain(months) != _plain(by):
+            yield f"{name} is divided by {months or 'nothing'}, and not by {by or 'nothing'}"
+    expected = {each: column.plain_type for each, column in table.columns.items()}
+    for each in sorted({*expected, *types}, key=[*expected, *types].index):
+        of_name, wanted = types.get(each), expected.get(each)
+        if of_name is None or wanted is None or _type(of_name) != _type(wanted):
+            yield f"{name}.{each} is {of_name or 'missing'}, and not {wanted or 'known'}"
+
+
+def _plain(sql: str) -> str:
+    """Return a piece of SQL without what servers write in different ways."""
+    return re.sub(r"[\s`'\"\\]", "", sql)
+
+
+def _type(type_: str) -> str:
+    """Return a type. Whether a server keeps each text once makes no difference to answers."""
+    return "String" if type_ == TEXT else type_
 
 
 _NONE_THERE: Final = (60, 81)

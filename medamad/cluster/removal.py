@@ -1,10 +1,10 @@
 """Delete rows in the cluster: of deleted websites, and of visits that are past their retention."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from medamad.clickhouse.client import Client, quoted
 from medamad.clickhouse.tables import EVENTS, TEXTS, VIEWS, VISITS, Layout, Table
@@ -46,16 +46,10 @@ class Removal:
 
     def _delete(self, table: Table, condition: str) -> None:
         layout = self.layout
-        name = f"{table.name}_local" if layout.cluster else table.name
         on = f" ON CLUSTER {quoted(layout.cluster)}" if layout.is_on_cluster else ""
-        statement = f"ALTER TABLE {self.client.table(name)}{on} DELETE WHERE {condition}"
-        for client in self._clients():
+        statement = (
+            f"ALTER TABLE {self.client.table(layout.local(table))}{on} DELETE WHERE {condition}"
+        )
+        for client in layout.clients(self.client):
             with closing(client):
                 client.run(statement, settings={"distributed_ddl_task_timeout": 0} if on else {})
-
-    def _clients(self) -> Sequence[Client]:
-        """Return a client of the cluster; if its servers share nothing, one of each."""
-        connecting = self.client.connecting
-        if not self.layout.cluster or self.layout.is_on_cluster:
-            return [Client(connecting)]
-        return [Client(evolve(connecting, urls=[url])) for url in connecting.urls]

@@ -25,6 +25,7 @@ from medamad.clickhouse.tables import (
     EVENTS,
     TEXTS,
     VIEWS,
+    Layout,
     check_tables,
     day_of,
     insert,
@@ -146,6 +147,7 @@ class Shipper:
     store: Store
     spool: Spool
     client: Client
+    layout: Layout
     collector: int
     quorum: int = 1
     """How many replicas must have a row before it may go from here."""
@@ -287,7 +289,7 @@ class Shipper:
             self._check_not_stopped()
         if self._has_begun:
             return
-        check_tables(self.client)
+        check_tables(self.client, self.layout)
         self._check_number(self.spool.marks.collector)
         self._claim_tables()
         self._has_begun = True

@@ -237,6 +237,7 @@ class ClusterSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     password_file: PathText = PathText("")
     ca_file: PathText = PathText("")
     name: ClusterName = ClusterName("")
+    replicated: bool = True
     quorum: Annotated[int, Meta(ge=1, le=100)] = 2
     collector: Annotated[int, Meta(ge=1, le=65_535)] = 1
     keep: Annotated[int, Meta(ge=LEAST_KEPT_HOURS, le=100_000)] = 72

@@ -209,6 +209,8 @@ class ClusterSettings:
     ca_file: str | None
     name: str
     """What the servers call the cluster, "" for a single server."""
+    is_replicated: bool
+    """Whether the servers of a shard are replicas of each other."""
     quorum: int
     """How many replicas must have a row: 1 without replicas."""
     collector: int
@@ -237,7 +239,8 @@ def cluster_settings(config: Config, environ: Mapping[str, str]) -> ClusterSetti
         password=password,
         ca_file=str(config.path(cluster.ca_file)) if cluster.ca_file else None,
         name=str(cluster.name),
-        quorum=cluster.quorum if cluster.name else 1,
+        is_replicated=cluster.replicated,
+        quorum=cluster.quorum if cluster.name and cluster.replicated else 1,
         collector=cluster.collector,
     )
 

@@ -18,6 +18,7 @@ _MAP_SIZES: Final = (16 << 20, 64 << 40)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _BASE_PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}\Z")
 _DATABASE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+_CLUSTER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}\Z")
 _MAIL_HOST: Final = re.compile(r"[A-Za-z0-9.-]{,253}\Z")
 _PORT: Final = re.compile(
     r"((?P<ipv4>[0-9]+(\.[0-9]+){3}):|localhost:|\[(?P<ipv6>[0-9A-Fa-f:.]+)\]:)?(?P<port>[0-9]{1,5})\Z"
@@ -80,13 +81,13 @@ class ServerUrl(str):
 
 
 class DatabaseName(str):
-    """The name of a database or a cluster, which becomes a part of statements and paths."""
+    """The name of a database, which becomes a part of statements and paths."""
 
     __slots__ = ()
 
 
-class ClusterName(DatabaseName):
-    """The name of a cluster; "" where none is named."""
+class ClusterName(str):
+    """The name of a cluster, that of an element in the servers' files; "" where none is named."""
 
     __slots__ = ()
 
@@ -275,7 +276,9 @@ def _read_database_name(value: object) -> DatabaseName:
 
 
 def _read_cluster_name(value: object) -> ClusterName:
-    return ClusterName(value and _read_database_name(value))
+    if value == "" or (isinstance(value, str) and _CLUSTER.match(value)):
+        return ClusterName(value)
+    raise ValueError("expected a name of letters, digits, hyphens and underscores")
 
 
 def _read_script_name(value: object) -> ScriptName:

@@ -52,7 +52,7 @@ def client_of(cluster: ClusterSettings) -> Client:
 
 def layout_of(cluster: ClusterSettings) -> Layout:
     """Return how the tables of a cluster are made."""
-    return Layout(cluster.name, is_replicated=cluster.quorum > 1)
+    return Layout(cluster.name, is_replicated=cluster.is_replicated)
 
 
 @define(eq=False, kw_only=True)
@@ -81,6 +81,7 @@ class Shipping:
             store=store,
             spool=store.spool,
             client=client,
+            layout=layout_of(cluster),
             collector=cluster.collector,
             quorum=cluster.quorum,
             now_ms=lambda: int(clock() * 1000),

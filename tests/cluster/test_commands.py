@@ -139,12 +139,13 @@ def test_servers_that_share_nothing_each_get_their_tables(
     shards: tuple[Server, Server], tmp_path: Path
 ) -> None:
     urls = '", "'.join(each.url for each in shards)
-    more = f'database = "nothing_shared"\nname = "{CLUSTER}"\nquorum = 1\n'
+    more = f'database = "nothing_shared"\nname = "{CLUSTER}"\nreplicated = false\n'
     daemon = with_cluster(tmp_path, urls, more)
     for _ in range(2):
         initialized(daemon)
     for each in shards:
-        tables.check_tables(each.client("nothing_shared"))
+        layout = tables.Layout(CLUSTER, is_replicated=False)
+        tables.check_tables(each.client("nothing_shared"), layout)
         found = each.client("nothing_shared").query(
             "SELECT count() AS n FROM nothing_shared.views_local"
         )

@@ -121,7 +121,7 @@ def browse(daemon: Daemon) -> None:
 def test_the_figures_are_those_of_a_daemon_without_a_cluster(
     shards: tuple[Server, Server], tmp_path: Path
 ) -> None:
-    text = configured("equal_figures", *shards, more=f'name = "{CLUSTER}"\nquorum = 1\n')
+    text = configured("equal_figures", *shards, more=f'name = "{CLUSTER}"\nreplicated = false\n')
     both = Daemon(tmp_path / "with", configuration=text), Daemon(tmp_path / "without")
     initialized(both[0])
     for daemon in both:
@@ -160,7 +160,9 @@ def test_statistics_are_unavailable_while_a_shard_is_down(tmp_path: Path) -> Non
     folder = tmp_path / "shards"
     folder.mkdir()
     with servers(folder, 2) as (first, second):
-        text = configured("one_down", first, second, more=f'name = "{CLUSTER}"\nquorum = 1\n')
+        text = configured(
+            "one_down", first, second, more=f'name = "{CLUSTER}"\nreplicated = false\n'
+        )
         daemon = Daemon(tmp_path / "daemon", configuration=text)
         initialized(daemon)
         daemon.start()

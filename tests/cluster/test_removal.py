@@ -38,7 +38,7 @@ async def test_a_deleted_website_is_gone_from_every_shard(
     shards: tuple[Server, Server], tmp_path: Path
 ) -> None:
     client = sharded(shards, "deleted_website")
-    collector = Collector(start(tmp_path), client)
+    collector = Collector(start(tmp_path), client, LAYOUT)
     store = collector.store
     first = await store.add_website("example.com", 1)
     await store.add_website("other.example", 1)
@@ -69,7 +69,7 @@ async def test_visits_past_their_retention_go_as_a_whole(
     shards: tuple[Server, Server], tmp_path: Path
 ) -> None:
     client = sharded(shards, "expired_visits")
-    collector = Collector(start(tmp_path), client)
+    collector = Collector(start(tmp_path), client, LAYOUT)
     await collector.store.add_website("example.com", 1)
     await collector.store.add_website("kept.example", 1)
     midnight_ms = NOW_MS // DAY_MS * DAY_MS

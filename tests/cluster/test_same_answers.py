@@ -111,11 +111,12 @@ def both(
     if request.param == "one server":
         server: Server = request.getfixturevalue("server")
         client = server.client("same_answers")
-        create_tables(client, Layout())
+        create_tables(client, layout := Layout())
     else:
         shards: tuple[Server, Server] = request.getfixturevalue("shards")
+        layout = Layout(CLUSTER, is_replicated=False)
         for each in shards:
-            create_tables(each.client("same_answers"), Layout(CLUSTER, is_replicated=False))
+            create_tables(each.client("same_answers"), layout)
         client = shards[0].client("same_answers")
     daemon = finish(build_server(tmp_path_factory.mktemp("daemon")))
     finish(fill_store(daemon))
@@ -123,6 +124,7 @@ def both(
         store=daemon.store,
         spool=Spool(72),
         client=client,
+        layout=layout,
         collector=COLLECTOR,
         now_ms=lambda: NOW * 1000,
     )

@@ -24,6 +24,7 @@ def settings(server: Server, database: str) -> ClusterSettings:
         password="",
         ca_file=None,
         name="",
+        is_replicated=False,
         quorum=1,
         collector=3,
     )

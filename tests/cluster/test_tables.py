@@ -83,10 +83,10 @@ def test_views_of_a_visit_are_on_one_shard(shards: tuple[Server, Server]) -> Non
 def test_tables_are_made_once_and_checked(server: Server) -> None:
     client = server.client("made twice")
     with pytest.raises(tables.OtherTables, match="run medamad cluster init"):
-        tables.check_tables(client)
+        tables.check_tables(client, tables.Layout())
     for _ in range(2):
         tables.create_tables(client, tables.Layout())
-    tables.check_tables(client)
+    tables.check_tables(client, tables.Layout())
 
 
 def test_tables_of_another_version_are_refused(
@@ -94,13 +94,128 @@ def test_tables_of_another_version_are_refused(
 ) -> None:
     client = server.client("of another version")
     tables.create_tables(client, tables.Layout())
-    monkeypatch.setattr(tables, "VERSION", 7)
+    message = f"have the version {tables.VERSION}, and not 77"
+    monkeypatch.setattr(tables, "VERSION", 77)
     for check in (
         lambda: tables.create_tables(client, tables.Layout()),
-        lambda: tables.check_tables(client),
+        lambda: tables.check_tables(client, tables.Layout()),
     ):
-        with pytest.raises(tables.OtherTables, match="have the version 1, and not 7"):
+        with pytest.raises(tables.OtherTables, match=message):
             check()
+
+
+SINGLE = tables.Layout()
+SHARDS = tables.Layout(CLUSTER, is_replicated=False)
+
+
+@pytest.mark.parametrize(
+    ("layout", "change", "difference"),
+    [
+        (
+            SINGLE,
+            ("ALTER TABLE {views} ADD COLUMN more UInt8",),
+            "views.more is UInt8, and not known",
+        ),
+        (
+            SINGLE,
+            ("ALTER TABLE {events} DROP COLUMN late",),
+            "events.late is missing, and not UInt8",
+        ),
+        (
+            SINGLE,
+            ("ALTER TABLE {views} MODIFY COLUMN duration_ms UInt64",),
+            "views.duration_ms is UInt64, and not UInt32",
+        ),
+        (
+            SINGLE,
+            (
+                "DROP TABLE {texts}",
+                (
+                    "CREATE TABLE {texts} (website UInt32, dimension UInt8, text String,"
+                    " added DateTime) ENGINE = ReplacingMergeTree ORDER BY (website, text)"
+                ),
+            ),
+            "texts is in the order of website, text, and not of website, dimension, text",
+        ),
+        (
+            SINGLE,
+            (
+                (
+                    "CREATE TABLE {copy} AS {views} ENGINE = MergeTree PARTITION BY visit_day"
+                    " ORDER BY (website, visit_day, visit, view)"
+                ),
+                "DROP TABLE {views}",
+                "RENAME TABLE {copy} TO {views}",
+            ),
+            (
+                "views has the engine MergeTree, and not ReplacingMergeTree(duration_ms);"
+                " views is divided by visit_day, and not by toYYYYMM(visit_day)"
+            ),
+        ),
+        (
+            SHARDS,
+            (
+                "DROP TABLE {events}",
+                (
+                    "CREATE TABLE {events} AS {events_local}"
+                    " ENGINE = Distributed(`{cluster}`, {database}, events_local, rand())"
+                ),
+            ),
+            "rand()), and not Distributed(",
+        ),
+        (
+            SHARDS,
+            ("DROP TABLE {texts_local}",),
+            "texts_local is missing",
+        ),
+    ],
+    ids=range(7),
+)
+def test_tables_that_are_made_otherwise_are_refused(
+    request: pytest.FixtureRequest, layout: tables.Layout, change: tuple[str, ...], difference: str
+) -> None:
+    database = request.node.name
+    if layout is SINGLE:
+        client = request.getfixturevalue("server").client(database)
+        tables.create_tables(client, layout)
+    else:
+        client = sharded(request.getfixturevalue("shards"), database)
+    tables.check_tables(client, layout)
+    names = {
+        name: client.table(name) for name in ("views", "events", "texts", "copy", "events_local")
+    }
+    names |= {"texts_local": client.table("texts_local"), "cluster": CLUSTER}
+    for statement in change:
+        client.run(statement.format(database=clients.quoted(database), **names))
+    with pytest.raises(tables.OtherTables) as caught:
+        tables.check_tables(client, layout)
+    assert difference in str(caught.value)
+    if "missing" not in difference or "." in difference:
+        with pytest.raises(tables.OtherTables):
+            tables.create_tables(client, layout)
+
+
+def test_tables_of_a_cluster_are_not_those_of_a_single_server(
+    shards: tuple[Server, Server],
+) -> None:
+    client = sharded(shards, "of a cluster")
+    with pytest.raises(
+        tables.OtherTables, match=r"views has the engine Distributed\(.*\), and not"
+    ):
+        tables.create_tables(client, SINGLE)
+
+
+def test_a_database_of_something_else_is_left_as_it_is(server: Server) -> None:
+    client = server.client("something else")
+    client.run(f"CREATE DATABASE {clients.quoted('something else')}")
+    client.run(f"CREATE TABLE {client.table('texts')} (a UInt8) ENGINE = MergeTree ORDER BY a")
+    with pytest.raises(tables.OtherTables, match=r"texts\.website is missing, and not UInt32"):
+        tables.create_tables(client, SINGLE)
+    found = client.query(
+        "SELECT name FROM system.tables WHERE database = {of:String}",
+        parameters={"of": "something else"},
+    )
+    assert found["name"] == ["texts"]
 
 
 @pytest.mark.parametrize("text", AWKWARD, ids=range(len(AWKWARD)))

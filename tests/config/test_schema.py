@@ -126,6 +126,7 @@ PATH = "expected a path as text without NUL"
 SERVER = 'expected an address such as "https://clickhouse.example.com:8443"'
 DATABASE = "expected a name of letters, digits and underscores"
 NAME = "expected a name of letters, digits, dots, hyphens and underscores"
+CLUSTER = "expected a name of letters, digits, hyphens and underscores"
 OWN = "is a path of the interface"
 
 
@@ -153,7 +154,7 @@ OWN = "is a path of the interface"
         ('[cluster]\nurls = ["http://ada@clickhouse:8123"]', "cluster.urls[0]", SERVER),
         ('[cluster]\nurls = ["http://clickhouse:8123/?user=ada"]', "cluster.urls[0]", SERVER),
         ('[cluster]\ndatabase = "a-b"', "cluster.database", DATABASE),
-        ('[cluster]\nname = "it\'s"', "cluster.name", DATABASE),
+        ('[cluster]\nname = "it\'s"', "cluster.name", CLUSTER),
         ("[cluster]\ncollector = 65536", "cluster.collector", "expected int <= 65535"),
         ("[cluster]\nkeep = 49", "cluster.keep", "expected int >= 50"),
         ("flavour = 1", "flavour", "unknown key"),

@@ -277,7 +277,7 @@ def test_a_cluster_reaches_the_store_and_the_shipper(tmp_path: Path) -> None:
         user = "ada"
         password_file = "secret"
         ca_file = "ca.pem"
-        name = "all"
+        name = "all-of-them"
         quorum = 3
         collector = 7
         keep = 100
@@ -289,7 +289,8 @@ def test_a_cluster_reaches_the_store_and_the_shipper(tmp_path: Path) -> None:
         user="ada",
         password="open",
         ca_file=str(tmp_path / "ca.pem"),
-        name="all",
+        name="all-of-them",
+        is_replicated=True,
         quorum=3,
         collector=7,
     )
@@ -307,6 +308,17 @@ def test_a_single_server_has_no_replicas_and_may_have_no_password(tmp_path: Path
     found = settings.cluster_settings(config, {"CREDENTIALS_DIRECTORY": str(tmp_path)})
     assert found is not None
     assert found.password == "open"
+
+
+def test_shards_without_replicas_need_no_quorum(tmp_path: Path) -> None:
+    text = '[cluster]\nurls = ["http://one:8123"]\nname = "all"\nreplicated = false'
+    found = settings.cluster_settings(config_of(tmp_path, text), {})
+    assert found is not None
+    assert (found.is_replicated, found.quorum) == (False, 1)
+    with_one = text.replace("replicated = false", "quorum = 1")
+    found = settings.cluster_settings(config_of(tmp_path, with_one), {})
+    assert found is not None
+    assert (found.is_replicated, found.quorum) == (True, 1)
 
 
 @pytest.mark.parametrize(

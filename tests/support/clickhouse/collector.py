@@ -4,11 +4,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 from support.storage.hits import DAY_MS, NOW_MS
 from twisted.internet import reactor
 
 from medamad.clickhouse.client import Client
+from medamad.clickhouse.tables import Layout
 from medamad.cluster.shipper import Progress, Shipper
 from medamad.domain.hits import Hit
 from medamad.storage.compaction.planner import Sizes
@@ -32,6 +33,7 @@ class Collector:
 
     store: Store
     client: Client
+    layout: Layout = field(factory=Layout)
     now_ms: int = NOW_MS
     seconds: float = 0.0
     shipper: Shipper = None  # type: ignore[assignment]
@@ -46,6 +48,7 @@ class Collector:
             store=self.store,
             spool=self.store.spool,
             client=self.client,
+            layout=self.layout,
             collector=number,
             quorum=quorum,
             now_ms=lambda: self.now_ms,

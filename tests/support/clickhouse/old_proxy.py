@@ -136,12 +136,13 @@ def _without_news(statement: str) -> str:
 
 
 def _with_parameters(form: bytes) -> bytes:
-    """Return the statement in a form, with its parameters, all of which are numbers."""
+    """Return the statement in a form, with its parameters: numbers, and plain names."""
     fields = dict(_fields(form))
     statement = fields.pop("query")
     for name, text in fields.items():
-        number = re.escape(name.removeprefix("param_"))
-        statement = re.sub(rf"\{{{number}:\w+\}}", str(int(text)), statement)
+        parameter = re.escape(name.removeprefix("param_"))
+        value = text if text.isdecimal() else f"'{text}'"
+        statement = re.sub(rf"\{{{parameter}:\w+\}}", value, statement)
     return statement.encode()
 
 

@@ -27,7 +27,7 @@ SHA512: Final = (
     "5cff7b98caa7739b59a4a432c11f0dedc2d3b073624e61ebdf4a42e66ce8de35"
     "a6ba48ca9f62016bad1cd81fe059435cb858ce3235a8a2b408082a81563e70a7"
 )
-CLUSTER: Final = "shards"
+CLUSTER: Final = "two-shards"
 
 _FOREVER: Final = (
     "SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP;"
