@@ -41,6 +41,8 @@ class Followed(Struct, frozen=True):
     known: int
     """A checksum of the websites."""
     websites: dict[str, FollowedWebsite] | None
+    is_damaged: bool = False
+    """Whether how far it was read is not known any more, so that lines might be counted twice."""
 
 
 @frozen(eq=False)
@@ -52,6 +54,9 @@ class FollowHandlers:
     async def find(self, request: FindPlace, _report: ReportProgress) -> Followed:
         """Return how far a log was read."""
         position = self._store.log_position(request.log)
+        if position is None:
+            followed = self._followed(LogPosition(request.log), 0)
+            return msgspec.structs.replace(followed, is_damaged=True)
         return self._followed(position, 0)
 
     async def add(self, request: AddLines, _report: ReportProgress) -> Followed:

@@ -116,6 +116,13 @@ class Follower:
                 counter.use_websites(found.websites or {})
                 with as_invoker():
                     files.resume(found.files)
+                    if found.is_damaged:
+                        files.skip()
+                if found.is_damaged:
+                    print_warning(
+                        f"{self._log}: the place up to which it was read is damaged in the store,"
+                        " so only lines that come now are counted"
+                    )
                 if files.lost:
                     print_warning(
                         f"{self._log}: what was read last is not there any more, so lines may be"

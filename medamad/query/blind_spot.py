@@ -26,12 +26,8 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 def followed_days(loads: RequestDays, first: int | None, last: int | None) -> list[int]:
     """Return the latest days without a gap, within two bounds, that were followed from midnight."""
-    begun = min(loads.counts, default=0)
-    wanted = [
-        day
-        for day in sorted(loads.counts)
-        if day > begun and (first is None or day >= first) and (last is None or day <= last)
-    ]
+    begun = min((*loads.counts, *loads.damaged), default=0)
+    wanted = [day for day in sorted(loads.counts) if day > begun and _is_within(day, first, last)]
     days: list[int] = []
     for day in reversed(wanted):
         if days and day != days[-1] - 1:
@@ -85,9 +81,13 @@ def blind_spot(
     return Result(content, gaps | total.gaps)
 
 
-def damaged_gaps(loads: RequestDays) -> Gaps:
-    """Return the days whose page loads are damaged."""
-    return Gaps((Gap.DAMAGED, day) for day in loads.damaged)
+def damaged_gaps(loads: RequestDays, first: int | None, last: int | None) -> Gaps:
+    """Return the days within two bounds whose page loads are damaged."""
+    return Gaps((Gap.DAMAGED, day) for day in loads.damaged if _is_within(day, first, last))
+
+
+def _is_within(day: int, first: int | None, last: int | None) -> bool:
+    return (first is None or day >= first) and (last is None or day <= last)
 
 
 def _people(loads: Mapping[int, RequestCounts], by: str) -> Counter[str]:

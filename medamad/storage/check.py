@@ -33,6 +33,7 @@ from medamad.storage.environment.meta import (
     read_number,
 )
 from medamad.storage.errors import Damaged, DamagedSegment
+from medamad.storage.followed_logs import damaged_positions
 from medamad.storage.grants import GRANT_KINDS
 from medamad.storage.import_batches import LAST_BATCH, read_batches
 from medamad.storage.segments.build import (
@@ -111,6 +112,7 @@ class StoreCheck:
     def _account(self) -> Iterator[str]:
         for kind in (ACCOUNT, *GRANT_KINDS, *WEBSITE_KINDS):
             yield from kind.findings(self._txn, self._environment.databases)
+        yield from damaged_positions(self._txn, self._environment.databases)
         for strange in self._environment.unknown_names(self._txn):
             yield f"meta: {strange!r}: unknown name"
         for database in ("logins", "beacons", "visitors", "robots"):

@@ -4,22 +4,25 @@ A position is replaced only by one that follows from it, in the transaction that
 neither a follower nor a daemon that is killed loses a line or counts it twice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Final
 
 import msgspec
-from twisted.logger import Logger
 
 from medamad.domain.errors import Conflict
 from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
 from medamad.storage.environment.environment import FOLLOWED_LOG, Databases, Txn
-from medamad.storage.environment.meta import verified, with_checksum
-from medamad.storage.errors import Damaged
+from medamad.storage.environment.meta import (
+    decoded,
+    entries,
+    is_verified,
+    sound,
+    with_checksum,
+)
 from medamad.storage.request_totals import FOLLOWED, LOADS, ROBOTS, add_counts
 
 _NAME_BYTES: Final = 16
-_log: Final = Logger()
 
 
 class FilePlace(msgspec.Struct, frozen=True):
@@ -71,7 +74,7 @@ def advance_log(
     the stored one.
     """
     stored = read_position(txn, databases, to.log)
-    if to.version != stored.version + 1:
+    if to.version != (0 if stored is None else stored.version) + 1:
         raise Conflict(f"{to.log}: it was read by another process meanwhile")
     for kind, by_website in ((ROBOTS, counts.robots), (LOADS, counts.loads)):
         for website, days in by_website.items():
@@ -82,16 +85,21 @@ def advance_log(
     txn.put(name, with_checksum(name, msgspec.msgpack.encode(to)), db=databases.meta)
 
 
-def read_position(txn: Txn, databases: Databases, log: str) -> LogPosition:
-    """Return how far a log was read; a damaged position is logged, and counts as none."""
+def read_position(txn: Txn, databases: Databases, log: str) -> LogPosition | None:
+    """Return how far a log was read, None if that is damaged, which is logged."""
     name = _name(log)
     stored = txn.get(name, db=databases.meta)
-    if stored is not None:
-        try:
-            return msgspec.msgpack.decode(verified(name, stored), type=LogPosition)
-        except (Damaged, msgspec.DecodeError) as error:
-            _log.error("the position in a log is damaged: {log}: {error}", log=log, error=error)
-    return LogPosition(log)
+    if stored is None:
+        return LogPosition(log)
+    decode = msgspec.msgpack.decode
+    return sound(f"the place in {log}", lambda: decoded(name, stored, LogPosition, decode), None)
+
+
+def damaged_positions(txn: Txn, databases: Databases) -> Iterator[str]:
+    """Return a message for each position in a log that is damaged."""
+    for name, stored in entries(txn, databases.meta, FOLLOWED_LOG):
+        if not is_verified(name, stored):
+            yield f"the place in a followed log, {name[-4:].hex()}: its checksum does not match"
 
 
 def _name(log: str) -> bytes:

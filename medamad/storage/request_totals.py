@@ -9,6 +9,7 @@ Keys are website u32, kind u8, day u32 (a local date since 1970-01-01), source u
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import cache
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -35,6 +36,7 @@ MAX_PATH: Final = 512
 ROBOTS: Final = 1
 LOADS: Final = 2
 """The kinds: what robots read, and the page loads in followed logs, by browser in place of name."""
+_WHAT: Final = {ROBOTS: "robots", LOADS: "page loads"}
 HITS: Final = 0
 """The source of what the daemon received; import batches are numbered from 1."""
 FOLLOWED: Final = 0xFFFF_FFFF
@@ -119,14 +121,19 @@ class RequestTotals:
 def add_counts(
     txn: Txn, databases: Databases, place: tuple[int, int, int, int], more: RequestCounts
 ) -> None:
-    """Add counts to those of a website, kind, day and source; a damaged value is replaced."""
+    """Add counts to those of a website, kind, day and source.
+
+    A damaged value stays as it is, and lacks them: a new one would pass for the whole day.
+    """
     website, kind, day, source = place
     key = _KEY.pack(website, kind, max(day, 0), source)
     stored = txn.get(key, db=databases.robots)
-    counts: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] | None = {}
     if stored is not None:
-        # Counted anew, if damaged.
-        counts = sound(f"website {website}, robots of day {day}", lambda: _decode(key, stored), {})
+        what = f"website {website}, {_WHAT[kind]} of day {day}"
+        counts = sound(what, lambda: _decode(key, stored), None)
+    if counts is None:
+        return
     merge_counts(counts, more)
     txn.put(key, with_checksum(key, msgspec.msgpack.encode(counts)), db=databases.robots)
 
@@ -138,20 +145,27 @@ def robots_of(
     first_day: int | None = None,
     last_day: int | None = None,
 ) -> RequestDays:
-    """Return what the robots of a website read from one day to another, each with all paths."""
+    """Return what the robots of a website read from one day to another, each with all paths.
+
+    A day is damaged, and left out, if what one of its sources saw is.
+    """
     days: dict[int, dict[str, Mapping[str, int]]] = {}
     damaged = set()
-    is_complete: dict[int, bool] = {HITS: True, FOLLOWED: True}
+
+    @cache
+    def shows(source: int) -> bool:
+        if source in (HITS, FOLLOWED):
+            return True
+        batch = read_batch(txn, databases, website, source)
+        return batch is not None and batch.state is BatchState.COMPLETE
+
     for key, stored in _stored(txn, databases, website, first_day or 0):
         _, _, day, source = _KEY.unpack(key)
         if last_day is not None and day > last_day:
             break
-        if source not in is_complete:
-            batch = read_batch(txn, databases, website, source)
-            is_complete[source] = batch is not None and batch.state is BatchState.COMPLETE
-        if not is_complete[source]:
-            continue
         try:
+            if not shows(source):
+                continue
             counts = _decode(key, stored)
         except Damaged:
             damaged.add(day)
@@ -160,6 +174,8 @@ def robots_of(
         for name, by_path in counts.items():
             if sum(by_path.values()) > sum(of_day.get(name, {}).values()):
                 of_day[name] = by_path
+    for day in damaged:
+        days.pop(day, None)
     return RequestDays(days, frozenset(damaged))
 
 

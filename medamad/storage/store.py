@@ -233,8 +233,8 @@ class Store:
             memtable_views=sum(len(partition.memtable) for partition in partitions),
         )
 
-    def log_position(self, log: str) -> LogPosition:
-        """Return how far a log was read."""
+    def log_position(self, log: str) -> LogPosition | None:
+        """Return how far a log was read, None if that is damaged."""
         with self.environment.reading() as txn:
             return read_position(txn, self.environment.databases, log)
 

@@ -55,6 +55,14 @@ class _OpenFile:
             self.mark = _mark(self.descriptor, self.offset) or b""
         return read[:end]
 
+    def skip(self) -> None:
+        """Pass all complete lines that are there."""
+        size = os.fstat(self.descriptor).st_size
+        begin = max(0, size - _LONGEST)
+        end = os.pread(self.descriptor, size - begin, begin).rfind(b"\n") + 1
+        self.offset = begin + end if end or not begin else size
+        self.mark = _mark(self.descriptor, self.offset) or b""
+
 
 def _mark(descriptor: int, offset: int) -> bytes | None:
     """Return what identifies a file at an offset, None if it is shorter."""
@@ -128,6 +136,12 @@ class LogFiles:
                 return lines
         self._drop_old()
         return b""
+
+    def skip(self) -> None:
+        """Pass all lines that are there."""
+        self._look()
+        for file in self._files:
+            file.skip()
 
     def _look(self) -> None:
         """Find out whether the log was rotated, emptied or made."""

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from support.daemon import MEDAMAD, PATIENCE_S, Daemon, finished, running, until
 
+from medamad.storage.environment.environment import open_as_guest
+
 pytestmark = pytest.mark.daemon
 
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
@@ -98,6 +100,32 @@ def test_what_is_wrong_is_said(daemon: Daemon, tmp_path: Path) -> None:
     daemon.stop()
     done = once(daemon, log, "--website", "example.com")
     assert (done.returncode, done.stderr) == (1, f"medamad: {daemon.data}: no daemon runs on it\n")
+
+
+def test_no_line_counts_twice_once_the_place_after_it_is_damaged(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(line(0) + line(1))
+    once(daemon, log, "--website", "example.com")
+    daemon.stop()
+    environment = open_as_guest(daemon.data)
+    meta = environment.databases.meta
+    with environment.lmdb.begin(write=True) as txn, txn.cursor(db=meta) as cursor:
+        assert cursor.set_range(b"log:")
+        txn.put(cursor.key(), cursor.value()[:-1], db=meta)
+    environment.close()
+    daemon.start()
+    with log.open("a") as file:
+        file.write(line(2) + line(3)[:-5])
+    done = once(daemon, log, "--website", "example.com")
+    assert "only lines that come now are counted" in done.stderr
+    with log.open("a") as file:
+        file.write(line(3)[-5:] + line(4))
+    assert once(daemon, log, "--website", "example.com").stderr == ""
+    assert {row["path"]: row["requests"] for row in counts(daemon, by="path")} == {
+        "/0": 1, "/1": 1, "/3": 1, "/4": 1
+    }  # fmt: skip
 
 
 def test_two_that_follow_one_log_count_each_line_once(daemon: Daemon, tmp_path: Path) -> None:

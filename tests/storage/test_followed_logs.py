@@ -6,6 +6,7 @@ from support.storage.hits import DAY_MS, NOW_MS
 from support.storage.log_lines import logged_warnings
 
 from medamad.domain.errors import Conflict, Unavailable
+from medamad.storage.check import StoreCheck
 from medamad.storage.followed_logs import FilePlace, LogCounts, LogPosition
 from medamad.storage.store import Store
 
@@ -66,7 +67,7 @@ async def test_without_room_nothing_is_stored(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_place_is_logged_and_the_log_is_read_anew(open_store: OpenStore) -> None:
+async def test_a_damaged_place_is_logged_and_replaced(open_store: OpenStore) -> None:
     store = open_store()
     await store.follow_log(LogPosition(LOG, 1), LogCounts())
     meta = store.environment.databases.meta
@@ -74,8 +75,17 @@ async def test_a_damaged_place_is_logged_and_the_log_is_read_anew(open_store: Op
         assert cursor.set_range(b"log:")
         txn.put(cursor.key(), cursor.value()[:-1], db=meta)
     with logged_warnings() as lines:
-        assert store.log_position(LOG) == LogPosition(LOG)
-    assert lines == [f"the position in a log is damaged: {LOG}: its checksum does not match"]
+        assert store.log_position(LOG) is None
+    assert lines == [
+        f"a damaged part of the store is ignored: the place in {LOG}: its checksum does not match"
+    ]
+    with store.environment.reading() as txn:
+        (finding,) = StoreCheck(store.environment, txn).findings()
+    assert finding.startswith("the place in a followed log, ")
+    with pytest.raises(Conflict):
+        await store.follow_log(LogPosition(LOG, 2), LogCounts())
+    await store.follow_log(LogPosition(LOG, 1), LogCounts())
+    assert store.log_position(LOG) == LogPosition(LOG, 1)
     with store.environment.reading() as txn:
         assert store.environment.unknown_names(txn) == []
     await store.close()

@@ -11,6 +11,7 @@ from medamad.storage.check import StoreCheck
 from medamad.storage.drop_damaged import drop_damaged
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest, open_to_read
 from medamad.storage.environment.files import open_lmdb
+from medamad.storage.followed_logs import LogCounts, LogPosition
 from medamad.storage.request_totals import MAX_NAMES, MAX_PATH, MAX_PATHS, merge_counts, robots_of
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
@@ -163,7 +164,7 @@ async def test_a_damaged_day_is_left_out_and_can_be_dropped(open_store: OpenStor
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_damaged_day_is_counted_anew(open_store: OpenStore) -> None:
+async def test_a_damaged_day_stays_damaged_until_it_is_dropped(open_store: OpenStore) -> None:
     store = open_store()
     number = (await store.add_website("example.com", 1)).number
     await store.robots.add({(number, TODAY): {"curl": {"/": 1}}})
@@ -176,7 +177,35 @@ async def test_a_damaged_day_is_counted_anew(open_store: OpenStore) -> None:
         await store.robots.add({(number, TODAY): {"curl": {"/": 7}}})
     place = f"website {number}, robots of day {TODAY}: its checksum does not match"
     assert lines == [f"a damaged part of the store is ignored: {place}"]
-    assert store.robots.of(number, None, None).counts == {TODAY: {"curl": {"/": 7}}}
+    # What other sources saw would pass for the whole day.
+    seen = {number: {TODAY: {"curl": {"/": 3}}, TODAY - 1: {"curl": {"/": 2}}}}
+    await store.follow_log(LogPosition("/log", 1), LogCounts(robots=seen))
+    found = store.robots.of(number, None, None)
+    assert (found.counts, found.damaged) == ({TODAY - 1: {"curl": {"/": 2}}}, {TODAY})
+    await store.close()
+    drop_damaged(store.environment.path.parent, is_dry_run=False)
+    store = open_store()
+    await store.robots.add({(number, TODAY): {"curl": {"/": 7}}})
+    assert store.robots.of(number, TODAY, None).counts == {TODAY: {"curl": {"/": 7}}}
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_days_of_a_damaged_import_are_damaged(open_store: OpenStore) -> None:
+    store = open_store()
+    website = await store.add_website("example.com", 1)
+    batch = await store.imports.begin(
+        website, source="access.log", digest="d", ranges=[("", 1, 9)], newest=0, now=7
+    )
+    await store.robots.add_imported(website.number, batch.number, {TODAY: {"curl": {"/": 1}}})
+    await store.imports.finish(batch)
+    await store.robots.add({(website.number, day): {"A": {"/": 5}} for day in (TODAY, TODAY - 1)})
+    batches = store.environment.databases.import_batches
+    with store.environment.lmdb.begin(write=True) as txn, txn.cursor(db=batches) as cursor:
+        assert cursor.first()
+        txn.put(cursor.key(), cursor.value()[:-1], db=batches)
+    found = store.robots.of(website.number, None, None)
+    assert (found.counts, found.damaged) == ({TODAY - 1: {"A": {"/": 5}}}, {TODAY})
     await store.close()
 
 

@@ -74,7 +74,7 @@ async def show_blind_spot(call: Call, hostname: str) -> Response:
         known = backend.store.robots.loads(website.number, None, None)
         loads = {day: known.counts[day] for day in followed_days(known, *bounds)}
         found = blind_spot(reader, loads, zone, by=by, limit=limit, now_ms=now_ms)
-        return Result(found.content, found.gaps | damaged_gaps(known))
+        return Result(found.content, found.gaps | damaged_gaps(known, *bounds))
 
     return await respond(call, website, Query(), report)
 

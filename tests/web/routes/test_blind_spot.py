@@ -93,6 +93,36 @@ async def test_views_before_a_gap_and_outside_the_period_are_left_out(
     assert (found["loads"], found["counted"]) == (30, 0)
 
 
+@pytest_twisted.ensureDeferred
+async def test_damaged_days_are_named_and_end_the_days_that_are_compared(server: Server) -> None:
+    await followed(server, 5, 4, 3, 2, 1, 0)
+    damage(server, 5, 2)
+    found, partial = await partly(server)
+    assert (found["first"], found["last"], found["loads"]) == (day(server, 1), day(server), 30)
+    assert partial == f'damaged="{day(server, 5)}/{day(server, 2)}"'
+    found, partial = await partly(server, f"end={day(server, 3)}T12:00:00Z")
+    # The first day is known to have been followed, though not from when.
+    assert (found["first"], found["last"]) == (day(server, 4), day(server, 3))
+    assert partial == f'damaged="{day(server, 5)}/{day(server, 5)}"'
+    found, partial = await partly(server, f"start={day(server, 1)}T12:00:00Z")
+    assert (found["loads"], partial) == (30, None)
+
+
+def damage(server: Server, *ages: int) -> None:
+    """Damage the totals of days in followed logs."""
+    environment = server.store.environment
+    robots, days = environment.databases.robots, [int(server.now) // DAY_S - age for age in ages]
+    with environment.lmdb.begin(write=True) as txn, txn.cursor(db=robots) as cursor:
+        for key, value in cursor:
+            if int.from_bytes(key[5:9], "big") in days:
+                txn.put(key, value[:-1], db=robots)
+
+
+async def partly(server: Server, query: str = "") -> tuple[Any, str | None]:
+    answer = await (await server.owner()).ask("GET", f"/website/example.com/blind-spot?{query}")
+    return answer.json, answer.header("X-Medamad-Partial")
+
+
 @pytest.mark.parametrize(
     ("query", "error"),
     [
