@@ -335,10 +335,15 @@ def _dry_run(plan: Plan, arguments: Namespace) -> int:
     if plan.survey.rejected_rows and not arguments.skip_refused:
         print_error(_unskipped(plan.survey, "and nothing would be stored"))
         return 1
-    if not gathering.views + gathering.events:
+    if _is_nothing(plan, gathering):
         print_error(nothing_in(plan, gathering))
         return 1
     return 0
+
+
+def _is_nothing(plan: Plan, gathering: Gathered) -> bool:
+    """Return whether there is nothing to store: a log may have requests of robots alone."""
+    return not (gathering.views + gathering.events or plan.survey.robots)
 
 
 def _unskipped(found: Survey, what: str) -> str:
@@ -371,7 +376,7 @@ def _send(
                 daemon.request(request, Nothing)
             progress.update(gathering.rows, plan.survey.rows)
         progress.end()
-        if not gathering.views + gathering.events:
+        if _is_nothing(plan, gathering):
             raise RequestFailed(nothing_in(plan, gathering))
         for request in robots_requests(begun.number, plan.survey.robots):
             daemon.request(request, Nothing)

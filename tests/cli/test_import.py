@@ -273,10 +273,8 @@ def test_skipped_log_lines_are_reported(data: Path, capsys: pytest.CaptureFixtur
     begin = '192.0.2.1 - - [01/Feb/2026:10:00:00 +0000] "GET'
     program = f'{begin} / HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
     log = f'{program}{program}{begin} /a.css HTTP/1.1" 200 1 "-" "curl/8.5.0"\n'
-    assert dry_run(data, log) == 1
     programs = "2 rows of robots (see `[events] bots`)"
     reasons = "1 row without a page view", programs
-    assert capsys.readouterr().err == f"medamad: nothing was imported: {reasons[0]}, {reasons[1]}\n"
     log += f'{begin} / HTTP/1.1" 200 1 "-" "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"\n'
     assert dry_run(data, log) == 0
     printed = capsys.readouterr().out
@@ -285,6 +283,26 @@ def test_skipped_log_lines_are_reported(data: Path, capsys: pytest.CaptureFixtur
     assert dry_run(data, log, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["left_out"], found["robots"]) == ({"no_view": 1, "programs": 2}, 2)
+
+
+def test_a_log_with_nothing_but_robots_is_imported(daemon: Daemon, tmp_path: Path) -> None:
+    begin = '192.0.2.1 - - [01/Feb/2026:10:00:00 +0000] "GET'
+    missing = f'{begin} /x HTTP/1.1" 404 1 "-" "curl/8.5.0"\n'
+    log = tmp_path / "access.log"
+    log.write_text(f'{begin} / HTTP/1.1" 200 1 "-" "curl/8.5.0"\n' * 2 + missing)
+    arguments = ("--website", "example.org", str(log))
+    dry = finished("import", daemon.data, "--dry-run", *arguments)
+    assert (dry.returncode, dry.stderr) == (0, "")
+    done = finished("import", daemon.data, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "  0 views of 0 visitors, 0 events\n  2 requests of robots, counted" in done.stdout
+    robots = "/api/website/example.org/robots"
+    assert [row["requests"] for row in daemon.client().get(robots)] == [2]
+    assert finished("import", daemon.data, "--undo", "1").returncode == 0
+    assert daemon.client().get(robots) == []
+    log.write_text(missing)
+    done = finished("import", daemon.data, *arguments)
+    assert done.stderr == "medamad: nothing was imported: 1 row without a page view\n"
 
 
 def test_robots_in_logs_are_counted_until_the_import_is_undone(
