@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "ingest": {"storage", "lookup", "domain"},
     "query": {"clickhouse", "storage", "lookup", "domain", "build"},
     "accounts": {"storage", "domain"},
-    "alerts": {"mail", "query", "storage", "lookup", "domain"},
+    "alerts": {"mail", "query", "domain"},
     "mail": {"query", "domain"},
     "demo": {"storage", "lookup", "domain"},
     "transfer": {"ingest", "query", "storage", "lookup", "domain"},

@@ -1,6 +1,6 @@
 """What the rules of a website look at: the views of the last hour, new referrers, goals."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import Final
@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from attrs import field, frozen
 
-from medamad.alerts.silence import views_by_slot
+from medamad.alerts.silence import views_in
 from medamad.domain.alerts import PARTS, ChangedPart, Facts, Part, Rule
 from medamad.domain.dimensions import OTHER
 from medamad.domain.errors import NotFound
@@ -22,9 +22,6 @@ from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.reports import ROW_REPORTS
 from medamad.query.request import Filter, Query
-from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.snapshot import Snapshot
-from medamad.storage.visitors import newest_ms
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -35,7 +32,6 @@ LEVEL_OF_HOUR: Final = 0.05 / 168
 """Without a change, an hour seems to have changed so often: one of a week's 168 in 5% of weeks."""
 MAX_REFERRERS: Final = 100
 """So many referrers of the last day are looked at, most visits first."""
-_SLOTS: Final = HOUR_MS // SLOT_MS
 
 
 @frozen
@@ -52,7 +48,7 @@ UNKNOWN: Final = Findings(are_all=False)
 
 @frozen(kw_only=True)
 class Looked:
-    """What is known of a website besides its snapshot when its rules are looked at.
+    """What is known of a website besides its hits when its rules are looked at.
 
     `listening_since_ms` is since when the daemon has been taking hits without a break, and
     `quiet_since` the time of the last view of a website that has gone quiet, in Unix seconds.
@@ -66,31 +62,28 @@ class Looked:
     keeps_visits: bool
 
 
-def look(
-    snapshot: Snapshot, reader: Reader, rules: Sequence[Rule], looked: Looked
-) -> dict[str, Findings]:
+def look(reader: Reader, rules: Sequence[Rule], looked: Looked) -> dict[str, Findings]:
     """Return what each rule of a website finds, by its id."""
-    find = {
-        "quiet": partial(_quiet, snapshot),
-        "spike": partial(_unusual, snapshot, reader, sign=1),
-        "drop": partial(_unusual, snapshot, reader, sign=-1),
-        "referrer": partial(_new_referrers, reader),
-        "goal": partial(_goal, reader),
-        "no-goal": partial(_goal, reader),
+    find: dict[str, Callable[[Reader, Rule, Looked], Findings]] = {
+        "quiet": _quiet,
+        "spike": partial(_unusual, sign=1),
+        "drop": partial(_unusual, sign=-1),
+        "referrer": _new_referrers,
+        "goal": _goal,
+        "no-goal": _goal,
     }
-    return {rule.id: find[rule.kind](rule, looked) for rule in rules}
+    return {rule.id: find[rule.kind](reader, rule, looked) for rule in rules}
 
 
-def _quiet(snapshot: Snapshot, rule: Rule, looked: Looked) -> Findings:
+def _quiet(reader: Reader, rule: Rule, looked: Looked) -> Findings:
     if looked.quiet_since is not None:
         return Findings({"": {"last": looked.quiet_since}})
     cause = rule.cause("")
     if cause is None:
         return Findings()
     # A restart, or 30 days, only mean that silence is not known any more.
-    counted = (part for part in snapshot.parts if not part.import_batch)
-    is_over = newest_ms(counted, looked.now_ms) // 1000 > _second(cause.facts["last"])
-    return Findings() if is_over else UNKNOWN
+    later = Period((_second(cause.facts["last"]) + 1) * 1000, looked.now_ms)
+    return UNKNOWN if reader.last_counted_ms(later) is None else Findings()
 
 
 def _second(fact: object) -> int:
@@ -98,28 +91,22 @@ def _second(fact: object) -> int:
     return fact if isinstance(fact, int) else 0
 
 
-def _unusual(
-    snapshot: Snapshot, reader: Reader, rule: Rule, looked: Looked, *, sign: int
-) -> Findings:
+def _unusual(reader: Reader, rule: Rule, looked: Looked, *, sign: int) -> Findings:
     """Compare the last hour of the clock that is over with the same hour of earlier weeks.
 
-    `sign` is 1 for more views than usual, -1 for fewer. What begins is said with its largest parts.
+    Those after the first view, except where some views are unknown. `sign` is 1 for more views than
+    usual, -1 for fewer. What begins is said with its largest parts.
     """
     begun_ms = _last_hour(looked)
-    earliest_ms = min((part.time_bounds[0] for part in snapshot.parts), default=begun_ms)
-    earlier_ms = [
-        moment
-        for week in range(1, WEEKS + 1)
-        if (moment := _weeks_before(begun_ms, week, looked.zone)) >= earliest_ms
-    ]
-    if begun_ms < looked.listening_since_ms or not earlier_ms:
+    if begun_ms < looked.listening_since_ms:
         return UNKNOWN
-    first = min(earlier_ms) // SLOT_MS
-    slots = views_by_slot(snapshot.parts, first, begun_ms // SLOT_MS + _SLOTS - first)
-    views, *before = (
-        int(slots[place : place + _SLOTS].sum())
-        for place in (moment // SLOT_MS - first for moment in (begun_ms, *earlier_ms))
-    )
+    views, first_ms = views_in(reader, begun_ms, HOUR_MS), reader.time_bounds()[0]
+    weeks_ms = (_weeks_before(begun_ms, week, looked.zone) for week in range(1, WEEKS + 1))
+    counted = {each: views_in(reader, each, HOUR_MS) for each in weeks_ms if each >= first_ms}
+    known = {each: count for each, count in counted.items() if count is not None}
+    if views is None or not known:
+        return UNKNOWN
+    before = list(known.values())
     figures = np.array(before, np.int64)[:, np.newaxis]
     chance = Chance(1 / len(before), len(before))
     of_weeks = dispersions(np.arange(len(before), dtype=np.intp), figures, figures)
@@ -138,7 +125,7 @@ def _unusual(
         "percent": percent,
     }
     if looked.keeps_visits and rule.cause("") is None:
-        facts[PARTS] = _changed_parts(reader, looked, begun_ms, earlier_ms[0])
+        facts[PARTS] = _changed_parts(reader, looked, begun_ms, next(iter(known)))
     return Findings({"": facts})
 
 

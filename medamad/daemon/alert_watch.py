@@ -38,7 +38,6 @@ from medamad.domain.zones import zone_named
 from medamad.ingest.networks import Networks
 from medamad.mail.alert_mails import alert_letter
 from medamad.mail.settings import MailFailed
-from medamad.query.reader import Reader
 from medamad.query.request import Cancellation
 from medamad.web.backend import Backend, Trial
 
@@ -157,6 +156,8 @@ class AlertWatch:
         website = backend.store.websites.by_number(number)
         if website is None:
             raise NotFound("hostname: no such website")
+        # What is not there yet would look like silence.
+        backend.check_complete()
         looked = Looked(
             now_ms=int(backend.clock() * 1000),
             listening_since_ms=self._listening_since_ms,
@@ -166,14 +167,10 @@ class AlertWatch:
             keeps_visits=backend.store.settings.visits.is_on,
         )
 
-        def findings(reader: Reader) -> Mapping[str, Findings]:
-            return backend.store.read(
-                website, partial(look, reader=reader, rules=rules, looked=looked)
-            )
-
+        ask = partial(look, rules=rules, looked=looked)
         sources = backend.settings.sources
         return await backend.run_query(
-            lambda: backend.engine.read(website, sources, Cancellation(), findings), client=_CLIENT
+            lambda: backend.engine.read(website, sources, Cancellation(), ask), client=_CLIENT
         )
 
     async def _note(self, number: int, rule: Rule, findings: Findings) -> None:

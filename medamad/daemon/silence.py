@@ -9,6 +9,7 @@ from twisted.logger import Logger
 from medamad.alerts.silence import quiet_since
 from medamad.domain.errors import Unavailable
 from medamad.domain.websites import Website
+from medamad.query.request import Cancellation
 from medamad.web.backend import Backend
 
 WATCH_EVERY_S: Final = 60.0
@@ -29,10 +30,11 @@ class Watch:
             return
         websites = backend.store.websites
         try:
+            backend.check_complete()
             for website in websites.all():
                 await self._look_at(website)
         except Unavailable:
-            return  # busy; the next look will do
+            return  # busy, or hits are missing; the next look will do
         for number in [number for number in backend.quiet if not websites.has_number(number)]:
             del backend.quiet[number]
 
@@ -43,7 +45,10 @@ class Watch:
             now_ms=int(backend.clock() * 1000),
             listening_since_ms=self._listening_since_ms,
         )
-        since_ms = await backend.run_query(lambda: backend.store.read(website, rule))
+        sources = backend.settings.sources
+        since_ms = await backend.run_query(
+            lambda: backend.engine.read(website, sources, Cancellation(), rule)
+        )
         was_quiet = website.number in backend.quiet
         if since_ms is not None:
             backend.quiet[website.number] = since_ms // 1000

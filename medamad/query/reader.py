@@ -171,6 +171,9 @@ class Reader(Protocol):
     def time_bounds(self) -> tuple[int, int]:
         """Return the times of the first and the last view; without any, the last is before."""
 
+    def last_counted_ms(self, period: Period) -> int | None:
+        """Return the time of the last view in a period that was not imported, None without any."""
+
     def open_pages(self, now_ms: int) -> int:
         """Return how many views of the five minutes before a moment have a page not left yet.
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, MutableMapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
@@ -13,6 +13,7 @@ from medamad.accounts.tokens import Tokens
 from medamad.domain.alerts import Rule
 from medamad.domain.backups import BackupState
 from medamad.domain.cluster import ClusterState
+from medamad.domain.errors import Unavailable
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
 from medamad.mail.mailer import Mailer
@@ -22,6 +23,9 @@ from medamad.web.server.limits import UnsentResponses
 from medamad.web.settings import WebSettings
 
 T = TypeVar("T")
+
+_MOST_BEHIND_S: Final = 60
+_RETRY_AFTER_S: Final = 10
 
 
 @frozen
@@ -105,3 +109,10 @@ class Backend:
     """
     quiet: MutableMapping[int, int] = field(factory=dict)
     """The time of the last view of each website that has gone quiet, by number."""
+
+    def check_complete(self) -> None:
+        """Raise Unavailable if the engine lacks hits of more than a minute ago."""
+        if self.cluster is not None and self.cluster.lag_s(self.clock()) > _MOST_BEHIND_S:
+            raise Unavailable(
+                "the cluster does not have the latest hits", retry_after=_RETRY_AFTER_S
+            )

@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 from support.query.hits import NOON
 from support.query.oracle import Entry
-from support.query.snapshots import SOURCES, Cuts, snapshot_of
+from support.query.snapshots import SOURCES, Cuts, MadeDay, snapshot_of
 
 from medamad.alerts.conditions import UNKNOWN, Findings, Looked, look
 from medamad.domain.alerts import Cause, ChangedPart, Facts, Part, Rule
@@ -40,7 +40,7 @@ def rule_of(kind: str, **members: object) -> Rule:
 
 def found(snapshot: Snapshot, rule: Rule, looked: Looked = LOOKED) -> Findings:
     reader = EmbeddedReader(snapshot, SOURCES, Cancellation())
-    return look(snapshot, reader, [rule], looked)["rule"]
+    return look(reader, [rule], looked)["rule"]
 
 
 def views(times: Iterable[int], **members: object) -> list[Entry]:
@@ -136,6 +136,23 @@ def test_what_is_not_known_is_not_reported(earlier: tuple[int, ...], since_ms: i
     snapshot = known_for(len(earlier), hours(300, *earlier))
     looked = evolve(LOOKED, listening_since_ms=since_ms)
     assert found(snapshot, rule_of("spike", threshold=50), looked) == UNKNOWN
+
+
+@pytest.mark.parametrize("left", [4, 3])
+def test_weeks_of_which_only_totals_are_left_are_unknown(left: int) -> None:
+    entries = hours(5000, *USUAL)
+    for number, entry in enumerate(sorted(entries, key=lambda each: each["time_ms"]), 1):
+        entry |= {"id": number, "visit": number}
+    gone = [(NOON - HOUR - week * WEEK) // DAY for week in range(8, left, -1)]
+    by_day = {day: [each for each in entries if each["time_ms"] // DAY == day] for day in gone}
+    days = [MadeDay(day, (day * DAY, (day + 1) * DAY - 1), by_day[day], []) for day in gone]
+    views_left = [each for each in entries if each["time_ms"] // DAY not in gone]
+    snapshot = snapshot_of(views_left, [], Cuts(), days)
+    findings = found(snapshot, rule_of("spike", threshold=50), evolve(LOOKED, keeps_visits=False))
+    if left == 4:
+        assert findings.facts[""]["usual"] == round(sum(USUAL[:4]) / 4)
+    else:
+        assert findings == UNKNOWN, "three weeks tell nothing of the variance"
 
 
 def test_only_hours_that_are_over_are_compared() -> None:

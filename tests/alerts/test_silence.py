@@ -8,15 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.hits import NOON
 from support.query.oracle import Entry
-from support.query.snapshots import Cuts, MadeDay, snapshot_of
+from support.query.snapshots import SOURCES, Cuts, MadeDay, snapshot_of
 
-from medamad.alerts.silence import quiet_since
+from medamad.alerts.silence import quiet_since as quiet_since_for
+from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.request import Cancellation
 from medamad.storage.segments.snapshot import Snapshot
 
 QUARTER = 900_000
 HOUR = 4 * QUARTER
 DAY = 24 * HOUR
 LONG_AGO = 0
+
+
+def quiet_since(snapshot: Snapshot, now_ms: int, since_ms: int) -> int | None:
+    return quiet_since_for(EmbeddedReader(snapshot, SOURCES, Cancellation()), now_ms, since_ms)
 
 
 def snapshot(times: Iterable[int], cuts: Cuts = Cuts()) -> Snapshot:  # noqa: B008 - it is frozen

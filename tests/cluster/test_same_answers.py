@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Iterator
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -15,16 +16,23 @@ from support.web.daemon_in_memory import NOW, build_server
 from support.web.daemon_in_memory import Server as Daemon
 from twisted.internet.defer import Deferred
 
+from medamad.alerts.conditions import Looked, look
+from medamad.alerts.silence import quiet_since
 from medamad.clickhouse.client import Client, Connecting
 from medamad.clickhouse.tables import Layout, create_tables
 from medamad.cluster.shipper import Shipper
 from medamad.demo.sites import SITES
 from medamad.demo.traffic import TrafficPlan, fill
+from medamad.domain.alerts import Cause, Facts, Rule
+from medamad.domain.goals import Definitions
 from medamad.domain.hits import View
+from medamad.lookup.referrers import Sources
 from medamad.query.clickhouse.engine import ClickHouseEngine
 from medamad.query.embedded.engine import EmbeddedEngine
 from medamad.query.engine import Engine
+from medamad.query.reader import Reader
 from medamad.query.reports import STATISTICS
+from medamad.query.request import Cancellation
 from medamad.storage.spool import Spool
 from medamad.transfer import cluster_export
 
@@ -102,6 +110,7 @@ async def fill_store(daemon: Daemon) -> None:
             path="/of no visit",
         )
         await daemon.store.append([view])
+    await daemon.store.append(list(busy_hours(website.number)))
 
 
 @pytest.fixture(scope="module", params=["one server", "two shards"])
@@ -170,6 +179,68 @@ def random_path(rng: random.Random, goal: str) -> str:
             asked.append(f"conversions={goal}")
     query = "&".join(asked).replace("<goal>", goal)
     return f"/api/website/{SITE.hostname}/{name}?{query}"
+
+
+HOUR = 3_600_000
+BUSY_MS = NOW * 1000 // HOUR * HOUR - 24 * HOUR
+"""When an hour began that had more views than the same hour of the weeks before."""
+
+
+def busy_hours(website: int) -> Iterator[View]:
+    """Return views of an hour, fewer of it in earlier weeks, and views of the next one in these."""
+    for week in range(9):
+        for hour, count in enumerate((50, 50) if week else (150, 0)):
+            begun_ms = BUSY_MS - week * 7 * 24 * HOUR + hour * HOUR
+            for number in range(count):
+                yield View(
+                    website=website,
+                    time_ms=begun_ms + number * HOUR // count,
+                    beacon=f"busy {week} {hour} {number}",
+                    first_today=True,
+                    first_of_page=True,
+                    path="/busy",
+                )
+
+
+@pytest_twisted.ensureDeferred
+async def test_alerts_find_the_same(both: Both) -> None:
+    (website,) = both.daemon.store.websites.all()
+
+    def found(now_ms: int) -> list[dict[str, Facts]]:
+        """Return what the rules of hours and of silence find, by kind."""
+
+        def ask(reader: Reader) -> dict[str, Facts]:
+            quiet_ms = quiet_since(reader, now_ms, 0)
+            looked = Looked(
+                now_ms=now_ms,
+                listening_since_ms=0,
+                quiet_since=None if quiet_ms is None else quiet_ms // 1000,
+                zone=UTC,
+                definitions=Definitions(),
+                keeps_visits=True,
+            )
+            rules = [
+                Rule(id=kind, kind=kind, threshold=threshold, causes=causes)
+                for kind, threshold, causes in (
+                    ("spike", 50, ()),
+                    ("drop", 50, ()),
+                    ("quiet", None, (Cause("", 0, {"last": NOW - 3_600}),)),
+                )
+            ]
+            return {kind: findings.facts for kind, findings in look(reader, rules, looked).items()}
+
+        return [engine.read(website, Sources({}), Cancellation(), ask) for engine in both.engines]
+
+    stored, shipped = found(BUSY_MS + HOUR)
+    assert stored == shipped
+    assert stored["spike"][""]["views"] >= 150
+    assert stored["drop"] == stored["quiet"] == {}
+    stored, shipped = found(BUSY_MS + 2 * HOUR)
+    assert stored == shipped
+    assert stored["drop"][""]["percent"] > 90
+    stored, shipped = found(BUSY_MS + 7 * 24 * HOUR)
+    assert stored == shipped
+    assert NOW - 3_600 <= stored["quiet"][""]["last"] <= NOW
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(3_000, marks=pytest.mark.slow)])

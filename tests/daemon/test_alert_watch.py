@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from medamad.daemon.alert_watch import ENDS_AFTER_S, GIVE_UP_S, AlertWatch
 from medamad.daemon.silence import Watch
 from medamad.domain.alerts import SERVICE, Alerts, Facts, NotDelivered, Rule
+from medamad.domain.cluster import ClusterState
 from medamad.domain.dimensions import Dimension
 from medamad.domain.errors import NotFound, Unavailable
 from medamad.domain.subscriptions import Every, Subscription
@@ -557,6 +558,21 @@ async def test_what_cannot_be_looked_at_does_not_keep_others_from_it(server: Ser
     assert [posted.json["website"] for posted in server.receiver.posted] == ["other.example"]
     await look(server)
     assert len(server.receiver.posted) == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_missed_that_the_cluster_does_not_have_yet(server: Server) -> None:
+    website = await visited(server)
+    await rule_for(server, website.number, QUIET)
+    behind = server.site.backend.cluster = ClusterState(1, behind_since=server.now)
+    await look(server, 4 * HOUR)
+    assert server.receiver.posted == []
+    assert server.site.backend.quiet == {}
+    with pytest.raises(Unavailable, match="does not have the latest hits"):
+        await watch_of(server).try_now(website.number, "rule")
+    behind.behind_since = server.now
+    await look(server, 60)
+    assert texts(server) == [GONE]
 
 
 @pytest_twisted.ensureDeferred

@@ -86,6 +86,13 @@ class ClickHouseReader(WebsiteRows, Reader):
         (views,) = found["views"].tolist()
         return (int(found["least"][0]), int(found["most"][0])) if views else (1, 0)
 
+    def last_counted_ms(self, period: Period) -> int | None:
+        found = self.run(
+            "SELECT max(time_ms) AS last, count() AS views FROM "
+            + self.of_website("views", *during(period), "batch = 0", final=False)
+        )
+        return int(found["last"][0]) if int(found["views"][0]) else None
+
     def open_pages(self, now_ms: int) -> int:
         period = Period(now_ms - _OPEN_MS, now_ms)
         found = self.run(

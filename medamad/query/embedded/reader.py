@@ -39,7 +39,7 @@ from medamad.query.sums import (
 from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.parts import enclosing_bounds
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.storage.visitors import live_visitors
+from medamad.storage.visitors import live_visitors, newest_ms
 
 
 @frozen(eq=False)
@@ -147,6 +147,11 @@ class EmbeddedReader(Reader):
     def time_bounds(self) -> tuple[int, int]:
         snapshot = self.snapshot
         return enclosing_bounds(each.time_bounds for each in (*snapshot.parts, *snapshot.rollups))
+
+    def last_counted_ms(self, period: Period) -> int | None:
+        counted = [part for part in self.snapshot.parts if not part.import_batch]
+        last_ms = newest_ms(counted, *(() if period.end_ms is None else (period.end_ms,)))
+        return last_ms if last_ms >= max(period.start_ms or 0, 0) else None
 
     def open_pages(self, now_ms: int) -> int:
         return live_visitors(self.snapshot, now_ms)
