@@ -1,11 +1,12 @@
 """How many lines of an access log a second `medamad follow` counts, on one core.
 
-    python benchmarks/follow.py [--lines N] [--seed N] [--format combined|json]
+    python benchmarks/follow.py [--lines N] [--seed N] [--format combined|json] [--people]
 
 A daemon runs beside it. The lines have 20,000 paths, half of them with a query that no other line
 has, 200 User-Agents of people and robots, and what pages consist of: for each page, four files. The
 first figure is the processor time of the follower, with reading, counting and sending; the second
-is how long all of it took, the daemon's commits included.
+is how long all of it took, the daemon's commits included. With `--people`, pages that people see
+are counted as views, too: every eighth line.
 """
 
 import json
@@ -72,11 +73,12 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--format", choices=("combined", "json"), default="combined")
+    parser.add_argument("--people", action="store_true")
     asked = parser.parse_args()
     with TemporaryDirectory() as folder, running(Path(folder) / "daemon") as daemon:
         daemon.client().add_website("example.com")
         log = Path(folder) / "access.log"
-        follower = Follower(daemon.data, log, "example.com", None)
+        follower = Follower(daemon.data, log, "example.com", None, has_people=asked.people)
         log.write_text("".join(lines(1_000, asked.seed + 1, asked.format)))
         follower.follow(is_once=True)  # loads what it needs
         with log.open("a") as file:
@@ -84,12 +86,14 @@ def main() -> None:
         begun, used = time.monotonic(), time.process_time()
         follower.follow(is_once=True)
         used, took = time.process_time() - used, time.monotonic() - begun
+        views = daemon.client().get("/api/website/example.com/summary")["current"]["pageviews"]
         counted = sum(
             row["requests"] for row in daemon.client().get("/api/website/example.com/robots")
         )
     print(
         f"{asked.lines:,} lines, {asked.format}: {asked.lines / used:,.0f} lines per second of one"
-        f" core, {asked.lines / took:,.0f} per second in all; {counted:,} requests of robots"
+        f" core, {asked.lines / took:,.0f} per second in all; {counted:,} requests of robots,"
+        f" {views:,} views"
     )
 
 

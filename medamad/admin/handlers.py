@@ -68,7 +68,7 @@ class AdminHandlers:
         """Return the handler of each kind of request."""
         backend = self.site.backend
         imports = ImportHandlers(backend.store, backend.clock, failures=backend.import_failures)
-        follow = FollowHandlers(backend.store)
+        follow = FollowHandlers(backend.store, backend.pipeline, backend.clock)
         return {
             Status: self.status,
             GetConfiguration: self.configuration,

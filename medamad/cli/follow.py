@@ -1,4 +1,4 @@
-"""`medamad follow`: count the robots in a web server's log as it grows."""
+"""`medamad follow`: count the robots, or all views, in a web server's log as it grows."""
 
 import os
 import time
@@ -17,12 +17,14 @@ from medamad.config.settings import rules
 from medamad.domain.errors import BadRequest
 from medamad.domain.websites import canonical_hostname
 from medamad.storage.environment.owner import as_invoker, is_of_owner
-from medamad.transfer.followed_lines import LineCounter
+from medamad.transfer.followed_lines import LineCounter, new_key
 from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.log_files import LogFiles
 
 _BYTES: Final = 2 << 20
-"""What is read at a time. What it counts fits into one request."""
+_BYTES_OF_PEOPLE: Final = 1 << 18
+"""What is read at a time. What it counts fits into one request, and thousands of views do not keep
+hits waiting for long."""
 _LOOK_EVERY_S: Final = 1.0
 _RETRY_AFTER_S: Final = 5.0
 _ANSWERS_WITHIN_S: Final = 300.0
@@ -35,6 +37,10 @@ EXAMPLES: Final = (
     ),
     ("medamad follow /var/log/apache2/other_vhosts_access.log", "in a log that has host names"),
     ("medamad follow access.log --website example.com --once", "what is there, then end"),
+    (
+        "medamad follow access.log --website example.com --people",
+        "count people, too, on a website without the tracker",
+    ),
 )
 
 
@@ -50,12 +56,21 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--once", action="store_true", help="end once all lines that are there have been counted"
     )
+    counted = parser.add_mutually_exclusive_group()
+    counted.add_argument("--robots", action="store_true", help="count robots alone (the default)")
+    counted.add_argument(
+        "--people",
+        action="store_true",
+        help="count the views of people, too: for websites without the tracker, which would count"
+        " them a second time",
+    )
     add_data(parser)
     parser.epilog = (
-        "Counts what robots read; people are counted by the tracker. The first time, it begins\n"
-        "with the first line that the log has; from then on where it stopped, also after the log\n"
-        "was rotated, by renaming it or by emptying it (copytruncate). Formats are those of\n"
-        "`medamad import`. While no daemon runs, it waits for one.\n\n"
+        "Counts what robots read; people are counted by the tracker, or with --people from the\n"
+        "log. The first time, it begins with the first line that the log has; from then on where\n"
+        "it stopped, also after the log was rotated, by renaming it or by emptying it\n"
+        "(copytruncate). Formats are those of `medamad import`. While no daemon runs, it waits\n"
+        "for one.\n\n"
         f"{parser.epilog}"
     )
 
@@ -72,7 +87,7 @@ def _run(data_dir: Path, arguments: Namespace) -> int:
             f"{log}: expected a log outside the data directory, in which its owner may put links"
         )
     website = "" if arguments.website is None else canonical_hostname(arguments.website)
-    follower = Follower(data_dir, log, website, arguments.config)
+    follower = Follower(data_dir, log, website, arguments.config, has_people=arguments.people)
     if arguments.once:
         follower.follow(is_once=True)
         return 0
@@ -93,6 +108,11 @@ class Follower:
     _website: str
     _config: Path | None
     _sleep: Callable[[float], None] = time.sleep
+    has_people: bool = False
+    """Whether views are counted, rather than page loads."""
+    _visitor_key: bytes = field(factory=new_key, init=False)
+    _counted_twice: set[str] = field(factory=set, init=False)
+    """The websites of which this was said."""
     _complaint: str = field(default="", init=False)
 
     def complain(self, text: str) -> None:
@@ -145,7 +165,7 @@ class Follower:
         is_waiting = False
         while True:
             with as_invoker():
-                lines = files.read(_BYTES)
+                lines = files.read(_BYTES_OF_PEOPLE if self.has_people else _BYTES)
             places = files.places()
             counter.count(lines)
             # The next lines are counted while the daemon stores the last ones.
@@ -154,6 +174,7 @@ class Follower:
                 if answer.websites is not None:
                     counter.use_websites(answer.websites)
                     known = answer.known
+                self._warn_of_two_counts(answer)
                 self._complaint = ""
                 is_waiting = False
             if places != sent:
@@ -180,7 +201,17 @@ class Follower:
         effective = effective_config(self._data_dir, self._config)
         effective.check_zone()
         config = effective.config
-        return LineCounter(ImportTarget(self._website, rules(config, load_lists(config))), {})
+        target = ImportTarget(self._website, rules(config, load_lists(config)))
+        return LineCounter(target, {}, visitor_key=self._visitor_key if self.has_people else None)
+
+    def _warn_of_two_counts(self, answer: Followed) -> None:
+        for hostname in answer.counted_twice:
+            if hostname not in self._counted_twice:
+                print_warning(
+                    f"{hostname}: its pages send views themselves, so people who are also in this"
+                    " log count twice; remove the tracker, or leave --people out"
+                )
+                self._counted_twice.add(hostname)
 
     def _check_website(self, found: Followed) -> None:
         if self._website and self._website not in (found.websites or {}):

@@ -204,7 +204,7 @@ class WebsiteStore(HitStore, Protocol):
     def robots(self) -> RobotStore:
         """The robots of all websites."""
 
-    async def follow_log(self, to: LogPosition, counts: LogCounts) -> None:
+    async def follow_log(self, to: LogPosition, counts: LogCounts) -> object:
         """Store what some lines of a log count."""
 
     async def add_website(self, hostname: str, now: int) -> Website:

@@ -22,11 +22,16 @@ Properties: TypeAlias = tuple[tuple[str, str], ...]
 
 @frozen
 class Visitor:
-    """A visitor on one day, by a server's id. Stored as a keyed hash, while the day may grow."""
+    """A visitor on one day, whose first views the store has to find.
+
+    One whom a server names is stored as a keyed hash, while the day may grow.
+    """
 
     name: str
     day: int
     """The day's number in the proleptic calendar, in the zone whose midnight begins it."""
+    is_stored: bool = True
+    """Whether that is so: others are remembered in memory alone, and forgotten with it."""
 
 
 @define(kw_only=True)

@@ -184,6 +184,8 @@ class Pipeline:
     """The hits that were stored."""
     unknown_hostnames: UnknownHostnames = field(factory=UnknownHostnames, init=False)
     senders: RecentSenders = field(factory=RecentSenders, init=False)
+    last_views_s: dict[int, float] = field(factory=dict, init=False)
+    """When the last view of each website arrived as a hit, by its number."""
     _website_rules: dict[int, WebsiteRules] = field(factory=dict, init=False)
     _ignored_views: dict[str, str] = field(factory=dict, init=False)
     """Why views were ignored for what only they say, by their beacons, the oldest first."""
@@ -462,6 +464,8 @@ class Pipeline:
         """Count a hit by its outcome. Return why it was not stored, None if it is not an error."""
         if outcome is Outcome.STORED:
             self.accepted.count(now)
+            if isinstance(hit, View):
+                self.last_views_s[hit.website] = now
         elif outcome is Outcome.NO_WEBSITE:
             self._count_out(None, UNKNOWN_WEBSITE, now)
             return NotFound("the website was deleted while the hit was being stored")

@@ -51,14 +51,43 @@ class FollowedWebsite(msgspec.Struct, frozen=True):
     settings: WebsiteSettings = DEFAULTS
 
 
-class LogCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What some lines of a log add: what robots read, and all page loads by browser and path.
+class LoggedView(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A view that a line stands for, as it is stored. A log contains no country and no width."""
 
-    In page loads, those of robots have "" for the browser.
+    website: int
+    time_ms: int
+    visitor: str
+    """A hash of address and User-Agent, under a key that the follower alone has, and forgets."""
+    network: bytes
+    """A hash of the address's network, under the same key; b"" if the line has no address."""
+    path: str
+    host: str
+    referrer: str
+    from_page: str | None
+    """The path of the website's page that it comes from, None if it comes from elsewhere."""
+    utm_source: str
+    utm_medium: str
+    utm_campaign: str
+    utm_term: str
+    utm_content: str
+    browser: str
+    browser_version: str
+    os: str
+    os_version: str
+    device: str
+    locale: str
+    hosting: bool = False
+
+
+class LogCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What some lines of a log add: what robots read, and either page loads or views.
+
+    Page loads are counted by browser and path; those of robots have "" for the browser.
     """
 
     robots: dict[int, dict[int, dict[str, dict[str, int]]]] = {}
     loads: dict[int, dict[int, dict[str, dict[str, int]]]] = {}
+    views: tuple[LoggedView, ...] = ()
 
 
 def advance_log(

@@ -16,7 +16,7 @@ from medamad.domain.annotations import Annotations
 from medamad.domain.dimensions import Dimension
 from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
 from medamad.domain.goals import Definitions
-from medamad.domain.hits import Hit
+from medamad.domain.hits import Hit, View
 from medamad.domain.subscriptions import Subscription
 from medamad.domain.timings import Timings
 from medamad.domain.website_settings import WebsiteSettings
@@ -257,22 +257,22 @@ class Store:
         return self._appended(await self.writer.submit(lambda txn: self._append(txn, hits)), hits)
 
     async def follow_log(
-        self, to: LogPosition, counts: LogCounts, hits: Sequence[Hit] = ()
-    ) -> None:
+        self, to: LogPosition, counts: LogCounts, views: Sequence[View] = ()
+    ) -> list[Outcome]:
         """Store what some lines of a log add, and the position after them, all at once.
 
-        Raises Conflict unless the position follows the stored one.
+        `views` are those of the counts. Returns the outcome of each. Raises Conflict unless the
+        position follows the stored one.
         """
 
         def change(txn: Transaction) -> WriteBatch | None:
             self.free_space.check(txn.lmdb)
-            batch = self._append(txn, hits) if hits else None
             databases = self.environment.databases
             advance_log(txn.lmdb, databases, to, counts, self.websites.has_number)
-            return batch
+            return self._append(txn, views) if views else None
 
-        if batch := await self.writer.submit(change):
-            self._appended(batch, hits)
+        batch = await self.writer.submit(change)
+        return [] if batch is None else self._appended(batch, views)
 
     def _appended(self, batch: WriteBatch, hits: Sequence[Hit]) -> list[Outcome]:
         """Start what is due after some hits were stored; return the outcome of each."""

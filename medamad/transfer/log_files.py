@@ -46,7 +46,9 @@ class _OpenFile:
 
     def read(self, most: int) -> bytes:
         """Return complete lines from the offset on, up to about `most` bytes, and pass them."""
-        read = os.pread(self.descriptor, max(most, _LONGEST), self.offset)
+        read = os.pread(self.descriptor, most, self.offset)
+        if len(read) == most and b"\n" not in read:
+            read = os.pread(self.descriptor, _LONGEST, self.offset)
         end = read.rfind(b"\n") + 1
         if not end and len(read) >= _LONGEST:
             end = len(read)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon import MEDAMAD, PATIENCE_S, Daemon, finished, running, until
+from support.daemon import HIT, MEDAMAD, PATIENCE_S, Daemon, finished, running, until
 
 from medamad.storage.environment.environment import open_as_guest
 
@@ -22,13 +22,13 @@ GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 PER_DAY = 500
-"""Lines of a day: fewer than paths that are told apart."""
+"""Lines of a day, and paths: fewer than are told apart."""
 
 
 def line(number: int, agent: str = GPTBOT) -> str:
     day = FIRST + timedelta(days=number // PER_DAY)
     when = day.strftime("%d/%b/%Y:10:00:00 +0000")
-    return f'192.0.2.1 - - [{when}] "GET /{number} HTTP/1.1" 200 1 "-" "{agent}"\n'
+    return f'192.0.2.1 - - [{when}] "GET /{number % PER_DAY} HTTP/1.1" 200 1 "-" "{agent}"\n'
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 @contextmanager
 def following(daemon: Daemon, log: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [*MEDAMAD, "follow", str(log), "--website", "example.com", *arguments]
+    command = [*MEDAMAD, "follow", str(log), *(arguments or ("--website", "example.com"))]
     with (log.parent / "follow.txt").open("ab") as output:
         process = subprocess.Popen([*command, "--data", str(daemon.data)], stderr=output)
         try:
@@ -128,6 +128,79 @@ def test_no_line_counts_twice_once_the_place_after_it_is_damaged(
     }  # fmt: skip
 
 
+FIREFOX_129 = FIREFOX.replace("128", "129")
+PAGES = ("/", "/a", "/b?utm_source=mail", "/docs/c")
+STATISTICS = ("summary", "pages", "referrers", "sources", "browsers", "entries", "exits", "robots")
+
+
+def browsing(hostname: str) -> str:
+    """Return two days of a log in which visitors browse, some over midnight."""
+    chance = random.Random(1)  # noqa: S311 - not used for security
+    lines, moment = [], datetime(2026, 3, 1, 12, tzinfo=UTC)
+    for _ in range(600):
+        moment += timedelta(seconds=chance.randrange(240))
+        page = chance.choice((*PAGES, "/logo.png"))
+        referrer = chance.choice((f"https://{hostname}/a", "https://search.example/", "-"))
+        agent = chance.choice((FIREFOX, FIREFOX, FIREFOX_129, GPTBOT))
+        address = chance.choice(("192.0.2.1", "192.0.2.2", "198.51.100.7", "2001:db8::1"))
+        lines.append(
+            f'{address} - - [{moment:%d/%b/%Y:%H:%M:%S +0000}] "GET {page} HTTP/1.1"'
+            f' {chance.choice((200, 304, 404))} 1 "{referrer}" "{agent}"\n'
+        )
+    return "".join(lines)
+
+
+def test_people_count_as_in_an_import(daemon: Daemon, tmp_path: Path) -> None:
+    client = daemon.client()
+    client.add_website("imported.example")
+    log, imported = tmp_path / "access.log", tmp_path / "imported.log"
+    log.write_text(browsing("example.com"))
+    imported.write_text(browsing("imported.example"))
+    done = finished("import", daemon.data, "--website", "imported.example", str(imported))
+    assert done.returncode == 0, done.stderr
+    for _ in range(2):
+        done = once(daemon, log, "--website", "example.com", "--people")
+        assert (done.returncode, done.stderr) == (0, "")
+    for name in STATISTICS:
+        query = {} if name == "robots" else {"visits": "true"}
+        query = {} if name in {"entries", "exits"} else query
+        found, expected = (
+            client.get(f"/api/website/{hostname}/{name}", **query)
+            for hostname in ("example.com", "imported.example")
+        )
+        assert found == expected, name
+        assert found
+    assert client.get("/api/website/example.com/summary")["current"]["pageviews"] > 200
+    # The page loads of such a log say nothing about a tracker.
+    assert client.get("/api/website/example.com/blind-spot")["loads"] == 0
+    daemon.stop()
+    stored = b"".join(path.read_bytes() for path in daemon.data.rglob("*") if path.is_file())
+    for address in (b"192.0.2.", b"198.51.100.", b"2001:db8", b"\xc0\x00\x02\x01"):
+        assert address not in stored
+        assert address not in daemon.log.encode()
+
+
+def test_people_whom_the_tracker_counts_too_are_warned_about(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    client, log = daemon.client(), tmp_path / "access.log"
+    log.write_text(line(0, FIREFOX))
+    assert once(daemon, log, "--website", "example.com", "--people").stderr == ""
+    assert client.request("POST", "/api/event/hit", HIT, {"User-Agent": FIREFOX}).status == 204
+    with log.open("a") as file:
+        file.write(line(1, FIREFOX))
+    done = once(daemon, log, "--website", "example.com", "--people")
+    assert done.returncode == 0
+    assert done.stderr == (
+        "medamad: example.com: its pages send views themselves, so people who are also"
+        " in this log count twice; remove the tracker, or leave --people out\n"
+    )
+    with log.open("a") as file:
+        file.write(line(2, FIREFOX))
+    assert once(daemon, log, "--website", "example.com").stderr == ""
+    assert client.get("/api/website/example.com/summary")["current"]["pageviews"] == 3
+
+
 def test_two_that_follow_one_log_count_each_line_once(daemon: Daemon, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.touch()
@@ -149,36 +222,41 @@ def test_it_ends_on_a_signal(daemon: Daemon, tmp_path: Path) -> None:
         assert process.wait(PATIENCE_S) == 130
 
 
-def test_no_kill_loses_or_repeats_a_line(daemon: Daemon, tmp_path: Path) -> None:
-    kill_often(daemon, tmp_path / "access.log", 10)
+AGENTS = pytest.mark.parametrize("agent", [GPTBOT, FIREFOX], ids=["robots", "people"])
+
+
+@AGENTS
+def test_no_kill_loses_or_repeats_a_line(daemon: Daemon, tmp_path: Path, agent: str) -> None:
+    kill_often(daemon, tmp_path / "access.log", 10, agent)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7_200)
-def test_a_thousand_kills_lose_and_repeat_no_line(daemon: Daemon, tmp_path: Path) -> None:
-    kill_often(daemon, tmp_path / "access.log", 1_000)
+@AGENTS
+def test_a_thousand_kills_lose_and_repeat_no_line(
+    daemon: Daemon, tmp_path: Path, agent: str
+) -> None:
+    kill_often(daemon, tmp_path / "access.log", 1_000, agent)
 
 
-def kill_often(daemon: Daemon, log: Path, kills: int) -> None:
+def kill_often(daemon: Daemon, log: Path, kills: int, agent: str) -> None:
     """Kill the follower, and sometimes the daemon, while a log is written and rotated."""
     chance = random.Random(kills)  # noqa: S311 - not used for security
     written = 0
+    arguments = ("--website", "example.com", *(["--people"] if agent == FIREFOX else []))
 
     def write(lines: int) -> None:
         nonlocal written
         with log.open("a") as file:
             for number in range(written, written + lines):
-                file.write(line(number))
+                file.write(line(number, agent))
         written += lines
-
-    def read() -> int:
-        return sum(row["requests"] for row in counts(daemon, by="day"))
 
     # The first time, it begins with the log that is there.
     write(1)
-    once(daemon, log, "--website", "example.com")
+    once(daemon, log, *arguments)
     for kill in range(kills):
-        with following(daemon, log) as process:
+        with following(daemon, log, *arguments) as process:
             write(chance.randrange(1, 40))
             time.sleep(chance.random() * 0.8)
             write(chance.randrange(1, 40))
@@ -189,19 +267,21 @@ def kill_often(daemon: Daemon, log: Path, kills: int) -> None:
             process.wait(PATIENCE_S)
         if kill % 4 == 3:
             # Some of it has to be read before it is emptied.
-            once(daemon, log, "--website", "example.com")
+            once(daemon, log, *arguments)
             write(3)
         if kill % 2:
             rotate(log, empties=kill % 4 == 3)
     write(1)
-    assert once(daemon, log, "--website", "example.com").returncode == 0
-    assert read() == written
+    assert once(daemon, log, *arguments).returncode == 0
     for day in range((written - 1) // PER_DAY + 1):
         start = FIRST + timedelta(days=day)
         period = {"start": f"{start:%Y-%m-%dT00:00:00Z}", "end": f"{start:%Y-%m-%dT23:59:59Z}"}
-        rows = counts(daemon, by="path", **period)
-        assert {row["requests"] for row in rows} == {1}
-        assert len(rows) == min(PER_DAY, written - day * PER_DAY)
+        if agent == FIREFOX:
+            rows = daemon.client().get("/api/website/example.com/pages", views="true", **period)
+            found = [row["pageviews"] for row in rows]
+        else:
+            found = [row["requests"] for row in counts(daemon, by="path", **period)]
+        assert found == [1] * min(PER_DAY, written - day * PER_DAY)
 
 
 def rotate(log: Path, *, empties: bool) -> None:

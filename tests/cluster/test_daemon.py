@@ -77,6 +77,30 @@ def test_hits_reach_the_cluster(server: Server, daemon: Daemon) -> None:
     assert "degraded" not in Client(daemon.port).get("/health")
 
 
+def test_views_in_a_followed_log_reach_the_cluster(
+    server: Server, daemon: Daemon, tmp_path: Path
+) -> None:
+    assert command(daemon, "init")[0] == 0
+    daemon.start()
+    daemon.client().add_website("example.com")
+    log = tmp_path / "access.log"
+    log.write_text(
+        "".join(
+            f'192.0.2.{number} - - [05/Oct/2026:10:00:00 +0000] "GET /{number} HTTP/1.1" 200 1'
+            f' "-" "{FIREFOX}"\n'
+            for number in range(1, 21)
+        )
+    )
+    done = finished(
+        "follow", daemon.data, str(log), "--website", "example.com", "--people", "--once"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    client = server.client("d_test_views_in_a_followed_log_reach_the_cluster")
+    until(lambda: durations(client) == {f"/{number}": 0 for number in range(1, 21)})
+    summary = daemon.client().get("/api/website/example.com/summary")["current"]
+    assert (summary["pageviews"], summary["visitors"]) == (20, 20)
+
+
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0"
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko)"

@@ -564,13 +564,13 @@ async def test_what_cannot_be_looked_at_does_not_keep_others_from_it(server: Ser
 async def test_nothing_is_missed_that_the_cluster_does_not_have_yet(server: Server) -> None:
     website = await visited(server)
     await rule_for(server, website.number, QUIET)
-    behind = server.site.backend.cluster = ClusterState(1, behind_since=server.now)
+    behind = server.site.backend.cluster = ClusterState(1, waiting_since=server.now)
     await look(server, 4 * HOUR)
     assert server.receiver.posted == []
     assert server.site.backend.quiet == {}
     with pytest.raises(Unavailable, match="does not have the latest hits"):
         await watch_of(server).try_now(website.number, "rule")
-    behind.behind_since = server.now
+    behind.waiting_since = server.now
     await look(server, 60)
     assert texts(server) == [GONE]
 

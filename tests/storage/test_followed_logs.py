@@ -1,14 +1,18 @@
 from collections.abc import Callable
+from operator import itemgetter
 
 import pytest
 import pytest_twisted
-from support.storage.hits import DAY_MS, NOW_MS
+from support.storage.contents import stored_rows
+from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view
 from support.storage.log_lines import logged_warnings
 
 from medamad.domain.errors import Conflict, Unavailable
+from medamad.domain.hits import View, Visitor
 from medamad.storage.check import StoreCheck
 from medamad.storage.followed_logs import FilePlace, LogCounts, LogPosition
 from medamad.storage.store import Store
+from medamad.storage.wal.log import Outcome
 
 OpenStore = Callable[..., Store]
 TODAY = NOW_MS // DAY_MS
@@ -54,6 +58,67 @@ async def test_a_place_that_does_not_follow_stores_nothing(
         await store.follow_log(LogPosition(LOG, version), counts(number))
     assert store.log_position(LOG).version == 1
     assert store.robots.of(number, None, None).counts == {TODAY: {"curl": {"/": 2}}}
+    await store.close()
+
+
+def logged(minute: int, name: str = "ada", path: str = "/", day: int = 0) -> View:
+    return a_view(
+        path=path,
+        happened_ms=NOW_MS - HOUR_MS + day * DAY_MS + minute * 60_000,
+        visitor=Visitor(name, 738_000 + day, is_stored=False),
+        identity=name.encode(),
+        first_today=False,
+        first_of_page=False,
+    )
+
+
+def counted(store: Store) -> list[tuple[str, bool, bool, int]]:
+    """Return the path of each view, its flags, and which one it is after the first of its visit."""
+    website = store.websites.by_number(1)
+    assert website is not None
+    views = sorted(stored_rows(store, website)[0], key=itemgetter("time_ms"))
+    return [(row["path"], row["p"], row["q"], row["visit_offset"]) for row in views]
+
+
+@pytest_twisted.ensureDeferred
+async def test_views_and_the_place_after_them_are_stored_together(open_store: OpenStore) -> None:
+    store = open_store()
+    await store.add_website("example.com", 1)
+    first = [logged(0), logged(1, path="/a"), logged(2, "bob"), logged(40, path="/a")]
+    outcomes = await store.follow_log(LogPosition(LOG, 1), LogCounts(), first)
+    assert outcomes == [Outcome.STORED] * 4
+    with pytest.raises(Conflict):
+        await store.follow_log(LogPosition(LOG, 1), LogCounts(), [logged(41, "eve")])
+    # As if the first one had never been sent.
+    await store.follow_log(LogPosition(LOG, 2), LogCounts(), [logged(42, "eve"), logged(43)])
+    expected = [
+        ("/", True, True, 1),
+        ("/a", False, True, 2),
+        ("/", True, True, 1),
+        ("/a", False, False, 1),
+        ("/", True, True, 1),
+        ("/", False, False, 3),
+    ]
+    assert counted(store) == expected
+    with store.environment.reading() as txn:
+        assert txn.stat(store.environment.databases.visitors)["entries"] == 0
+    await store.close()
+    store = open_store()
+    assert counted(store) == expected
+    assert store.log_position(LOG).version == 2
+    # Nothing is known of the visitors any more.
+    await store.follow_log(LogPosition(LOG, 3), LogCounts(), [logged(44)])
+    assert counted(store)[-1] == ("/", True, True, 1)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_views_of_a_deleted_website_are_left_out(open_store: OpenStore) -> None:
+    store = open_store()
+    await store.delete_website(await store.add_website("example.com", 1))
+    outcomes = await store.follow_log(LogPosition(LOG, 1), LogCounts(), [logged(0)])
+    assert outcomes == [Outcome.NO_WEBSITE]
+    assert store.log_position(LOG).version == 1
     await store.close()
 
 

@@ -3,20 +3,22 @@
 from collections import Counter
 from datetime import date
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from attrs import evolve
-from support.transfer.log_samples import CRAWLER, FIREFOX, RULES, caddy, line, nginx
+from support.transfer.log_samples import CRAWLER, FIREFOX, RULES, caddy, line, nginx, read
 
 from medamad.domain.hits import HostingRule
 from medamad.domain.website_settings import WebsiteSettings
 from medamad.ingest.networks import Networks
 from medamad.ingest.pipeline import Rules
-from medamad.storage.followed_logs import FollowedWebsite, LogCounts
+from medamad.storage.followed_logs import FollowedWebsite, LogCounts, LoggedView
 from medamad.transfer.followed_lines import LineCounter
 from medamad.transfer.import_context import ImportTarget
+from medamad.transfer.rows import ViewRow
 
 DAY = (date(2026, 2, 1) - date(1970, 1, 1)).days
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
@@ -193,3 +195,94 @@ def test_the_settings_of_a_website_hold_for_its_lines() -> None:
     assert made.take().robots == {1: {DAY: {"GPTBot": {"/reset/…": 1}}}}
     made.count(line(agent=GPTBOT, request="GET /reset/secret HTTP/1.1").encode())
     assert made.take().robots == {1: {DAY: {"GPTBot": {"/reset/…": 1}}}}
+
+
+def views(
+    content: str, website: FollowedWebsite | None = None, key: bytes = b"key"
+) -> list[LoggedView]:
+    made = counter()
+    made.visitor_key = key
+    made.use_websites({"example.com": website or FollowedWebsite(1)})
+    made.count(content.encode())
+    found = made.take()
+    assert found.loads == {}
+    assert made.take() == LogCounts(robots={}, loads={})
+    return list(found.views)
+
+
+SAMPLES = (
+    line(request="GET /a/?utm_source=x&utm_campaign=y HTTP/1.1", referrer="https://www.x.example/p?q"),
+    line(status=304, referrer="http://www.example.com/b"),
+    line(agent=FIREFOX.replace("128", "129"), referrer="not a URL"),
+    line(referrer="https://spam.example/"),
+    line(address="203.0.113.9"),
+    line(request="POST /a HTTP/1.1"), line(request="GET /logo.png HTTP/1.1"), line(status=500),
+    line(agent=GPTBOT), line() + line(agent="-"),
+    f"www.example.com:443 {line()}", f"elsewhere.example:443 {line()}",
+    caddy(), caddy(type="image/png"), nginx(), nginx(http_user_agent=GPTBOT),
+)  # fmt: skip
+TEXTS = [name for name in LoggedView.__struct_fields__ if hasattr(ViewRow, name)]
+
+
+@pytest.mark.parametrize("content", SAMPLES)
+def test_a_line_is_a_view_as_in_an_import(tmp_path: Path, content: str) -> None:
+    found = [[getattr(view, name) for name in TEXTS] for view in views(content)]
+    imported = [
+        [getattr(row, name) for name in TEXTS]
+        for row in read(tmp_path, content)
+        if isinstance(row, ViewRow)
+    ]
+    assert found == imported
+
+
+def test_the_samples_have_views_and_others() -> None:
+    assert len(views("".join(SAMPLES))) == 7
+    assert {"time_ms", "path", "referrer", "host", "browser", "locale", "utm_source"} < {*TEXTS}
+
+
+def test_robots_are_counted_beside_people() -> None:
+    made = counter()
+    made.visitor_key = b"key"
+    made.count((line() + line(agent=GPTBOT) * 2).encode())
+    found = made.take()
+    assert (len(found.views), found.robots) == (1, {1: {DAY: {"GPTBot": {"/a": 2}}}})
+
+
+def test_a_visitor_is_an_address_with_a_user_agent_and_neither_is_kept() -> None:
+    other = FIREFOX.replace("128", "129")
+    lines = line() + line(request="GET /b HTTP/1.1") + line(agent=other)
+    lines += line(address="192.0.2.77") + line(address="2001:db8::1") + line(address="-")
+    found = views(lines)
+    visitors = [view.visitor for view in found]
+    assert len({*visitors}) == 5
+    assert visitors[0] == visitors[1]
+    networks = [view.network for view in found]
+    assert networks[0] == networks[3] != networks[4]
+    assert networks[5] == b""
+    again = views(lines, key=b"another")
+    assert not {*visitors} & {view.visitor for view in again}
+    assert not {*networks[:5]} & {view.network for view in again}
+    assert "192.0" not in str(found)
+    assert b"\xc0\x00\x02" not in b"".join(networks)
+
+
+def test_views_obey_the_settings_of_their_website() -> None:
+    settings = WebsiteSettings(
+        blocked_networks=("198.51.100.0/24",),
+        excluded_paths=("/admin",),
+        redacted_paths=("/reset/*",),
+        redact_emails=True,
+        kept_parameters=("t",),
+    )
+    lines = line(request="GET /reset/secret?t=3 HTTP/1.1", referrer="https://example.com/reset/x")
+    lines += line(request="GET /admin HTTP/1.1") + line(address="198.51.100.1")
+    lines += line(referrer="https://x.example/ada@example.org")
+    found = views(lines, FollowedWebsite(1, settings))
+    assert [(view.path, view.referrer, view.from_page) for view in found] == [
+        ("/reset/…?t=3", "", "/reset/…"),
+        ("/a", "x.example/…", None),
+    ]
+
+
+def test_views_of_the_far_future_do_not_count() -> None:
+    assert views(line(time="31/Jan/2027:23:30:00 +0000")) == []

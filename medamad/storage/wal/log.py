@@ -26,6 +26,7 @@ from medamad.storage.segments.corrections import Corrected, Correction, write_co
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewLocation
 from medamad.storage.wal.named_visitors import NamedVisitors
 from medamad.storage.wal.records import Record, RecordKind, Row, Rows, records_of, rows_of, view_row
+from medamad.storage.wal.seen_visitors import SeenBatch, SeenVisitors
 from medamad.storage.wal.visits import LiveVisits, VisitBatch
 
 SEQUENCE: Final = b"sequence"
@@ -76,6 +77,7 @@ class WriteAheadLog:
     unmatched: UnmatchedBeacons
     named: NamedVisitors
     visits: LiveVisits = field(factory=LiveVisits)
+    seen: SeenVisitors = field(factory=SeenVisitors)
     logs_corrections: bool = False
     """Whether there are also rows of what corrects flushed hits, for who follows the log."""
     _sequence: int = 0
@@ -97,8 +99,10 @@ class WriteAheadLog:
         stored: StoredHits,
     ) -> "WriteBatch":
         """Write hits in order. Call the batch's `remember` once they are committed."""
-        encoder = self.dictionary.encoder(txn, hits[0].time_ms)
-        batch = WriteBatch(self, txn, has_website, stored, encoder, self.visits.batch())
+        now_ms = hits[0].time_ms
+        encoder = self.dictionary.encoder(txn, now_ms)
+        visits, seen = self.visits.batch(), self.seen.batch(now_ms)
+        batch = WriteBatch(self, txn, has_website, stored, encoder, visits, seen)
         for hit in hits:
             batch.add(hit)
         batch.write_records()
@@ -140,6 +144,7 @@ class WriteBatch:
     _stored: StoredHits
     _encoder: Encoder
     _visits: VisitBatch
+    _seen: SeenBatch
     outcomes: list[Outcome] = field(factory=list)
     rows: dict[int, dict[RecordKind, Rows]] = field(factory=dict)
     """By website and kind, once the records are written."""
@@ -179,6 +184,7 @@ class WriteBatch:
         """Take what was committed into memory, for the batches that follow."""
         self._encoder.committed()
         self._visits.remember()
+        self._seen.remember()
         beacons = self._wal.beacons
         beacons.mark_indexed(self._indexed)
         beacons.remember_logged(self._locations)
@@ -214,7 +220,11 @@ class WriteBatch:
 
     def _with_visitor_flags(self, view: View, visitor: Visitor) -> View:
         """Return a view with its flags: the visitor's first of the day, and of the page."""
-        is_first = partial(self._wal.named.is_first, self._txn, visitor, view.website)
+        is_first = (
+            partial(self._wal.named.is_first, self._txn, visitor, view.website)
+            if visitor.is_stored
+            else partial(self._seen.is_first, visitor, view.website)
+        )
         return evolve(view, first_today=is_first(), first_of_page=is_first(view.path))
 
     def _match_earlier(self, digest: bytes, location: ViewLocation) -> None:
