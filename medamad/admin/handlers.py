@@ -177,6 +177,8 @@ class AdminHandlers:
             degraded=state.degraded_because(),
             rows=state.rows,
             failures=state.failures,
+            primary=state.primary,
+            others={number: other.failure for number, other in state.others.items()},
             has_earlier=spool.marks.since > 0 or bool(backend.store.partitions.days_with_rollups()),
         )
 

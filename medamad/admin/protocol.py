@@ -86,6 +86,10 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
     """How often sending has failed since the start."""
     has_earlier: bool
     """Whether there are hits from before there was a cluster, which are not sent."""
+    primary: int = 0
+    """Which collector is the primary."""
+    others: dict[int, str] = {}
+    """Why each of the other collectors cannot be reached, "" if it can."""
 
 
 class DaemonState(Struct, frozen=True, kw_only=True):

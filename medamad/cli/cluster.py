@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -32,16 +33,28 @@ from medamad.cli.support import (
     report_config_error,
 )
 from medamad.clickhouse.client import ClickHouseError
-from medamad.clickhouse.tables import OtherTables, create_tables
+from medamad.clickhouse.tables import (
+    NumberTaken,
+    OtherTables,
+    check_tables,
+    claim_number,
+    create_tables,
+)
+from medamad.cluster.peers import Greeted, Greeting, NotSent, Peer
 from medamad.config.schema import INSTALLED, Config, ConfigError
 from medamad.config.settings import ClusterSettings, cluster_settings
 from medamad.daemon.shipping import client_of, layout_of
+from medamad.storage.shared_settings import Epoch, Role, SharedSettings, join_cluster
 
 _PATIENCE_S: Final = 120.0
 """Longer than a block takes, of whose end the daemon says."""
 
 EXAMPLES: Final = (
     ("medamad cluster init --config /etc/medamad/medamad.toml", "make the tables, once"),
+    (
+        "medamad cluster join --config /etc/medamad/medamad.toml",
+        "on the machine of a further collector, before its first start",
+    ),
     ("medamad cluster load --data /var/lib/medamad", "move to a cluster with all hits"),
     ("medamad cluster status --data /var/lib/medamad", "how far the cluster has the hits"),
     (
@@ -56,6 +69,8 @@ def configure(parser: ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     init = what.add_parser("init", help="make the database and its tables, unless they are there")
     init.set_defaults(work=_init)
+    join = what.add_parser("join", help="make an empty data directory that of a further collector")
+    join.set_defaults(work=_join)
     status = what.add_parser("status", help="show how far the cluster has the hits")
     add_json(status)
     status.set_defaults(work=_status)
@@ -72,7 +87,7 @@ def configure(parser: ArgumentParser) -> None:
         help="the day, in UTC, of the first hits, such as 2026-11-20",
     )
     resend.set_defaults(work=_resend)
-    for each in (init, status, load, resend):
+    for each in (init, join, status, load, resend):
         add_data(each)
 
 
@@ -80,6 +95,8 @@ def run(arguments: Namespace) -> int:
     """Run the subcommand."""
     if arguments.what == "init":
         return _init(arguments)
+    if arguments.what == "join":
+        return on_data(arguments, partial(_join, arguments), by_file=True)
     return on_data(arguments, partial(arguments.work, arguments))
 
 
@@ -105,6 +122,48 @@ def _init(arguments: Namespace) -> int:
         return 1
     print(f"The database {cluster.database} has its tables.")
     return 0
+
+
+def _join(arguments: Namespace, data_dir: Path) -> int:
+    config = read_config(arguments, os.environ, by_file=True)
+    cluster = _settings(config)
+    own = cluster.collector
+    if not cluster.collectors.keys() - {own}:
+        raise ConfigError(
+            config.file or INSTALLED, "cluster.collectors", "no other collector is named"
+        )
+    try:
+        epoch, settings = _ask_primary(cluster)
+        client = client_of(cluster)
+        check_tables(client, layout_of(cluster))
+        claim = partial(claim_number, client, own, first=epoch.cluster)
+        join_cluster(data_dir, config.store.map_size, settings, Role(own, epoch), claim)
+        client.close()
+    except (NotSent, ClickHouseError, OtherTables, NumberTaken) as error:
+        print_error(str(error))
+        return 1
+    print(
+        f"{arguments.base / data_dir} is that of collector {own} now; the primary is collector"
+        f" {epoch.primary}. Start the daemon."
+    )
+    return 0
+
+
+def _ask_primary(cluster: ClusterSettings) -> tuple[Epoch, SharedSettings]:
+    """Return the settings of the primary, and its epoch. Raises NotSent."""
+    greeting, found, failures = Greeting(cluster.collector, Epoch(), b""), [], []
+    for number, url in cluster.collectors.items():
+        if number != cluster.collector:
+            peer = Peer(number=number, url=url, secret=cluster.secret, ca_file=cluster.ca_file)
+            try:
+                found.append(peer.ask(greeting, Greeted))
+            except NotSent as error:
+                failures.append(f"collector {number} cannot be reached: {error}")
+    epoch = max((each.epoch for each in found), key=attrgetter("rank"), default=Epoch())
+    for each in found:
+        if each.collector == epoch.primary and each.settings is not None:
+            return epoch, each.settings
+    raise NotSent("; ".join(failures) or f"collector {epoch.primary}, the primary, is not named")
 
 
 def _settings(config: Config) -> ClusterSettings:
@@ -133,7 +192,13 @@ def _report(connection: AdminConnection) -> ClusterReport:
 
 def lines_of(report: ClusterReport) -> Iterator[str]:
     """Return the state as lines of text."""
-    yield f"collector    {report.collector}"
+    role = ""
+    if report.others:
+        is_primary = report.primary == report.collector
+        role = ", the primary" if is_primary else f"; the primary is {report.primary}"
+    yield f"collector    {report.collector}{role}"
+    for number, failure in report.others.items():
+        yield f"collector {number:<2} {failure or 'can be reached'}"
     yield f"sent         {report.rows:,} rows since the start, {report.failures:,} failures"
     yield f"waiting      {report.waiting:,} rows of the log, the first for {report.lag_s:.0f} s"
     yield f"unsafe       {report.unsafe:,} rows of the log are on too few replicas"

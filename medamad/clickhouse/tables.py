@@ -153,7 +153,7 @@ COLLECTORS: Final = Table(
     order="collector, store",
     shard_key="intHash64(collector)",
 )
-"""Which stores have sent to the tables, with the number of a collector. The first one may go on."""
+"""Which stores may send to the tables, and the number of each; see `claim_number`."""
 
 VISITS: Final = Table(
     name="visits",
@@ -440,3 +440,61 @@ def _version(client: Client) -> int | None:
 def insert(client: Client, table: Table, columns: Mapping[str, Values], **settings: int) -> None:
     """Insert rows, given as columns. Raises ClickHouseError."""
     client.insert(table.name, table.types, columns, settings=settings)
+
+
+class NumberTaken(Exception):
+    """A store may not send to the tables as the collector that it is to be."""
+
+
+def claim_number(client: Client, collector: int, store: str, first: str) -> None:
+    """Make a store the only one that sends as a collector, unless it is that already.
+
+    `first` is the store that began the cluster, which numbers the websites of all. Raises
+    NumberTaken if another one did, or another store has the number; and ClickHouseError.
+    """
+    stores = _stores(client)
+    if (collector, store) not in stores and (stores or store == first):
+        _check_claim(client, stores, collector, store, first)
+        insert(client, COLLECTORS, {"collector": [collector], "store": [store]})
+        stores = _stores(client)
+    _check_claim(client, stores, collector, store, first)
+
+
+def _check_claim(
+    client: Client, stores: list[tuple[int, str]], collector: int, store: str, first: str
+) -> None:
+    database = client.connecting.database
+    if stores and stores[0][1] != first:
+        raise NumberTaken(
+            f"cluster.database: {database} has the hits of another store ({stores[0][1]}): choose a"
+            " database of its own, restore a backup of that store, or begin with an empty data"
+            " directory and medamad cluster join"
+        )
+    if not stores and store != first:
+        raise NumberTaken(
+            f"cluster.database: nothing has been sent to {database} by the collector that began"
+            f" the cluster ({first})"
+        )
+    before = next((number for number, each in stores if each == store), collector)
+    if before != collector:
+        raise NumberTaken(
+            f"cluster.collector: this store has sent its hits as collector {before}, and cannot go"
+            f" on as {collector}"
+        )
+    holder = next((each for number, each in stores if number == collector), store)
+    if holder != store:
+        raise NumberTaken(
+            f"cluster.collector: {collector} is the number of another data directory (its store is"
+            f" {holder}): choose one that no collector has ever had"
+        )
+
+
+def _stores(client: Client) -> list[tuple[int, str]]:
+    """Return the numbers and stores of all collectors, in the order in which they came."""
+    found = client.query(
+        "SELECT collector, CAST(store AS String) AS store_, min(added) AS first_added"
+        f" FROM {client.table(COLLECTORS.name)}"
+        " GROUP BY collector, store_ ORDER BY first_added, collector, store_"
+    )
+    pairs = zip(found.get("collector", ()), found.get("store_", ()), strict=True)
+    return [(int(number), str(store)) for number, store in pairs]

@@ -21,12 +21,13 @@ from twisted.logger import Logger
 
 from medamad.clickhouse.client import Client, Unavailable
 from medamad.clickhouse.tables import (
-    COLLECTORS,
     EVENTS,
     TEXTS,
     VIEWS,
     Layout,
+    NumberTaken,
     check_tables,
+    claim_number,
     day_of,
     insert,
 )
@@ -303,34 +304,16 @@ class Shipper:
             )
 
     def _claim_tables(self) -> None:
-        """Make sure that no other store sends to the same tables. Raises CannotSend.
-
-        Its websites would have the numbers of ours.
-        """
+        """Make sure that no other store sends under this number. Raises CannotSend."""
         with self._reading:
             self._check_not_stopped()
             with self.store.environment.reading() as txn:
                 own = self.store.environment.store_id(txn)
-        if (owner := self._owner()) is None:
-            insert(self.client, COLLECTORS, {"collector": [self.collector], "store": [own]})
-            owner = self._owner()
-        number, store = owner or (0, "")
-        if store != own:
-            raise CannotSend(
-                f"cluster.database: {self.client.connecting.database} has the hits of another store"
-                f" ({store}): choose a database of its own, or restore a backup of that store"
-            )
-        # The marks are forgotten without [cluster].
-        self._check_number(number)
-
-    def _owner(self) -> tuple[int, str] | None:
-        """Return which collector and store were the first to send to the tables."""
-        found = self.client.query(
-            f"SELECT collector, store FROM {self.client.table(COLLECTORS.name)}"
-            " ORDER BY added, store LIMIT 1"
-        )
-        stores = found.get("store", [])
-        return (int(found["collector"][0]), str(stores[0])) if len(stores) else None
+            first = self.store.role(self.collector).epoch.cluster
+        try:
+            claim_number(self.client, self.collector, own, first)
+        except NumberTaken as error:
+            raise CannotSend(str(error)) from error
 
     # Reading
 

@@ -241,6 +241,8 @@ class ClusterSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     quorum: Annotated[int, Meta(ge=1, le=100)] = 2
     collector: Annotated[int, Meta(ge=1, le=65_535)] = 1
     keep: Annotated[int, Meta(ge=LEAST_KEPT_HOURS, le=100_000)] = 72
+    collectors: dict[str, ServerUrl] = {}
+    secret_file: PathText = PathText("")
 
 
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

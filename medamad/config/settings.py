@@ -43,6 +43,10 @@ CREDENTIAL = "medamad.mail-password"
 CLUSTER_CREDENTIAL = "medamad.cluster-password"
 """The systemd credential with the password of the user of the ClickHouse servers."""
 
+MAX_COLLECTOR = 65_535
+"""The greatest number of a collector."""
+_LEAST_SECRET = 32
+
 RESTART_KEYS = (
     *(("cluster", key) for key in ClusterSection.__struct_fields__),
     ("server", "listen"),
@@ -214,6 +218,10 @@ class ClusterSettings:
     quorum: int
     """How many replicas must have a row: 1 without replicas."""
     collector: int
+    collectors: Mapping[int, str] = field(factory=dict)
+    """The addresses of all collectors by number, this one's too; empty where there is but one."""
+    secret: str = field(default="", repr=False)
+    """What collectors know each other by."""
 
 
 def cluster_settings(config: Config, environ: Mapping[str, str]) -> ClusterSettings | None:
@@ -242,7 +250,38 @@ def cluster_settings(config: Config, environ: Mapping[str, str]) -> ClusterSetti
         is_replicated=cluster.replicated,
         quorum=cluster.quorum if cluster.name and cluster.replicated else 1,
         collector=cluster.collector,
+        collectors=_collectors(config),
+        secret=_cluster_secret(config),
     )
+
+
+def _collectors(config: Config) -> dict[int, str]:
+    """Return the addresses of the collectors by number. Raises ConfigError."""
+    key, found = "cluster.collectors", {}
+    for number, url in config.cluster.collectors.items():
+        if not (number.isascii() and number.isdigit() and 1 <= int(number) <= MAX_COLLECTOR):
+            reason = f"expected a number from 1 to {MAX_COLLECTOR}"
+            raise ConfigError(_file(config), f"{key}.{number}", reason)
+        found[int(number)] = str(url)
+    own = config.cluster.collector
+    if found and own not in found:
+        reason = f"expected the addresses of all collectors, and there is none of this one, {own}"
+        raise ConfigError(_file(config), key, reason)
+    return found
+
+
+def _cluster_secret(config: Config) -> str:
+    """Return what the collectors know each other by, "" for one alone. Raises ConfigError."""
+    key, named = "cluster.secret_file", config.cluster.secret_file
+    if not config.cluster.collectors:
+        return ""
+    if not named:
+        raise ConfigError(_file(config), key, "required, since cluster.collectors is set")
+    secret = _secret_in(config, key, config.path(named))
+    if len(secret) < _LEAST_SECRET or not secret.isascii():
+        reason = f"expected at least {_LEAST_SECRET} characters, such as of `openssl rand -hex 32`"
+        raise ConfigError(_file(config), key, reason)
+    return secret
 
 
 def _check_retention(config: Config) -> None:

@@ -25,8 +25,8 @@ _PORT: Final = re.compile(
 )
 _OWN_NAMES: Final = frozenset(
     (
-        *("api", "auth", "dashboard", "event", "health", "mail", "metrics", "openapi.yaml"),
-        *("script.js", "scripts", "share", "shared", "user", "website", "websites"),
+        *("api", "auth", "cluster", "dashboard", "event", "health", "mail", "metrics"),
+        *("openapi.yaml", "script.js", "scripts", "share", "shared", "user", "website", "websites"),
     )
 )
 

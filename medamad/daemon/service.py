@@ -47,7 +47,7 @@ from medamad.daemon.store_check import (
 from medamad.daemon.systemd import ALIVE, READY, STOPPING, Supervisor
 from medamad.daemon.thread_pool import Pool, repeat
 from medamad.daemon.webhook_key import WebhookKey
-from medamad.domain.errors import Unavailable
+from medamad.domain.errors import Conflict, Unavailable
 from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.robot_counts import WRITE_EVERY_S, PendingRobots
 from medamad.ingest.user_agent import forget_user_agents
@@ -94,7 +94,8 @@ class WrongClock(Exception):
 
 
 _REASONS: Final = (
-    *(ConfigError, FirstLoginError, StoreError, CannotListen, Unavailable, WrongClock),
+    *(ConfigError, FirstLoginError, StoreError, CannotListen, Conflict, Unavailable),
+    WrongClock,
     OSError,
 )
 """Errors of a start whose message says enough without a traceback."""
@@ -234,6 +235,7 @@ class Daemon(Service):
         )
         if self.prepare is not None:
             await self.prepare(site.backend)
+        ships = self._ship(store, site.backend, data_dir)
         self._opened.push_async_callback(drain, site, self.drain_s, self.reactor)
         urls = await self._listen(site, listening)
         handlers = AdminHandlers(
@@ -245,7 +247,7 @@ class Daemon(Service):
             config_warnings=self._config_warnings,
             login_file=data_dir / FILE_NAME,
         )
-        self._serve_commands(data_dir, {**handlers.handlers(), **self._ship(store, site.backend)})
+        self._serve_commands(data_dir, {**handlers.handlers(), **ships})
         self._repeat(self.tidy_s, self._tidy(store, accounts, site))
         self._repeat(self.return_s, partial(_return_memory, store, queries))
         presence = self._watch_for_silence(data_dir, site.backend)
@@ -332,8 +334,11 @@ class Daemon(Service):
         self._opened.callback(client.close)
         return ClickHouseEngine(client)
 
-    def _ship(self, store: Store, backend: Backend) -> Handlers:
-        """Send hits to the cluster, if there is one; return the handlers that this adds."""
+    def _ship(self, store: Store, backend: Backend, data_dir: Path) -> Handlers:
+        """Send hits to the cluster, if there is one; return the handlers that this adds.
+
+        And speak to its other collectors.
+        """
         cluster = settings.cluster_settings(self.config, self.environ)
         if cluster is None:
             return {}
@@ -345,6 +350,14 @@ class Daemon(Service):
         self._repeat(ships.SHIP_S, shipping.ship, now=True)
         self._repeat(ships.REMOVE_S, shipping.remove)
         self._repeat(ships.SETTLE_S, shipping.settle)
+        if cluster.collectors:
+            from medamad.daemon import collectors as others  # noqa: PLC0415
+
+            collectors = others.Collectors.start(
+                store, cluster, shipping.state, data_dir, self.reactor
+            )
+            backend.collectors = collectors
+            self._repeat(others.GREET_S, collectors.greet, now=True)
         return {ResendHits: shipping.resend, LoadHits: shipping.load}
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
@@ -388,7 +401,8 @@ class Daemon(Service):
         async def look() -> None:
             self._record_presence(presence.record, backend.store)
             await watch.look()
-            await self._watch_alerts(data_dir, backend, presence).look()
+            if backend.is_primary:
+                await self._watch_alerts(data_dir, backend, presence).look()
 
         self._repeat(self.look_s, look)
         return presence
@@ -414,7 +428,8 @@ class Daemon(Service):
 
             if not made:
                 made.append(ReportDelivery(backend))
-            await made[0].look()
+            if backend.is_primary:
+                await made[0].look()
 
         return look
 

@@ -87,7 +87,7 @@ class Shipping:
             now_ms=lambda: int(clock() * 1000),
         )
         return cls(
-            state=ClusterState(cluster.collector),
+            state=ClusterState(cluster.collector, primary=cluster.collector),
             removal=Removal(client, layout_of(cluster)),
             settling=Settling(client, cluster.quorum),
             store=store,
@@ -147,13 +147,14 @@ class Shipping:
             if deleted:
                 await self._in_thread(partial(self._removal.remove_websites, deleted))
                 await store.forget_deleted(deleted)
-            await self._in_thread(partial(self._removal.remove_days, expired))
+            if self.state.is_primary:
+                await self._in_thread(partial(self._removal.remove_days, expired))
         except (ClickHouseError, Unavailable) as error:
             self._log.warn("what is to be deleted stays in the cluster: {why}", why=str(error))
 
     async def settle(self) -> None:
         """Make rows of the visits of days that may get no more hits; day by day, between hits."""
-        if self.state.failure or not self._spool.marks.collector:
+        if self.state.failure or not self._spool.marks.collector or not self.state.is_primary:
             return
         try:
             due = await self._in_thread(

@@ -1,6 +1,18 @@
 """What a collector knows of the cluster that it sends its hits to."""
 
-from attrs import define
+from attrs import define, field
+
+NOT_PRIMARY_S = 10
+"""After how many seconds a change is worth another attempt, while the primary is down."""
+
+
+@define
+class OtherCollector:
+    """What a collector knows of another one."""
+
+    url: str
+    failure: str = "it was not asked yet"
+    """Why it cannot be reached, "" if it can."""
 
 
 @define
@@ -8,6 +20,12 @@ class ClusterState:
     """How far the cluster has the hits of a collector. Times are Unix seconds."""
 
     collector: int
+    primary: int = 0
+    """Whose settings count: the number of a collector, this one's without others."""
+    others: dict[int, OtherCollector] = field(factory=dict)
+    """The other collectors, by number."""
+    dropped: str = ""
+    """The file with changes that were made here while another one became the primary."""
     waiting: int = 0
     """How many rows of the log wait to be sent."""
     waiting_since: float | None = None
@@ -27,8 +45,36 @@ class ClusterState:
         """Return how long the first row that waits has been stored, 0 if there is none."""
         return 0.0 if self.waiting_since is None else max(0.0, now - self.waiting_since)
 
+    @property
+    def is_primary(self) -> bool:
+        """Whether settings are changed here."""
+        return self.primary in (0, self.collector)
+
+    @property
+    def refusal(self) -> str:
+        """Why settings cannot be changed here, "" if they can."""
+        if self.is_primary:
+            return ""
+        primary = self.others.get(self.primary)
+        is_down = primary is not None and primary.failure
+        return (
+            f"logins and changes are for the primary, collector {self.primary}"
+            f"{', which cannot be reached' if is_down else ''}"
+        )
+
     def degraded(self) -> str:
         """Return what needs attention, without the reason, "" for nothing."""
+        found = [self._of_hits()]
+        for number, other in self.others.items():
+            found.append(f"collector {number} cannot be reached" if other.failure else "")
+        if self.dropped:
+            found.append(
+                "changes that were made here while another collector became the primary were"
+                " dropped: medamad cluster status names the file that has them"
+            )
+        return "; ".join(filter(None, found))
+
+    def _of_hits(self) -> str:
         if self.failure:
             return (
                 "the cluster takes no hits:"
@@ -39,5 +85,9 @@ class ClusterState:
         return ""
 
     def degraded_because(self) -> str:
-        """Return what needs attention, with the reason, "" for nothing."""
-        return self.degraded() and f"{self.degraded()}: {self.failure or self.lacking}"
+        """Return what needs attention, with the reasons, "" for nothing."""
+        reasons = [self.failure or self.lacking]
+        reasons += [other.failure for other in self.others.values()]
+        if self.dropped:
+            reasons.append(f"make the changes in {self.dropped} again, and delete it")
+        return self.degraded() and f"{self.degraded()}: {'; '.join(filter(None, reasons))}"

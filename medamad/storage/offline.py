@@ -40,6 +40,7 @@ from medamad.storage.import_batches import (
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot, SnapshotReader
+from medamad.storage.shared_settings import check_is_primary
 from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 from medamad.storage.wal.records import sound_rows
@@ -64,6 +65,7 @@ def change_password(directory: Path, password_hash: str, now: int) -> str:
     try:
         with store_errors(environment.path), environment.lmdb.begin(write=True) as txn:
             environment.check_is_ours(txn)
+            check_is_primary(txn, environment.databases)
             account = ACCOUNT.read(txn, environment.databases)
             if account is None:
                 raise NoStore(f"{directory}: the store has no account yet; start medamad once")
@@ -318,6 +320,7 @@ def _guest(directory: Path, *, write: bool) -> Iterator[tuple[Txn, Databases]]:
         with store_errors(environment.path), environment.lmdb.begin(write=write) as txn:
             if write:
                 environment.check_is_ours(txn)
+                check_is_primary(txn, environment.databases)
             yield txn, environment.databases
     finally:
         environment.close()

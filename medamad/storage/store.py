@@ -41,6 +41,16 @@ from medamad.storage.segments.damage import WAYS_OUT
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import StoreSettings
+from medamad.storage.shared_settings import (
+    Epoch,
+    Role,
+    SharedSettings,
+    begin_epoch,
+    read_role,
+    read_shared,
+    write_role,
+    write_shared,
+)
 from medamad.storage.spool import Marks, Spool
 from medamad.storage.wal.log import Outcome, WriteAheadLog, WriteBatch
 from medamad.storage.website_values import (
@@ -359,6 +369,47 @@ class Store:
         for number in await self.writer.submit(change):
             self.maintenance.start(self.website_purge.purge(number))
         self.maintenance.log_unregistered()
+
+    def role(self, collector: int) -> Role:
+        """Return which collector of a cluster this is, by default the first. Raises Damaged."""
+        with self.environment.reading() as txn:
+            role = read_role(txn, self.environment.databases)
+            own = self.environment.store_id(txn)
+        return role or Role(collector, Epoch(primary=collector, cluster=own))
+
+    def shared_settings(self) -> SharedSettings:
+        """Return a copy of what all collectors have in common."""
+        with self.environment.reading() as txn:
+            return read_shared(txn, self.environment.databases)
+
+    async def take_shared(
+        self, settings: SharedSettings, role: Role, keep: Callable[[SharedSettings], None]
+    ) -> None:
+        """Replace the settings by the primary's, in one transaction, and store whose they are.
+
+        Websites that the primary no longer has are deleted with their hits. Before, `keep` is
+        called in the writer's thread with the settings as they are.
+        """
+
+        def change(txn: Transaction) -> list[int]:
+            databases = self.environment.databases
+            keep(read_shared(txn.lmdb, databases))
+            write_shared(txn.lmdb, databases, settings)
+            write_role(txn.lmdb, databases, role)
+            gone = self.websites.replace(txn)
+            if gone:
+                self._delete_in_cluster(txn, gone)
+                txn.after_commit(lambda: self._drop(*gone))
+            return gone
+
+        for number in await self.writer.submit(change):
+            self.maintenance.start(self.website_purge.purge(number))
+        self.maintenance.log_unregistered()
+
+    async def begin_epoch(self, role: Role) -> Role:
+        """Become the primary; return the new role."""
+        databases = self.environment.databases
+        return await self.writer.submit(lambda txn: begin_epoch(txn.lmdb, databases, role))
 
     def evict_texts(self) -> None:
         """Drop the least recently used texts from memory. To be called regularly."""

@@ -25,7 +25,8 @@ from medamad.storage.environment.writer import Transaction
 from medamad.storage.errors import Damaged
 
 _NUMBER: Final = struct.Struct(">I")
-_LAST_NUMBER_KEY: Final = b"last-website"
+LAST_NUMBER: Final = b"last-website"
+"""The name in meta of the last number that a website got."""
 _NONE: Final[Mapping[Any, Website]] = MappingProxyType({})
 
 
@@ -87,9 +88,9 @@ class Websites:
         if hostname in self._by_hostname:
             raise Conflict(f"hostname: {hostname} is registered already")
         meta = self._databases.meta
-        last = read_number(txn.lmdb, meta, _LAST_NUMBER_KEY)
+        last = read_number(txn.lmdb, meta, LAST_NUMBER)
         number = max(last, _greatest_used(txn.lmdb, self._databases)) + 1
-        write_number(txn.lmdb, meta, _LAST_NUMBER_KEY, number)
+        write_number(txn.lmdb, meta, LAST_NUMBER, number)
         website = Website(number, hostname, created=now, updated=now, settings=FOR_NEW_WEBSITES)
         self._put(txn, website)
         txn.after_commit(lambda: self._publish({**self._by_hostname, hostname: website}))
@@ -137,6 +138,20 @@ class Websites:
             txn.lmdb.put(TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
         txn.after_commit(lambda: self._publish({}))
         return numbers
+
+    def replace(self, txn: Transaction) -> list[int]:
+        """Take what a transaction has stored in their place; return the numbers that are gone.
+
+        These get tombstones, as deleted ones do.
+        """
+        stored = read_websites(txn.lmdb, self._databases)
+        websites = {each.hostname: each for each in stored if not isinstance(each, str)}
+        left = {website.number for website in websites.values()}
+        gone = sorted(self._by_number.keys() - left)
+        for number in gone:
+            txn.lmdb.put(TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)
+        txn.after_commit(lambda: self._publish(websites))
+        return gone
 
     def _of(self, number: int) -> Website:
         website = self.by_number(number)

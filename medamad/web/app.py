@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from attrs import evolve, frozen
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from medamad.accounts.accounts import Accounts
@@ -21,9 +22,15 @@ from medamad.query.embedded.engine import EmbeddedEngine
 from medamad.query.engine import Engine
 from medamad.storage.store import Store
 from medamad.web import cors
-from medamad.web.backend import Backend, RunQuery
+from medamad.web.backend import Backend, CollectorMessages, RunQuery
 from medamad.web.call import hit_call
-from medamad.web.responses import Response, error_response, failure_response, json_response
+from medamad.web.responses import (
+    NO_STORE,
+    Response,
+    error_response,
+    failure_response,
+    json_response,
+)
 from medamad.web.routes import hits
 from medamad.web.server.request import Request
 from medamad.web.server.site import Site
@@ -34,6 +41,8 @@ if TYPE_CHECKING:
     from medamad.web.routing import Routing
 
 _OPTIONS_OF_SERVER: Final = (b"OPTIONS", b"*")
+COLLECTORS: Final = b"/cluster"
+"""The path of what collectors of a cluster say to each other."""
 _METHODS: Final = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST"
 
 
@@ -73,6 +82,11 @@ class Root:
             self._serve_hit(request, name)
         elif (request.method, request.path) == _OPTIONS_OF_SERVER:
             request.respond(Response(HTTPStatus.NO_CONTENT, headers=((b"Allow", _METHODS),)))
+        elif request.path == COLLECTORS and self._backend.collectors is not None:
+            serving = Deferred.fromCoroutine(_answer(request, self._backend.collectors))
+            serving.addErrback(
+                lambda failure: request.respond(failure_response(failure, "a collector"))
+            )
         else:
             resource = self._routing.routes_of(request).resource
             resource.render(request)  # type: ignore[arg-type] # mypy knows no zope
@@ -117,6 +131,13 @@ class Root:
         if base and (path == base or path.startswith(base + b"/")):
             return path.removeprefix(base) or b"/"
         return path
+
+
+async def _answer(request: Request, collectors: CollectorMessages) -> None:
+    """Respond to another collector of the cluster."""
+    sent = request.headers.joined(b"Authorization") or b""
+    answer = await collectors.answer(sent.removeprefix(b"Bearer "), request.body)
+    request.respond(Response(HTTPStatus.OK, answer, b"application/msgpack", (NO_STORE,)))
 
 
 _API: Final = b"/" + API_PREFIX.encode("ascii")

@@ -12,7 +12,7 @@ from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
 from medamad.domain.alerts import Rule
 from medamad.domain.backups import BackupState
-from medamad.domain.cluster import ClusterState
+from medamad.domain.cluster import NOT_PRIMARY_S, ClusterState
 from medamad.domain.errors import Unavailable
 from medamad.domain.timings import Timings
 from medamad.ingest.pipeline import Pipeline
@@ -51,6 +51,13 @@ class AlertWatching(Protocol):
 
     def secret_of(self, url: str, /) -> str:
         """Return the secret that signs what is sent to a webhook."""
+
+
+class CollectorMessages(Protocol):
+    """Takes what other collectors of the cluster send."""
+
+    async def answer(self, secret: bytes, message: bytes, /) -> bytes:
+        """Return the answer to a message. Raises Forbidden for a wrong secret, and BadRequest."""
 
 
 class RunQuery(Protocol):
@@ -100,6 +107,8 @@ class Backend:
     """What looks at the alerts; None before that begins."""
     cluster: ClusterState | None = None
     """How far a cluster has the hits; None without one."""
+    collectors: CollectorMessages | None = None
+    """What speaks to the other collectors; None without any."""
     report_failures: MutableMapping[str, str] = field(factory=dict)
     """Why the last attempt to mail a report failed, by its id."""
     import_failures: MutableMapping[int, str] = field(factory=dict)
@@ -109,6 +118,16 @@ class Backend:
     """
     quiet: MutableMapping[int, int] = field(factory=dict)
     """The time of the last view of each website that has gone quiet, by number."""
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether settings are changed here, and mails and alerts sent from here."""
+        return self.cluster is None or self.cluster.is_primary
+
+    def check_is_primary(self) -> None:
+        """Raise Unavailable, with the reason, if settings are changed on another collector."""
+        if self.cluster is not None and (refusal := self.cluster.refusal):
+            raise Unavailable(refusal, retry_after=NOT_PRIMARY_S)
 
     def check_complete(self) -> None:
         """Raise Unavailable if the engine lacks hits of more than a minute ago."""

@@ -38,8 +38,8 @@ def test_the_shipped_file_documents_every_key_and_default(tmp_path: Path) -> Non
         *(defaults.privacy, defaults.retention, defaults.backup),
         *(defaults.alerts, defaults.mail, defaults.cluster, defaults.log),
     )
-    # Tables of websites are shown as an example.
-    tables = {"websites"}
+    # Tables of websites and of collectors are shown as examples.
+    tables = {"websites", "collectors"}
     assert (
         documented
         == {key for section in sections for key in section.__struct_encode_fields__} - tables

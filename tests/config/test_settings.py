@@ -268,6 +268,7 @@ def test_without_a_cluster_there_is_none(tmp_path: Path) -> None:
 
 def test_a_cluster_reaches_the_store_and_the_shipper(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("open\n", "utf-8")
+    (tmp_path / "of-collectors").write_text("0123456789abcdef0123456789abcdef\n", "utf-8")
     config = config_of(
         tmp_path,
         """
@@ -281,6 +282,10 @@ def test_a_cluster_reaches_the_store_and_the_shipper(tmp_path: Path) -> None:
         quorum = 3
         collector = 7
         keep = 100
+        secret_file = "of-collectors"
+        [cluster.collectors]
+        1 = "http://a:8080"
+        7 = "https://b:8443/"
         """,
     )
     assert settings.cluster_settings(config, {}) == settings.ClusterSettings(
@@ -293,6 +298,8 @@ def test_a_cluster_reaches_the_store_and_the_shipper(tmp_path: Path) -> None:
         is_replicated=True,
         quorum=3,
         collector=7,
+        collectors={1: "http://a:8080", 7: "https://b:8443"},
+        secret="0123456789abcdef0123456789abcdef",
     )
     assert settings.store_settings(config).spool_hours == 100
     changed = config_of(tmp_path, '[cluster]\nurls = ["http://one:8123"]')
@@ -339,6 +346,21 @@ def test_shards_without_replicas_need_no_quorum(tmp_path: Path) -> None:
             'urls = ["http://one:8123"]\npassword_file = "none"',
             "cluster.password_file",
             "No such file",
+        ),
+        (
+            'urls = ["http://one:8123"]\n[cluster.collectors]\n1 = "http://a:8080"',
+            "cluster.secret_file",
+            "required, since cluster.collectors is set",
+        ),
+        (
+            'urls = ["http://one:8123"]\ncollector = 3\n[cluster.collectors]\n1 = "http://a:8080"',
+            "cluster.collectors",
+            "expected the addresses of all collectors, and there is none of this one, 3",
+        ),
+        (
+            'urls = ["http://one:8123"]\n[cluster.collectors]\nfirst = "http://a:8080"',
+            "cluster.collectors.first",
+            "expected a number from 1 to 65535",
         ),
     ],
 )

@@ -35,11 +35,13 @@ INDEXED_BEACONS: Final = b"indexed-beacons"
 """The sequence number up to which the beacons of views are in the index on disk."""
 MARKS: Final = b"cluster-marks"
 """How far a cluster has what is stored; see `medamad.storage.spool`."""
+ROLE: Final = b"cluster-role"
+"""Which collector of a cluster this is; see `medamad.storage.shared_settings`."""
 TRUSTED_TIME: Final = b"trusted-time"
 """The time by which retention deletes; see `trusted_clock`."""
 KNOWN_NAMES: Final = frozenset(
     (
-        *(FORMAT_KEY, PROGRAM, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS, MARKS),
+        *(FORMAT_KEY, PROGRAM, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS, MARKS, ROLE),
         b"account",
         *(b"beacon-secret", b"last-website", b"last-segment", b"last-batch", b"sequence"),
     )

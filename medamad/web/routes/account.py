@@ -36,6 +36,7 @@ _DETAILS: Final = msgspec.json.Decoder(LoginDetails)
 
 async def log_in(call: Call) -> Response:
     """Begin a login and set the cookies."""
+    call.backend.check_is_primary()
     details = call.body(_DETAILS)
     network = sender_network(call.request, call.backend)
     session = await call.backend.accounts.log_in(

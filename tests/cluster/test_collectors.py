@@ -1,0 +1,204 @@
+"""Several collectors, as real daemons: who is the primary, and what the others have of it."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.clickhouse.daemon import Collectors, command, send
+from support.clickhouse.servers import Server
+from support.daemon import PASSWORD, USERNAME, Client, Daemon, finished_fork, until
+
+pytestmark = pytest.mark.daemon
+
+
+@pytest.fixture
+def three(server: Server, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Collectors]:
+    found = Collectors.of([server], f"c_{request.node.name}"[:60], tmp_path)
+    found.start()
+    yield found
+    found.stop()
+
+
+def hostnames(client: Client) -> list[str] | None:
+    """Return the hostnames of the websites, None where the login is not known yet."""
+    answer = client.request("GET", "/api/websites")
+    assert answer.status in {200, 401}, answer
+    return None if answer.status == 401 else [website["hostname"] for website in answer.json]
+
+
+def of(daemon: Daemon, client: Client) -> Client:
+    """Return a client of another daemon with the same login."""
+    return Client(daemon.port, client.cookie)
+
+
+def report(daemon: Daemon) -> dict[str, object]:
+    found: dict[str, object] = json.loads(command(daemon, "status", "--json")[1])
+    return found
+
+
+def test_the_others_follow_the_primary(three: Collectors) -> None:
+    client = three[1].client()
+    client.add_website("example.com")
+    others = [of(three[number], client) for number in (2, 3)]
+    until(lambda: all(hostnames(each) == ["example.com"] for each in others))
+    goal = {"name": "Order", "path": "/order"}
+    path = "/api/websites/example.com/goals"
+    assert client.request("POST", path, goal).status == 201
+    until(lambda: all(len(each.get(path)) == 1 for each in others))
+    # Each has its own numbers, and the website the same one on all.
+    for number in (1, 2, 3):
+        send(three[number], number)
+    summary = "/api/website/example.com/summary"
+    for each in (client, *others):
+        until(lambda each=each: each.get(summary)["current"]["visitors"] == 3)
+    found = three.client().query(
+        f"SELECT DISTINCT website, toUInt16(bitShiftRight(view, 48)) AS collector"
+        f" FROM {three.client().table('views')} ORDER BY collector"
+    )
+    assert (found["website"].tolist(), found["collector"].tolist()) == ([1, 1, 1], [1, 2, 3])
+    assert client.request("DELETE", "/api/websites/example.com").status == 204
+    until(lambda: all(hostnames(each) == [] for each in others))
+    body = {"e": "load", "b": "late", "u": "https://example.com/", "p": True, "q": True}
+    assert others[0].request("POST", "/api/event/hit", body).status == 404
+
+
+def test_others_refuse_changes_and_say_whose_they_are(three: Collectors) -> None:
+    client = three[1].client()
+    client.add_website("example.com")
+    other = of(three[2], client)
+    until(lambda: hostnames(other) == ["example.com"])
+    expected = "logins and changes are for the primary, collector 1"
+    login = {"username": USERNAME, "password": PASSWORD}
+    changes = (
+        ("POST", "/api/websites", {"hostname": "b.example"}),
+        ("DELETE", "/api/websites/example.com", None),
+        ("PATCH", "/api/user", {"settings": {"language": "de"}}),
+        ("POST", "/api/auth/login", login),
+    )
+    for method, path, body in changes:
+        answer = other.request(method, path, body)
+        assert answer.status == 503, (method, path)
+        assert answer.json["error"]["message"] == expected
+        assert int(answer.headers["retry-after"]) > 0
+    goal = ["goal", "add", "example.com", "Order", "--path", "/order"]
+    done = finished_fork([*goal, "--data", str(three[2].data)])
+    assert done.returncode == 1
+    assert "settings are changed on the primary, collector 1" in done.stderr
+    done = finished_fork([*goal, "--data", str(three[1].data)])
+    assert done.returncode == 0
+    until(lambda: len(other.get("/api/websites/example.com/goals")) == 1)
+    assert hostnames(client) == ["example.com"]
+
+
+def test_others_go_on_while_the_primary_is_down(three: Collectors) -> None:
+    client = three[1].client()
+    client.add_website("example.com")
+    other = of(three[3], client)
+    until(lambda: hostnames(other) == ["example.com"])
+    three[1].kill()
+    until(lambda: report(three[3])["others"]["1"] != "")  # type: ignore[index]
+    answer = other.request("POST", "/api/websites", {"hostname": "b.example"})
+    assert answer.status == 503
+    assert answer.json["error"]["message"].endswith("which cannot be reached")
+    send(three[3], 1)
+    until(lambda: other.get("/api/website/example.com/summary")["current"]["visitors"] == 1)
+    degraded = Client(three[3].port).get("/health")["degraded"]
+    assert degraded == "collector 1 cannot be reached"
+    # Also after a start without the primary.
+    three[3].stop()
+    three[3].start()
+    assert hostnames(other) == ["example.com"]
+    status, printed, _ = command(three[3], "status")
+    assert status == 1
+    assert "collector    3; the primary is 1\ncollector 1  http" in printed
+    three[1].start()
+    until(lambda: "degraded" not in Client(three[3].port).get("/health"))
+    assert "collector 1  can be reached" in command(three[3], "status")[1]
+
+
+def test_a_collector_needs_the_secret(three: Collectors) -> None:
+    for secret in ("", "Bearer ", "Bearer wrong", f"Basic {three.secret}"):
+        connection = http.client.HTTPConnection("127.0.0.1", three[1].port)
+        connection.request("POST", "/cluster", b"\x90", {"Authorization": secret})
+        answer = connection.getresponse()
+        assert answer.status == 403
+        assert b"account" not in answer.read()
+        connection.close()
+    (three[3].folder / "secret").write_text("another secret, of thirty-two characters\n")
+    three[3].stop()
+    three[3].start()
+    until(lambda: "collectors that have the secret" in report(three[3])["degraded"])  # type: ignore[operator]
+    assert three.secret not in "".join(three[number].log for number in (1, 2, 3))
+
+
+def joining(three: Collectors, number: int, folder: Path) -> Daemon:
+    """Return a daemon that has not joined yet, as a further collector."""
+    daemon = Daemon(folder)
+    daemon.configuration = three.configured(number, {number: daemon.base})
+    folder.mkdir()
+    (folder / "secret").write_text(three.secret)
+    return daemon
+
+
+def test_a_number_is_never_given_twice(three: Collectors, tmp_path: Path) -> None:
+    until(lambda: not report(three[2])["waiting"])
+    until(lambda: len(three.numbers()) == 3)
+    late = joining(three, 2, tmp_path / "late")
+    status, _, error = command(late, "join")
+    assert status == 1
+    assert "cluster.collector: 2 is the number of another data directory" in error
+    # The directory is still empty.
+    late.configuration = three.configured(4, {4: late.base})
+    status, printed, error = command(late, "join")
+    assert (status, error) == (0, "")
+    assert printed.endswith("of collector 4 now; the primary is collector 1. Start the daemon.\n")
+    status, _, error = command(late, "join")
+    assert status == 1
+    assert "begins with an empty data directory" in error
+    late.configuration = three.configured(5, {5: late.base})
+    late.folder.joinpath("medamad.toml").write_text(late.configuration)
+    run = ["run", "--config", str(late.folder / "medamad.toml"), "--data", str(late.data)]
+    done = finished_fork([*run, "--listen", str(late.port)])
+    assert done.returncode == 1
+    assert "cluster.collector: this data directory has joined as 4" in done.stderr
+
+
+def test_joining_says_what_is_wrong(three: Collectors, tmp_path: Path) -> None:
+    late = joining(three, 4, tmp_path / "late")
+    (late.folder / "secret").write_text("another secret, of thirty-two characters\n")
+    status, _, error = command(late, "join")
+    assert status == 1
+    assert "collector 1 cannot be reached: " in error
+    assert "this is for collectors that have the secret of cluster.secret_file" in error
+    (late.folder / "secret").write_text("short")
+    status, _, error = command(late, "join")
+    assert status == 78
+    assert "cluster.secret_file: expected at least 32 characters" in error
+    late.configuration = late.configuration.partition("[cluster.collectors]")[0]
+    status, _, error = command(late, "join")
+    assert status == 78
+    assert "cluster.collectors: no other collector is named" in error
+    late.configuration = three.configured(4, dict.fromkeys(range(1, 5), late.base))
+    (late.folder / "secret").write_text(three.secret)
+    status, _, error = command(late, "join")
+    assert status == 1
+    assert "Connection refused" in error
+    assert not (late.data / "store.mdb").exists()
+
+
+def test_a_collector_that_has_not_joined_is_named(three: Collectors, tmp_path: Path) -> None:
+    three[3].stop()
+    alone = Daemon(tmp_path / "alone", configuration=three[3].configuration, port=three[3].port)
+    alone.folder.mkdir()
+    (alone.folder / "secret").write_text(three.secret)
+    alone.start()
+    client = three[1].client()
+    client.add_website("example.com")
+    expected = "has not joined the cluster of this one: run medamad cluster join"
+    until(lambda: expected in command(alone, "status")[1])
+    assert hostnames(alone.client()) == []
+    until(lambda: expected in command(three[1], "status")[1])
+    assert report(three[1])["primary"] == 1
+    alone.stop()
