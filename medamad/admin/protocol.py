@@ -171,6 +171,14 @@ class LoadHits(AdminRequest, frozen=True):
     """
 
 
+class Promote(AdminRequest, frozen=True):
+    """Request that this collector becomes the primary of its cluster.
+
+    The result is the warning that the former primary could not be asked for its last settings, ""
+    if it could.
+    """
+
+
 class GetConfiguration(AdminRequest, frozen=True):
     """Request what commands need to know of the configuration."""
 

@@ -20,6 +20,7 @@ from medamad.admin.protocol import (
     ClusterReport,
     DaemonState,
     LoadHits,
+    Promote,
     ResendHits,
     Status,
 )
@@ -29,6 +30,7 @@ from medamad.cli.support import (
     add_json,
     on_data,
     print_error,
+    print_warning,
     read_config,
     report_config_error,
 )
@@ -57,6 +59,10 @@ EXAMPLES: Final = (
     ),
     ("medamad cluster load --data /var/lib/medamad", "move to a cluster with all hits"),
     ("medamad cluster status --data /var/lib/medamad", "how far the cluster has the hits"),
+    (
+        "medamad cluster promote --data /var/lib/medamad",
+        "on the collector whose settings and logins are to count from now on",
+    ),
     (
         "medamad cluster resend --since 2026-11-20 --data /var/lib/medamad",
         "after servers have lost rows: all hits since then that this machine has",
@@ -87,7 +93,11 @@ def configure(parser: ArgumentParser) -> None:
         help="the day, in UTC, of the first hits, such as 2026-11-20",
     )
     resend.set_defaults(work=_resend)
-    for each in (init, join, status, load, resend):
+    promote = what.add_parser(
+        "promote", help="make this collector the primary, such as when that is lost"
+    )
+    promote.set_defaults(work=_promote)
+    for each in (init, join, status, load, resend, promote):
         add_data(each)
 
 
@@ -226,4 +236,19 @@ def _send(data_dir: Path, request: AdminRequest, done: str) -> int:
         finally:
             line.end()
     print(f"{rows:,} rows were {done} in {time.monotonic() - begun:.0f} s.")
+    return 0
+
+
+def _promote(_arguments: Namespace, data_dir: Path) -> int:
+    with connect(data_dir, _PATIENCE_S) as connection:
+        report = _report(connection)
+        if not report.others:
+            raise RequestFailed("there is no other collector: [cluster.collectors] names none")
+        failure = connection.request(Promote(), str)
+    print(f"Collector {report.collector} is the primary now.")
+    if failure:
+        print_warning(
+            f"collector {report.primary} could not be asked for changes of the last second:"
+            f" {failure}"
+        )
     return 0

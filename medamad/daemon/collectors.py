@@ -16,6 +16,8 @@ from attrs import define, field
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
 
+from medamad.admin.protocol import Promote
+from medamad.admin.server import ReportProgress
 from medamad.cluster.peers import Greeted, Greeting, NotSent, Peer
 from medamad.config.settings import ClusterSettings
 from medamad.daemon.thread_pool import Pool
@@ -99,6 +101,27 @@ class Collectors:
             greeting.addErrback(
                 lambda failure: self._log.failure("a collector could not be greeted", failure)
             )
+
+    async def promote(self, _request: Promote, _report: ReportProgress) -> str:
+        """Become the primary, with the last settings of the former one if it can be reached.
+
+        Returns why these are unknown, "" if they are not. Raises Conflict if this is the primary.
+        """
+        former = self._latest.primary
+        if self._state.is_primary:
+            raise Conflict(f"collector {former} is the primary already")
+        if former in self._peers:
+            await self._greet(former)
+        await self._changing.run(self._begin_epoch)
+        other = self._state.others.get(former)
+        return "" if other is None else other.failure
+
+    async def _begin_epoch(self) -> None:
+        role = Role(self._role.collector, self._latest)
+        self._role = await self._store.begin_epoch(role)
+        self._latest = self._role.epoch
+        self._publish()
+        self._log.warn("this is the primary now, collector {number}", number=role.collector)
 
     async def answer(self, secret: bytes, message: bytes) -> bytes:
         """Return the answer to a message. Raises Forbidden for a wrong secret, and BadRequest."""

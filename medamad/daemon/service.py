@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.first_login import FILE_NAME, FirstLogin, FirstLoginError
 from medamad.admin.handlers import AdminHandlers
-from medamad.admin.protocol import LoadHits, ResendHits
+from medamad.admin.protocol import LoadHits, Promote, ResendHits
 from medamad.admin.server import AdminServer, Handlers
 from medamad.config import settings
 from medamad.config.lists import Lists, load_lists
@@ -350,6 +350,7 @@ class Daemon(Service):
         self._repeat(ships.SHIP_S, shipping.ship, now=True)
         self._repeat(ships.REMOVE_S, shipping.remove)
         self._repeat(ships.SETTLE_S, shipping.settle)
+        handlers: dict[Any, Any] = {ResendHits: shipping.resend, LoadHits: shipping.load}
         if cluster.collectors:
             from medamad.daemon import collectors as others  # noqa: PLC0415
 
@@ -358,7 +359,8 @@ class Daemon(Service):
             )
             backend.collectors = collectors
             self._repeat(others.GREET_S, collectors.greet, now=True)
-        return {ResendHits: shipping.resend, LoadHits: shipping.load}
+            handlers[Promote] = collectors.promote
+        return handlers
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
         queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.clickhouse.daemon import Collectors, command, send
+from support.clickhouse.daemon import Collectors, command, initialized, send
 from support.clickhouse.servers import Server
 from support.daemon import PASSWORD, USERNAME, Client, Daemon, finished_fork, until
+
+from medamad.daemon.collectors import DROPPED_NAME
 
 pytestmark = pytest.mark.daemon
 
@@ -202,3 +204,86 @@ def test_a_collector_that_has_not_joined_is_named(three: Collectors, tmp_path: P
     until(lambda: expected in command(three[1], "status")[1])
     assert report(three[1])["primary"] == 1
     alone.stop()
+
+
+def promoted(daemon: Daemon) -> str:
+    """Make a collector the primary; return the warnings."""
+    status, printed, warning = command(daemon, "promote")
+    assert status == 0, warning
+    assert printed.endswith("is the primary now.\n")
+    return warning
+
+
+def test_another_collector_becomes_the_primary(three: Collectors) -> None:
+    client = three[1].client()
+    client.add_website("example.com")
+    # What has been changed just before is not lost.
+    assert promoted(three[2]) == ""
+    now = of(three[2], client)
+    assert hostnames(now) == ["example.com"]
+    now.add_website("b.example")
+    others = [of(three[number], client) for number in (1, 3)]
+    until(lambda: all(hostnames(each) == ["b.example", "example.com"] for each in others))
+    answer = client.request("POST", "/api/websites", {"hostname": "c.example"})
+    assert answer.status == 503
+    assert "the primary, collector 2" in answer.json["error"]["message"]
+    assert command(three[1], "status")[0] == 0
+    assert not list(three[1].data.glob(DROPPED_NAME.format("*")))
+    status, _, error = command(three[2], "promote")
+    assert (status, "collector 2 is the primary already" in error) == (1, True)
+    # And back, after a start.
+    three[2].stop()
+    three[2].start()
+    assert promoted(three[1]) == ""
+    client.add_website("c.example")
+    until(lambda: hostnames(now) == ["b.example", "c.example", "example.com"])
+
+
+def test_changes_made_during_a_split_are_kept_in_a_file_and_dropped(three: Collectors) -> None:
+    client = three[1].client()
+    client.add_website("example.com")
+    others = [of(three[number], client) for number in (2, 3)]
+    until(lambda: all(hostnames(each) == ["example.com"] for each in others))
+    three[1].kill()
+    assert "could not be asked for changes of the last second" in promoted(three[3])
+    others[1].add_website("new.example")
+    until(lambda: hostnames(others[0]) == ["example.com", "new.example"])
+    # The former primary comes back, and reaches nobody.
+    for number in (2, 3):
+        three[number].stop()
+    three[1].start()
+    client.add_website("lost.example")
+    body = {"e": "load", "b": "lost", "u": "https://lost.example/", "p": True, "q": True}
+    assert client.request("POST", "/api/event/hit", body).status == 204
+    stored = three.client()
+    views = f"SELECT website FROM {stored.table('views')}"
+    until(lambda: len(stored.query(views).get("website", ())) == 1)
+    for number in (2, 3):
+        three[number].start()
+    until(lambda: hostnames(client) == ["example.com", "new.example"])
+    status, printed, _ = command(three[1], "status")
+    (file,) = three[1].data.glob(DROPPED_NAME.format("*"))
+    assert status == 1
+    assert f"make the changes in {file} again, and delete it" in printed
+    assert file.stat().st_mode & 0o777 == 0o600
+    kept = json.loads(file.read_text())
+    assert [
+        json.loads(change["value"])["hostname"]
+        for change in kept
+        if change["database"] == "websites"
+    ] == ["lost.example"]
+    file.unlink()
+    until(lambda: command(three[1], "status")[0] == 0)
+    # No website has the number of one that was dropped.
+    summary = "/api/website/new.example/summary"
+    assert client.get(summary)["current"]["visitors"] == 0
+
+
+def test_a_promotion_without_others_is_refused(server: Server, tmp_path: Path) -> None:
+    text = f'[cluster]\nurls = ["{server.url}"]\ndatabase = "alone"\n'
+    daemon = Daemon(tmp_path / "daemon", configuration=text)
+    initialized(daemon)
+    daemon.start()
+    status, _, error = command(daemon, "promote")
+    assert (status, "[cluster.collectors] names none" in error) == (1, True)
+    daemon.stop()

@@ -260,6 +260,7 @@ NEEDS: Final[tuple[tuple[str, Need], ...]] = (
     (r"medamad (check|restore)\b", when_it_is_stopped),
     (r"medamad import .* views.ndjson events.ndjson$", on_an_empty_store),  # of an earlier build
     (r"medamad cluster join", run_by("tests/support/clickhouse/daemon.py", '"join"')),
+    (r"medamad cluster promote", run_by("tests/cluster/test_collectors.py", '"promote"')),
     (
         r"medamad cluster ",
         run_by("tests/cluster/test_daemon.py", '"init"', '"status"', '"load"', '"resend"'),
