@@ -44,6 +44,9 @@ from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.settings import unregistered_warning
 from medamad.web.server.site import Site
 
+_STRAYED_SHARE: Final = 0.01
+_STRAYED: Final = 100
+"""How many hits may stray, and which share of all, before the proxy is to blame."""
 _FULL: Final = 0.7
 """The share of the store's maximum size above which there is a warning."""
 
@@ -178,6 +181,10 @@ class AdminHandlers:
             rows=state.rows,
             failures=state.failures,
             primary=state.primary,
+            passed_on=state.passed_on,
+            to_pass_on=state.to_pass_on,
+            is_scattered=state.strayed
+            > _STRAYED_SHARE * backend.pipeline.accepted.total + _STRAYED,
             others={number: other.failure for number, other in state.others.items()},
             has_earlier=spool.marks.since > 0 or bool(backend.store.partitions.days_with_rollups()),
         )

@@ -90,6 +90,12 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
     """Which collector is the primary."""
     others: dict[int, str] = {}
     """Why each of the other collectors cannot be reached, "" if it can."""
+    passed_on: int = 0
+    """How many hits other collectors have taken from this one since the start."""
+    to_pass_on: int = 0
+    """How many hits wait for other collectors, counted once for each of these."""
+    is_scattered: bool = False
+    """Whether too many unloads and events reach another collector than their view."""
 
 
 class DaemonState(Struct, frozen=True, kw_only=True):

@@ -212,6 +212,14 @@ def lines_of(report: ClusterReport) -> Iterator[str]:
     yield f"sent         {report.rows:,} rows since the start, {report.failures:,} failures"
     yield f"waiting      {report.waiting:,} rows of the log, the first for {report.lag_s:.0f} s"
     yield f"unsafe       {report.unsafe:,} rows of the log are on too few replicas"
+    if report.others:
+        yield f"passed on    {report.passed_on:,} hits to other collectors since the start"
+        yield f"              {report.to_pass_on:,} wait for one that may have their view"
+    if report.is_scattered:
+        yield (
+            "more than one hit in a hundred is passed on to the collector of its visitor: let the"
+            " proxy keep each address on one collector"
+        )
     if report.has_earlier:
         yield "hits from before [cluster] was set are only on this machine: medamad cluster load"
     if report.degraded:

@@ -6,13 +6,16 @@ that all collectors have. The client is for threads.
 
 import ssl
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
-from attrs import define, field
+from attrs import define, evolve, field
 from msgspec import Struct
+from msgspec.structs import replace
 
+from medamad.domain.errors import BadRequest
+from medamad.domain.hits import Event, Hit, Unload, View
 from medamad.storage.shared_settings import Epoch, SharedSettings
 
 PATH: Final = "/cluster"
@@ -41,8 +44,47 @@ class Greeted(Struct, frozen=True, array_like=True):
     """The primary's, if the sender has others; None from others."""
 
 
-Message = Greeting
-"""All that is asked."""
+class PassedHit(Struct, frozen=True, array_like=True):
+    """A view, unload or event, with how long ago it arrived: clocks differ."""
+
+    id: bytes
+    age_ms: int
+    view: View | None = None
+    unload: Unload | None = None
+    event: Event | None = None
+
+    def arrived(self, now_ms: int) -> Hit:
+        """Return the hit with times of this collector's clock; an event needs its view."""
+        if self.view is not None:
+            return evolve(self.view, time_ms=now_ms)
+        if self.unload is not None:
+            return replace(self.unload, time_ms=now_ms - self.age_ms)
+        if self.event is None:
+            raise BadRequest("a hit without a view, an unload and an event")
+        happened_ms = self.event.happened_ms or (now_ms - self.age_ms if self.age_ms else 0)
+        return replace(
+            self.event,
+            time_ms=now_ms,
+            happened_ms=happened_ms,
+            needs_view=True,
+            passed_id=self.id,
+        )
+
+
+class PassedHits(Struct, frozen=True, tag=True, array_like=True):
+    """Asks a collector to store views, and what it has the view of.
+
+    The answer has the `Outcome` of each, "" for what could not be stored.
+    """
+
+    collector: int
+    cluster: str
+    hits: tuple[msgspec.Raw, ...]
+    """Each a `PassedHit`."""
+
+
+Message: TypeAlias = Greeting | PassedHits
+"""What is asked."""
 
 
 class NotSent(Exception):

@@ -6,31 +6,127 @@ of a promotion, and the others get the primary's settings when these have change
 
 import hmac
 import os
-from collections.abc import Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from secrets import token_bytes
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from attrs import define, field
-from twisted.internet.defer import Deferred, DeferredLock
+from msgspec.structs import replace
+from twisted.internet.defer import Deferred, DeferredLock, fail, succeed
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from medamad.admin.protocol import Promote
 from medamad.admin.server import ReportProgress
-from medamad.cluster.peers import Greeted, Greeting, NotSent, Peer
+from medamad.cluster.peers import (
+    Greeted,
+    Greeting,
+    NotSent,
+    PassedHit,
+    PassedHits,
+    Peer,
+    Rejected,
+    Unanswered,
+)
 from medamad.config.settings import ClusterSettings
 from medamad.daemon.thread_pool import Pool
 from medamad.domain.cluster import ClusterState, OtherCollector
 from medamad.domain.errors import BadRequest, Conflict, Forbidden, Unavailable
+from medamad.domain.hits import Event, Hit, Unload, View
+from medamad.ingest.pipeline import Pipeline
+from medamad.ingest.write_queue import Stored
 from medamad.storage.environment.files import sync
+from medamad.storage.passed_hits import WAITS_MS, WaitingHit
 from medamad.storage.shared_settings import Epoch, Role, SharedSettings
 from medamad.storage.store import Store
+from medamad.storage.wal.log import Outcome
+from medamad.web.backend import Backend
 
 GREET_S: Final = 0.5
 """How often the others are greeted."""
+PASS_ON_S: Final = 1.0
+"""How often hits that wait for others are passed on."""
+TIDY_S: Final = 600.0
+_ID_BYTES: Final = 8
+_MOST_WAITING: Final = 10_000
+"""How many hits wait in memory for a collector at most."""
+_MOST_KEPT: Final = 200
+"""How many hits that wait on disk are written or settled together."""
+_IGNORED: Final = "ignored"
+"""The answer to what is of a view that is ignored, as its collector alone knows."""
+_TAKEN: Final = (Outcome.STORED.value, Outcome.REPEATED.value, _IGNORED)
+_MESSAGES: Final = msgspec.msgpack.Decoder(Greeting | PassedHits)
+_HITS: Final = msgspec.msgpack.Decoder(PassedHit)
 DROPPED_NAME: Final = "dropped-settings-{}.json"
 """The file with changes that were dropped, by the number of the epoch in which they were made."""
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@define(eq=False)
+class _Batches(Generic[T, R]):
+    """Collects items while a batch of them is under way; the next batch has these."""
+
+    _do: Callable[[Sequence[T]], Awaitable[Sequence[R]]]
+    """Returns a result for each item of a batch."""
+    _most: int
+    """The greatest weight of a batch of several items."""
+    _weigh: Callable[[T], int]
+    _waiting: list[tuple[T, "Deferred[R]"]] = field(factory=list, init=False)
+    _is_busy: bool = field(default=False, init=False)
+    _log = Logger()
+
+    def add(self, item: T) -> "Deferred[R]":
+        """Return the result of an item. Fails as its batch does; with Unavailable for too many."""
+        if len(self._waiting) >= _MOST_WAITING:
+            return fail(Unavailable("too many hits wait for another collector", retry_after=1))
+        done: Deferred[R] = Deferred()
+        self._waiting.append((item, done))
+        if not self._is_busy:
+            self._is_busy = True
+            running = Deferred.fromCoroutine(self._run())
+            running.addErrback(lambda failure: self._log.failure("a batch was not sent", failure))
+        return done
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                batch = self._next()
+                try:
+                    results = await self._do([item for item, _ in batch])
+                    pairs = list(zip(batch, results, strict=True))
+                except Exception:  # noqa: BLE001 - delivered with each item
+                    for _, done in batch:
+                        done.errback(Failure())
+                else:
+                    for (_, done), result in pairs:
+                        done.callback(result)
+        finally:
+            self._is_busy = False
+
+    def _next(self) -> list[tuple[T, "Deferred[R]"]]:
+        weight, count = 0, 0
+        for item, _ in self._waiting:
+            weight += self._weigh(item)
+            if count and weight > self._most:
+                break
+            count += 1
+        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+        return batch
 
 
 @define(eq=False, kw_only=True)
@@ -46,6 +142,13 @@ class Collectors:
     _role: Role
     _latest: Epoch
     """The latest epoch that is known of; its primary's settings may not be here yet."""
+    _pipeline: Pipeline
+    _clock: Callable[[], float]
+    _waited_for: frozenset[int]
+    """The collectors for which hits may wait: the others, and those that were removed."""
+    _sending: Mapping[int, _Batches[bytes, str]] = field(factory=dict, init=False)
+    """What is passed on to each collector: encoded hits, and the answer to each."""
+    _keeping: _Batches[WaitingHit, None] = field(init=False)
     _changing: DeferredLock = field(factory=DeferredLock, init=False)
     """Held while the role changes."""
     _greeting: set[int] = field(factory=set, init=False)
@@ -53,18 +156,14 @@ class Collectors:
     _log = Logger()
 
     @classmethod
-    def start(
-        cls,
-        store: Store,
-        cluster: ClusterSettings,
-        state: ClusterState,
-        data_dir: Path,
-        reactor: Any,
-    ) -> "Collectors":
+    def start(cls, backend: Backend, cluster: ClusterSettings, reactor: Any) -> "Collectors":
         """Return what speaks to the collectors that the configuration names.
 
         Raises Conflict if it says that this is another one than it has been.
         """
+        store, state, settings = backend.store, backend.cluster, backend.settings
+        if state is None:
+            raise ValueError("the store is not kept for a cluster")
         role = store.role(cluster.collector)
         if role.collector != cluster.collector:
             raise Conflict(
@@ -79,9 +178,11 @@ class Collectors:
             for number, url in others.items()
         }
         state.others = {number: OtherCollector(url) for number, url in others.items()}
+        waiting = store.hits_waiting()
+        state.to_pass_on = sum(waiting.values())
         made = cls(
             store=store,
-            data_dir=data_dir,
+            data_dir=settings.data_dir,
             secret=cluster.secret.encode("ascii"),
             peers=peers,
             # Never stopped: a stop would wait for a collector that does not answer.
@@ -89,8 +190,17 @@ class Collectors:
             state=state,
             role=role,
             latest=role.epoch,
+            pipeline=backend.pipeline,
+            clock=backend.clock,
+            waited_for=frozenset((*waiting, *peers)),
         )
+        most = settings.max_body_bytes * 3 // 4
+        made._sending = {
+            number: _Batches(partial(made._send, number), most, len) for number in peers
+        }
+        made._keeping = _Batches(made._keep, _MOST_KEPT, lambda _: 1)
         made._publish()
+        backend.collectors = backend.pipeline.others = made
         return made
 
     async def greet(self) -> None:
@@ -128,10 +238,12 @@ class Collectors:
         if not hmac.compare_digest(secret, self._secret):
             raise Forbidden("this is for collectors that have the secret of cluster.secret_file")
         try:
-            greeting = msgspec.msgpack.decode(message, type=Greeting)
+            asked = _MESSAGES.decode(message)
+            if isinstance(asked, PassedHits):
+                return msgspec.msgpack.encode(await self._received(asked))
         except msgspec.MsgspecError as error:
             raise BadRequest(f"another version of medamad: {error}") from error
-        return msgspec.msgpack.encode(self._greeted(greeting))
+        return msgspec.msgpack.encode(self._greeted(asked))
 
     def _greeted(self, greeting: Greeting) -> Greeted:
         if greeting.collector == self._role.collector:
@@ -223,6 +335,174 @@ class Collectors:
         making.replace(path)
         sync(path.parent)
         self._log.error("changes that were made here are dropped: {path} has them", path=path)
+
+    # Hits
+
+    def take(self, view: View, visitor_name: str, stored: Stored) -> bool:
+        """Pass a view on if its visitor is another collector's; return whether it is.
+
+        A visitor whom a server names is one collector's, so that the first view of a day is known.
+        While that one is down, it is this one's.
+        """
+        numbers = (*self._peers, self._role.collector)
+        name = f"\0{view.website}\0{visitor_name}"
+        number = max(numbers, key=lambda each: blake2b(f"{each}{name}".encode()).digest())
+        if number == self._role.collector or self._state.others[number].failure:
+            return False
+        self._deliver(self._pass_on(number, view), stored)
+        return True
+
+    def offer(self, hit: Unload | Event, stored: Stored) -> None:
+        """Pass a hit on to the collector that has its view, which is unknown here.
+
+        It waits on disk for those that cannot be asked. If no other has the view, an event counts
+        without it.
+        """
+        self._deliver(self._offer(hit), stored)
+
+    def _deliver(self, storing: Coroutine[Any, Any, Outcome], stored: Stored) -> None:
+        done = Deferred.fromCoroutine(storing)
+        done.addCallbacks(stored, lambda failure: stored(failure.value))
+        done.addErrback(lambda failure: self._log.failure("a hit was not answered", failure))
+
+    async def _pass_on(self, number: int, view: View) -> Outcome:
+        try:
+            answer = await self._ask(number, PassedHit(token_bytes(_ID_BYTES), 0, view=view))
+        except Unanswered as error:
+            raise Unavailable(
+                f"collector {number} has not said whether it has stored the hit: {error}",
+                retry_after=1,
+            ) from error
+        except (NotSent, Unavailable):
+            answer = ""
+        if answer in _TAKEN:
+            self._state.passed_on += 1
+            return Outcome.STORED
+        return await self._append(view)
+
+    async def _offer(self, hit: Unload | Event) -> Outcome:
+        now_ms = int(self._clock() * 1000)
+        event = replace(hit, network=b"") if isinstance(hit, Event) else None
+        unload = hit if isinstance(hit, Unload) else None
+        waiting = WaitingHit(token_bytes(_ID_BYTES), now_ms, tuple(self._peers), unload, event)
+        answers = await self._answers(waiting, self._peers)
+        if any(answer in _TAKEN for answer in answers.values()):
+            self._state.passed_on += 1
+            self._state.strayed += 1
+            return Outcome.STORED
+        unasked = tuple(number for number, answer in answers.items() if not answer)
+        if unasked:
+            await self._keeping.add(replace(waiting, collectors=unasked))
+            return Outcome.STORED
+        return Outcome.NO_VIEW if isinstance(hit, Unload) else await self._append(hit)
+
+    async def _answers(self, hit: WaitingHit, numbers: Iterable[int]) -> dict[int, str]:
+        """Return what collectors have done with a hit, "" for those that have not said."""
+        age_ms = max(int(self._clock() * 1000) - hit.since_ms, 0)
+        passed = PassedHit(hit.id, age_ms, unload=hit.unload, event=hit.event)
+
+        async def answer(number: int) -> str:
+            if self._state.others[number].failure:
+                return ""
+            try:
+                return await self._ask(number, passed)
+            except (NotSent, Unavailable):
+                return ""
+
+        asking = {number: Deferred.fromCoroutine(answer(number)) for number in numbers}
+        return {number: await answered for number, answered in asking.items()}
+
+    async def _ask(self, number: int, hit: PassedHit) -> str:
+        return await self._sending[number].add(msgspec.msgpack.encode(hit))
+
+    async def _send(self, number: int, hits: Sequence[bytes]) -> Sequence[str]:
+        """Send hits in one message; a collector that does not answer counts as down."""
+        epoch, other = self._role.epoch, self._state.others[number]
+        raw = tuple(map(msgspec.Raw, hits))
+        message = PassedHits(self._role.collector, epoch.cluster, raw)
+        try:
+            return await self._in_threads[number](
+                partial(self._peers[number].ask, message, list[str])
+            )
+        except NotSent as error:
+            if not isinstance(error, Rejected):
+                other.failure = other.failure or str(error)
+            raise
+
+    async def _keep(self, hits: Sequence[WaitingHit]) -> Sequence[None]:
+        await self._store.keep_waiting(hits)
+        self._state.to_pass_on += sum(len(hit.collectors) for hit in hits)
+        return [None] * len(hits)
+
+    async def _append(self, hit: Hit) -> Outcome:
+        return await self._queued(hit, None)
+
+    def _queued(self, hit: Hit, network: Hashable) -> "Deferred[Outcome]":
+        """Return the outcome of a hit that is stored here."""
+        done: Deferred[Outcome] = Deferred()
+
+        def stored(outcome: Outcome | Exception) -> None:
+            if isinstance(outcome, Exception):
+                done.errback(outcome)
+            else:
+                done.callback(outcome)
+
+        self._pipeline.queue.add(hit, stored, network)
+        return done
+
+    async def _received(self, message: PassedHits) -> list[str]:
+        """Store hits of another collector, and return what has become of each."""
+        if message.cluster != self._role.epoch.cluster:
+            raise BadRequest("these are hits of another cluster")
+        now_ms = int(self._clock() * 1000)
+        hits = [_HITS.decode(raw).arrived(now_ms) for raw in message.hits]
+        network = ("collector", message.collector)
+        storing = [
+            succeed(None)
+            if not isinstance(hit, View) and self._pipeline.is_ignored(hit.beacon)
+            else self._queued(hit, network)
+            for hit in hits
+        ]
+        found = []
+        for stored in storing:
+            try:
+                outcome = await stored
+                found.append(_IGNORED if outcome is None else outcome.value)
+            except Unavailable:
+                found.append("")
+        return found
+
+    async def pass_on_waiting(self) -> None:
+        """Pass on what has waited for collectors that can be reached; give up what is too old."""
+        if not self._state.to_pass_on:
+            return
+        for number in self._waited_for:
+            left = _MOST_KEPT
+            while left >= _MOST_KEPT:
+                left = await self._pass_on_waiting_for(number)
+
+    async def _pass_on_waiting_for(self, number: int) -> int:
+        """Return how many were settled."""
+        now_ms = int(self._clock() * 1000)
+        hits = self._store.hits_waiting_for(number, _MOST_KEPT)
+        known = [number] if number in self._peers else []
+        asking = [Deferred.fromCoroutine(self._answers(hit, known)) for hit in hits]
+        settled = []
+        for hit, answered in zip(hits, asking, strict=True):
+            answer = (await answered).get(number, Outcome.NO_VIEW.value)
+            if answer or now_ms - hit.since_ms > WAITS_MS:
+                settled.append((hit, answer in _TAKEN))
+        if settled:
+            taken = sum(is_taken for _, is_taken in settled)
+            self._state.passed_on += taken
+            self._state.strayed += taken
+            deleted = await self._store.settle_waiting(number, settled, now_ms)
+            self._state.to_pass_on -= deleted
+        return len(settled)
+
+    async def tidy(self) -> None:
+        """Forget which hits came from others long ago."""
+        await self._store.forget_received(int(self._clock() * 1000))
 
     def _publish(self) -> None:
         """Let the rest of the daemon know who is the primary."""

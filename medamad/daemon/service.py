@@ -235,7 +235,7 @@ class Daemon(Service):
         )
         if self.prepare is not None:
             await self.prepare(site.backend)
-        ships = self._ship(store, site.backend, data_dir)
+        ships = self._ship(store, site.backend)
         self._opened.push_async_callback(drain, site, self.drain_s, self.reactor)
         urls = await self._listen(site, listening)
         handlers = AdminHandlers(
@@ -334,7 +334,7 @@ class Daemon(Service):
         self._opened.callback(client.close)
         return ClickHouseEngine(client)
 
-    def _ship(self, store: Store, backend: Backend, data_dir: Path) -> Handlers:
+    def _ship(self, store: Store, backend: Backend) -> Handlers:
         """Send hits to the cluster, if there is one; return the handlers that this adds.
 
         And speak to its other collectors.
@@ -354,11 +354,10 @@ class Daemon(Service):
         if cluster.collectors:
             from medamad.daemon import collectors as others  # noqa: PLC0415
 
-            collectors = others.Collectors.start(
-                store, cluster, shipping.state, data_dir, self.reactor
-            )
-            backend.collectors = collectors
+            collectors = others.Collectors.start(backend, cluster, self.reactor)
             self._repeat(others.GREET_S, collectors.greet, now=True)
+            self._repeat(others.PASS_ON_S, collectors.pass_on_waiting)
+            self._repeat(others.TIDY_S, collectors.tidy)
             handlers[Promote] = collectors.promote
         return handlers
 

@@ -24,6 +24,12 @@ class ClusterState:
     """Whose settings count: the number of a collector, this one's without others."""
     others: dict[int, OtherCollector] = field(factory=dict)
     """The other collectors, by number."""
+    passed_on: int = 0
+    """How many hits other collectors have taken from this one since the start."""
+    strayed: int = 0
+    """How many of these are unloads and events, whose view another one has."""
+    to_pass_on: int = 0
+    """How many hits wait for other collectors, counted once for each of these."""
     dropped: str = ""
     """The file with changes that were made here while another one became the primary."""
     waiting: int = 0

@@ -133,6 +133,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """When it happened, if a server stated it; 0 for `time_ms`, when it arrived."""
     network: bytes = b""
     """As that of a view."""
+    needs_view: bool = False
+    """Whether it is stored only where its view is known."""
+    passed_id: bytes = b""
+    """By which it is recognised if another collector sends it twice; b"" if it is from none."""
 
 
 Hit: TypeAlias = View | Unload | Event

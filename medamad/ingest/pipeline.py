@@ -13,7 +13,7 @@ Every hit takes it, whether it comes from the tracker, from the pixel or from a 
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 from attrs import define, field, frozen
@@ -40,7 +40,7 @@ from medamad.ingest.rate_limit import RateLimiter
 from medamad.ingest.robot_counts import PendingRobots
 from medamad.ingest.user_agent import describe, is_bot, robot_name
 from medamad.ingest.website_rules import NO_RULES, WebsiteRules, is_on
-from medamad.ingest.write_queue import WriteQueue
+from medamad.ingest.write_queue import Stored, WriteQueue
 from medamad.lookup.countries import country_of_zone
 from medamad.lookup.languages import locale_of
 from medamad.lookup.referrers import SpamHosts
@@ -120,6 +120,17 @@ Received: TypeAlias = Callable[[str | Exception | None], object]
 be sent again, or NotFound if its website was deleted meanwhile; with None if it is stored, and also
 for a load that was stored before and an unload whose view is unknown."""
 
+
+class OtherCollectors(Protocol):
+    """The other collectors of a cluster. They call `stored` as the write queue does."""
+
+    def take(self, view: View, visitor_name: str, stored: Stored, /) -> bool:
+        """Pass a view on if its visitor is another collector's; return whether it is."""
+
+    def offer(self, hit: Unload | Event, stored: Stored, /) -> None:
+        """Pass a hit on to the collector that has its view, which is unknown here."""
+
+
 _NO_SOURCE: Final = Source()
 
 _KEPT_BEACONS: Final = 20_000
@@ -179,6 +190,8 @@ class Pipeline:
     rules: Rules
     _clock: Callable[[], float]
     rate_limiter: RateLimiter = field(factory=RateLimiter)
+    others: OtherCollectors | None = None
+    """The other collectors of a cluster; None without any."""
     uncounted: UncountedHits = field(factory=UncountedHits, init=False)
     accepted: RecentCount = field(factory=RecentCount, init=False)
     """The hits that were stored."""
@@ -238,7 +251,32 @@ class Pipeline:
         def stored(outcome: Outcome | Exception) -> None:
             received(self._error_behind(outcome, taken, now))
 
-        self.queue.add(hit, stored, arrival.sender.network, arrival.sender.sent_bytes)
+        if self.others is None:
+            self.queue.add(hit, stored, arrival.sender.network, arrival.sender.sent_bytes)
+        else:
+            self._store_or_pass_on(hit, arrival, stored, self.others)
+
+    def _store_or_pass_on(
+        self, hit: Hit, arrival: _Arrival, stored: Stored, others: OtherCollectors
+    ) -> None:
+        """Store a hit here, or have another collector of the cluster store it."""
+        wanted, sender = stored, arrival.sender
+        if isinstance(hit, View):
+            if arrival.visitor_name and others.take(hit, arrival.visitor_name, stored):
+                return
+        elif hit.beacon:
+            offered = hit
+            if isinstance(hit, Event):
+                hit = msgspec.structs.replace(hit, needs_view=True)
+
+            def stored_or_elsewhere(outcome: Outcome | Exception) -> None:
+                if outcome is Outcome.NO_VIEW:
+                    others.offer(offered, stored)
+                else:
+                    stored(outcome)
+
+            wanted = stored_or_elsewhere
+        self.queue.add(hit, wanted, sender.network, sender.sent_bytes)
 
     def _hit_of(self, payload: Payload, arrival: _Arrival) -> Hit | _Ignored:
         match payload:
@@ -447,6 +485,10 @@ class Pipeline:
             known = WebsiteRules.of(website.settings)
             self._website_rules[website.number] = known
         return known
+
+    def is_ignored(self, beacon: str) -> bool:
+        """Return whether a view came here and was ignored for what only it says."""
+        return beacon in self._ignored_views
 
     def _remember_ignored(self, beacon: str, reason: str) -> None:
         """Remember why a view is ignored, so that its events are ignored, too."""

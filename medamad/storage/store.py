@@ -16,7 +16,7 @@ from medamad.domain.annotations import Annotations
 from medamad.domain.dimensions import Dimension
 from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
 from medamad.domain.goals import Definitions
-from medamad.domain.hits import Hit, View
+from medamad.domain.hits import Event, Hit, View
 from medamad.domain.subscriptions import Subscription
 from medamad.domain.timings import Timings
 from medamad.domain.website_settings import WebsiteSettings
@@ -36,6 +36,14 @@ from medamad.storage.errors import DamagedSegment, Lost
 from medamad.storage.followed_logs import LogCounts, LogPosition, advance_log, read_position
 from medamad.storage.grants import Grants, delete_reports_of, delete_shares_of
 from medamad.storage.imports import Imports
+from medamad.storage.passed_hits import (
+    WaitingHit,
+    count_waiting,
+    forget_received,
+    read_waiting,
+    settle,
+    write_waiting,
+)
 from medamad.storage.request_totals import RequestTotals
 from medamad.storage.segments.damage import WAYS_OUT
 from medamad.storage.segments.partitions import Partitions
@@ -410,6 +418,49 @@ class Store:
         """Become the primary; return the new role."""
         databases = self.environment.databases
         return await self.writer.submit(lambda txn: begin_epoch(txn.lmdb, databases, role))
+
+    def hits_waiting(self) -> dict[int, int]:
+        """Return how many hits wait for each of the other collectors."""
+        with self.environment.reading() as txn:
+            return count_waiting(txn, self.environment.databases)
+
+    def hits_waiting_for(self, collector: int, most: int) -> list[WaitingHit]:
+        """Return the oldest hits that wait for a collector."""
+        with self.environment.reading() as txn:
+            return read_waiting(txn, self.environment.databases, collector, most)
+
+    async def keep_waiting(self, hits: Sequence[WaitingHit]) -> None:
+        """Store hits that wait for other collectors."""
+
+        def change(txn: Transaction) -> None:
+            self.free_space.check(txn.lmdb)
+            write_waiting(txn.lmdb, self.environment.databases, hits)
+
+        await self.writer.submit(change)
+
+    async def settle_waiting(
+        self, collector: int, answered: Sequence[tuple[WaitingHit, bool]], now_ms: int
+    ) -> int:
+        """Let hits wait no more for a collector: with each, whether it has taken it.
+
+        Events that no other may have are stored without their view, in the same transaction.
+        Return how many entries of hits that wait were deleted.
+        """
+
+        def change(txn: Transaction) -> tuple[WriteBatch | None, list[Event], int]:
+            databases = self.environment.databases
+            left, deleted = settle(txn.lmdb, databases, collector, answered, now_ms)
+            return self._append(txn, left) if left else None, left, deleted
+
+        batch, left, deleted = await self.writer.submit(change)
+        if batch is not None:
+            self._appended(batch, left)
+        return deleted
+
+    async def forget_received(self, now_ms: int) -> None:
+        """Forget which hits came from other collectors long ago."""
+        databases = self.environment.databases
+        await self.writer.submit(lambda txn: forget_received(txn.lmdb, databases, now_ms))
 
     def evict_texts(self) -> None:
         """Drop the least recently used texts from memory. To be called regularly."""

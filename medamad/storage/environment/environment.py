@@ -73,7 +73,13 @@ ALERTS: Final = b"alerts:"
 """The prefix, in meta, of alerts; the number of the website, or 0, follows as u32."""
 FOLLOWED_LOG: Final = b"log:"
 """The prefix, in meta, of how far followed logs were read; a hash of the path follows."""
+WAITING_HIT: Final = b"waiting-hit:"
+"""The prefix, in meta, of hits that wait for another collector; see `passed_hits`."""
+RECEIVED_HIT: Final = b"received-hit:"
+"""The prefix, in meta, of the ids of hits that came from another collector."""
 _PREFIXES_IN_META: Final = (
+    WAITING_HIT,
+    RECEIVED_HIT,
     TOMBSTONE,
     TOKEN,
     SHARE,
@@ -100,7 +106,7 @@ class Databases:
 
     - meta: name → format version, account, counters, tokens, share links, mailed reports,
       goals and funnels, annotations, alerts, positions in followed logs, tombstones of websites,
-      the trusted time
+      the trusted time; of a collector its marks, its role, and hits that wait for others
     - logins: SHA-256 of the token → since u64, last seen u64
     - websites: website u32 → the website
     - dictionary: website u32, dimension u8, code u32 → day u16, text; website u32, 0 u8,

@@ -22,6 +22,7 @@ from medamad.domain.hits import (
 from medamad.storage.dictionary.encode import Dictionary, Encoder
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.meta import entries, read_number, write_number
+from medamad.storage.passed_hits import is_received
 from medamad.storage.segments.corrections import Corrected, Correction, write_correction
 from medamad.storage.wal.beacons import BeaconIndex, UnmatchedBeacons, ViewLocation
 from medamad.storage.wal.named_visitors import NamedVisitors
@@ -41,10 +42,10 @@ class Outcome(Enum):
 
     STORED = "stored"
     REPEATED = "repeated"
-    """A page load whose beacon was stored before."""
+    """A page load whose beacon was stored before, or an event that another collector sent twice."""
     NO_VIEW = "no view"
     """An unload whose view is unknown, kept for 60 seconds in case the view arrives; or whose view
-    is of another website than the page."""
+    is of another website than the page. Or an event that needs its view, which is unknown."""
     NO_WEBSITE = "no website"
     """The website was deleted while the hit waited."""
 
@@ -278,6 +279,10 @@ class WriteBatch:
         if event.beacon:
             digest = self._wal.beacons.digest(event.beacon)
             location = self._find(digest, event.time_ms)
+        if location is None and event.needs_view:
+            return Outcome.NO_VIEW
+        if event.passed_id and self._is_received(event):
+            return Outcome.REPEATED
         view = 0
         if location is not None and location.website == event.website:
             view = location.sequence
@@ -292,6 +297,10 @@ class WriteBatch:
             self._wal.unmatched.add_event(digest, event.time_ms, event.website, number)
             self.unbound.append(number)
         return Outcome.STORED
+
+    def _is_received(self, event: Event) -> bool:
+        databases = self._wal.databases
+        return is_received(self._txn, databases, event.passed_id, event.time_ms)
 
     def _put_event(self, website: int, time_ms: int, view: int, properties: Properties) -> int:
         """Write an event; return its number, which is that of its first row."""

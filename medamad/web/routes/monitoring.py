@@ -118,6 +118,21 @@ class Metrics(Collector):
             "How often sending to the cluster has failed; the log has the reason.",
             state.failures,
         )
+        yield _gauge(
+            "cluster_collectors_unreachable",
+            "How many of the other collectors cannot be reached.",
+            sum(bool(other.failure) for other in state.others.values()),
+        )
+        yield _counter(
+            "cluster_hits_passed_on",
+            "Hits that other collectors have taken from this one.",
+            state.passed_on,
+        )
+        yield _gauge(
+            "cluster_hits_to_pass_on",
+            "Hits that wait for other collectors, counted once for each of these.",
+            state.to_pass_on,
+        )
 
     def _hits(self) -> Iterator[Metric]:
         backend = self._site.backend
