@@ -17,10 +17,14 @@ Answered: TypeAlias = Callable[["Connection", float], None]
 
 @frozen
 class Sent:
-    """The result of one run: responses per second, and the time of each."""
+    """The result of one run: responses per second, and the time of each.
+
+    At a fixed rate also when each was due, on the clock of `perf_counter`, in the same order.
+    """
 
     per_second: float
     times: Times
+    due_s: Sequence[float] = ()
 
     def __str__(self) -> str:
         return f"{self.per_second:8,.0f} a second   {self.times}"
@@ -44,7 +48,7 @@ class Connection(asyncio.Protocol):
         self._answered = answered
         self._failed = failed
         self._request = self._received = b""
-        self._began = 0.0
+        self.began = 0.0
         self._is_closed = False
         self._opening: asyncio.Task[None] | None = None
 
@@ -72,7 +76,7 @@ class Connection(asyncio.Protocol):
 
     def send(self, request: bytes, began: float) -> None:
         """Send a request, timed from `began` on the clock of `perf_counter`."""
-        self._began = began
+        self.began = began
         if self._is_closed:
             self._request = request
             self._opening = asyncio.create_task(self.open())
@@ -95,7 +99,7 @@ class Connection(asyncio.Protocol):
         if b"\r\nConnection: close\r\n" in received:
             self._is_closed = True
             self._transport.close()
-        self._answered(self, (time.perf_counter() - self._began) * 1000)
+        self._answered(self, (time.perf_counter() - self.began) * 1000)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail, unless the run is complete or the server said that it would close."""
@@ -153,9 +157,11 @@ async def pace(port: int, requests: Sequence[bytes], connections: int, per_secon
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     due: deque[tuple[bytes, float]] = deque()
     times_ms: list[float] = []
+    due_s: list[float] = []
 
     def answered(connection: Connection, took_ms: float) -> None:
         times_ms.append(took_ms)
+        due_s.append(connection.began)
         idle.append(connection)
         send_due()
         if len(times_ms) == len(requests) and not done.done():
@@ -181,7 +187,7 @@ async def pace(port: int, requests: Sequence[bytes], connections: int, per_secon
     took_s = time.perf_counter() - began
     for connection in made:
         connection.close()
-    return Sent(len(requests) / took_s, Times(times_ms))
+    return Sent(len(requests) / took_s, Times(times_ms), due_s)
 
 
 async def _connect(
