@@ -10,7 +10,6 @@ from typing import Final, Self
 
 import msgspec
 from attrs import define, field, frozen
-from twisted.logger import Logger
 
 from medamad.domain.dimensions import OTHER, Dimension, split_property
 from medamad.domain.goals import amount_of
@@ -42,7 +41,6 @@ _KEYS: Final[Mapping[Dimension, str]] = MappingProxyType(
 """The configuration keys of the limits, where they have one of their own."""
 _NUMBER_LENGTH: Final = 32
 """A longer text is no number, so that numbers are small."""
-_log: Final = Logger()
 
 
 def is_number(value: str) -> bool:

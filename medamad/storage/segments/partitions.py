@@ -6,7 +6,6 @@ from typing import Final, TypeVar
 
 import numpy as np
 from attrs import define, evolve, field
-from twisted.logger import Logger
 
 from medamad.domain.zones import DAY_MS
 from medamad.storage.dictionary.decode import WebsiteTexts, keep_within
@@ -34,7 +33,6 @@ from medamad.storage.wal.records import RecordKind, Rows, describe_record, read_
 
 T = TypeVar("T")
 
-_log: Final = Logger()
 _MASKS_BYTES: Final = 8 << 20
 """What the masks that queries keep may take: a bit for each row of views and of events.
 
