@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_network
 from typing import Any, Final, Self
 
+import msgspec
 from attrs import asdict, evolve, frozen
 
 from medamad.domain.errors import BadRequest, Conflict
@@ -16,6 +17,8 @@ MAX_ENTRIES: Final = 100
 """The most entries of any other list of a website."""
 MAX_ENTRY: Final = 512
 """Characters of an entry."""
+MAX_SIZE: Final = 16_000
+"""Bytes of all settings in JSON: they stay in memory, and fit into the body of a request."""
 _COUNTRY: Final = re.compile(r"[A-Z]{2}\Z")
 
 
@@ -71,6 +74,8 @@ class WebsiteSettings:
             _check_path("excluded_paths", pattern)
         for pattern in changed.redacted_paths:
             _check_redacted(pattern)
+        if len(msgspec.json.encode(changed)) > MAX_SIZE:
+            raise BadRequest(f"settings: expected at most {MAX_SIZE:,} bytes of JSON in all")
         return changed
 
     @property

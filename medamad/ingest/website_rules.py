@@ -54,6 +54,27 @@ class WebsiteRules:
             return f"{path}?{kept}"[:MAX_PATH]
         return path
 
+    def stored_anew(self, path: str) -> str | None:
+        """Return what a stored path would be if its page were shown now; None if it did not count.
+
+        What of its query was not stored is unknown.
+        """
+        page, _, query = path.partition("?")
+        if "=" not in query:
+            # It is part of the path.
+            page, query = path, ""
+        if self.excludes(page):
+            return None
+        pairs = [pair.partition("=") for pair in query.split("&")] if query else []
+        values = {name: value for name, _, value in pairs[::-1]}
+        kept = "&".join(
+            f"{name}={self.redaction.text(values[name], is_cut=len(path) >= MAX_PATH)}"
+            for name in self.settings.kept_parameters
+            if name in values
+        )
+        redacted = self.redaction.path(page, is_cut=not query and len(path) >= MAX_PATH)
+        return f"{redacted}?{kept}" if kept else redacted
+
     def _kept(self, url: str) -> str:
         """Return the parameters of a URL that are kept, in the order of the settings."""
         query = url.partition("#")[0].partition("?")[2]

@@ -22,6 +22,7 @@ from medamad.domain.website_settings import FOR_NEW_WEBSITES, WebsiteSettings
 from medamad.ingest.networks import Networks, Sender, address_of
 from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.robot_counts import PendingRobots
+from medamad.ingest.website_rules import WebsiteRules
 from medamad.ingest.write_queue import WriteQueue
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
@@ -296,6 +297,32 @@ async def test_nothing_of_a_token_is_left_where_a_limit_cuts_or_an_escape_hides_
     stored = b"".join(file.read_bytes() for file in files)
     for part in (SECRET[:5], UUID[:4], UUID[-5:], EMAIL[:4], "lovelace", "01234"):
         assert part.encode() not in stored, part
+
+
+@pytest.mark.parametrize(
+    ("path", "becomes"),
+    [
+        ("/a", "/a"),
+        ("/view?t=1&s=2", "/view?s=2"),
+        ("/view?t=1", "/view"),
+        ("/view?s=ada@example.org&t=1", "/view?s=…"),
+        ("/view?s=c++", "/view?s=c++"),
+        ("/reset/a?s=2", "/reset/…?s=2"),
+        ("/what?", "/what?"),
+        ("/admin?s=2", None),
+        ("/admin/b", "/admin/b"),
+        ("/" + "a/" * 1_020 + "ada@exa", "/" + "a/" * 1_020 + "…"),
+        ("/a?s=" + "a" * 2_043, "/a?s=…"),
+    ],
+)
+def test_a_stored_path_is_shown_as_it_would_be_stored_now(path: str, becomes: str | None) -> None:
+    settings = WebsiteSettings(
+        excluded_paths=("/admin",),
+        redacted_paths=("/reset/*",),
+        redact_emails=True,
+        kept_parameters=("s",),
+    )
+    assert WebsiteRules.of(settings).stored_anew(path) == becomes
 
 
 @pytest_twisted.ensureDeferred

@@ -23,6 +23,8 @@ from medamad.web.responses import Response, json_response
 from medamad.web.routes.goals import sent
 
 MAX_CHANGES: Final = 20
+MAX_PREVIEW: Final = 4_000
+"""Characters of the settings in a URL: encoded, they still fit into what servers take."""
 
 
 class SettingsChange(msgspec.Struct, forbid_unknown_fields=True):
@@ -63,6 +65,8 @@ async def preview_settings(call: Call, hostname: str) -> Response:
     """Return what would be stored of the paths that are stored, without changing anything."""
     website = call.website(hostname)
     rules = call.backend.pipeline.rules
+    if len(call.parameters.text("settings") or "") > MAX_PREVIEW:
+        raise BadRequest(f"settings: expected at most {MAX_PREVIEW:,} characters in a preview")
     settings = _changed(call.parameters.json("settings", _CHANGE), rules, website.settings)
     own, backend = WebsiteRules.of(settings), call.backend
     cancellation = Cancellation()
@@ -108,7 +112,7 @@ def _preview(texts: CodeTexts, own: WebsiteRules, cancellation: Cancellation) ->
             if path in ("", OTHER):
                 continue
             paths += 1
-            becomes = None if own.excludes(path) else own.redaction.path(path)
+            becomes = own.stored_anew(path)
             redacted += becomes not in (path, None)
             excluded += becomes is None
             if becomes is not None:

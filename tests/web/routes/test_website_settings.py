@@ -7,6 +7,8 @@ from attrs import evolve
 from support.web.client import Browser
 from support.web.daemon_in_memory import Server
 
+from medamad.web.routes.website_settings import MAX_PREVIEW
+
 SETTINGS = "/websites/example.com/settings"
 AS_ADDED = {
     "bots": None,
@@ -96,6 +98,10 @@ async def test_settings_are_read_and_changed_one_by_one(server: Server, owner: B
             {"blocked_networks": [f"10.0.{n >> 8}.{n & 255}" for n in range(501)]},
             "blocked_networks: expected at most 500 entries",
         ),
+        (
+            {"excluded_paths": [f"/{n}/{'x' * 400}" for n in range(40)]},
+            "settings: expected at most 16,000 bytes of JSON in all",
+        ),
     ],
 )
 @pytest.mark.usefixtures("website")
@@ -103,12 +109,26 @@ async def test_settings_are_read_and_changed_one_by_one(server: Server, owner: B
 async def test_a_wrong_setting_is_400_and_named(
     owner: Browser, change: dict[str, object], message: str
 ) -> None:
-    for answer in (
-        await owner.ask("PATCH", SETTINGS, change),
-        await owner.ask("GET", f"{SETTINGS}/preview?settings={quote(msgspec.json.encode(change))}"),
-    ):
+    asked = [await owner.ask("PATCH", SETTINGS, change)]
+    if len(msgspec.json.encode(change)) <= MAX_PREVIEW:
+        asked += [await owner.ask("GET", preview_of(change))]
+    for answer in asked:
         assert (answer.status, answer.error[: len(message)]) == (400, message)
     assert (await owner.ask("GET", SETTINGS)).json == AS_ADDED
+
+
+def preview_of(change: object) -> str:
+    return f"{SETTINGS}/preview?settings={quote(msgspec.json.encode(change))}"
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_preview_of_many_settings_is_400_and_named(owner: Browser) -> None:
+    for length, status in ((100, 200), (140, 400)):
+        change = {"excluded_paths": [f"/{n}".ljust(length, "[") for n in range(30)]}
+        answer = await owner.ask("GET", preview_of(change))
+        assert answer.status == status
+    assert answer.error == "settings: expected at most 4,000 characters in a preview"
 
 
 @pytest.mark.usefixtures("website")
@@ -159,8 +179,7 @@ async def test_a_preview_shows_what_would_be_stored_and_changes_nothing(owner: B
     for path in ("/", "/reset/a", "/reset/b", "/admin/a", "/about"):
         await view(owner, path)
     change = {"redacted_paths": ["/reset/*"], "excluded_paths": ["/admin/*"]}
-    preview = f"{SETTINGS}/preview?settings={quote(msgspec.json.encode(change))}"
-    assert (await owner.ask("GET", preview)).json == {
+    assert (await owner.ask("GET", preview_of(change))).json == {
         "paths": 5,
         "redacted": 2,
         "excluded": 1,

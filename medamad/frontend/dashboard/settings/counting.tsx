@@ -66,15 +66,20 @@ function CountingForm({ hostname, isDemo, path, settings, onClose }: FormPropert
     setPreview(undefined);
     saving.forget();
   };
+  const changes = Object.fromEntries(
+    Object.entries(chosen).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(saved[name as keyof Chosen]),
+    ),
+  );
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    if (await saving.save(() => change("PATCH", path, chosen))) {
+    if (await saving.save(() => change("PATCH", path, changes))) {
       onClose(t("counting.saved", { hostname: nameOf(hostname) }));
     }
   };
   const look = async () => {
-    const settings = JSON.stringify(chosen);
-    if (await saving.save(async () => setPreview(await read(`${path}/preview`, { settings })))) {
+    const query = { settings: JSON.stringify(changes) };
+    if (await saving.save(async () => setPreview(await read(`${path}/preview`, query)))) {
       saving.forget();
     }
   };
